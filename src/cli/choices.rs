@@ -1,15 +1,15 @@
 //! Choice of jobs: patterns of IDs, and `@FILE` for IDs from a file, of the choices that the page saves or one a line.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
-
+use super::environment;
 use super::failure::Failure;
-use crate::domain::{BatchKey, Job, JobId, RefusalCode, TaskId};
+use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId};
 use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};
+use crate::session::{ChoicesFile, InvalidChoices};
 
 /// The command that lists all IDs.
 pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every ID";
@@ -31,21 +31,6 @@ pub(super) fn with_the_sign(option: &str, file: &str) -> String {
     format!("to read IDs from the file of that name, pass `{option} @{file}`")
 }
 
-/// The choices that somebody made on the page.
-#[derive(Debug, Deserialize)]
-struct Choices {
-    name: String,
-    #[serde(default)]
-    batch: String,
-    #[serde(default)]
-    keep: Vec<String>,
-    #[serde(default)]
-    again: Vec<String>,
-    /// The task of the video that each choice is about.
-    #[serde(default)]
-    tasks: HashMap<String, String>,
-}
-
 /// Patterns of ids, and the files that some of them came from.
 #[derive(Default)]
 pub(super) struct Patterns {
@@ -59,6 +44,49 @@ pub(super) struct Patterns {
     listed: Vec<JobId>,
     /// The retakes of one video, and of no other.
     chosen: Vec<(JobId, TaskId)>,
+    /// The reviews in files of choices.
+    reviews: Vec<ReviewOfTask>,
+    /// True if the recorded choices are meant, too.
+    recorded: bool,
+}
+
+/// The word for the choices that the ledger has, in the place of a file.
+const RECORDED: &str = "@ledger";
+
+/// The reviewer, if neither the file nor an option names one: the user of this machine.
+fn reviewer() -> String {
+    let named = ["SHOTLIST_REVIEWER", "USER", "USERNAME"].into_iter().find_map(environment::variable);
+    named.map_or_else(|| "unnamed".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Reads a file of choices or IDs as text.
+pub(super) fn read_choices(file: &str) -> Result<String, Failure> {
+    read_text(&path_of(file), LARGEST_FILE).map_err(|error| refused(file, &format!("can't read the file: {error}")))
+}
+
+/// The choices in a text that was read from this file.
+pub(super) fn parse_choices(file: &str, text: &str) -> Result<ChoicesFile, Failure> {
+    serde_json::from_str(text).map_err(|error| refused(file, &format!("must be a file of choices: {error}")))
+}
+
+/// The reviews in choices that were read from this file, by this reviewer or by the one that it names.
+pub(super) fn reviews(file: &str, choices: &ChoicesFile, by: Option<&str>) -> Result<Vec<ReviewOfTask>, Failure> {
+    let by = by.or(choices.by.as_deref()).map_or_else(reviewer, str::to_owned);
+    choices.reviews(&by).map_err(|error| {
+        let failure = refused(file, &error.to_string());
+        match error {
+            InvalidChoices::Both(_) | InvalidChoices::NoTask(_) => {
+                failure.with_help("save the choices on the contact sheet again")
+            }
+            InvalidChoices::Reviewer(_) => failure.with_help("pass a name with `--by`, or set `SHOTLIST_REVIEWER`"),
+            InvalidChoices::Id(_) => failure,
+        }
+    })
+}
+
+fn refused(file: &str, why: &str) -> Failure {
+    let failure = Failure::new(RefusalCode::ChoicesInvalid, format!("`@{file}`: {why}"));
+    failure.with_help("name a file with one ID a line, or the choices that the contact sheet saves")
 }
 
 /// The path of `@FILE`. A shell expands `~/` only at the start of a word, which here is an `@`.
@@ -70,12 +98,13 @@ pub(super) fn path_of(file: &str) -> PathBuf {
 }
 
 impl Patterns {
-    /// Takes patterns as they are, and what stands in a file for each `@FILE`.
+    /// Takes patterns as they are, and the content of the file for each `@FILE`.
     pub(super) fn read(words: &[String], meant: Chosen) -> Result<Self, Failure> {
         let mut patterns = Self::default();
         for word in words {
             match word.strip_prefix('@') {
                 None => patterns.globs.push(word.clone()),
+                Some(_) if word == RECORDED && matches!(meant, Chosen::Again) => patterns.recorded = true,
                 Some(file) => patterns.add(file, meant)?,
             }
         }
@@ -83,61 +112,47 @@ impl Patterns {
     }
 
     fn add(&mut self, file: &str, meant: Chosen) -> Result<(), Failure> {
-        let refused = |why: String| {
-            let failure = Failure::new(RefusalCode::ChoicesInvalid, format!("`@{file}`: {why}"));
-            failure.with_help("name a file with one ID a line, or the choices that the contact sheet saves")
-        };
-        let text = read_text(&path_of(file), LARGEST_FILE)
-            .map_err(|error| refused(format!("can't read the file: {error}")))?;
-        let mut tasks = None;
-        let ids = if text.trim_start().starts_with('{') {
-            let choices: Choices =
-                serde_json::from_str(&text).map_err(|error| refused(format!("must be a file of choices: {error}")))?;
-            if let Some(both) = choices.again.iter().find(|id| choices.keep.contains(id)) {
-                let failure = refused(format!("`{both}` is both under `keep` and under `again`"));
-                return Err(failure.with_help("save the choices on the contact sheet again"));
+        let text = read_choices(file)?;
+        if !text.trim_start().starts_with('{') {
+            let ids = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+            let ids = self.named(file, ids, meant)?;
+            self.listed.extend(ids);
+            return Ok(());
+        }
+        let choices = parse_choices(file, &text)?;
+        self.about.push((file.to_owned(), choices.key()));
+        match meant {
+            Chosen::Keep => {
+                let ids = self.named(file, choices.keep, meant)?;
+                self.listed.extend(ids);
             }
-            self.about.push((file.to_owned(), BatchKey { name: choices.name, batch: choices.batch }));
-            match meant {
-                Chosen::Keep => choices.keep,
-                Chosen::Again => {
-                    tasks = Some(choices.tasks);
-                    choices.again
-                }
+            Chosen::Again => {
+                let reviews = reviews(file, &choices, None)?;
+                self.named(file, choices.again, meant)?;
+                let again = reviews.iter().filter(|it| it.review.choice == Some(Choice::Again));
+                self.chosen.extend(again.map(|it| (it.job.clone(), it.task.clone())));
+                self.reviews.extend(reviews);
             }
-        } else {
-            text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
-        };
+        }
+        Ok(())
+    }
+
+    /// The IDs that a file names, each once.
+    fn named(&mut self, file: &str, ids: Vec<String>, meant: Chosen) -> Result<Vec<JobId>, Failure> {
         // No ID would mean every job.
         if ids.is_empty() {
             return Err(match meant {
-                Chosen::Keep => refused("`keep` is empty".to_owned())
-                    .with_help(format!("to run only the retakes, select them by ID: `--select ID --retake @{file}`")),
-                Chosen::Again => refused("`again` is empty".to_owned()),
+                Chosen::Keep => refused(file, "`keep` is empty")
+                    .with_help(format!("to run only the retakes, pass them alone: `--retake @{file}`")),
+                Chosen::Again => refused(file, "`again` is empty")
+                    .with_help("to record the kept ones, run `shotlist choose` with this file"),
             });
         }
         let mut seen = HashSet::new();
-        for id in ids {
-            let id = JobId::new(id).map_err(|error| refused(error.to_string()))?;
-            // The same ID twice is one choice.
-            if !seen.insert(id.clone()) {
-                continue;
-            }
-            match &mut tasks {
-                Some(tasks) => {
-                    let task = tasks.remove(id.as_str()).and_then(TaskId::new);
-                    // Without its task, a choice would buy another take at every run.
-                    let task = task.ok_or_else(|| {
-                        refused(format!("the choice for `{id}` has no task ID"))
-                            .with_help("save the choices on the contact sheet again")
-                    })?;
-                    self.chosen.push((id.clone(), task));
-                }
-                None => self.listed.push(id.clone()),
-            }
-            self.named.push((file.to_owned(), id));
-        }
-        Ok(())
+        let ids = ids.into_iter().filter(|id| seen.insert(id.clone())).map(JobId::new);
+        let ids: Vec<JobId> = ids.collect::<Result<_, _>>().map_err(|error| refused(file, &error.to_string()))?;
+        self.named.extend(ids.iter().map(|id| (file.to_owned(), id.clone())));
+        Ok(ids)
     }
 
     /// Refuses what no selected job is asked for by.
@@ -164,7 +179,18 @@ impl Patterns {
 
     /// The retakes of all patterns together.
     pub(super) fn retakes(&self) -> Result<Retakes, InvalidGlob> {
-        Retakes::new(&self.patterns(), self.chosen.iter().cloned())
+        let retakes = Retakes::new(&self.patterns(), self.chosen.iter().cloned())?;
+        Ok(if self.recorded { retakes.with_recorded() } else { retakes })
+    }
+
+    /// Returns whether choices of reviewers are meant, and not only patterns and IDs.
+    pub(super) fn has_choices(&self) -> bool {
+        self.recorded || !self.chosen.is_empty()
+    }
+
+    /// The reviews in files of choices.
+    pub(super) fn into_reviews(self) -> Vec<ReviewOfTask> {
+        self.reviews
     }
 
     /// Refuses choices that were made about something else, and ids that no job has: what somebody chose is not quietly left out.

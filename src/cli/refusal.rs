@@ -6,7 +6,7 @@ use super::args::NamedLedger;
 use super::failure::Failure;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
 use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
-use crate::session::{ConnectionError, OtherAccount, Refusal, ResolveError, ThroughALink};
+use crate::session::{ChooseError, ConnectionError, OtherAccount, Refusal, ResolveError, ThroughALink};
 use crate::ui::quoted;
 
 /// The help after a database has forgotten something.
@@ -151,6 +151,18 @@ impl From<Refusal> for Failure {
             }
         };
         refused.with_help(help)
+    }
+}
+
+impl From<ChooseError> for Failure {
+    fn from(error: ChooseError) -> Self {
+        let refused = Self::new(error.code(), error.to_string());
+        match error {
+            ChooseError::Refusal(refusal) => refusal.into(),
+            ChooseError::NoVideo { .. } => {
+                refused.with_help("run `shotlist report`, and choose on the contact sheet again")
+            }
+        }
     }
 }
 

@@ -21,13 +21,17 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &Again) -> Result<
         let message = "`--exec` requires downloads, found `--no-download`".to_owned();
         return Err(invalid(message).with_help("leave out one of the two"));
     }
+    let retakes = retake.retakes().map_err(|error| invalid(error.to_string()))?;
+    let is_alone = retake.has_choices() && !args.again.and_due;
+    let retakes = if is_alone { retakes.alone() } else { retakes };
     let usual = paths::options(&args.manifest, args.reports.out.as_deref(), key)?;
     Ok(Options {
         selection: chosen.selection.clone(),
         redo: RedoOptions {
             retries: args.again.retries,
             retry_failed: args.again.retry_failed,
-            retake: retake.retakes().map_err(|error| invalid(error.to_string()))?,
+            retake: retakes,
+            reviews: retake.into_reviews(),
         },
         own_files: paths::own_files(args),
         few: args.few.sample.map(Few::Spread).or(args.few.first.map(Few::First)),

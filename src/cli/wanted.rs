@@ -22,5 +22,6 @@ pub(super) fn wanted(args: &RunArgs, manifest: Again) -> Again {
     if again.retries > 0 {
         wanted = wanted.with("--retries", &again.retries.to_string());
     }
+    let wanted = if again.and_due { wanted.with_switch("--and-due") } else { wanted };
     if again.retry_failed { wanted.with_switch("--retry-failed") } else { wanted }
 }

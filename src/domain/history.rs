@@ -79,6 +79,12 @@ impl History {
             .with_retake(retake)
     }
 
+    /// The same with changes to attempts that leave each with its job.
+    pub(super) fn changed(mut self, change: impl FnMut(&mut Attempt)) -> Self {
+        self.attempts.iter_mut().for_each(change);
+        self
+    }
+
     /// Every attempt, oldest first.
     pub fn attempts(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter()
@@ -86,7 +92,7 @@ impl History {
 
     /// The attempts of one job, oldest first.
     #[must_use]
-    pub fn of(&self, job: &JobId) -> impl DoubleEndedIterator<Item = &Attempt> {
+    pub fn of(&self, job: &JobId) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
         self.at(self.places(job))
     }
 
@@ -101,7 +107,7 @@ impl History {
 
     /// The attempts at such places.
     #[must_use]
-    pub fn at(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Attempt> {
+    pub fn at(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
         self.by_job[places].iter().map(|&place| &self.attempts[place as usize])
     }
 

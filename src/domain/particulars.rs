@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, JobId, Labels, OutputPath};
+use super::{Digest, JobId, Labels, OutputPath, Reviewed};
 
 /// The facts of an attempt that no response of the service has.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct Particulars {
     pub billed: Option<Box<Billed>>,
     /// The machine that fetched its video, where several share a ledger: the video is there, and perhaps nowhere else.
     pub fetched_by: Option<Box<str>>,
+    /// The reviews of its video, one of each reviewer, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Reviewed>,
 }
 
 /// The declaration of a person, with its time.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{AttemptState, OutputPath, ServiceError, TaskId, TaskNames, VideoFile};
+use crate::domain::{AttemptState, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile};
 
 /// The code of a task that a person gave up.
 pub(crate) const GIVEN_UP: &str = "given_up";
@@ -86,6 +86,8 @@ pub enum Event {
         /// The last line that it wrote.
         line: Option<String>,
     },
+    /// A reviewer said something of the video.
+    Reviewed(Review),
     /// The video that was fetched earlier has another name now, because a newer one took its own.
     Moved(OutputPath),
 }
@@ -117,9 +119,10 @@ impl Event {
             (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_)) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
-            | (S::Completed, Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_) | Self::Executed { .. }) => {
-                Ok(S::Completed)
-            }
+            | (
+                S::Completed,
+                Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_) | Self::Executed { .. } | Self::Reviewed(_),
+            ) => Ok(S::Completed),
             (S::Queued | S::InProgress, Self::Failed { .. } | Self::Disowned { .. } | Self::GivenUp)
             | (S::Failed, Self::Billed { .. }) => Ok(S::Failed),
             _ => Err(IllegalEvent { state, event: self.name() }),
@@ -153,6 +156,7 @@ impl Event {
             Self::Billed { .. } => "billed",
             Self::Relinked { .. } => "linked anew",
             Self::Fetched(_) => "fetched",
+            Self::Reviewed(_) => "reviewed",
             Self::Moved(_) => "moved",
             Self::Executed { .. } => "executed",
         }
@@ -192,6 +196,7 @@ mod tests {
             }),
             Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
             Event::Executed { error: None, line: None },
+            Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into() }),
         ]
     }
 

@@ -174,6 +174,7 @@ mod tests {
             unknown_usd: usd(0),
             states: BTreeMap::from([("completed", 2), ("in_doubt", 1)]),
             videos: 2,
+            choices: BTreeMap::new(),
             exec_failed: 0,
             exec_owed: 0,
         };

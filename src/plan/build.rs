@@ -93,7 +93,8 @@ impl Plan {
     #[must_use]
     pub fn new(selected: &[Arc<Job>], given: PlanInput<'_>) -> Self {
         let mut jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
-        let left_out = given.few.map(|few| few.choose(&mut jobs)).unwrap_or_default();
+        let mut left_out = leave_out_others(&mut jobs, &given);
+        left_out.extend(given.few.into_iter().flat_map(|few| few.choose(&mut jobs)));
         let resumed: HashSet<AttemptId> = jobs
             .iter()
             .filter(|planned| planned.action == Action::Resume)
@@ -310,6 +311,14 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         paid_elsewhere: None,
         is_uncovered: is_bought_already && approved != Action::Retry && retaken == Action::Retry,
     }
+}
+
+/// Takes the due jobs out that a retake leaves for another run, and returns their IDs.
+fn leave_out_others(jobs: &mut Vec<Planned>, given: &PlanInput<'_>) -> Vec<JobId> {
+    let is_left = |planned: &mut Planned| {
+        planned.is_to_be_approved && given.retake.leaves_out(&planned.job.id, &given.history.of(&planned.job.id))
+    };
+    jobs.extract_if(.., is_left).map(|planned| planned.job.id.clone()).collect()
 }
 
 /// The attempts of a job that came before what is approved.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::retake::{Retake, SpentChoice};
-use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job};
+use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice, Takes};
 
 /// The planned action for a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -108,9 +108,10 @@ fn regardless_of_review<'a>(
     if let Some(outstanding) = in_state(AttemptState::is_outstanding) {
         return Decision::about(outstanding, Action::Resume, "has an active task");
     }
-    if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
-        let spent_choice = spent_choice(completed, attempts.clone(), redo);
-        if redo.retake.is_about(completed) && spent_choice.is_none() {
+    if let Some(takes) = Takes::of(job.request.fingerprint(), attempts.clone()) {
+        let completed = takes.video;
+        let spent_choice = spent_choice(takes, attempts.clone(), redo);
+        if redo.retake.is_about(completed, takes.choice) && spent_choice.is_none() {
             let takes = attempts.filter(same).filter(|attempt| attempt.state == AttemptState::Completed).count();
             let before = if takes > 1 { ", was retaken before" } else { "" };
             let reason = format!("is completed{before}; the retake costs again");
@@ -120,6 +121,7 @@ fn regardless_of_review<'a>(
             Some(SpentChoice::NotTheLastTake) => "is completed, and the choice is about an earlier take",
             Some(SpentChoice::AlreadyRetaken) => "is completed, and the interrupted run bought the retake",
             Some(SpentChoice::RetakeFailed) => "is completed, and its retake failed (`--retry-failed` retries it)",
+            Some(SpentChoice::Disputed) => "is completed, and its reviewers disagree",
             None => "is completed",
         };
         return Decision { spent_choice, ..Decision::about(completed, Action::Done, reason) };
@@ -163,19 +165,23 @@ fn regardless_of_review<'a>(
 /// The reason to skip a retake of a completed job: something that may have been charged was submitted after the video, also with another
 /// request.
 fn spent_choice<'a>(
-    completed: &Attempt,
+    takes: Takes<'_>,
     attempts: impl DoubleEndedIterator<Item = &'a Attempt>,
     redo: Redo<'_>,
 ) -> Option<SpentChoice> {
     let last = attempts.rev().find(|attempt| !attempt.state.is_free())?;
     match redo.retake {
-        Retake::Of(_) => {}
+        Retake::Of(_) | Retake::Recorded if takes.choice == Some(JobChoice::Conflict) => {
+            return Some(SpentChoice::Disputed);
+        }
+        Retake::Recorded if !redo.retake.is_about(takes.video, takes.choice) => return None,
+        Retake::Of(_) | Retake::Recorded => {}
         Retake::Any(Some(after)) if last.id > after => return Some(SpentChoice::AlreadyRetaken),
         _ => return None,
     }
     match last.state {
-        _ if !redo.retake.is_about(completed) => Some(SpentChoice::NotTheLastTake),
-        _ if last.id == completed.id => None,
+        _ if !redo.retake.is_about(takes.video, takes.choice) => Some(SpentChoice::NotTheLastTake),
+        _ if last.id == takes.video.id => None,
         AttemptState::Failed => (!redo.retry_failed).then_some(SpentChoice::RetakeFailed),
         _ => Some(SpentChoice::NotTheLastTake),
     }
@@ -213,7 +219,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Account, Charging, JobId, Labels, Particulars, Request, Spec, TaskId, Usd};
+    use crate::domain::{Account, Charging, Choice, JobId, Labels, Particulars, Request, Review, Spec, TaskId, Usd};
 
     fn job(prompt: &str) -> Job {
         let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(prompt.into()), ..Spec::default() };
@@ -353,6 +359,51 @@ mod tests {
         assert_eq!(told(&[first.clone(), attempt(2, "now", S::Failed)]), Some(SpentChoice::RetakeFailed));
     }
 
+    /// The same attempts with reviews: by two people, of a choice each.
+    fn with_reviews(mut history: Vec<Attempt>, reviews: &[(usize, bool, bool)]) -> Vec<Attempt> {
+        for (second, (attempt, is_anna, is_again)) in (1..).zip(reviews) {
+            let by = if *is_anna { "anna" } else { "ben" }.to_owned();
+            let choice = Some(if *is_again { Choice::Again } else { Choice::Keep });
+            if let Some(attempt) = history.get_mut(*attempt).filter(|it| it.state == AttemptState::Completed) {
+                let at = Timestamp::from_second(second).expect("a time");
+                attempt.review(Review { by, choice, note: String::new() }, at);
+            }
+        }
+        history
+    }
+
+    #[test]
+    fn recorded_choice_is_bought_unless_another_reviewer_disagrees() {
+        use AttemptState as S;
+        let redo = Redo { retry_failed: false, retake: Retake::Recorded };
+        let completed = |ids: &[i64]| ids.iter().map(|id| attempt(*id, "now", S::Completed)).collect::<Vec<_>>();
+        let decided = |ids: &[i64], reviews: &[(usize, bool, bool)]| {
+            let history = with_reviews(completed(ids), reviews);
+            let decision = decide(&job("now"), history.iter(), redo);
+            (decision.action, decision.attempt.map(|id| id.0), decision.spent_choice)
+        };
+        let (anna, ben, again, keep) = (true, false, true, false);
+        assert_eq!(decided(&[1], &[]), (Action::Done, Some(1), None));
+        assert_eq!(decided(&[1], &[(0, anna, again)]), (Action::Retry, Some(1), None));
+        assert_eq!(decided(&[1], &[(0, anna, again), (0, ben, again)]), (Action::Retry, Some(1), None));
+        let disputed = (Action::Done, Some(1), Some(SpentChoice::Disputed));
+        assert_eq!(decided(&[1], &[(0, anna, again), (0, ben, keep)]), disputed);
+        assert_eq!(
+            decided(&[1], &[(0, anna, keep), (0, anna, again)]),
+            (Action::Retry, Some(1), None),
+            "the last counts"
+        );
+        assert_eq!(decided(&[1, 2], &[(0, anna, again)]), (Action::Done, Some(2), None), "it was retaken");
+        assert_eq!(decided(&[1, 2], &[(0, anna, keep)]), (Action::Done, Some(1), None), "the kept take is the video");
+        assert_eq!(decided(&[1, 2], &[(0, anna, keep), (1, anna, again)]), (Action::Retry, Some(2), None));
+        assert_eq!(decided(&[1, 2], &[(0, anna, keep), (1, ben, again)]), disputed, "of different takes, too");
+        assert_eq!(
+            decided(&[1, 2], &[(0, anna, again), (1, ben, keep)]),
+            (Action::Done, Some(2), None),
+            "another take since"
+        );
+    }
+
     fn any_history() -> impl Strategy<Value = Vec<Attempt>> {
         let state = proptest::sample::select(AttemptState::ALL.to_vec());
         let prompt = proptest::sample::select(vec!["now", "before"]);
@@ -365,14 +416,19 @@ mod tests {
         fn nothing_is_bought_while_a_charge_for_it_is_possible(
             history in any_history(),
             retry_failed in any::<bool>(),
-            retake in any::<Option<bool>>(),
+            retake in 0..4,
+            reviews in proptest::collection::vec((0..6_usize, any::<bool>(), any::<bool>()), 0..5),
         ) {
             let chosen = HashSet::from([task(1)]);
             let retake = match retake {
-                None => Retake::No,
-                Some(false) => Retake::Of(&chosen),
-                Some(true) => Retake::Any(None),
+                0 => Retake::No,
+                1 => Retake::Of(&chosen),
+                2 => Retake::Recorded,
+                _ => Retake::Any(None),
             };
+            let unasked = decide(&job("now"), history.iter(), Redo::default()).action;
+            let history = with_reviews(history, &reviews);
+            prop_assert_eq!(decide(&job("now"), history.iter(), Redo::default()).action, unasked, "reviews alone buy nothing");
             let wished = decide(&job("now"), history.iter(), Redo { retry_failed, retake });
             let open = history.iter().any(|attempt| {
                 attempt.state.is_doubtful()

@@ -13,7 +13,7 @@ use super::decide::Action;
 use super::input::PlanInput;
 use super::planned::Planned;
 use super::repurchase::{Before, Repurchase};
-use crate::domain::{Attempt, AttemptId, Charge, Fingerprint, Job, JobId, Request};
+use crate::domain::{Attempt, AttemptId, Charge, Fingerprint, Job, JobId, Request, Takes};
 
 /// The due jobs that the batch seems to have paid for.
 pub(super) fn repurchases(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
@@ -73,7 +73,9 @@ impl<'p> Due<'p> {
 fn under_own_id(due: &Due<'_>, given: &PlanInput<'_>) -> Option<Repurchase> {
     let is_same = |attempt: &&Attempt| attempt.charge() != Charge::None && attempt.normalized == due.normalized;
     let paid = given.history.of(&due.job.id).rev().find(is_same)?;
-    let is_wanted = given.retake_of(&due.job.id).is_about(paid);
+    let takes = Takes::of(&paid.fingerprint, given.history.of(&due.job.id));
+    let choice = takes.and_then(|takes| takes.choice);
+    let is_wanted = given.retake_of(&due.job.id).is_about(paid, choice);
     (!is_wanted).then(|| Repurchase::of(due.job, Before::Respelled, paid))
 }
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::select::{IdGlobs, InvalidGlob};
-use crate::domain::{Attempt, AttemptId, JobId, TaskId, UnfinishedRetake};
+use crate::domain::{Attempt, AttemptId, AttemptState, JobChoice, JobId, Takes, TaskId, UnfinishedRetake};
 
 /// The jobs to retake.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,10 @@ pub struct Retakes {
     /// The patterns, sorted.
     words: Vec<String>,
     chosen: HashMap<JobId, HashSet<TaskId>>,
+    /// True if recorded choices count.
+    recorded: bool,
+    /// True if other due jobs are left for another run.
+    alone: bool,
 }
 
 /// The retake of one job.
@@ -28,6 +32,8 @@ pub(super) enum Retake<'r> {
     Any(Option<AttemptId>),
     /// To take it again as long as its last take is of one of these tasks.
     Of(&'r HashSet<TaskId>),
+    /// To take it again if the reviews in the ledger say so.
+    Recorded,
 }
 
 /// The reason to skip a retake: something was bought since the video that it is about.
@@ -39,11 +45,13 @@ pub enum SpentChoice {
     RetakeFailed,
     /// The run that began with the same patterns did it before it was interrupted.
     AlreadyRetaken,
+    /// Another reviewer keeps a video of the job.
+    Disputed,
 }
 
 impl SpentChoice {
     /// Every reason.
-    pub const ALL: [Self; 3] = [Self::NotTheLastTake, Self::RetakeFailed, Self::AlreadyRetaken];
+    pub const ALL: [Self; 4] = [Self::NotTheLastTake, Self::RetakeFailed, Self::AlreadyRetaken, Self::Disputed];
 }
 
 impl Retake<'_> {
@@ -55,11 +63,12 @@ impl Retake<'_> {
         }
     }
 
-    /// Returns whether it asks for another video in the place of this attempt's.
-    pub(super) fn is_about(self, attempt: &Attempt) -> bool {
+    /// Returns whether it asks for another video in the place of this attempt's, about which its reviewers made this choice.
+    pub(super) fn is_about(self, attempt: &Attempt, choice: Option<JobChoice>) -> bool {
         match self {
             Self::No => false,
             Self::Any(after) => after.is_none_or(|after| attempt.id <= after),
+            Self::Recorded => choice == Some(JobChoice::Again),
             Self::Of(tasks) => attempt.task.as_ref().is_some_and(|task| tasks.iter().any(|id| task.has(id))),
         }
     }
@@ -71,11 +80,43 @@ impl Retakes {
         let mut words = globs.to_vec();
         words.sort_unstable();
         words.dedup();
-        let mut retakes = Self { globs: IdGlobs::new(globs)?, words, chosen: HashMap::new() };
+        let mut retakes =
+            Self { globs: IdGlobs::new(globs)?, words, chosen: HashMap::new(), recorded: false, alone: false };
         for (job, task) in chosen {
             retakes.chosen.entry(job).or_default().insert(task);
         }
         Ok(retakes)
+    }
+
+    /// The same with the choices that the ledger has.
+    #[must_use]
+    pub fn with_recorded(self) -> Self {
+        Self { recorded: true, ..self }
+    }
+
+    /// The same for a run that leaves other due jobs for another run.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self { alone: true, ..self }
+    }
+
+    /// Returns whether a due job is left for another run. `attempts` are all of the job's, oldest first.
+    pub(super) fn leaves_out<'a>(
+        &self,
+        job: &JobId,
+        attempts: &(impl DoubleEndedIterator<Item = &'a Attempt> + Clone),
+    ) -> bool {
+        let is_again = || {
+            let last = attempts.clone().rev().find(|attempt| attempt.state == AttemptState::Completed)?;
+            Takes::of(&last.fingerprint, attempts.clone())?.choice
+        };
+        self.alone
+            && match self.of(job) {
+                Retake::No => true,
+                Retake::Any(_) | Retake::Of(_) => false,
+                // In any wording: who wants another video may have changed the prompt.
+                Retake::Recorded => is_again() != Some(JobChoice::Again),
+            }
     }
 
     /// Returns whether these are the patterns of a retake that didn't end.
@@ -101,6 +142,7 @@ impl Retakes {
         match self.chosen.get(job) {
             _ if self.globs.has(job.as_str()) => Retake::Any(None),
             Some(tasks) => Retake::Of(tasks),
+            None if self.recorded => Retake::Recorded,
             None => Retake::No,
         }
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::row::{Row, moment};
+use crate::domain::JobChoice;
 
 /// The width of a column, in characters, unless it has its own.
 const WIDTH: f64 = 12.0;
@@ -46,7 +47,7 @@ const fn column(name: &'static str, kind: Kind, text: for<'r> fn(&'r Row) -> Cow
 
 /// The columns in their order. Behind them come one for each label, each column of a table that jobs were made of, and each axis of a
 /// matrix: those of [`of_sheet`]. Users script against them: they are never renamed or moved.
-pub(super) const COLUMNS: [Column; 27] = [
+pub(super) const COLUMNS: [Column; 30] = [
     column("id", Kind::Text, |row| row.id.as_str().into()).wide(24.0),
     column("batch", Kind::Text, |row| row.batch.as_str().into()),
     column("model", Kind::Text, |row| row.model.as_str().into()).wide(20.0),
@@ -77,6 +78,9 @@ pub(super) const COLUMNS: [Column; 27] = [
     column("prompt", Kind::Wrapped, |row| text(row.prompt.as_deref())).wide(60.0),
     column("price_usd", Kind::Money, |row| row.price_usd.to_string().into()),
     column("at_risk_usd", Kind::Money, |row| row.at_risk_usd.to_string().into()),
+    column("choice", Kind::Text, |row| text(row.choice.map(JobChoice::name))),
+    column("reviewer", Kind::Text, |row| text(row.reviewer.as_deref())),
+    column("note", Kind::Wrapped, |row| text(row.note.as_deref())).wide(40.0),
 ];
 
 /// A column of the sheet that jobs were made of.

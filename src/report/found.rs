@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::row::JobState;
-use crate::domain::{Attempt, AttemptState, History, Job, VideoFile};
+use crate::domain::{Attempt, AttemptId, AttemptState, History, Job, JobChoice, Takes, VideoFile};
 use crate::download::is_whole;
 
 /// The facts about a job.
@@ -17,6 +17,8 @@ pub(super) struct Found {
     shown: Option<usize>,
     /// The state.
     pub state: JobState,
+    /// The choices of its reviewers.
+    pub choice: Option<JobChoice>,
     /// True if the video of the representing attempt is here, and true if it has a poster.
     pub has_file: bool,
     pub has_poster: bool,
@@ -27,7 +29,9 @@ impl Found {
     pub(super) fn new(job: &Job, history: &History, folder: &Path) -> Self {
         let places = history.places(&job.id);
         let attempts: Vec<&Attempt> = history.at(places.clone()).collect();
-        let shown = representative(job, &attempts);
+        let takes = Takes::of(job.request.fingerprint(), attempts.iter().copied());
+        let shown = representative(job, &attempts, takes.map(|takes| takes.video.id));
+        let choice = takes.and_then(|takes| takes.choice);
         let state = match shown {
             Some(attempt) => state(attempts[attempt]),
             None if job.review.is_some() => JobState::Held,
@@ -35,7 +39,7 @@ impl Found {
         };
         let file = shown.and_then(|attempt| file_of(attempts[attempt], folder));
         let has_poster = file.is_some_and(|file| is_picture_of(folder, &poster_of(file), file));
-        Self { places, shown, state, has_file: file.is_some(), has_poster }
+        Self { places, shown, state, choice, has_file: file.is_some(), has_poster }
     }
 
     /// The attempts of the job, oldest first.
@@ -49,8 +53,8 @@ impl Found {
     }
 }
 
-/// The attempt that stands for a job: one in doubt before all, else the completed one, else the latest of this wording.
-fn representative(job: &Job, attempts: &[&Attempt]) -> Option<usize> {
+/// The attempt that stands for a job: one in doubt before all, else the job's video, else the latest of this wording.
+fn representative(job: &Job, attempts: &[&Attempt], video: Option<AttemptId>) -> Option<usize> {
     let same = || {
         let same = |attempt: &Attempt| attempt.fingerprint == *job.request.fingerprint();
         (0..attempts.len()).rev().filter(move |&at| attempts[at].state != AttemptState::Void && same(attempts[at]))
@@ -58,7 +62,7 @@ fn representative(job: &Job, attempts: &[&Attempt]) -> Option<usize> {
     attempts
         .iter()
         .position(|attempt| attempt.state.is_doubtful())
-        .or_else(|| same().find(|&at| attempts[at].state == AttemptState::Completed))
+        .or_else(|| attempts.iter().position(|attempt| Some(attempt.id) == video))
         .or_else(|| same().next())
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::times::Times;
-use crate::domain::{Cells, Charge, Executed, Labels, Usd};
+use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd};
 
 /// The state of a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -146,6 +146,12 @@ pub struct Row {
     pub price_usd: Usd,
     /// The sum that may have been charged for it without a response.
     pub at_risk_usd: Usd,
+    /// The choices of all reviewers of the takes of its request together.
+    pub choice: Option<JobChoice>,
+    /// The reviewers.
+    pub reviewer: Option<String>,
+    /// Their notes, a line each; with the reviewer, if there are several.
+    pub note: Option<String>,
     /// The declaration of a person about its last submission, as text.
     pub declared: Option<String>,
     /// The outcome of the program for the video.
@@ -215,10 +221,18 @@ pub(super) struct Detail {
     pub unknown: Usd,
     /// The times of its states.
     pub times: Option<Times>,
-    /// The videos of earlier attempts that are still here.
-    pub versions: Vec<String>,
+    /// The videos of its other attempts that are still here.
+    pub versions: Vec<Version>,
     /// A picture of the video that somebody put beside it, under the same name.
     pub poster: Option<String>,
+}
+
+/// The video of another attempt of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Version {
+    pub file: String,
+    /// Its task, if it is a take of the request as it is now: it can be kept.
+    pub task_id: Option<String>,
 }
 
 /// Sums over the batch.
@@ -243,6 +257,8 @@ pub struct Totals {
     pub states: BTreeMap<&'static str, usize>,
     /// Jobs whose video is on this machine.
     pub videos: usize,
+    /// Jobs by the choices of their reviewers; each choice is there.
+    pub choices: BTreeMap<&'static str, usize>,
     /// Jobs for whose video the program of `--exec` failed the last time.
     pub exec_failed: usize,
     /// Jobs for whose video it was not started yet, or not to its end, though a run had it.

@@ -9,9 +9,11 @@ use jiff::Timestamp;
 
 use super::found::{Found, file_of, poster_of, state};
 use super::relative_path::relative_path;
-use super::row::{Detail, Exec, JobState, Row, Superseded, Totals};
+use super::row::{Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use super::times::Times;
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, Usd};
+use crate::domain::{
+    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, last_reviews,
+};
 
 /// The names of labels, of columns and of the axes of matrices.
 #[derive(Default)]
@@ -50,6 +52,7 @@ impl Report {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
         let (mut shown, mut videos) = (HashSet::with_capacity(jobs.len()), 0);
         let (mut exec_failed, mut exec_owed, mut unsent) = (0, 0, 0);
+        let mut choices: BTreeMap<&'static str, usize> = JobChoice::ALL.map(|choice| (choice.name(), 0)).into();
         let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
         let found: Arc<[Found]> = jobs.iter().map(|job| Found::new(job, &history, folder)).collect();
         for (job, found) in jobs.iter().zip(&*found) {
@@ -62,6 +65,9 @@ impl Report {
             }
             unsent += usize::from(state == JobState::Pending && history.why_unsent(&job.id).is_some());
             videos += usize::from(found.has_file);
+            if let Some(choice) = found.choice {
+                *choices.entry(choice.name()).or_default() += 1;
+            }
             match state {
                 JobState::Held => held_usd += job.price,
                 state if state.is_unbought() => to_submit_usd += job.price,
@@ -79,6 +85,7 @@ impl Report {
             unknown_usd: history.unknown(),
             states,
             videos,
+            choices,
             exec_failed,
             exec_owed,
         };
@@ -169,7 +176,8 @@ impl Report {
     pub fn rows_seen_from(&self, folder: &Path) -> impl Iterator<Item = Row> {
         let way = relative_path(folder, &self.folder);
         self.rows().map(move |mut row| {
-            for file in row.file.iter_mut().chain(&mut row.detail.versions).chain(&mut row.detail.poster) {
+            let versions = row.detail.versions.iter_mut().map(|version| &mut version.file);
+            for file in row.file.iter_mut().chain(versions).chain(&mut row.detail.poster) {
                 file.insert_str(0, &way);
             }
             row
@@ -203,16 +211,21 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file);
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
+    let is_take = |attempt: &Attempt| attempt.fingerprint == *job.request.fingerprint();
+    let reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt)));
     let detail = Detail {
         poster: file.filter(|_| found.has_poster).map(poster_of),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
         times: shown.map(Times::of),
         versions: others
-            .filter_map(|attempt| file_of(attempt, folder))
+            .filter_map(|attempt| Some((attempt, file_of(attempt, folder)?)))
             // Two takes that are the same to the byte are one file.
-            .filter(|earlier| file.is_none_or(|file| file.path != earlier.path))
-            .map(|earlier| earlier.path.to_string())
+            .filter(|(_, other)| file.is_none_or(|file| file.path != other.path))
+            .map(|(attempt, other)| Version {
+                file: other.path.to_string(),
+                task_id: attempt.task.as_ref().filter(|_| is_take(attempt)).map(|task| task.id.to_string()),
+            })
             .collect(),
     };
     Row {
@@ -247,11 +260,28 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         prompt: job.spec.prompt.clone(),
         price_usd: job.price,
         at_risk_usd: at_risk,
+        choice: found.choice,
+        reviewer: joined(reviews.iter().map(|it| it.review.by.clone()), ", "),
+        note: joined(notes(&reviews), "\n"),
         declared: declared.map(|declared| declared.to_string()),
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         runner: shown.and_then(|attempt| attempt.particulars.fetched_by.as_deref()).map(str::to_owned),
         detail,
     }
+}
+
+/// The notes of reviewers; with their names, if there are several reviewers.
+fn notes(reviews: &[&Reviewed]) -> impl Iterator<Item = String> {
+    let noted = reviews.iter().map(|reviewed| &reviewed.review).filter(|review| !review.note.is_empty());
+    noted.map(|review| match reviews.len() {
+        1 => review.note.clone(),
+        _ => format!("{}: {}", review.by, review.note),
+    })
+}
+
+fn joined(words: impl Iterator<Item = String>, between: &str) -> Option<String> {
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(between))
 }
 
 /// The reason why a job was not sent, as a report shows it.

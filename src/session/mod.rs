@@ -22,9 +22,10 @@
 //! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, with their [`pending_reports`], and from the runners of a
 //! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
 //!
-//! [`resolve`] lists jobs in doubt and records verdicts, [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
+//! [`resolve`] lists jobs in doubt and records verdicts, [`choices`] records what reviewers chose, [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
 //! manifests.
 
+mod choices;
 mod connection;
 mod consent;
 mod default_paths;
@@ -47,6 +48,7 @@ mod run;
 mod shared_batch;
 mod start;
 
+pub use choices::{ChoicesFile, ChooseError, InvalidChoices};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use consent::Consent;
 pub use default_paths::{DefaultPaths, ThroughALink};

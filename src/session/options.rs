@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::default_paths::{DefaultPaths, ThroughALink};
-use crate::domain::{BatchKey, Usd};
+use crate::domain::{BatchKey, ReviewOfTask, Usd};
 use crate::engine::Settings;
 use crate::hooks::{AssetCommand, Program};
 use crate::plan::{Approved, Few, Retakes, Selection};
@@ -87,4 +87,6 @@ pub struct RedoOptions {
     pub retry_failed: bool,
     /// The completed jobs to retake.
     pub retake: Retakes,
+    /// The reviews to record before the first submission. The plan is made with them.
+    pub reviews: Vec<ReviewOfTask>,
 }

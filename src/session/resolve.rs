@@ -186,7 +186,7 @@ impl<'b> BatchView<'b> {
         if !self.history().await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
             return Err(ResolveError::NoAttempt(job.to_owned()));
         }
-        let batch = self.ledger.lock(self.key).await.map_err(Refusal::from)?;
+        let batch = self.lock().await?;
         let history = self.history().await?;
         let (attempts, resolution) = match verdict {
             Verdict::NeverCreated => (in_doubt(&history, job, &meant)?, Resolution::NeverCreated),
@@ -209,7 +209,13 @@ impl<'b> BatchView<'b> {
         Ok(())
     }
 
-    async fn history(&self) -> Result<History, Refusal> {
+    /// Locks the batch.
+    pub(super) async fn lock(&self) -> Result<LockedBatch, Refusal> {
+        Ok(self.ledger.lock(self.key).await?)
+    }
+
+    /// Returns the history of the batch, each job under its current ID.
+    pub(super) async fn history(&self) -> Result<History, Refusal> {
         Ok(self.ledger.history(self.key).await?.moved(self.moves)?)
     }
 

@@ -19,7 +19,7 @@ use super::refusal::{Refusal, ReporterError};
 use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
-use super::{limits, other_batches, purchases};
+use super::{choices, limits, other_batches, purchases};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
@@ -92,6 +92,10 @@ impl<'s> Ready<'s> {
         // Before the reports are replaced: an old one may be the only record of a purchase.
         let Manifest { key, moves, .. } = &session.manifest;
         purchases::keep_what_only_the_report_knows(&session.ledger, &session.options.out, key, moves, &history)?;
+        let reviews = &session.options.redo.reviews;
+        if !reviews.is_empty() {
+            choices::record(&batch, &session.recorded().await?, reviews).await?;
+        }
         let has_retake = begin_retake(session, &batch, &plan, &history).await?;
         drop(history);
         let reporter = session.reporter();

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::options::Options;
 use super::outputs;
 use super::refusal::Refusal;
@@ -81,8 +83,13 @@ impl Session {
         self.options.reports.written()
     }
 
-    /// Returns the history of the batch, each job under its current ID.
+    /// Returns the history of the batch, each job under its current ID, with the reviews of this run.
     pub(super) async fn history(&self) -> Result<History, Refusal> {
+        Ok(self.recorded().await?.reviewed(&self.options.redo.reviews, Timestamp::now()))
+    }
+
+    /// Returns the history without reviews that are still to be recorded.
+    pub(super) async fn recorded(&self) -> Result<History, Refusal> {
         Ok(self.ledger.history(&self.manifest.key).await?.moved(&self.manifest.moves)?)
     }
 }

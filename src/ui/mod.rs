@@ -9,6 +9,7 @@
 
 mod approval;
 mod bill;
+mod choices;
 mod command;
 mod diagnostics;
 mod doubts;
@@ -37,6 +38,7 @@ mod wrap;
 
 pub(crate) use approval::{differences, other_service, to_approve};
 pub(crate) use bill::reconciliation;
+pub(crate) use choices::{choices_of, choices_recorded};
 pub(crate) use command::{Again, quoted};
 pub use diagnostics::findings_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_findings};

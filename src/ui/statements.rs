@@ -98,6 +98,7 @@ fn choice_spent(why: SpentChoice, jobs: &[&JobId]) -> String {
     let because = match why {
         SpentChoice::NotTheLastTake => "the choice is about an earlier take",
         SpentChoice::AlreadyRetaken => "the interrupted run already bought it, and this run continues it",
+        SpentChoice::Disputed => "reviewers disagree, so nothing is bought; `shotlist status` shows their choices",
         SpentChoice::RetakeFailed => "the retake failed; `--retry-failed` with the same choices retries it",
     };
     format!("no retake of {} ({}): {because}", count(jobs.len(), "job"), listed(&ids))
@@ -151,6 +152,7 @@ mod tests {
             Statement::ChoiceSpent(SpentChoice::NotTheLastTake, vec![&hero]),
             Statement::ChoiceSpent(SpentChoice::AlreadyRetaken, vec![&hero, &spin]),
             Statement::ChoiceSpent(SpentChoice::RetakeFailed, vec![&hero]),
+            Statement::ChoiceSpent(SpentChoice::Disputed, vec![&hero]),
             Statement::RetakeUnfinished(&begun),
             Statement::RetakeUnfinished(&many),
             Statement::ActiveTasks(1),

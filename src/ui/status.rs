@@ -9,7 +9,7 @@ use super::lines::{count, first_few};
 use super::page::Page;
 use super::run_summary::states;
 use super::table::{Column, shortened};
-use crate::domain::{Charge, Usd};
+use crate::domain::{Charge, JobChoice, Usd};
 use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.
@@ -61,7 +61,15 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
 fn cells(row: &Row) -> Vec<String> {
     let is_missing = row.state == JobState::Completed && row.file.is_none();
     let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(|error| format!("exec: {error}"));
-    let told = row.error_message.as_deref().or(row.declared.as_deref()).or(exec.as_deref()).or(row.file.as_deref());
+    let reviewers = row.reviewer.as_deref().filter(|_| row.choice == Some(JobChoice::Conflict));
+    let disagree = reviewers.map(|reviewers| format!("reviewers disagree: {reviewers}"));
+    let told = row
+        .error_message
+        .as_deref()
+        .or(row.declared.as_deref())
+        .or(exec.as_deref())
+        .or(disagree.as_deref())
+        .or(row.file.as_deref());
     let detail = match told {
         Some(detail) => detail,
         None if is_missing => "no video on this machine",
@@ -186,6 +194,13 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
     if completed > 0 {
         let missing = if totals.videos < completed { format!(" of {completed}") } else { String::new() };
         page.line(format_args!("videos: {}{missing} in {}", totals.videos, report.folder().display()));
+    }
+    let choices = [(JobChoice::Keep, "kept"), (JobChoice::Again, "to retake"), (JobChoice::Conflict, "in conflict")];
+    let choices = choices.map(|(choice, what)| (totals.choices.get(choice.name()).copied().unwrap_or(0), what));
+    let choices: Vec<String> =
+        choices.iter().filter(|(jobs, _)| *jobs > 0).map(|(jobs, what)| format!("{jobs} {what}")).collect();
+    if !choices.is_empty() {
+        page.line(format_args!("choices: {}", choices.join(", ")));
     }
     let exec = [("failed", totals.exec_failed), ("not started", totals.exec_owed)];
     let exec: Vec<String> = exec

@@ -35,6 +35,13 @@ fn decided(page: &mut Browser, id: &str) -> (Value, Value) {
     (page.eval(&format!("{card}.dataset.choice")), page.eval(&format!("{card}.querySelector('.note').value")))
 }
 
+/// The content of the file that the page saved last.
+fn saved(page: &mut Browser) -> Value {
+    let key = "Object.keys(localStorage).find((key) => key.endsWith(' saved'))";
+    let text = page.eval(&format!("JSON.parse(localStorage.getItem({key})).text"));
+    serde_json::from_str(text.as_str().expect("a text")).expect("JSON")
+}
+
 fn write(page: &mut Browser, text: &str) {
     for letter in text.chars() {
         page.press(&letter.to_string());
@@ -118,7 +125,7 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     page.click("#job-hero [data-choose=keep]");
     page.click("#job-waves [data-choose=again]");
     let options = page.eval("[...document.querySelectorAll('#decision option')].map((option) => option.textContent)");
-    assert_eq!(options, json!(["every choice", "keep (1)", "again (1)", "undecided (1)"]));
+    assert_eq!(options, json!(["every choice", "keep (1)", "again (1)", "conflict (0)", "undecided (1)"]));
     for (decision, shown) in [("keep", "hero"), ("again", "waves"), ("none", "mug")] {
         page.eval(&format!("(() => {{ const it = document.querySelector('#decision'); it.value = '{decision}'; it.dispatchEvent(new Event('change')); }})()"));
         let cards = page.eval("[...document.querySelectorAll('.card')].filter((card) => card.checkVisibility()).map((card) => card.dataset.id)");
@@ -146,10 +153,9 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     assert_eq!(command, "shotlist run m.yaml --retake @~/Downloads/choices-2.json --sandbox");
     assert_eq!(page.eval("document.querySelector('#saved .command code').textContent"), command);
     // The command that is shown works, for a choice of the page and in the home directory.
-    let tasks = page.eval("document.querySelector('#job-waves').dataset.task");
-    let choices =
-        json!({ "name": "sheet", "batch": "", "keep": ["hero"], "again": ["waves"], "tasks": { "waves": tasks } });
-    here.write("Downloads/choices.json", choices.to_string());
+    page.click("#job-mug [data-choose=again]");
+    page.click("#save");
+    here.write("Downloads/choices.json", saved(&mut page).to_string());
     let home = here.root().to_str().expect("a path").to_owned();
     let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retake", "@~/Downloads/choices.json", "--sandbox"]);
     let plan = plan.env("HOME", &home).ends_with(0).stdout;
@@ -174,5 +180,52 @@ fn a_finger_reads_the_whole_prompt_and_decides() {
     page.wait_for("document.querySelector('#viewer video')?.readyState >= 2");
     tap(&mut page, "#viewer [data-choose=keep]");
     page.wait_for("document.querySelector('#job-hero').dataset.choice === 'keep'");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
+    let (here, page) = opened(1440);
+    drop(page);
+    here.shotlist(&["run", "m.yaml", "--sandbox", "--retake", "mug"]).ends_with(0);
+    let sheet = format!("file://{}", here.path("shotlist-sandbox/sheet/report.html").display());
+    let mut page = Browser::open(&sheet, 1440, 900);
+    page.eval("HTMLAnchorElement.prototype.click = function () {}");
+    page.eval("(() => { const by = document.querySelector('#by'); by.value = 'Anna'; by.dispatchEvent(new Event('input')); })()");
+    let earlier = "[data-of=mug]";
+    let task = page.eval(&format!("document.querySelector('{earlier}').dataset.task"));
+    page.click("#job-mug [data-choose=again]");
+    page.click(&format!("{earlier} [data-choose=keep]"));
+    page.click(&format!("{earlier} [data-choose=note]"));
+    write(&mut page, "softer");
+    page.press("Escape");
+    assert_eq!(decided(&mut page, "mug").0, "", "a job has one choice");
+    assert_eq!(page.eval(&format!("document.querySelector('{earlier}').dataset.choice")), "keep");
+    assert_eq!(text(&mut page, "#decision option[value=keep]"), "keep (1)");
+    // There is nothing to repeat of an earlier take.
+    page.eval(&format!("document.querySelector('{earlier}').focus()"));
+    page.press("2");
+    assert_eq!(page.eval(&format!("document.querySelector('{earlier}').dataset.choice")), "keep");
+    page.click("#save");
+    let choices = saved(&mut page);
+    let expected = json!({ "name": "sheet", "batch": "", "by": "Anna", "keep": ["mug"], "again": [], "tasks": { "mug": task }, "notes": { "mug": "softer" } });
+    assert_eq!(choices, expected);
+    assert_eq!(page.complaints(), Vec::<String>::new());
+    drop(page);
+
+    here.write("choices.json", choices.to_string());
+    here.shotlist(&["choose", "m.yaml", "choices.json", "--sandbox"]).ends_with(0);
+    here.shotlist(&["report", "m.yaml", "--sandbox"]).ends_with(0);
+    let mut page = Browser::open(&sheet, 1440, 900);
+    assert_eq!(
+        page.eval("document.querySelector('#job-mug').dataset.task"),
+        task,
+        "the kept take is the video of its job"
+    );
+    assert_eq!(decided(&mut page, "mug").0, "keep");
+    assert_eq!(text(&mut page, "#job-mug .reviewed"), "keep (Anna): softer");
+    assert_eq!(page.eval("document.querySelector('#save').hidden"), true, "nobody signs for another");
+    page.click("#job-mug [data-choose=keep]");
+    assert_eq!(decided(&mut page, "mug").0, "", "a recorded choice can be taken back here");
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

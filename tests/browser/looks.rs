@@ -205,11 +205,11 @@ fn a_picture_that_is_not_there_says_why_and_what_to_type() {
 }
 
 #[test]
-fn takes_and_earlier_videos_of_a_job_stand_side_by_side() {
+fn takes_and_other_videos_of_a_job_stand_side_by_side() {
     let mut page = open(1440, 900);
     let ids = page.eval("[...document.querySelectorAll('.takes .card')].map((card) => card.dataset.id)");
     assert_eq!(ids, json!(["takes", "takes.2", "takes.3", "takes.2~1.mp4"]));
-    assert_eq!(text(&mut page, ".takes h2"), "takes 3 takes, 1 earlier video");
+    assert_eq!(text(&mut page, ".takes h2"), "takes 3 takes, 1 other video");
     let tops = page.eval("new Set([...document.querySelectorAll('.takes .frame')].map((frame) => frame.getBoundingClientRect().top)).size");
     assert_eq!(tops, 1, "in one row");
     // Any two can be compared, an earlier one and a new one, too; an earlier one is no job.

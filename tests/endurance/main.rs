@@ -9,6 +9,7 @@ mod support;
 
 mod bounds;
 mod chaos;
+mod choices;
 mod damage;
 mod kills;
 mod links;

@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Rewrite the reports from the ledger
     Report(ReportCommandArgs),
+    /// Record what reviewers chose on the contact sheet
+    Choose(ChooseArgs),
     /// List jobs in doubt, or record their outcome
     Resolve(ResolveArgs),
     /// Show spending by day, batch, model, or label
@@ -162,6 +164,22 @@ pub(crate) struct StatusArgs {
 pub(crate) enum StatusFormat {
     Text,
     Json,
+}
+
+/// Options of `choose`.
+#[derive(Debug, Args)]
+pub(crate) struct ChooseArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    /// Files that the contact sheet saved [default: the newest of this batch in the download directory, after a question]
+    #[arg(help_heading = "Arguments", index = 2, display_order = 2, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Reviewer [default: the name in the file, or your user name]
+    #[arg(long, env = "SHOTLIST_REVIEWER", value_name = "NAME", help_heading = "Choices")]
+    pub by: Option<String>,
+    /// Record without a question
+    #[arg(short, long, help_heading = "Choices")]
+    pub yes: bool,
 }
 
 /// Options of `resolve`.
@@ -347,7 +365,7 @@ pub(crate) struct SandboxArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
     /// Schema to print
-    #[arg(value_name = "manifest|plan|report|spend|diagnostics")]
+    #[arg(value_name = "manifest|plan|report|choices|spend|diagnostics")]
     pub of: SchemaOf,
 }
 
@@ -358,6 +376,7 @@ pub(crate) enum SchemaOf {
     Plan,
     // Of `status --format json`, too.
     Report,
+    Choices,
     Spend,
     Diagnostics,
 }

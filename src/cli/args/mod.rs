@@ -12,9 +12,9 @@ mod programs;
 mod run;
 
 pub(super) use command_line::{
-    Cli, Command, CompletionsArgs, HelpArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ManArgs, ReconcileArgs,
-    ReportCommandArgs, ResolveArgs, SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat, StatusArgs,
-    StatusFormat, TerminalArgs, Verdict, When,
+    ChooseArgs, Cli, Command, CompletionsArgs, HelpArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ManArgs,
+    ReconcileArgs, ReportCommandArgs, ResolveArgs, SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat,
+    StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
 };
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
 pub(super) use ledger::NamedLedger;

@@ -90,10 +90,13 @@ pub(crate) struct AgainArgs {
     pub retry_failed: bool,
     /// Buy another take of completed jobs; repeatable
     ///
-    /// A pattern buys one take per run. `@FILE` reads a choices file and buys one take per video. Other due jobs are submitted, too, unless
-    /// `--select` excludes them
-    #[arg(long, env = "SHOTLIST_RETAKE", value_name = "GLOB|@FILE")]
+    /// A pattern buys one take per run, and other due jobs, too. `@FILE` records a choices file in the ledger, and buys only its retakes, one
+    /// per video. `@ledger` buys the recorded ones
+    #[arg(long, env = "SHOTLIST_RETAKE", value_name = "GLOB|@FILE|@ledger")]
     pub retake: Vec<String>,
+    /// Buy other due jobs beside chosen retakes
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_AND_DUE", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub and_due: bool,
     /// Repurchase jobs that are already paid for; the plan prints the pattern; repeatable
     #[arg(long, env = "SHOTLIST_BUY_AGAIN", value_name = "GLOB")]
     pub buy_again: Vec<String>,

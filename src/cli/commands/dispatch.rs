@@ -1,7 +1,8 @@
 //! Dispatch of commands.
 
 use super::{
-    completions, fetch, help, init, ledger, limit, man, reconcile, report, resolve, run, sandbox, schema, spend, status,
+    choose, completions, fetch, help, init, ledger, limit, man, reconcile, report, resolve, run, sandbox, schema,
+    spend, status,
 };
 use crate::cli::args::Command;
 use crate::cli::exit::Exit;
@@ -12,6 +13,7 @@ use crate::ui::Terminal;
 pub(crate) fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failure> {
     match command {
         Command::Run(args) => run::run(&args, terminal),
+        Command::Choose(args) => choose::choose(&args, terminal),
         Command::Status(args) => status::status(&args, terminal),
         Command::Report(args) => report::report(&args, terminal),
         Command::Resolve(args) => resolve::resolve(&args, terminal),

@@ -11,6 +11,7 @@ use crate::domain::{NoticeCode, RefusalCode};
 use crate::manifest::RawManifest;
 use crate::plan::PlanView;
 use crate::report::ReportView;
+use crate::session::ChoicesFile;
 use crate::ui::{self, Page, Terminal};
 
 /// Prints a schema.
@@ -27,6 +28,7 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
         SchemaOf::Manifest => ("manifest", generator.into_root_schema_for::<RawManifest>()),
         SchemaOf::Plan => ("plan", generator.into_root_schema_for::<PlanView<'static>>()),
         SchemaOf::Report => ("report", generator.into_root_schema_for::<ReportView<'static>>()),
+        SchemaOf::Choices => ("choices", generator.into_root_schema_for::<ChoicesFile>()),
         SchemaOf::Spend => ("spend", generator.into_root_schema_for::<SpendView>()),
         SchemaOf::Diagnostics => {
             // No field has them: a line on stderr shows `error[CODE]` or `warning[CODE]`, and an event of the JSON log `code`.

@@ -69,6 +69,7 @@ pub(in crate::ledger) fn apply(
         Event::Executed { error, line } => {
             known.executed = Some(Box::new(Executed { at, error: error.clone(), line: line.clone() }));
         }
+        Event::Reviewed(review) => attempt.review(review.clone(), at),
         Event::Moved(path) => {
             if let Some(file) = &mut attempt.file {
                 file.path = path.clone();

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::problems::{EXEC, UNSENT};
 use super::standing::Standing;
 use super::text::{path_as_link, plain, span, web_link};
-use crate::domain::{Usd, is_upright};
+use crate::domain::{JobChoice, Usd, is_upright};
 use crate::report::Commands;
-use crate::report::row::{Detail, ExecOutcome, JobState, Row};
+use crate::report::row::{Detail, ExecOutcome, JobState, Row, Version};
 
 /// The takes of one job, in their order.
 #[derive(Template)]
@@ -18,7 +18,7 @@ use crate::report::row::{Detail, ExecOutcome, JobState, Row};
 pub(super) struct Group<'r> {
     id: &'r str,
     cards: Vec<Card<'r>>,
-    /// Videos of earlier attempts that are still here.
+    /// Videos of other attempts that are still here.
     earlier: Vec<Earlier<'r>>,
     /// The name of one of several cards.
     told: Option<String>,
@@ -57,10 +57,17 @@ struct Card<'r> {
     file_link: Option<String>,
     poster: Option<String>,
     url_link: Option<&'r str>,
+    /// The recorded choice, and its reviewers and notes.
+    choice: &'static str,
+    reviewer: Option<Cow<'r, str>>,
+    note: Option<Cow<'r, str>>,
 }
 
-/// An earlier video of a job.
+/// Another video of a job.
 struct Earlier<'r> {
+    /// Its job.
+    job: &'r str,
+    task_id: Option<&'r str>,
     name: Cow<'r, str>,
     link: String,
     is_upright: bool,
@@ -77,7 +84,7 @@ impl<'r> Group<'r> {
     pub(super) fn new(rows: &'r [Row], is_simulated: bool, commands: Option<&Commands>) -> Self {
         let id = rows.first().map(base_of).unwrap_or_default();
         let cards: Vec<Card> = rows.iter().map(|row| Card::new(row, is_simulated, commands)).collect();
-        let earlier = rows.iter().flat_map(|row| row.detail.versions.iter().map(|path| Earlier::new(path, row)));
+        let earlier = rows.iter().flat_map(|row| row.detail.versions.iter().map(|version| Earlier::new(version, row)));
         let earlier: Vec<Earlier> = earlier.collect();
         let counted = |count: usize, one: &str, more: &str| match count {
             0 => None,
@@ -86,7 +93,7 @@ impl<'r> Group<'r> {
         };
         let takes = if cards.len() > 1 { counted(cards.len(), "take", "takes") } else { None };
         let told: Vec<String> =
-            [takes, counted(earlier.len(), "earlier video", "earlier videos")].into_iter().flatten().collect();
+            [takes, counted(earlier.len(), "other video", "other videos")].into_iter().flatten().collect();
         let told = (!told.is_empty()).then(|| told.join(", "));
         Self { id, cards, earlier, told }
     }
@@ -126,6 +133,9 @@ impl<'r> Card<'r> {
             file_link: row.file.as_deref().map(path_as_link),
             poster: row.detail.poster.as_deref().map(path_as_link),
             url_link: url.and_then(web_link),
+            choice: row.choice.map_or("", JobChoice::name),
+            reviewer: text(&row.reviewer),
+            note: text(&row.note),
         }
     }
 }
@@ -139,10 +149,10 @@ fn also(row: &Row) -> Option<&'static str> {
 }
 
 impl<'r> Earlier<'r> {
-    fn new(path: &'r str, row: &Row) -> Self {
+    fn new(Version { file: path, task_id }: &'r Version, row: &'r Row) -> Self {
         let name = plain(path.rsplit('/').next().unwrap_or(path));
         let is_upright = is_upright(row.aspect_ratio.as_deref(), row.size.as_deref());
-        Self { name, link: path_as_link(path), is_upright }
+        Self { job: &row.id, task_id: task_id.as_deref(), name, link: path_as_link(path), is_upright }
     }
 }
 

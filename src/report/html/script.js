@@ -242,13 +242,25 @@
   // them. A choice is about the video that was looked at: once the card shows that of another task, only its note is left.
   const { name, batch = "" } = document.body.dataset, kept = `shotlist choices ${JSON.stringify([name, batch])}`;
   const choices = (() => { try { return JSON.parse(localStorage.getItem(kept)) ?? {}; } catch { return {}; } })();
+  const jobOf = (card) => card.dataset.of ?? card.dataset.id;
+  // The cards of the takes of a job: its own, and those of its other videos.
+  const takesOf = new Map();
+  for (const card of cards) takesOf.set(jobOf(card), [...(takesOf.get(jobOf(card)) ?? []), card]);
+  // One choice for each job, about one of its takes. Until there is one, what the ledger has counts.
   const chosen = (card) => {
-    const made = choices[card.dataset.id] ?? {}, isOutdated = made.task && made.task !== card.dataset.task;
-    return isOutdated ? { note: made.note } : made;
+    const made = choices[jobOf(card)], recorded = { choice: card.dataset.recorded ?? "" };
+    if (!made) return recorded;
+    const about = takesOf.get(jobOf(card)).find(({ dataset }) => dataset.task === made.task);
+    // Its video was retaken or is gone: the choice is spent, and the note stays.
+    if (!about || (made.choice === "again" && !isJob(about))) return isJob(card) ? { ...recorded, note: made.note } : recorded;
+    if (about === card) return made;
+    return made.choice ? {} : recorded;
   };
   const isDecidable = (card) => Boolean($("[data-choose]", card));
-  const decision = (card) => (isDecidable(card) ? chosen(card).choice || "none" : "");
-  const withChoice = (choice) => jobs.filter((card) => chosen(card).choice === choice).map((card) => card.dataset.id);
+  const decisionOf = (card) => takesOf.get(card.dataset.id).map((take) => chosen(take).choice).find(Boolean) ?? "";
+  const decision = (card) => (isDecidable(card) ? decisionOf(card) || "none" : "");
+  // Of this reviewer alone, so that nobody signs for another.
+  const withChoice = (choice) => jobs.filter((card) => choices[card.dataset.id] && decisionOf(card) === choice).map((card) => card.dataset.id);
   // The same buttons and note again, in the large view or under a video that is compared.
   const owners = new WeakMap();
   const ownerOf = (element) => owners.get(element.closest(".choice, figure")) ?? element.closest(".card");
@@ -265,19 +277,19 @@
     field.hidden = field.hidden && !note;
     $("[data-choose=note]", bar).setAttribute("aria-expanded", !field.hidden);
   }
-  const kinds = { keep: "keep", again: "again", none: "undecided" };
+  const kinds = { keep: "keep", again: "again", conflict: "conflict", none: "undecided" };
+  const ofJobs = (value) => Object.fromEntries(jobs.map(({ dataset }) => [dataset.id, choices[dataset.id] && value(choices[dataset.id])]).filter(([, value]) => value));
   function saveable() {
-    const notes = Object.fromEntries(jobs.filter((card) => chosen(card).note).map((card) => [card.dataset.id, chosen(card).note]));
-    const tasks = Object.fromEntries(jobs.filter((card) => chosen(card).choice).map((card) => [card.dataset.id, card.dataset.task]));
-    return JSON.stringify({ name, batch, keep: withChoice("keep"), again: withChoice("again"), tasks, notes }, null, 2);
+    const by = $("#by").value.trim();
+    return JSON.stringify({ name, batch, ...(by && { by }), keep: withChoice("keep"), again: withChoice("again"), tasks: ofJobs(({ task }) => task), notes: ofJobs(({ note }) => note) }, null, 2);
   }
   function tellChoices() {
-    for (const card of jobs) {
+    for (const card of cards) {
       card.dataset.choice = chosen(card).choice ?? "";
       if (isDecidable(card)) tellChoice($(".choice", card), chosen(card));
     }
     for (const bar of $$("dialog .choice")) tellChoice(bar, chosen(ownerOf(bar)));
-    const keep = withChoice("keep").length, again = withChoice("again").length, notes = jobs.filter((card) => chosen(card).note).length;
+    const keep = withChoice("keep").length, again = withChoice("again").length, notes = Object.keys(ofJobs(({ note }) => note)).length;
     const { number, text } = lastSaved(), isSaved = text === saveable(), file = fileOf(number);
     $("#save").hidden = !(keep + again + notes);
     $("#save").textContent = `${isSaved ? "Saved" : "Save choices"}: ${keep} keep, ${again} again`;
@@ -302,15 +314,15 @@
   const lastSaved = () => { try { return JSON.parse(localValue(kept + " saved")) ?? { number: 0 }; } catch { return { number: 0 }; } };
   const fileOf = (number) => (number > 1 ? `choices-${number}.json` : "choices.json");
   function choose(card, change) {
-    const { id, task } = card.dataset;
+    const id = jobOf(card), { task, recorded } = card.dataset;
     choices[id] = { ...chosen(card), task, ...change };
-    if (!choices[id].choice && !choices[id].note) delete choices[id];
+    if (!choices[id].choice && !choices[id].note && !recorded) delete choices[id];
     tellChoices();
   }
   for (const button of $$("#picked [data-do]")) button.addEventListener("click", () => {
-    for (const card of picked()) if (isDecidable(card)) choose(card, { choice: button.dataset.do });
+    for (const card of picked()) if ($(`[data-choose=${button.dataset.do}]`, card)) choose(card, { choice: button.dataset.do });
   });
-  const toggle = (card, choice) => isDecidable(card) && choose(card, { choice: chosen(card).choice === choice ? "" : choice });
+  const toggle = (card, choice) => isDecidable(card) && $(`[data-choose=${choice}]`, card) && choose(card, { choice: chosen(card).choice === choice ? "" : choice });
   function openNote(root) { const field = $(".note", root); if (field) { field.hidden = false; tellChoices(); field.focus(); } }
   function leaveNote(field) {
     field.hidden = !field.value;
@@ -324,6 +336,8 @@
     if (button.dataset.choose === "note") openNote(button.parentElement); else toggle(ownerOf(button), button.dataset.choose);
   });
   document.addEventListener("input", (event) => { if (event.target.classList.contains("note")) choose(ownerOf(event.target), { note: event.target.value }); });
+  $("#by").value = localValue("shotlist reviewer") ?? "";
+  $("#by").addEventListener("input", () => { keepLocally("shotlist reviewer", $("#by").value); tellChoices(); });
   $("#save").addEventListener("click", () => {
     const text = saveable(), number = lastSaved().number + 1;
     const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: fileOf(number) });

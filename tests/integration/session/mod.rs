@@ -2,6 +2,7 @@
 
 mod approval;
 mod bill;
+mod choices;
 mod consent;
 mod doubts;
 mod exec;

@@ -118,11 +118,22 @@ fn what_stands_in_the_rows_comes_back_with_what_became_of_them() {
     let heads: Vec<String> = csv.headers().expect("heads").iter().skip(25).map(str::to_owned).collect();
     assert_eq!(
         heads,
-        ["price_usd", "at_risk_usd", "label.client", "row.sku", "row.Title", "row.Campaign note", "matrix.look"]
+        [
+            "price_usd",
+            "at_risk_usd",
+            "choice",
+            "reviewer",
+            "note",
+            "label.client",
+            "row.sku",
+            "row.Title",
+            "row.Campaign note",
+            "matrix.look"
+        ]
     );
     let rows: Vec<Vec<String>> =
         csv.records().map(|row| row.expect("a row").iter().map(str::to_owned).collect()).collect();
-    let behind = |at: usize| rows[at].iter().skip(27).map(String::as_str).collect::<Vec<_>>();
+    let behind = |at: usize| rows[at].iter().skip(30).map(String::as_str).collect::<Vec<_>>();
     assert_eq!(behind(0), ["acme", "A1", "Mug", "'=1+1", "day"]);
     assert_eq!(behind(3), ["acme", "A2", "Lamp, tall", "", "night"]);
     assert_eq!(behind(4), ["acme", "", "", "", ""]);
@@ -192,7 +203,7 @@ fn choices_are_taken_from_a_file() {
     here.run(&service, &["--concurrency", "1"]).ends_with(0);
     here.write(
         "choices.json",
-        json!({ "name": "m", "batch": "", "keep": ["j0", "j3"], "again": ["j1", "j1"], "tasks": { "j1": "t1" }, "notes": { "j1": "darker" } })
+        json!({ "name": "m", "batch": "", "keep": ["j0", "j3"], "again": ["j1", "j1"], "tasks": { "j0": "t0", "j1": "t1", "j3": "t3" }, "notes": { "j1": "darker" } })
             .to_string(),
     );
     let status = here.status(&["--select", "@choices.json"]);

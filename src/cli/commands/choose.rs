@@ -1,0 +1,110 @@
+//! `shotlist choose`: records what reviewers chose on the contact sheet.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::cli::args::{ChooseArgs, SelectArgs};
+use crate::cli::choices::{parse_choices, read_choices, reviews};
+use crate::cli::environment::variable;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::manifest::{Wanted, load};
+use crate::cli::{paths, runtime};
+use crate::domain::{BatchKey, Choice, RefusalCode, ReviewOfTask};
+use crate::session::{BatchView, ChoicesFile};
+use crate::ui::{self, Page, Terminal};
+
+/// The money of choices that were not recorded.
+const NOTHING_RECORDED: &str = "nothing was recorded, and nothing was spent";
+
+/// Records choices from files, or from the newest one in the download directory after a confirmation.
+pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let named = |failure: Failure| Failure { money: Some(NOTHING_RECORDED), ..failure };
+    record(args, terminal).map_err(|failure| named(failure).of_manifest(&args.manifest.manifest))
+}
+
+fn record(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let manifest = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?.manifest;
+    let key = &manifest.key;
+    let found = if args.files.is_empty() { Some(newest(key)?) } else { None };
+    let mut page = Page::new();
+    let mut all: Vec<ReviewOfTask> = Vec::new();
+    for file in found.iter().chain(&args.files) {
+        let name = file.display().to_string();
+        let choices = parse_choices(&name, &read_choices(&name)?)?;
+        check_batch(&name, &choices, key)?;
+        let reviews = reviews(&name, &choices, args.by.as_deref())?;
+        check_agreement(&all, &reviews)?;
+        page.line(ui::choices_of(&reviews, file));
+        all.extend(reviews);
+    }
+    if found.is_some() && !args.yes {
+        if !terminal.can_ask() {
+            terminal.result(&page);
+            let failure = Failure::new(RefusalCode::NotConfirmed, "not confirmed");
+            return Err(failure.with_help("name the file, or pass `--yes`"));
+        }
+        terminal.question(&page);
+        if !terminal.ask("Record these choices?") {
+            return Err(Failure::new(RefusalCode::NotConfirmed, "not confirmed"));
+        }
+    } else {
+        terminal.result(&page);
+    }
+    let ledger = paths::ledger(&args.manifest)?;
+    let recorded = runtime::block_on(async { Ok(BatchView::of(&manifest, &ledger).choose(&all).await?) });
+    let (new, history) = recorded?;
+    let again = paths::again(&args.manifest, key);
+    terminal.result(&ui::choices_recorded(new, &manifest.jobs, &history, &again));
+    Ok(Exit::Done)
+}
+
+/// The newest file of choices about a batch in the download directory.
+fn newest(key: &BatchKey) -> Result<PathBuf, Failure> {
+    let dir = downloads();
+    let is_ours = |path: &Path| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let file = path.display().to_string();
+        let is_named_so = name.starts_with("choices") && path.extension().is_some_and(|ending| ending == "json");
+        let choices = is_named_so.then(|| parse_choices(&file, &read_choices(&file).ok()?).ok()).flatten();
+        choices.is_some_and(|choices| choices.key() == *key)
+    };
+    let entries = dir.read_dir().into_iter().flatten().filter_map(Result::ok);
+    let dated = entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())));
+    let ours = dated.filter(|(_, path): &(SystemTime, PathBuf)| is_ours(path)).max();
+    ours.map(|(_, path)| path).ok_or_else(|| {
+        let message = format!("found no choices for `{key}` in `{}`", dir.display());
+        let failure = Failure::new(RefusalCode::ChoicesInvalid, message);
+        failure.with_help("save the choices on the contact sheet, or name the file")
+    })
+}
+
+/// The directory where browsers save, unless they were told another one.
+fn downloads() -> PathBuf {
+    let usual = || std::env::home_dir().unwrap_or_default().join("Downloads");
+    variable("XDG_DOWNLOAD_DIR").map_or_else(usual, PathBuf::from)
+}
+
+fn check_batch(file: &str, choices: &ChoicesFile, key: &BatchKey) -> Result<(), Failure> {
+    if choices.key() == *key {
+        return Ok(());
+    }
+    let message = format!("`{file}` must be about `{key}`, found `{}`", choices.key());
+    let failure = Failure::new(RefusalCode::ChoicesInvalid, message);
+    Err(failure.with_help("name the manifest and the batch that the choices are about"))
+}
+
+/// Refuses files of one reviewer that contradict each other: nobody knows which is the later one.
+fn check_agreement(earlier: &[ReviewOfTask], reviews: &[ReviewOfTask]) -> Result<(), Failure> {
+    let choice =
+        |it: &ReviewOfTask| it.review.choice.map(|choice| (choice, (choice == Choice::Keep).then(|| it.task.clone())));
+    let differs = |one: &&ReviewOfTask| {
+        earlier
+            .iter()
+            .any(|other| other.job == one.job && other.review.by == one.review.by && choice(other) != choice(one))
+    };
+    let Some(ReviewOfTask { job, review, .. }) = reviews.iter().find(differs) else { return Ok(()) };
+    let message = format!("two files by `{}` disagree about `{job}`", review.by);
+    let failure = Failure::new(RefusalCode::ChoicesInvalid, message);
+    Err(failure.with_help("record the files one by one, each with its reviewer: `--by NAME`"))
+}

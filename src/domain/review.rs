@@ -1,0 +1,183 @@
+//! Reviews of videos, and the video of a job that follows from them.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, AttemptId, AttemptState, Fingerprint, History, JobId, TaskId};
+
+/// The choice of a reviewer about a video.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// To keep it.
+    Keep,
+    /// To retake it.
+    Again,
+}
+
+/// The words of one reviewer about one video. A later review by the same reviewer replaces it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Review {
+    /// The reviewer.
+    pub by: String,
+    /// The choice, or `None` for a note alone.
+    pub choice: Option<Choice>,
+    /// The note; may be empty.
+    pub note: String,
+}
+
+/// A review with the time of its record.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reviewed {
+    /// The review.
+    pub review: Review,
+    /// The time.
+    pub at: Timestamp,
+}
+
+/// A review of a job's video, which is named by its task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReviewOfTask {
+    /// The job.
+    pub job: JobId,
+    /// The task.
+    pub task: TaskId,
+    /// The review.
+    pub review: Review,
+}
+
+/// The choices of all reviewers of a job together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobChoice {
+    /// The job has a kept video.
+    Keep,
+    /// To be retaken.
+    Again,
+    /// Reviewers disagree, so nothing is retaken.
+    Conflict,
+}
+
+impl JobChoice {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Keep, Self::Again, Self::Conflict];
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Again => "again",
+            Self::Conflict => "conflict",
+        }
+    }
+}
+
+/// The completed takes of a job's request.
+#[derive(Clone, Copy, Debug)]
+pub struct Takes<'a> {
+    /// The video of the job: the newest one that a reviewer keeps, otherwise the newest one.
+    pub video: &'a Attempt,
+    /// The choices of the reviewers, or `None` if the newest video is undecided and no other is kept.
+    pub choice: Option<JobChoice>,
+}
+
+impl<'a> Takes<'a> {
+    /// Of all attempts of a job, oldest first, those for this request; `None` if none is completed.
+    ///
+    /// The last choice of each reviewer counts. `Again` is spent once there is a newer video.
+    pub fn of(request: &Fingerprint, attempts: impl Iterator<Item = &'a Attempt>) -> Option<Self> {
+        let is_take = |it: &&Attempt| it.state == AttemptState::Completed && it.fingerprint == *request;
+        let mut newest = None;
+        let mut last: HashMap<&str, (Timestamp, Choice, &Attempt)> = HashMap::new();
+        for take in attempts.filter(is_take) {
+            newest = Some(take);
+            for Reviewed { review: Review { by, choice, .. }, at } in &take.particulars.reviews {
+                let Some(choice) = *choice else { continue };
+                let counts = last.get(by.as_str()).is_none_or(|(before, ..)| before <= at);
+                if counts {
+                    last.insert(by, (*at, choice, take));
+                }
+            }
+        }
+        let newest = newest?;
+        let kept = last.values().filter(|(_, choice, _)| *choice == Choice::Keep).map(|(.., take)| *take);
+        let kept = kept.max_by_key(|take| take.id);
+        let is_again = last.values().any(|(_, choice, take)| *choice == Choice::Again && take.id == newest.id);
+        let choice = match (kept, is_again) {
+            (Some(_), true) => Some(JobChoice::Conflict),
+            (Some(_), false) => Some(JobChoice::Keep),
+            (None, true) => Some(JobChoice::Again),
+            (None, false) => None,
+        };
+        Some(Self { video: kept.unwrap_or(newest), choice })
+    }
+}
+
+/// The last review of each reviewer of these takes, oldest first.
+pub fn last_reviews<'a>(takes: impl Iterator<Item = &'a Attempt>) -> Vec<&'a Reviewed> {
+    let mut last: Vec<&Reviewed> = Vec::new();
+    for reviewed in takes.flat_map(|take| &take.particulars.reviews) {
+        match last.iter_mut().find(|other| other.review.by == reviewed.review.by) {
+            Some(other) if other.at <= reviewed.at => *other = reviewed,
+            Some(_) => {}
+            None => last.push(reviewed),
+        }
+    }
+    last.sort_by_key(|reviewed| reviewed.at);
+    last
+}
+
+impl Attempt {
+    /// Records a review in the place of an earlier one by the same reviewer; without a choice and a note, only removes that.
+    pub fn review(&mut self, review: Review, at: Timestamp) {
+        let reviews = &mut self.particulars.reviews;
+        reviews.retain(|reviewed| reviewed.review.by != review.by);
+        if review.choice.is_some() || !review.note.is_empty() {
+            reviews.push(Reviewed { review, at });
+        }
+    }
+
+    /// Returns whether the review is about its video.
+    #[must_use]
+    pub fn is_reviewed_by(&self, review: &ReviewOfTask) -> bool {
+        self.state == AttemptState::Completed
+            && self.job == review.job
+            && self.task.as_ref().is_some_and(|task| task.has(&review.task))
+    }
+}
+
+impl History {
+    /// The reviews to record, each with its attempt: all but those that are the last word of their reviewer about their job.
+    #[must_use]
+    pub fn new_reviews<'r>(&self, reviews: &'r [ReviewOfTask]) -> Vec<(AttemptId, &'r Review)> {
+        let new = |given: &'r ReviewOfTask| {
+            let attempt = self.of(&given.job).find(|attempt| attempt.is_reviewed_by(given))?;
+            let own = |attempt: &Attempt| {
+                let own = attempt.particulars.reviews.iter().find(|reviewed| reviewed.review.by == given.review.by);
+                own.map(|reviewed| (reviewed.at, attempt.id, reviewed.review.clone()))
+            };
+            let last = self.of(&given.job).filter_map(own).max_by_key(|(at, id, _)| (*at, *id));
+            let is_said = last.is_some_and(|(_, id, review)| id == attempt.id && review == given.review);
+            (!is_said).then_some((attempt.id, &given.review))
+        };
+        reviews.iter().filter_map(new).collect()
+    }
+
+    /// The same with reviews that are to be recorded.
+    #[must_use]
+    pub fn reviewed(self, reviews: &[ReviewOfTask], at: Timestamp) -> Self {
+        let mut new: HashMap<AttemptId, Vec<&Review>> = HashMap::new();
+        for (attempt, review) in self.new_reviews(reviews) {
+            new.entry(attempt).or_default().push(review);
+        }
+        self.changed(|attempt| {
+            for review in new.get(&attempt.id).into_iter().flatten() {
+                attempt.review((*review).clone(), at);
+            }
+        })
+    }
+}

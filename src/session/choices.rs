@@ -1,0 +1,153 @@
+//! Choices of reviewers: the file that the contact sheet saves, and their record in the ledger.
+//!
+//! # Guarantees
+//!
+//! - A choice is about one video. If that is not among the completed videos of its job, nothing is recorded.
+//! - Recording buys nothing. A retake is bought by a run that asks for it, and never while reviewers disagree.
+//! - Choices that are recorded twice are one choice.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::refusal::Refusal;
+use super::resolve::BatchView;
+use crate::domain::{BatchKey, Choice, History, InvalidJobId, JobId, RefusalCode, Review, ReviewOfTask, TaskId};
+use crate::ledger::{Event, LockedBatch};
+
+/// The most reviews that are recorded at once. The ledger commits together what it gets together.
+const AT_ONCE: usize = 64;
+
+/// The longest name of a reviewer, in characters. It stands in a column of each report.
+const LONGEST_NAME: usize = 80;
+
+/// Choices of one reviewer about the videos of a batch.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+pub struct ChoicesFile {
+    /// The `name` of the manifest.
+    pub name: String,
+    /// The batch value; empty where the manifest has none.
+    #[serde(default)]
+    pub batch: String,
+    /// The reviewer, unless `--by` names one.
+    #[serde(default)]
+    pub by: Option<String>,
+    /// IDs of the jobs whose video is kept.
+    #[serde(default)]
+    pub keep: Vec<String>,
+    /// IDs of the jobs to retake.
+    #[serde(default)]
+    pub again: Vec<String>,
+    /// The task of the video that a choice or a note is about, by job ID.
+    #[serde(default)]
+    pub tasks: BTreeMap<String, String>,
+    /// Notes, by job ID.
+    #[serde(default)]
+    pub notes: BTreeMap<String, String>,
+}
+
+/// An inconsistency in a file of choices.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidChoices {
+    /// Two choices for one job.
+    #[error("`{0}` is both under `keep` and under `again`")]
+    Both(String),
+    /// An ID that no job can have.
+    #[error(transparent)]
+    Id(#[from] InvalidJobId),
+    /// Without its task, a choice would buy another take at every run.
+    #[error("the choice for `{0}` has no task ID")]
+    NoTask(String),
+    /// A name of a reviewer that can't be shown.
+    #[error("the name of a reviewer must have 1 to {LONGEST_NAME} printable characters, found {0:?}")]
+    Reviewer(String),
+}
+
+impl ChoicesFile {
+    /// The batch that the choices are about.
+    #[must_use]
+    pub fn key(&self) -> BatchKey {
+        BatchKey { name: self.name.clone(), batch: self.batch.clone() }
+    }
+
+    /// The reviews, by this reviewer.
+    pub fn reviews(&self, by: &str) -> Result<Vec<ReviewOfTask>, InvalidChoices> {
+        let by = by.trim();
+        if by.is_empty() || by.chars().count() > LONGEST_NAME || by.chars().any(char::is_control) {
+            return Err(InvalidChoices::Reviewer(by.to_owned()));
+        }
+        if let Some(both) = self.again.iter().find(|id| self.keep.contains(id)) {
+            return Err(InvalidChoices::Both(both.clone()));
+        }
+        let (keep, again): (HashSet<&String>, HashSet<&String>) =
+            (self.keep.iter().collect(), self.again.iter().collect());
+        let ids: BTreeSet<&String> = self.keep.iter().chain(&self.again).chain(self.notes.keys()).collect();
+        let review = |id: &String| {
+            let choice = keep.contains(id).then_some(Choice::Keep).or(again.contains(id).then_some(Choice::Again));
+            let note = self.notes.get(id).map(|note| note.trim().to_owned()).unwrap_or_default();
+            let task = self.tasks.get(id).cloned().and_then(TaskId::new);
+            let task = task.ok_or_else(|| InvalidChoices::NoTask(id.clone()))?;
+            let review = Review { by: by.to_owned(), choice, note };
+            Ok(ReviewOfTask { job: JobId::new(id.clone())?, task, review })
+        };
+        ids.into_iter().map(review).collect()
+    }
+}
+
+/// Choices that were not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum ChooseError {
+    /// The ledger refuses it.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// A choice about a video that the batch doesn't have.
+    #[error("`{job}` has no completed video of task `{task}`")]
+    NoVideo {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+    },
+}
+
+impl ChooseError {
+    /// Returns the stable code of the error.
+    #[must_use]
+    pub fn code(&self) -> RefusalCode {
+        match self {
+            Self::Refusal(refusal) => refusal.code(),
+            Self::NoVideo { .. } => RefusalCode::ChoicesInvalid,
+        }
+    }
+}
+
+impl BatchView<'_> {
+    /// Records reviews, all or none. Returns the number of new ones, and the history with them.
+    ///
+    /// Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
+    pub async fn choose(&self, reviews: &[ReviewOfTask]) -> Result<(usize, History), ChooseError> {
+        check(&self.history().await?, reviews)?;
+        let batch = self.lock().await?;
+        let history = self.history().await?;
+        check(&history, reviews)?;
+        let new = record(&batch, &history, reviews).await?;
+        Ok((new, self.history().await?))
+    }
+}
+
+fn check(history: &History, reviews: &[ReviewOfTask]) -> Result<(), ChooseError> {
+    let is_missing = |review: &&ReviewOfTask| !history.of(&review.job).any(|attempt| attempt.is_reviewed_by(review));
+    reviews.iter().find(is_missing).map_or(Ok(()), |ReviewOfTask { job, task, .. }| {
+        Err(ChooseError::NoVideo { job: job.clone(), task: task.clone() })
+    })
+}
+
+/// Records the reviews that the history doesn't have. Returns their number.
+pub(super) async fn record(batch: &LockedBatch, history: &History, reviews: &[ReviewOfTask]) -> Result<usize, Refusal> {
+    let new = history.new_reviews(reviews);
+    let records = new.iter().map(|(attempt, review)| batch.record(*attempt, Event::Reviewed((*review).clone())));
+    stream::iter(records).buffer_unordered(AT_ONCE).try_for_each(|()| async { Ok(()) }).await?;
+    Ok(new.len())
+}

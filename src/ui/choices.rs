@@ -1,0 +1,42 @@
+//! Choices of reviewers, as text.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::command::Again;
+use super::lines::count;
+use super::page::Page;
+use super::statements::listed;
+use crate::domain::{Choice, History, Job, JobChoice, ReviewOfTask, Takes};
+
+/// The content of a file of choices.
+#[must_use]
+pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
+    let of = |wanted: Choice| reviews.iter().filter(|it| it.review.choice == Some(wanted)).count();
+    let notes = reviews.iter().filter(|it| !it.review.note.is_empty()).count();
+    let by = reviews.first().map(|it| format!(" by {}", it.review.by)).unwrap_or_default();
+    let (keep, again) = (of(Choice::Keep), of(Choice::Again));
+    format!("{}{by}: {keep} keep, {again} again, {}", file.display(), count(notes, "note"))
+}
+
+/// The choices of a batch after a record of `new` ones.
+#[must_use]
+pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History, again: &Again) -> Page {
+    let choice_of = |job: &Job| Takes::of(job.request.fingerprint(), history.of(&job.id))?.choice;
+    let with = |wanted: JobChoice| -> Vec<&str> {
+        jobs.iter().filter(|job| choice_of(job) == Some(wanted)).map(|job| job.id.as_str()).collect()
+    };
+    let mut page = Page::new();
+    page.line(format_args!("recorded {}; nothing was spent", count(new, "new choice")));
+    let conflicts = with(JobChoice::Conflict);
+    if !conflicts.is_empty() {
+        page.line(format_args!("in conflict, so nothing is bought: {}", listed(&conflicts)));
+    }
+    let retakes = with(JobChoice::Again);
+    if !retakes.is_empty() {
+        page.line(format_args!("to retake: {}", listed(&retakes)));
+        let run = again.command("run", &["--retake", "@ledger"]);
+        page.line(format_args!("to see what the retakes cost: `{run} --plan`"));
+    }
+    page
+}

@@ -1,0 +1,120 @@
+//! Random choices of several reviewers, with kills: no video is retaken twice, and nothing is bought while reviewers disagree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::random::Rng;
+use crate::support::{Ended, Service, Workspace, kill, numbered_jobs, wait_until};
+
+const LIVES: u64 = 8;
+const STEPS: usize = 12;
+const JOBS: usize = 4;
+const REVIEWERS: [&str; 3] = ["anna", "ben", "cleo"];
+
+/// The last choice of each reviewer about a job: true to retake the video of this task.
+type Choices = BTreeMap<(usize, &'static str), (bool, String)>;
+
+/// The tasks of each job's completed takes, oldest first.
+fn takes(here: &Workspace) -> Vec<Vec<String>> {
+    let of = |job| format!("SELECT task FROM attempt WHERE job = 'j{job}' AND state = 'completed' ORDER BY id");
+    (0..JOBS).map(|job| here.ledger(&of(job)).concat()).collect()
+}
+
+/// The jobs that a retake may buy: somebody wants another video than the newest, and nobody keeps one.
+fn to_retake(choices: &Choices, takes: &[Vec<String>]) -> BTreeSet<usize> {
+    let of = |job: usize| REVIEWERS.iter().filter_map(move |by| choices.get(&(job, *by)));
+    let is_again = |job: &usize| of(*job).any(|(is_again, task)| *is_again && takes[*job].last() == Some(task));
+    (0..JOBS).filter(is_again).filter(|job| of(*job).all(|(is_again, _)| *is_again)).collect()
+}
+
+/// Ends a run, or kills it before one of its commits.
+fn run(here: &Workspace, service: &Service, args: &[&str], kill_before: Option<usize>) {
+    let program = here.run(service, &[&["--no-download"], args].concat());
+    let Some(commit) = kill_before else {
+        let ended = program.ends();
+        assert!(matches!(ended.code, Some(0..=3)), "{:?}: {}", ended.code, ended.stderr);
+        return;
+    };
+    let flag = here.path("halted");
+    let program = program.env("SHOTLIST_HALT_AT", &format!("before-commit:{commit}"));
+    let mut child = program.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
+    if flag.exists() {
+        kill(&child, "-KILL");
+        std::fs::remove_file(&flag).expect("a flag");
+    }
+    drop(Ended::of(child));
+}
+
+fn live(seed: u64) -> usize {
+    let (mut rng, service) = (Rng(seed), Service::well());
+    let here = Workspace::with_manifest(&numbered_jobs(JOBS));
+    run(&here, &service, &[], None);
+    let mut choices = Choices::new();
+    for step in 0..STEPS {
+        let by = REVIEWERS[rng.below(REVIEWERS.len())];
+        let (mut keep, mut again, mut tasks) = (Vec::new(), Vec::new(), Map::new());
+        for (job, takes) in takes(&here).iter().enumerate().filter(|_| rng.below(2) == 0).collect::<Vec<_>>() {
+            let (is_again, task) = (rng.below(2) == 0, &takes[rng.below(takes.len())]);
+            if is_again { &mut again } else { &mut keep }.push(format!("j{job}"));
+            tasks.insert(format!("j{job}"), json!(task));
+            choices.insert((job, by), (is_again, task.clone()));
+        }
+        let has_retakes = !again.is_empty();
+        let file = json!({ "name": "m", "batch": "", "by": by, "keep": keep, "again": again, "tasks": tasks });
+        here.write("choices.json", file.to_string());
+        // Either records them: a run that buys, or the command that only records.
+        let records_first = !has_retakes || rng.below(2) == 0;
+        if records_first {
+            here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0);
+        }
+        let (before, may_buy) = (service.posts().len(), to_retake(&choices, &takes(&here)));
+        let retake = if has_retakes && !records_first { "@choices.json" } else { "@ledger" };
+        let kill_before = (rng.below(3) == 0).then(|| 1 + rng.below(8));
+        run(&here, &service, &["--retake", retake], kill_before);
+        settle(&here, &service);
+        // A killed run is started again, and records what it did not.
+        run(&here, &service, &["--retake", retake], None);
+        let bought: Vec<usize> = service.posts()[before..].iter().map(|body| job_of(body)).collect();
+        let once: BTreeSet<usize> = bought.iter().copied().collect();
+        assert_eq!(bought.len(), once.len(), "seed {seed}, step {step}: a video was retaken twice: {bought:?}");
+        assert!(
+            once.is_subset(&may_buy),
+            "seed {seed}, step {step}: bought {once:?}, may buy {may_buy:?}: {choices:?}"
+        );
+        if retake == "@ledger" {
+            assert_eq!(once, may_buy, "seed {seed}, step {step}: {choices:?}");
+        }
+    }
+    service.posts().len() - JOBS
+}
+
+/// The job that a request is for.
+fn job_of(body: &str) -> usize {
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    let digits: String = body["prompt"].as_str().expect("a prompt").chars().filter(char::is_ascii_digit).collect();
+    digits.parse().expect("the number of a job")
+}
+
+/// Resolves jobs that a kill left in doubt, by the charges of the service.
+fn settle(here: &Workspace, service: &Service) {
+    for doubt in here.ledger("SELECT job, record FROM attempt WHERE state IN ('in_doubt', 'intended')") {
+        let record: Value = serde_json::from_str(&doubt[1]).expect("JSON");
+        let known = here.ledger("SELECT task FROM attempt WHERE task IS NOT NULL").concat();
+        let posts = service.posts();
+        let is_lost = |(number, body): &(usize, &String)| {
+            **body == record["request"].as_str().expect("a request") && !known.contains(&format!("t{number}"))
+        };
+        let task = posts.iter().enumerate().find(is_lost).map(|(number, _)| format!("t{number}"));
+        let verdict: Vec<&str> = task.as_deref().map_or_else(|| vec!["--never-created"], |task| vec!["--task", task]);
+        let program = here.shotlist(&[&["resolve", "m.yaml", &doubt[0]], &verdict[..]].concat());
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    }
+}
+
+#[test]
+fn random_choices_buy_each_agreed_retake_once_and_no_other() {
+    let bought: usize = (1..=LIVES).map(live).sum();
+    assert!(bought > 8, "only {bought} retakes: the test shows nothing");
+}
