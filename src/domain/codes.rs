@@ -114,6 +114,7 @@ codes! {
     LedgerLost "ledger-lost" "The connection to the ledger broke; nothing is bought until it is back."
     LedgerSlow "ledger-slow" "The ledger answered too late to submit a job; the run tries again."
     LeftOut "left-out" "Due jobs are left for another run."
+    UntilKept "until-kept" "Takes are bought one by one until one is kept."
     LocalImages "local-images" "Due jobs use a local image."
     MonitorNotWritten "monitor-not-written" "Metrics or a summary can't be written."
     MoreFindings "more-findings" "Some findings are not shown."

@@ -21,6 +21,8 @@ pub struct Job {
     pub typical_s: (u32, u32),
     /// The number of the take among those of the same request, from 1.
     pub take: u32,
+    /// The most takes that are bought one by one until one is kept, or `None` if it is one of a fixed number.
+    pub up_to: Option<u32>,
     /// Free words for selection; no part of identity.
     pub tags: Vec<String>,
     /// The labels, kept with every attempt; no part of the identity.

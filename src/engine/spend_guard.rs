@@ -105,6 +105,7 @@ mod tests {
             row: None,
             matrix: None,
             review: None,
+            up_to: None,
         }
     }
 

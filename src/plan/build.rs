@@ -12,10 +12,12 @@ use super::estimate::Estimate;
 
 use super::guards;
 use super::input::PlanInput;
-use super::planned::{Limit, Planned};
+use super::planned::{Limit, Planned, UntilKept};
 use super::repurchase::Repurchase;
-use super::retake::SpentChoice;
-use crate::domain::{Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobId, UnfinishedRetake, Usd};
+use super::retake::{Retake, SpentChoice};
+use crate::domain::{
+    Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
+};
 
 /// The work of a run.
 #[derive(Clone, Debug)]
@@ -248,6 +250,16 @@ impl Plan {
         self.jobs.iter().filter(|planned| planned.spent_choice == Some(why)).map(|planned| &planned.job.id).collect()
     }
 
+    /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
+    #[must_use]
+    pub fn until_kept(&self) -> (Vec<&JobId>, Usd) {
+        let each = || self.jobs.iter().filter_map(|planned| Some((&planned.job.id, planned.until_kept?)));
+        (
+            each().filter(|(_, until)| until.waits).map(|(id, _)| id).collect(),
+            each().map(|(_, until)| until.later).sum(),
+        )
+    }
+
     /// Returns whether the run sends any request to the service.
     #[must_use]
     pub fn needs_service(&self) -> bool {
@@ -288,7 +300,11 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
 
 fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
-    let redo = Redo { retry_failed: given.retry_failed, retake: given.retake_of(&job.id) };
+    let retake = match given.retake_of(&job.id) {
+        Retake::No if takes_left(job, &attempts) > 0 => Retake::Recorded,
+        asked => asked,
+    };
+    let redo = Redo { retry_failed: given.retry_failed, retake };
     let before = before_approval(&attempts, given.approved);
     let is_bought_already = attempts.iter().any(|attempt| !attempt.state.is_free() && !before.contains(attempt));
     let wished = decide(job, attempts.iter().copied(), redo);
@@ -298,8 +314,10 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let decision =
         if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished.clone() };
     let approved = if is_bought_already { decide(job, before.iter().copied(), redo).action } else { decision.action };
+    let until_kept = until_kept(job, &attempts, decision.action);
     Planned {
         job: Arc::clone(job),
+        until_kept,
         spent_choice,
         action: decision.action,
         reason: decision.reason,
@@ -319,6 +337,26 @@ fn leave_out_others(jobs: &mut Vec<Planned>, given: &PlanInput<'_>) -> Vec<JobId
         planned.is_to_be_approved && given.retake.leaves_out(&planned.job.id, &given.history.of(&planned.job.id))
     };
     jobs.extract_if(.., is_left).map(|planned| planned.job.id.clone()).collect()
+}
+
+/// The number of takes that may still be bought until one is kept. What may have been charged counts, with or without a video.
+fn takes_left(job: &Job, attempts: &[&Attempt]) -> u32 {
+    let is_bought = |it: &&&Attempt| !it.state.is_free() && it.fingerprint == *job.request.fingerprint();
+    let bought = attempts.iter().filter(is_bought).count();
+    job.up_to.unwrap_or(0).saturating_sub(u32::try_from(bought).unwrap_or(u32::MAX))
+}
+
+fn until_kept(job: &Job, attempts: &[&Attempt], action: Action) -> Option<UntilKept> {
+    job.up_to?;
+    let takes = Takes::of(job.request.fingerprint(), attempts.iter().copied());
+    let choice = takes.and_then(|takes| takes.choice);
+    let left = match choice {
+        Some(JobChoice::Keep) => 0,
+        _ => takes_left(job, attempts).saturating_sub(u32::from(action.buys())),
+    };
+    let waits =
+        left > 0 && takes.is_some() && matches!(choice, None | Some(JobChoice::Conflict)) && action == Action::Done;
+    Some(UntilKept { waits, later: job.price * left })
 }
 
 /// The attempts of a job that came before what is approved.

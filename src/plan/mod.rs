@@ -31,7 +31,7 @@ pub use elsewhere::{Elsewhere, OtherFolder};
 pub use estimate::Estimate;
 pub use few::Few;
 pub use input::{IsHere, PlanInput};
-pub use planned::{Limit, Planned};
+pub use planned::{Limit, Planned, UntilKept};
 pub use repurchase::{Before, Repurchase};
 pub use retake::{Retakes, SpentChoice};
 pub use select::{IdGlobs, InvalidGlob, Selection};

@@ -31,8 +31,19 @@ pub struct Planned {
     pub is_to_be_approved: bool,
     /// The attempts elsewhere that may have paid for its normalized request, as far as the guard against repurchases asks.
     pub paid_elsewhere: Option<u32>,
+    /// The choice that its next take waits for, if its takes are bought until one is kept.
+    pub until_kept: Option<UntilKept>,
     /// True if a retake names it that the approval doesn't cover.
     pub is_uncovered: bool,
+}
+
+/// A job whose takes are bought one by one until one is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UntilKept {
+    /// True if its newest video waits for a choice, or its reviewers disagree.
+    pub waits: bool,
+    /// The price of all takes that later runs may buy.
+    pub later: Usd,
 }
 
 /// A limit on spending, and where that was said.

@@ -19,6 +19,8 @@ pub enum Statement<'p> {
     LeftOut(usize),
     /// Jobs without a retake, although one was asked for.
     ChoiceSpent(SpentChoice, Vec<&'p JobId>),
+    /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
+    UntilKept(Vec<&'p JobId>, Usd),
     /// A retake that an earlier run did not finish.
     RetakeUnfinished(&'p UnfinishedRetake),
     /// The number of active tasks that the run polls.
@@ -51,6 +53,7 @@ impl Statement<'_> {
             Self::LocalImages(_) => NoticeCode::LocalImages,
             Self::LeftOut(_) => NoticeCode::LeftOut,
             Self::ChoiceSpent(..) => NoticeCode::ChoiceSpent,
+            Self::UntilKept(..) => NoticeCode::UntilKept,
             Self::RetakeUnfinished(_) => NoticeCode::RetakeUnfinished,
             Self::ActiveTasks(_) => NoticeCode::ActiveTasks,
             Self::Held(..) => NoticeCode::Held,
@@ -91,6 +94,8 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
         .map(|why| (why, plan.spent_choices(why)))
         .filter(|(_, jobs)| !jobs.is_empty())
         .map(|(why, jobs)| Statement::ChoiceSpent(why, jobs));
+    let (waiting, later) = plan.until_kept();
+    let until_kept = (!later.is_zero()).then_some(Statement::UntilKept(waiting, later));
     let active = plan.resume.len() + plan.collect.len();
     let (most, worst) = (plan.most(), plan.worst_case());
     let middle = [
@@ -113,6 +118,7 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
     head.into_iter()
         .flatten()
         .chain(spent)
+        .chain(until_kept)
         .chain(middle.into_iter().flatten())
         .chain(limits)
         .chain(reads)

@@ -299,5 +299,6 @@ pub(super) fn as_bought(attempt: &Attempt, today: Option<&Job>) -> Job {
         row: today.and_then(|job| job.row.clone()),
         matrix: today.and_then(|job| job.matrix.clone()),
         review: None,
+        up_to: None,
     }
 }

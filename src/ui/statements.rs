@@ -25,6 +25,17 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &Again) -> String {
         }
         Statement::LeftOut(jobs) => format!("{} left for another run", count(*jobs, "due job")),
         Statement::ChoiceSpent(why, jobs) => choice_spent(*why, jobs),
+        Statement::UntilKept(waiting, later) => {
+            let waits = match &**waiting {
+                [] => String::new(),
+                [one] => format!("1 job waits for a choice ({one}); "),
+                jobs => {
+                    let ids: Vec<&str> = jobs.iter().map(|id| id.as_str()).collect();
+                    format!("{} jobs wait for a choice ({}); ", jobs.len(), listed(&ids))
+                }
+            };
+            format!("{waits}later takes, until one is kept: at most ${later}")
+        }
         Statement::RetakeUnfinished(begun) => retake_unfinished(begun),
         Statement::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
         Statement::Held(jobs, fees) => format!(
@@ -153,6 +164,9 @@ mod tests {
             Statement::ChoiceSpent(SpentChoice::AlreadyRetaken, vec![&hero, &spin]),
             Statement::ChoiceSpent(SpentChoice::RetakeFailed, vec![&hero]),
             Statement::ChoiceSpent(SpentChoice::Disputed, vec![&hero]),
+            Statement::UntilKept(vec![&hero, &spin], usd("2.70")),
+            Statement::UntilKept(vec![&hero], usd("2.70")),
+            Statement::UntilKept(vec![], usd("2.70")),
             Statement::RetakeUnfinished(&begun),
             Statement::RetakeUnfinished(&many),
             Statement::ActiveTasks(1),

@@ -61,7 +61,7 @@ pub(super) struct Checked {
 
 /// Checks what was rendered.
 pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
-    let Rendered { id, mut spec, model, tags, labels, takes, files, passed_over, mut found } = rendered;
+    let Rendered { id, mut spec, model, tags, labels, takes, up_to, files, passed_over, mut found } = rendered;
     let passed_over = passed_over.into_iter().map(|field| (field, spec.model.clone())).collect();
     let ids = id.iter().flat_map(|id| (1..=takes).map(move |take| take_id(id, take)));
     let ids: Vec<JobId> = ids.filter_map(|id| valid(&id, origin, &mut found)).collect();
@@ -84,6 +84,7 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
                 charging: model.family.charging,
                 typical_s: model.family.typical_s(),
                 take: 1,
+                up_to,
                 tags: tags.clone(),
                 labels,
                 file: None,

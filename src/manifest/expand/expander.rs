@@ -171,6 +171,9 @@ impl Taken<'_> {
 
 /// The number of takes of each of an entry's jobs, as far as it is known before rendering.
 fn takes_of(own: &Fields<'_>) -> usize {
+    if own.until_kept {
+        return 1;
+    }
     own.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1)
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Fields<'t> {
     at: Pointer,
     texts: Vec<(JobField, Text<'t>)>,
     wholes: Vec<(JobField, i64)>,
+    /// True if `takes` is the most that are bought until one is kept.
+    pub(super) until_kept: bool,
     /// The prompt of `prompt_file`, where the file is named without a template.
     pub(super) prompt_in_file: Option<Text<'t>>,
     pub(super) image: Option<Vec<Text<'t>>>,
@@ -53,9 +55,18 @@ impl<'t> Fields<'t> {
         found: &mut Vec<Diagnostic>,
     ) -> Self {
         let (texts, wholes) = (Vec::new(), Vec::new());
-        let extra = raw.extra.as_ref();
-        let mut fields =
-            Self { at, texts, wholes, prompt_in_file: None, image: None, tags: None, labels: Vec::new(), extra };
+        let (until_kept, extra) = (raw.until_kept, raw.extra.as_ref());
+        let mut fields = Self {
+            at,
+            texts,
+            wholes,
+            until_kept,
+            prompt_in_file: None,
+            image: None,
+            tags: None,
+            labels: Vec::new(),
+            extra,
+        };
         let texts = [
             (F::Model, &raw.model),
             (F::Prompt, &raw.prompt),

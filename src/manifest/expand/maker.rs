@@ -32,8 +32,10 @@ pub(super) struct Rendered<'c> {
     pub tags: Vec<String>,
     /// The labels.
     pub labels: Labels,
-    /// The number of takes.
+    /// The number of jobs, one for each take.
     pub takes: u32,
+    /// The most takes of one job that are bought until one is kept.
+    pub up_to: Option<u32>,
     /// The path of each take's video, if it is set.
     pub files: Option<Vec<String>>,
     /// Defaults that the family does not take, and that were passed over.
@@ -144,10 +146,10 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
     let tags = maker.tags();
     let labels = maker.labels();
     let id = maker.made_text(F::Id);
-    let takes = maker.takes();
+    let (takes, up_to) = maker.takes();
     let files = id.as_deref().and_then(|id| maker.files(id, takes));
     let Maker { model, passed_over, found, .. } = maker;
-    Rendered { id, spec, model, tags, labels, takes, files, passed_over, found }
+    Rendered { id, spec, model, tags, labels, takes, up_to, files, passed_over, found }
 }
 
 impl Maker<'_, '_, '_> {

@@ -11,8 +11,15 @@ use crate::manifest::source::diagnostic::Diagnostic;
 const MOST_TAKES: i64 = 1000;
 
 impl Maker<'_, '_, '_> {
-    /// The number of takes: the job's, the default, or one.
-    pub(super) fn takes(&mut self) -> u32 {
+    /// The number of jobs, one for each take, and the most takes of one job that are bought until one is kept.
+    pub(super) fn takes(&mut self) -> (u32, Option<u32>) {
+        let source = if self.own.says(F::Takes) { self.own } else { self.defaults };
+        let number = self.number_of_takes();
+        if source.until_kept { (1, Some(number)) } else { (number, None) }
+    }
+
+    /// The number under `takes`: the job's, the default, or one.
+    fn number_of_takes(&mut self) -> u32 {
         let source = if self.own.says(F::Takes) { self.own } else { self.defaults };
         let at = || source.at(F::Takes);
         let takes = match (source.whole(F::Takes), source.text(F::Takes)) {

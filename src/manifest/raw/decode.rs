@@ -9,7 +9,7 @@ use super::labels;
 use super::matrix;
 use super::mirror::{RawFields, RawForEach, RawJob, RawManifest, RawTable};
 use super::moved;
-use super::table::{Table, wrong_type};
+use super::table::{Table, WholeOrTemplate, wrong_type};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
 use crate::manifest::source::location::{Location, Part, Pointer};
@@ -230,6 +230,21 @@ fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
     decoded
 }
 
+/// The number of takes, and whether they are bought one by one until one is kept.
+fn decode_takes(table: &mut Table<'_>) -> (Option<WholeOrTemplate>, bool) {
+    let key = F::Takes.name();
+    let Some(map) = table.take_mapping(key) else { return (table.whole_or_template(key), false) };
+    let at = table.at(key);
+    let Some(mut takes) = Table::open(map, at.clone(), "`takes`", table.found()) else { return (None, true) };
+    let (up_to, until) = (takes.whole_or_template("up_to"), takes.take("until"));
+    takes.close(&["up_to", "until"]);
+    if up_to.is_none() || until.as_ref().and_then(Value::as_str) != Some("kept") {
+        let finding = Diagnostic::error(Rule::WrongType, "`takes` must have `up_to` and `until: kept`", at.value());
+        table.tell(finding.with_help("write `takes: { up_to: 4, until: kept }`, or a whole number"));
+    }
+    (up_to, true)
+}
+
 fn decode_fields(table: &mut Table<'_>) -> RawFields {
     let extra_at = table.at(F::Extra.name());
     let extra = match table.take(F::Extra.name()) {
@@ -240,6 +255,7 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
         }
         None => None,
     };
+    let (takes, until_kept) = decode_takes(table);
     RawFields {
         model: table.field(F::Model),
         prompt: table.field(F::Prompt),
@@ -251,7 +267,8 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
         image_file: table.field(F::ImageFile),
         image_key: table.field(F::ImageKey),
         face: table.field(F::Face),
-        takes: table.whole_or_template(F::Takes.name()),
+        takes,
+        until_kept,
         tags: table.texts(F::Tags.name()),
         labels: labels::decode(table),
         file: table.field(F::File),

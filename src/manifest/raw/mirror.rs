@@ -152,9 +152,13 @@ pub(crate) struct RawFields {
     /// A face that is declared under `faces` (beta models only). While its review is pending, the job is held.
     #[schemars(schema_with = "text_schema", default)]
     pub face: Option<String>,
-    /// The number of takes of the same request: take 1 keeps the ID, take n is `id.n`.
+    /// The number of takes of the same request: take 1 keeps the ID, take n is `id.n`. `{ up_to: N, until: kept }` buys them one by one,
+    /// until a reviewer keeps one.
     #[schemars(schema_with = "takes_schema", default)]
     pub takes: Option<WholeOrTemplate>,
+    /// True if `takes` is the most that are bought until one is kept.
+    #[schemars(skip)]
+    pub until_kept: bool,
     /// Words for `--tag`; no part of a job's identity.
     #[schemars(schema_with = "texts_schema", default)]
     pub tags: Option<Vec<String>>,

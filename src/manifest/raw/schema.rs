@@ -95,7 +95,15 @@ pub(super) fn moved_schema(_: &mut SchemaGenerator) -> Schema {
 
 pub(super) fn takes_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "anyOf": [{ "type": ["integer", "null"], "minimum": 1, "maximum": 1000 }, { "type": "string", "pattern": TEMPLATE }]
+        "anyOf": [{ "type": ["integer", "null"], "minimum": 1, "maximum": 1000 }, { "type": "string", "pattern": TEMPLATE }, {
+            "type": "object",
+            "properties": {
+                "up_to": { "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 1000 }, { "type": "string", "pattern": TEMPLATE }] },
+                "until": { "const": "kept" }
+            },
+            "required": ["up_to", "until"],
+            "additionalProperties": false
+        }]
     })
 }
 

@@ -78,6 +78,11 @@ impl<'f> Table<'f> {
         self.map.swap_remove(key).filter(|value| !value.is_null())
     }
 
+    /// The value of a key, if it is a mapping.
+    pub(crate) fn take_mapping(&mut self, key: &str) -> Option<Value> {
+        self.map.get(key).is_some_and(Value::is_mapping).then(|| self.take(key)).flatten()
+    }
+
     /// A text. A whole number is taken as its digits, because nobody writes quotes around `id: 7`.
     pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let value = self.take(key)?;

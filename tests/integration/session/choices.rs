@@ -1,8 +1,14 @@
 //! Choices of reviewers in the ledger: what they say of a job, what they buy, and what they never buy.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
-use crate::support::{Ended, Service, Workspace, has_code, kill, numbered_jobs, wait_until};
+use crate::support::{
+    Answer, Ended, Service, Workspace, has_code, json as answer, kill, numbered_jobs, priced, wait_until,
+};
 
 /// A batch whose videos are here, and its service.
 fn bought(jobs: usize) -> (Service, Workspace) {
@@ -183,4 +189,83 @@ fn choices_of_another_manifest_and_a_missing_ledger_say_so() {
     let refused = here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(2).stderr;
     assert!(has_code(&refused, "choices-invalid"), "{refused}");
     assert!(!here.path(".shotlist").exists(), "no ledger is made for it");
+}
+
+fn until_kept(jobs: usize, up_to: usize) -> String {
+    format!(
+        "version: 1\nname: m\ndefaults: {{ model: alpha-2, takes: {{ up_to: {up_to}, until: kept }} }}\njobs:\n  - id: \"j{{{{ row.n }}}}\"\n    prompt: \"a {{{{ row.n }}}}\"\n    for_each: [{}]\n",
+        (0..jobs).map(|n| format!("{{ n: {n} }}")).collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// What reviewers keep three times in five is bought 1.6 times on average, and never more often than was said.
+#[test]
+fn takes_are_bought_one_by_one_until_one_is_kept() {
+    const JOBS: usize = 200;
+    const UP_TO: usize = 4;
+    let (service, here) = (Service::well(), Workspace::with_manifest(&until_kept(JOBS, UP_TO)));
+    let plan = here.plan(&[]);
+    assert_eq!(priced(&plan), (200, "180.00".to_owned()));
+    let (mut kept, mut number) = (HashSet::new(), 1_u32);
+    for round in 1..=UP_TO {
+        here.run(&service, &["--no-download"]).ends_with(0);
+        let bought = service.posts().len();
+        // Nothing is decided: nothing is due.
+        here.run(&service, &["--no-download"]).ends_with(0);
+        assert_eq!(service.posts().len(), bought, "round {round}");
+        let ids: Vec<String> = (0..JOBS).map(|job| format!("j{job}")).filter(|id| !kept.contains(id)).collect();
+        let (keep, again): (Vec<&str>, Vec<&str>) = ids.iter().map(String::as_str).partition(|_| {
+            number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            number >> 16 & 0xffff < 0xffff / 5 * 3
+        });
+        save(&here, "choices.json", "anna", &keep, &again);
+        here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0);
+        kept.extend(keep.into_iter().map(str::to_owned));
+    }
+    let bought = service.posts().len();
+    here.run(&service, &["--no-download"]).ends_with(0);
+    assert_eq!(service.posts().len(), bought, "all takes are bought, kept or not");
+    let by_job = here.ledger("SELECT max(takes) FROM (SELECT count(*) AS takes FROM attempt GROUP BY job)");
+    assert_eq!(by_job, [["4"]], "some job has all of its takes, and none has more");
+    assert!((310..=340).contains(&bought), "{bought} takes of {JOBS} jobs");
+}
+
+#[test]
+fn a_plan_says_what_waits_for_a_choice_and_the_most_that_the_rest_can_cost() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let is_failing = Arc::clone(&fails);
+    let service = Service::scripted(move |asked| match asked.path.rsplit('/').next() {
+        Some(task) if asked.method == "GET" && task.starts_with('t') && is_failing.load(Ordering::SeqCst) => {
+            answer(200, &json!({ "id": task, "status": "failed", "error": { "message": "no" } }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&until_kept(2, 3));
+    let statement = |here: &Workspace| {
+        let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+        plan.lines().find(|line| line.contains("until one is kept")).unwrap_or_default().to_owned()
+    };
+    assert_eq!(statement(&here), "later takes, until one is kept: at most $3.60");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(statement(&here), "2 jobs wait for a choice (j0, j1); later takes, until one is kept: at most $3.60");
+    save(&here, "anna.json", "anna", &["j0"], &["j1"]);
+    save(&here, "ben.json", "ben", &[], &["j0"]);
+    here.shotlist(&["choose", "m.yaml", "anna.json"]).ends_with(0);
+    assert_eq!(statement(&here), "later takes, until one is kept: at most $0.90");
+    assert_eq!(here.planned(&[]), (1, "0.90".to_owned()));
+    // Who approved one take did not approve the next one.
+    let digest = here.plan(&[])["digest"].as_str().expect("a digest").to_owned();
+    here.run(&service, &["--approved", &digest]).ends_with(0);
+    save(&here, "anna.json", "anna", &[], &["j1"]);
+    here.shotlist(&["choose", "m.yaml", "anna.json", "ben.json"]).ends_with(0);
+    here.run(&service, &["--approved", &digest]).ends();
+    assert_eq!(service.posts().len(), 3);
+    // Disputed: j0 waits, and j1 is due a last time.
+    assert_eq!(statement(&here), "1 job waits for a choice (j0); later takes, until one is kept: at most $1.80");
+    assert_eq!(here.planned(&[]), (1, "0.90".to_owned()));
+    // A take that fails counts, and is not bought again by itself.
+    fails.store(true, Ordering::SeqCst);
+    here.run(&service, &[]).ends();
+    here.run(&service, &[]).ends();
+    assert_eq!((service.posts().len(), here.planned(&[])), (4, (0, "0.00".to_owned())));
 }

@@ -229,6 +229,7 @@ pub fn jobs(count: usize) -> Vec<Arc<Job>> {
             row: None,
             matrix: None,
             review: None,
+            up_to: None,
         })
     };
     (0..count).map(job).collect()
