@@ -67,6 +67,7 @@ impl Exit {
             | C::NoConnection
             | C::NoMatch
             | C::NotAReport
+            | C::NotReleasable
             | C::NotResolvable
             | C::OptionInvalid
             | C::OtherAccount

@@ -6,7 +6,7 @@ use super::args::NamedLedger;
 use super::failure::Failure;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
 use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
-use crate::session::{ChooseError, ConnectionError, OtherAccount, Refusal, ResolveError, ThroughALink};
+use crate::session::{ChooseError, ConnectionError, OtherAccount, Refusal, ReleaseError, ResolveError, ThroughALink};
 use crate::ui::quoted;
 
 /// The help after a database has forgotten something.
@@ -166,6 +166,20 @@ impl From<ChooseError> for Failure {
     }
 }
 
+impl From<ReleaseError> for Failure {
+    fn from(error: ReleaseError) -> Self {
+        let refused = Self::new(error.code(), error.to_string());
+        let help = match error {
+            ReleaseError::Refusal(refusal) => return refusal.into(),
+            ReleaseError::NoVideo(_) => "release only completed jobs: `shotlist status MANIFEST` lists all states",
+            ReleaseError::NotHere(_) => "name its directory with `--out`, or leave out `--to` if it was moved already",
+            ReleaseError::Copy(_) => "name another directory with `--to`, or remove what is in the way",
+            ReleaseError::Remove { .. } => "the copy is complete and recorded: remove the original by hand",
+        };
+        refused.with_help(help)
+    }
+}
+
 impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
         let refused = Self::new(error.code(), error.to_string());
@@ -177,6 +191,7 @@ impl From<ResolveError> for Failure {
                 "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`"
             }
             ResolveError::NotInDoubt { .. } => "wait for its active task; `--abandon` gives up a task that never ends",
+            ResolveError::NothingToUndo(_) => "look at the job with `shotlist status MANIFEST`",
             ResolveError::SeveralTasks { .. } => "name the task that never ends: `--abandon=ID`",
             ResolveError::SeveralJobs(_) => "pass the ID of one job",
             ResolveError::RunnerMayLive(_) => RUNNER_MAY_LIVE,

@@ -194,10 +194,10 @@ impl Attempt {
         !self.state.is_free() || self.particulars.declared.is_some_and(is_server_error)
     }
 
-    /// Returns whether it is completed without a downloaded video.
+    /// Returns whether it is completed without a downloaded video, and the video is wanted.
     #[must_use]
     pub fn needs_download(&self) -> bool {
-        self.state == AttemptState::Completed && self.file.is_none()
+        self.state == AttemptState::Completed && self.file.is_none() && self.particulars.released.is_none()
     }
 
     /// Returns whether the `--exec` command for its video failed, or never ended.

@@ -57,6 +57,7 @@ codes! {
     NoMatch "no-match" "A pattern, a tag, or an ID matches no job."
     NotAReport "not-a-report" "A report would replace a file that is not a report."
     NotConfirmed "not-confirmed" "The prompt was not answered with yes."
+    NotReleasable "not-releasable" "A job has no video to release, or it is not in the output directory."
     NotResolvable "not-resolvable" "A job has nothing to resolve, or more than one thing."
     NotWritable "not-writable" "A file, the ledger, or stdout can't be written."
     OptionInvalid "option-invalid" "An option has a wrong value, or contradicts another."

@@ -52,7 +52,7 @@ pub use money::{InvalidUsd, Usd};
 pub use moves::{Move, MovedOnto, new_ids};
 pub use normalized::normalized;
 pub use output::{InvalidPath, OutputPath};
-pub use particulars::{Billed, Declaration, Declared, Executed, Particulars};
+pub use particulars::{Billed, Declaration, Declared, Executed, Particulars, Released};
 pub use picture::Picture;
 pub(crate) use picture::{has_password, why_no_web_address};
 pub use request::{Fingerprint, Request};

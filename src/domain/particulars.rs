@@ -27,6 +27,8 @@ pub struct Particulars {
     pub billed: Option<Box<Billed>>,
     /// The machine that fetched its video, where several share a ledger: the video is there, and perhaps nowhere else.
     pub fetched_by: Option<Box<str>>,
+    /// The release of its video from the output directory.
+    pub released: Option<Box<Released>>,
     /// The reviews of its video, one of each reviewer, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<Reviewed>,
@@ -95,6 +97,15 @@ impl Executed {
     pub fn is_owed(&self) -> bool {
         self.error.as_deref() == Some(Self::OWED)
     }
+}
+
+/// The release of a video: it has left the output directory, and is neither downloaded again nor missing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Released {
+    /// The time of the record.
+    pub at: Timestamp,
+    /// The path of its copy, if it was moved.
+    pub to: Option<String>,
 }
 
 /// A bill's fact about an attempt with an undocumented charge.

@@ -25,7 +25,7 @@
 //! [`interface`] has the requests, and [`downloader`] executes them by a [`transport`]: [`stream`] fills a [`part`] from one
 //! link, along its [`redirects`], to allowed [`hosts`], with as many tries as their [`host_health`] permits; [`content`]
 //! reads responses of the content endpoint. [`mp4`] checks whether a file is whole, [`digest`] identifies it, and
-//! [`storing`] gives it its name.
+//! [`storing`] gives it its name. [`release`] copies it to another directory.
 
 mod content;
 mod digest;
@@ -36,6 +36,7 @@ mod interface;
 mod mp4;
 mod part;
 mod redirects;
+mod release;
 mod storing;
 mod stream;
 mod transport;
@@ -44,5 +45,6 @@ pub(crate) use digest::holds;
 pub use downloader::Downloader;
 pub use hosts::HostPolicy;
 pub use interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
+pub use release::{CopyVideoError, copy_video};
 pub use storing::is_whole;
 pub use transport::Get;

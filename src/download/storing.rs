@@ -104,7 +104,7 @@ pub(super) fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPa
 }
 
 /// Gives a file a name that nobody has: never takes one that somebody took meanwhile, another process for example.
-fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
+pub(super) fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),

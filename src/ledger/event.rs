@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{AttemptState, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile};
+use crate::domain::{
+    Attempt, AttemptState, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile,
+};
 
 /// The code of a task that a person gave up.
 pub(crate) const GIVEN_UP: &str = "given_up";
@@ -28,6 +30,8 @@ pub enum Event {
     GivenUp,
     /// A person says that a doubtful attempt never made a task.
     Denied,
+    /// A person takes back what a person declared before: this.
+    Undone(Declaration),
     /// The task was seen being generated.
     Started {
         /// The progress, 0 to 100, if the service reports it.
@@ -86,6 +90,11 @@ pub enum Event {
         /// The last line that it wrote.
         line: Option<String>,
     },
+    /// The video has left the output directory, and is not wanted there any more.
+    Released {
+        /// The path of its copy, if it was moved.
+        to: Option<String>,
+    },
     /// A reviewer said something of the video.
     Reviewed(Review),
     /// The video that was fetched earlier has another name now, because a newer one took its own.
@@ -112,7 +121,10 @@ impl Event {
         match (state, self) {
             (S::Intended | S::InDoubt, Self::Withdrawn | Self::ServerError) | (S::InDoubt, Self::Denied) => Ok(S::Void),
             (S::Intended | S::InDoubt, Self::Refused(_)) => Ok(S::Rejected),
-            (S::Intended | S::InDoubt, Self::Doubted(_)) => Ok(S::InDoubt),
+            (S::Intended | S::InDoubt, Self::Doubted(_))
+            | (S::Void, Self::Undone(Declaration::NeverCreated))
+            | (S::Queued | S::InProgress, Self::Undone(Declaration::Found)) => Ok(S::InDoubt),
+            (S::Failed, Self::Undone(Declaration::Lost)) => Ok(S::Queued),
             (S::Intended | S::InDoubt | S::Void, Self::Accepted(_)) | (S::InDoubt | S::Void, Self::Found(_)) => {
                 Ok(S::Queued)
             }
@@ -121,12 +133,24 @@ impl Event {
             (S::Queued | S::InProgress, Self::Completed { .. })
             | (
                 S::Completed,
-                Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_) | Self::Executed { .. } | Self::Reviewed(_),
+                Self::Relinked { .. }
+                | Self::Fetched(_)
+                | Self::Moved(_)
+                | Self::Executed { .. }
+                | Self::Reviewed(_)
+                | Self::Released { .. },
             ) => Ok(S::Completed),
             (S::Queued | S::InProgress, Self::Failed { .. } | Self::Disowned { .. } | Self::GivenUp)
             | (S::Failed, Self::Billed { .. }) => Ok(S::Failed),
             _ => Err(IllegalEvent { state, event: self.name() }),
         }
+    }
+
+    /// Refuses to take back what was not declared, or what a bill settled since.
+    pub(super) fn check_declared(&self, attempt: &Attempt, what: Declaration) -> Result<(), IllegalEvent> {
+        let known = &attempt.particulars;
+        let is_declared = known.declared.is_some_and(|declared| declared.what == what) && known.billed.is_none();
+        if is_declared { Ok(()) } else { Err(IllegalEvent { state: attempt.state, event: self.name() }) }
     }
 
     /// Returns whether the task has ended, or was never created.
@@ -148,6 +172,7 @@ impl Event {
             Self::AlsoNamed(_) => "named anew",
             Self::GivenUp => "given up",
             Self::Denied => "denied",
+            Self::Undone(_) => "undone",
             Self::Started { .. } => "started",
             Self::Left { .. } => "left",
             Self::Completed { .. } => "completed",
@@ -156,6 +181,7 @@ impl Event {
             Self::Billed { .. } => "billed",
             Self::Relinked { .. } => "linked anew",
             Self::Fetched(_) => "fetched",
+            Self::Released { .. } => "released",
             Self::Reviewed(_) => "reviewed",
             Self::Moved(_) => "moved",
             Self::Executed { .. } => "executed",
@@ -182,6 +208,9 @@ mod tests {
             Event::AlsoNamed(TaskId::new("u").expect("an id")),
             Event::GivenUp,
             Event::Denied,
+            Event::Undone(Declaration::NeverCreated),
+            Event::Undone(Declaration::Found),
+            Event::Undone(Declaration::Lost),
             Event::Started { percent: None },
             Event::Left { polls: 1 },
             Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
@@ -196,6 +225,7 @@ mod tests {
             }),
             Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
             Event::Executed { error: None, line: None },
+            Event::Released { to: None },
             Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into() }),
         ]
     }
@@ -212,6 +242,7 @@ mod tests {
                 "refused",
                 "put in doubt",
                 "given up",
+                "undone",
                 "completed",
                 "failed",
                 "disowned",
@@ -223,9 +254,24 @@ mod tests {
         #[test]
         fn no_order_of_events_forgets_a_charge(events in proptest::collection::vec(proptest::sample::select(each_event()), 0..12)) {
             let (mut state, mut accepted, mut doubted, mut settled) = (AttemptState::Intended, false, false, false);
+            let mut declared = None;
             for event in events {
+                // The rule that applies an event refuses to take back what nobody declared.
+                if matches!(event, Event::Undone(what) if declared != Some(what)) {
+                    continue;
+                }
                 let Ok(next) = event.after(state) else { continue };
                 state = next;
+                declared = match event {
+                    Event::Found(_) => Some(Declaration::Found),
+                    Event::Denied => Some(Declaration::NeverCreated),
+                    Event::GivenUp => Some(Declaration::Lost),
+                    Event::Undone(_) | Event::Accepted(_) => None,
+                    _ => declared,
+                };
+                // A task that was named by mistake was never its own.
+                accepted &= !matches!(event, Event::Undone(Declaration::Found));
+                settled &= !matches!(event, Event::Undone(Declaration::Found | Declaration::NeverCreated));
                 accepted |= matches!(event, Event::Accepted(_) | Event::Found(_));
                 doubted |= matches!(event, Event::Doubted(_));
                 settled |= matches!(event, Event::Found(_) | Event::Denied);

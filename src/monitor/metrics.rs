@@ -175,6 +175,7 @@ mod tests {
             states: BTreeMap::from([("completed", 2), ("in_doubt", 1)]),
             videos: 2,
             choices: BTreeMap::new(),
+            released: 0,
             exec_failed: 0,
             exec_owed: 0,
         };

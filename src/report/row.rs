@@ -154,6 +154,10 @@ pub struct Row {
     pub note: Option<String>,
     /// The declaration of a person about its last submission, as text.
     pub declared: Option<String>,
+    /// The time at which the video was released from the output directory, to the millisecond.
+    #[schemars(with = "Option<String>")]
+    #[serde(serialize_with = "as_moment")]
+    pub released_at: Option<Timestamp>,
     /// The outcome of the program for the video.
     pub exec: Option<Exec>,
     /// The machine that fetched the video, where several share a ledger: the file is there.
@@ -257,6 +261,8 @@ pub struct Totals {
     pub states: BTreeMap<&'static str, usize>,
     /// Jobs whose video is on this machine.
     pub videos: usize,
+    /// Jobs whose video was released from the output directory, and is not there.
+    pub released: usize,
     /// Jobs by the choices of their reviewers; each choice is there.
     pub choices: BTreeMap<&'static str, usize>,
     /// Jobs for whose video the program of `--exec` failed the last time.

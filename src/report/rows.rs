@@ -50,7 +50,7 @@ impl Report {
     #[must_use]
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
-        let (mut shown, mut videos) = (HashSet::with_capacity(jobs.len()), 0);
+        let (mut shown, mut videos, mut released) = (HashSet::with_capacity(jobs.len()), 0, 0);
         let (mut exec_failed, mut exec_owed, mut unsent) = (0, 0, 0);
         let mut choices: BTreeMap<&'static str, usize> = JobChoice::ALL.map(|choice| (choice.name(), 0)).into();
         let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
@@ -65,6 +65,7 @@ impl Report {
             }
             unsent += usize::from(state == JobState::Pending && history.why_unsent(&job.id).is_some());
             videos += usize::from(found.has_file);
+            released += usize::from(!found.has_file && attempt.is_some_and(|it| it.particulars.released.is_some()));
             if let Some(choice) = found.choice {
                 *choices.entry(choice.name()).or_default() += 1;
             }
@@ -85,6 +86,7 @@ impl Report {
             unknown_usd: history.unknown(),
             states,
             videos,
+            released,
             choices,
             exec_failed,
             exec_owed,
@@ -210,6 +212,9 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
     let declared = told.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file);
+    let released = shown.and_then(|attempt| attempt.particulars.released.as_deref());
+    // A video that has left keeps its hash.
+    let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || released.is_some());
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
     let is_take = |attempt: &Attempt| attempt.fingerprint == *job.request.fingerprint();
     let reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt)));
@@ -238,8 +243,8 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         task_id: shown.and_then(|attempt| attempt.task.as_ref()).map(|task| task.id.to_string()),
         video_url: shown.and_then(|attempt| attempt.video_url.clone()),
         file: file.map(|file| file.path.to_string()),
-        sha256: file.map(|file| file.sha256.clone()),
-        bytes: file.map(|file| file.bytes),
+        sha256: known.map(|file| file.sha256.clone()),
+        bytes: known.map(|file| file.bytes),
         size: job.spec.size.clone(),
         aspect_ratio: job.spec.aspect_ratio.clone(),
         duration_s: job.spec.duration,
@@ -264,6 +269,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         reviewer: joined(reviews.iter().map(|it| it.review.by.clone()), ", "),
         note: joined(notes(&reviews), "\n"),
         declared: declared.map(|declared| declared.to_string()),
+        released_at: released.map(|released| released.at),
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         runner: shown.and_then(|attempt| attempt.particulars.fetched_by.as_deref()).map(str::to_owned),
         detail,

@@ -22,7 +22,8 @@
 //! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, with their [`pending_reports`], and from the runners of a
 //! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
 //!
-//! [`resolve`] lists jobs in doubt and records verdicts, [`choices`] records what reviewers chose, [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
+//! [`resolve`] lists jobs in doubt and records verdicts, [`choices`] records what reviewers chose, [`release`] the videos that have left,
+//! [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
 //! manifests.
 
 mod choices;
@@ -42,6 +43,7 @@ mod purchases;
 mod ready;
 mod reconcile;
 mod refusal;
+mod release;
 mod reporter;
 mod resolve;
 mod run;
@@ -60,6 +62,7 @@ pub use outputs::Replaces;
 pub use ready::Ready;
 pub use reconcile::Reconciliation;
 pub use refusal::{Refusal, ReporterError};
+pub use release::ReleaseError;
 pub use reporter::Reported;
 pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
 pub use run::Outcome;

@@ -14,7 +14,9 @@ use jiff::SignedDuration;
 use super::connection::Connection;
 use super::refusal::Refusal;
 use crate::catalog::Catalog;
-use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId, Move, RefusalCode, TaskId, TaskNames};
+use crate::domain::{
+    Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, RefusalCode, TaskId, TaskNames,
+};
 use crate::engine::{Identity, Whose, echo_differences};
 use crate::ledger::{Event, Ledger, LockedBatch, OpenElsewhere};
 use crate::manifest::Manifest;
@@ -52,6 +54,8 @@ pub enum Verdict<'v> {
     NeverCreated,
     /// The task never ends: the one with this ID, or without an ID the only active one.
     Abandoned(Option<&'v str>),
+    /// The last verdict was a mistake.
+    Undo,
 }
 
 /// The record of an attempt after its verdict.
@@ -63,6 +67,8 @@ pub enum Resolution {
     NeverCreated,
     /// Its task is abandoned.
     Abandoned,
+    /// The verdict is taken back.
+    Undone(Declaration),
 }
 
 /// A verdict that was not recorded, or not for each job.
@@ -85,6 +91,9 @@ pub enum ResolveError {
         /// True if it has an active task.
         is_active: bool,
     },
+    /// No verdict to take back.
+    #[error("can't undo the outcome of `{0}`: none was recorded, something was bought since, or its task has ended")]
+    NothingToUndo(String),
     /// No task to abandon.
     #[error("can't resolve `{0}`: it has no active task")]
     NoActiveTask(String),
@@ -145,6 +154,7 @@ impl ResolveError {
             Self::Pattern(_) => RefusalCode::OptionInvalid,
             Self::NoAttempt(_)
             | Self::NotInDoubt { .. }
+            | Self::NothingToUndo(_)
             | Self::NoActiveTask(_)
             | Self::SeveralTasks { .. }
             | Self::SeveralJobs(_) => RefusalCode::NotResolvable,
@@ -191,6 +201,10 @@ impl<'b> BatchView<'b> {
         let (attempts, resolution) = match verdict {
             Verdict::NeverCreated => (in_doubt(&history, job, &meant)?, Resolution::NeverCreated),
             Verdict::Abandoned(task) => (vec![endless(&history, job, task)?], Resolution::Abandoned),
+            Verdict::Undo => {
+                let (attempt, what) = last_verdict(&history, job)?;
+                (vec![attempt], Resolution::Undone(what))
+            }
             Verdict::Task { task, connection, is_certain } => {
                 let attempt = to_find(&history, job, &meant)?;
                 let names = self.confirmed(&batch, task, &attempt, connection, is_certain).await?;
@@ -202,6 +216,7 @@ impl<'b> BatchView<'b> {
                 Resolution::Task(task) => Event::Found(task.clone()),
                 Resolution::NeverCreated => Event::Denied,
                 Resolution::Abandoned => Event::GivenUp,
+                Resolution::Undone(what) => Event::Undone(*what),
             };
             batch.record(attempt.id, event).await.map_err(Refusal::from)?;
             recorded(attempt, &resolution);
@@ -283,6 +298,17 @@ fn to_find(history: &History, job: &str, meant: &IdGlobs) -> Result<Attempt, Res
         (Some(attempt), true) => Ok(attempt),
         (last, _) => Err(ResolveError::SeveralJobs(found.iter().chain(&last).map(|it| it.job.to_string()).collect())),
     }
+}
+
+/// The last attempt of a job, if a person's verdict on it can be taken back: nothing was bought since, and its task has not ended.
+fn last_verdict(history: &History, job: &str) -> Result<(Attempt, Declaration), ResolveError> {
+    let nothing = || ResolveError::NothingToUndo(job.to_owned());
+    let of_job = || history.attempts().filter(|attempt| attempt.job.as_str() == job);
+    let declared = of_job().filter(|it| it.particulars.declared.is_some()).last().ok_or_else(nothing)?;
+    let what = declared.particulars.declared.map(|declared| declared.what).ok_or_else(nothing)?;
+    let is_last = of_job().all(|attempt| attempt.id <= declared.id || attempt.state.is_free());
+    let can_undo = Event::Undone(what).after(declared.state).is_ok() && declared.particulars.billed.is_none();
+    if is_last && can_undo { Ok((declared.clone(), what)) } else { Err(nothing()) }
 }
 
 /// The attempt whose task never ends: the one with this ID, or without an ID the only active one.

@@ -1,4 +1,4 @@
-//! Choices of reviewers, as text.
+//! Choices of reviewers, and what follows from them, as text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,5 +38,14 @@ pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History,
         let run = again.command("run", &["--retake", "@ledger"]);
         page.line(format_args!("to see what the retakes cost: `{run} --plan`"));
     }
+    page
+}
+
+/// The outcome of a release.
+#[must_use]
+pub(crate) fn released(videos: usize, to: Option<&Path>) -> Page {
+    let mut page = Page::new();
+    let to = to.map(|to| format!(", moved to {}", to.display())).unwrap_or_default();
+    page.line(format_args!("released {}{to}; runs neither download nor miss them", count(videos, "video")));
     page
 }

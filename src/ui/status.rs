@@ -60,6 +60,7 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
 
 fn cells(row: &Row) -> Vec<String> {
     let is_missing = row.state == JobState::Completed && row.file.is_none();
+    let released = row.released_at.filter(|_| is_missing).map(|at| format!("released on {}", at.strftime("%F")));
     let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(|error| format!("exec: {error}"));
     let reviewers = row.reviewer.as_deref().filter(|_| row.choice == Some(JobChoice::Conflict));
     let disagree = reviewers.map(|reviewers| format!("reviewers disagree: {reviewers}"));
@@ -69,7 +70,8 @@ fn cells(row: &Row) -> Vec<String> {
         .or(row.declared.as_deref())
         .or(exec.as_deref())
         .or(disagree.as_deref())
-        .or(row.file.as_deref());
+        .or(row.file.as_deref())
+        .or(released.as_deref());
     let detail = match told {
         Some(detail) => detail,
         None if is_missing => "no video on this machine",
@@ -192,8 +194,10 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
     }
     let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
     if completed > 0 {
-        let missing = if totals.videos < completed { format!(" of {completed}") } else { String::new() };
-        page.line(format_args!("videos: {}{missing} in {}", totals.videos, report.folder().display()));
+        let wanted = completed - totals.released;
+        let missing = if totals.videos < wanted { format!(" of {wanted}") } else { String::new() };
+        let released = if totals.released > 0 { format!(", {} released", totals.released) } else { String::new() };
+        page.line(format_args!("videos: {}{missing} in {}{released}", totals.videos, report.folder().display()));
     }
     let choices = [(JobChoice::Keep, "kept"), (JobChoice::Again, "to retake"), (JobChoice::Conflict, "in conflict")];
     let choices = choices.map(|(choice, what)| (totals.choices.get(choice.name()).copied().unwrap_or(0), what));

@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Reconcile(ReconcileArgs),
     /// Download videos that are missing on this machine; costs nothing
     Fetch(Box<FetchArgs>),
+    /// Record videos that left the output directory, or move them
+    Release(ReleaseArgs),
     /// Set or show ledger limits, which no manifest can raise
     Limit(LimitArgs),
     /// Copy, back up, or verify a ledger
@@ -182,10 +184,36 @@ pub(crate) struct ChooseArgs {
     pub yes: bool,
 }
 
+/// Options of `release`.
+#[derive(Debug, Args)]
+#[command(override_usage = "shotlist release [OPTIONS] <MANIFEST> <--kept|JOB…>")]
+pub(crate) struct ReleaseArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    /// Job IDs or patterns
+    #[arg(
+        help_heading = "Arguments",
+        index = 2,
+        display_order = 2,
+        value_name = "JOB",
+        required_unless_present = "kept"
+    )]
+    pub jobs: Vec<String>,
+    /// Release the video of each job that has a kept one
+    #[arg(long, help_heading = "Jobs")]
+    pub kept: bool,
+    /// Move the videos to this directory; verified by hash, never overwriting
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub to: Option<PathBuf>,
+    /// Directory with the videos [default: as for `run`]
+    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    pub out: Option<PathBuf>,
+}
+
 /// Options of `resolve`.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "shotlist resolve [OPTIONS] <MANIFEST> [<JOB> <--task <ID>|--never-created|--abandon[=<ID>]>]"
+    override_usage = "shotlist resolve [OPTIONS] <MANIFEST> [<JOB> <--task <ID>|--never-created|--abandon[=<ID>]|--undo>]"
 )]
 pub(crate) struct ResolveArgs {
     #[command(flatten)]
@@ -213,6 +241,9 @@ pub(crate) struct Verdict {
     /// The job has no task; makes it due again, and costs again
     #[arg(long)]
     pub never_created: bool,
+    /// Take back the last outcome, if nothing was bought since
+    #[arg(long)]
+    pub undo: bool,
     /// Stop polling a task for good; the charge stays as it is
     ///
     /// The job counts as failed, and `run --retry-failed` submits it again. A job with several active tasks needs the ID

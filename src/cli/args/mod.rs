@@ -13,8 +13,8 @@ mod run;
 
 pub(super) use command_line::{
     ChooseArgs, Cli, Command, CompletionsArgs, HelpArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ManArgs,
-    ReconcileArgs, ReportCommandArgs, ResolveArgs, SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat,
-    StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
+    ReconcileArgs, ReleaseArgs, ReportCommandArgs, ResolveArgs, SandboxArgs, SchemaArgs, SchemaOf, SpendArgs,
+    SpendFormat, StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
 };
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
 pub(super) use ledger::NamedLedger;

@@ -11,6 +11,7 @@ mod limit;
 mod man;
 mod proposal;
 mod reconcile;
+mod release;
 mod report;
 mod resolve;
 mod run;

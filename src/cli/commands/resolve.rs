@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
-use crate::domain::{Attempt, Charge, NoticeCode, RefusalCode, TaskId};
+use crate::domain::{Attempt, Charge, Declaration, NoticeCode, RefusalCode, TaskId};
 use crate::session::{BatchView, Resolution, Verdict};
 use crate::ui::{self, Again, Terminal};
 
@@ -22,8 +22,8 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     let (ledger, again) = (paths::ledger(&args.manifest)?, paths::again(&args.manifest, &manifest.key));
     let batch = BatchView::of(&manifest, &ledger);
     let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
-    let Given { task, never_created, abandon } = &args.verdict;
-    match (&args.job, task.is_some() || *never_created || abandon.is_some()) {
+    let Given { task, never_created, abandon, undo } = &args.verdict;
+    match (&args.job, task.is_some() || *never_created || *undo || abandon.is_some()) {
         (None, false) => runtime::block_on(async {
             let (history, elsewhere) = batch.doubts().await?;
             let mut page = ui::doubts(&history, &again);
@@ -36,7 +36,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
         }),
         (None, true) => Err(usage("no job given").with_help("pass a job ID or a pattern")),
         (Some(_), false) => {
-            Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, or `--abandon`"))
+            Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, `--abandon`, or `--undo`"))
         }
         (Some(job), true) => runtime::block_on(record(batch, job, args, &again, terminal))
             .map_err(|failure| Failure { money: Some(IN_DOUBT), ..failure.of_manifest(&args.manifest.manifest) }),
@@ -67,6 +67,7 @@ async fn record(
         (None, Some(task)) => {
             batch.resolve(job, Verdict::Abandoned(Some(&**task).filter(|task| !task.is_empty())), note).await?;
         }
+        (None, None) if args.verdict.undo => batch.resolve(job, Verdict::Undo, note).await?,
         (None, None) => batch.resolve(job, Verdict::NeverCreated, note).await?,
     }
     Ok(Exit::Done)
@@ -77,6 +78,8 @@ fn recorded(resolution: &Resolution, attempt: &Attempt, again: &Again) -> String
     match resolution {
         Resolution::Task(task) => format!("recorded {task} for {job}; `{run}` polls it, free of charge"),
         Resolution::NeverCreated => format!("{job} is due again; the next run submits it for ${price}"),
+        Resolution::Undone(Declaration::Lost) => format!("took back the abandonment; `{run}` polls the task of {job}"),
+        Resolution::Undone(_) => format!("took back the outcome; {job} is in doubt again, and ${price} at risk"),
         Resolution::Abandoned => {
             let money = match attempt.charge() {
                 Charge::Unknown => format!("the charge of ${price} stays unknown"),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, Billed, Declaration, Declared, Executed, ServiceError, Sighting, TaskNames};
+use crate::domain::{Attempt, Billed, Declaration, Declared, Executed, Released, ServiceError, Sighting, TaskNames};
 use crate::ledger::{Event, GIVEN_UP, IllegalEvent};
 
 /// Applies an event to an attempt: at a time, on a machine. Returns an error, and changes nothing, if the state does not allow it.
@@ -12,6 +12,9 @@ pub(in crate::ledger) fn apply(
     at: Timestamp,
     machine: &str,
 ) -> Result<(), IllegalEvent> {
+    if let Event::Undone(what) = event {
+        event.check_declared(attempt, *what)?;
+    }
     attempt.state = event.after(attempt.state)?;
     let known = &mut attempt.particulars;
     match event {
@@ -38,6 +41,14 @@ pub(in crate::ledger) fn apply(
                 *none = Some(alias.clone());
             }
         }
+        // The story of the doubt stayed.
+        Event::Undone(Declaration::NeverCreated) => known.declared = None,
+        Event::Undone(Declaration::Found) => {
+            (attempt.task, attempt.seen, known.declared) = (None, None, None);
+            let message = "the recorded task was not its own";
+            attempt.error = Some(Box::new(ServiceError { message: message.to_owned(), ..ServiceError::default() }));
+        }
+        Event::Undone(_) => (attempt.error, known.declared) = (None, None),
         Event::Denied => known.declared = Some(Declared { what: Declaration::NeverCreated, at }),
         Event::GivenUp => {
             attempt.error =
@@ -65,10 +76,12 @@ pub(in crate::ledger) fn apply(
             attempt.file = Some(Box::new(file.clone()));
             attempt.fetched_at.get_or_insert(at);
             known.fetched_by = Some(machine.into());
+            known.released = None;
         }
         Event::Executed { error, line } => {
             known.executed = Some(Box::new(Executed { at, error: error.clone(), line: line.clone() }));
         }
+        Event::Released { to } => known.released = Some(Box::new(Released { at, to: to.clone() })),
         Event::Reviewed(review) => attempt.review(review.clone(), at),
         Event::Moved(path) => {
             if let Some(file) = &mut attempt.file {

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::store::{Fresh, batch, intent_of, task};
 use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Charging, Choice, Digest, JobId, Label, Labels, Move, OutputPath, Review,
-    ServiceError, TaskId, TaskNames, UnfinishedRetake, Usd, VideoFile,
+    Account, Attempt, AttemptId, BatchKey, Charging, Choice, Declaration, Digest, JobId, Label, Labels, Move,
+    OutputPath, Review, ServiceError, TaskId, TaskNames, UnfinishedRetake, Usd, VideoFile,
 };
 use crate::ledger::{Approval, Event, Intent, Ledger, LedgerError, LedgerLimit, LockedBatch, Span, SpendLimit};
 
@@ -58,6 +58,10 @@ fn any_event() -> impl Strategy<Value = Event> {
         Event::Fetched(file),
         Event::Executed { error: Some("no".into()), line: None },
         Event::Executed { error: None, line: Some("done".into()) },
+        Event::Undone(Declaration::NeverCreated),
+        Event::Undone(Declaration::Found),
+        Event::Undone(Declaration::Lost),
+        Event::Released { to: Some("/done/a.mp4".into()) },
         Event::Reviewed(Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new() }),
         Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into() }),
         Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),

@@ -21,11 +21,17 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Of a job; nothing of one that is completed.
+    /// Of a job; nothing of one that is completed, unless its video has left.
     pub(super) fn of(row: &Row, commands: Option<&Commands>) -> Option<Self> {
         let line = |name: &str, rest: &[&str]| commands.map(|commands| commands.line(name, rest));
         let (next, command) = match row.state {
-            JobState::Completed => return None,
+            JobState::Completed => match row.released_at.filter(|_| row.file.is_none()) {
+                Some(at) => (
+                    format!("Released from this directory on {}. Runs don't download it again.", at.strftime("%F")),
+                    None,
+                ),
+                None => return None,
+            },
             JobState::InDoubt => (
                 format!("${} at risk. Look for its task at the service, and settle it.", row.at_risk_usd),
                 line("resolve", &[]),

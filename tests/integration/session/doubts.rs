@@ -1,8 +1,11 @@
 //! What is in doubt: listed with all that helps to look it up, and settled one by one or by a pattern.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 
-use crate::support::{Answer, Service, Workspace, has_code, json as answer};
+use crate::support::{Answer, Service, Workspace, has_code, json as answer, numbered_jobs};
 
 const SPINS: &str = "version: 1
 defaults: { model: alpha-2 }
@@ -113,4 +116,56 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
     assert_eq!(service.posts().len(), 1);
     assert!(here.shotlist(&["spend"]).ends_with(0).stdout.contains("spent: $0.90, at risk: $0.00"));
     here.shotlist(&["ledger", "check"]).ends_with(0);
+}
+
+/// A wrong answer of a person is taken back, as long as nothing was bought on it.
+#[test]
+fn a_verdict_is_taken_back_until_something_was_bought_on_it() {
+    let is_well = Arc::new(AtomicBool::new(false));
+    let well = Arc::clone(&is_well);
+    let service = Service::scripted(move |asked| match asked.method.as_str() {
+        "POST" if !well.load(Ordering::SeqCst) => Answer::Hangup,
+        "GET" if !well.load(Ordering::SeqCst) => {
+            answer(200, &json!({ "id": asked.path.rsplit('/').next(), "status": "in_progress" }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    let resolve = |args: &[&str]| {
+        let program = here.shotlist(&[&["resolve", "m.yaml"], args].concat());
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+    };
+    here.run(&service, &[]).ends_with(7);
+    let doubts = here.report()["totals"]["at_risk_usd"].clone();
+    resolve(&["j0", "--undo"]).fails_with("not-resolvable", 2);
+
+    resolve(&["j0", "--never-created"]).ends_with(0);
+    assert_eq!(here.planned(&[]), (1, "0.90".to_owned()));
+    let told = resolve(&["j0", "--undo"]).ends_with(0).stderr;
+    assert_eq!(told, "took back the outcome; j0 is in doubt again, and $0.90 at risk\n");
+    assert_eq!(here.planned(&[]), (0, "0.00".to_owned()), "in doubt again: never sent by itself");
+    resolve(&["j0", "--undo"]).fails_with("not-resolvable", 2);
+
+    resolve(&["j0", "--task", "wrong"]).ends_with(0);
+    resolve(&["j0", "--undo"]).ends_with(0);
+    // The other job may have that task, now that it is free.
+    resolve(&["j1", "--task", "wrong"]).ends_with(0);
+    resolve(&["j1", "--abandon"]).ends_with(0);
+    resolve(&["j1", "--undo"]).ends_with(0);
+    let states = here.ledger("SELECT job, state, task FROM attempt ORDER BY id");
+    assert_eq!(states, [["j0", "in_doubt", "NULL"], ["j1", "queued", "wrong"]]);
+    assert_eq!(doubts, "1.80");
+
+    // Bought on it: the answer stands.
+    resolve(&["j0", "--never-created"]).ends_with(0);
+    is_well.store(true, Ordering::SeqCst);
+    here.run(&service, &[]).ends_with(0);
+    let refused = resolve(&["j0", "--undo"]).fails_with("not-resolvable", 2).stderr;
+    insta::assert_snapshot!(refused, @"
+    error[not-resolvable]: can't undo the outcome of `j0`: none was recorded, something was bought since, or its task has ended
+      note: nothing was spent; what is in doubt stays in doubt
+      help: look at the job with `shotlist status m.yaml`
+    ");
+    resolve(&["j1", "--undo"]).fails_with("not-resolvable", 2);
+    assert_eq!(here.ledger("SELECT count(*) FROM attempt WHERE state = 'in_doubt'"), [["0"]]);
 }

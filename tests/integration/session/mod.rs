@@ -12,6 +12,7 @@ mod library;
 mod money;
 mod moves;
 mod pictures;
+mod release;
 mod retakes;
 mod run;
 mod sheet;

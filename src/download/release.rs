@@ -1,0 +1,92 @@
+//! Copy of a video to another directory, from which the original may be removed.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::digest::{digest, holds};
+use super::storing::name_anew;
+use crate::domain::VideoFile;
+use crate::files::{make_folders, no_link, sync_folder};
+
+/// A video that can't be copied.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyVideoError {
+    /// The original is gone, or not what was downloaded.
+    #[error("`{}` is not the video that was downloaded", .0.display())]
+    Changed(PathBuf),
+    /// Another file has its name. Nothing is overwritten.
+    #[error("`{}` exists", .0.display())]
+    Exists(PathBuf),
+    /// The disk refuses it.
+    #[error("can't copy to `{}`: {source}", path.display())]
+    Io {
+        /// The path of the copy.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// Copies a video from one directory to the same path in another one, and verifies both by hash. Returns the path of the copy once it is durable.
+/// A copy that is there already is enough, unless it is the original itself.
+pub fn copy_video(folder: &Path, to: &Path, file: &VideoFile) -> Result<PathBuf, CopyVideoError> {
+    let (from, to) = (folder.join(file.path.as_str()), to.join(file.path.as_str()));
+    let failed = |source| CopyVideoError::Io { path: to.clone(), source };
+    if !holds(&from, file) {
+        return Err(CopyVideoError::Changed(from));
+    }
+    let is_same = from.canonicalize().ok().zip(to.canonicalize().ok()).is_some_and(|(from, to)| from == to);
+    if is_same {
+        return Err(CopyVideoError::Exists(to));
+    }
+    if to.symlink_metadata().is_ok() {
+        return if holds(&to, file) { Ok(to) } else { Err(CopyVideoError::Exists(to)) };
+    }
+    let parent = to.parent().unwrap_or(Path::new(""));
+    let name = to.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let part = parent.join(format!(".{name}.{}.part", &file.sha256[..8.min(file.sha256.len())]));
+    make_folders(parent).and_then(|()| no_link(&part)).map_err(failed)?;
+    fs::copy(&from, &part).map_err(failed)?;
+    let copied = File::open(&part).and_then(|mut copy| Ok((digest(&mut copy)?, copy.sync_all()?).0)).map_err(failed)?;
+    if copied != (file.bytes, file.sha256.clone()) {
+        return Err(failed(io::Error::other("the copy differs from the original")));
+    }
+    let named = name_anew(&part, &to);
+    // A file that stays is hidden, and the next try replaces it.
+    let _left_behind = fs::remove_file(&part);
+    match named {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(CopyVideoError::Exists(to)),
+        named => named.and_then(|()| sync_folder(&to)).map_err(failed)?,
+    }
+    Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::OutputPath;
+
+    #[test]
+    fn copy_is_verified_and_overwrites_nothing() {
+        let root = tempfile::tempdir().expect("a directory");
+        let (from, to) = (root.path().join("out"), root.path().join("done"));
+        fs::create_dir(&from).expect("a directory");
+        fs::write(from.join("a.mp4"), "video").expect("a file");
+        let (bytes, sha256) = digest(&mut File::open(from.join("a.mp4")).expect("a file")).expect("a hash");
+        let file = VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256, bytes };
+        assert_eq!(copy_video(&from, &to, &file).expect("a copy"), to.join("a.mp4"));
+        assert_eq!(copy_video(&from, &to, &file).expect("it is there"), to.join("a.mp4"));
+        assert_eq!(fs::read_dir(&to).expect("a directory").count(), 1, "nothing is left behind");
+        // The original itself is no copy of it.
+        for same in [from.clone(), from.join("../out")] {
+            assert!(matches!(copy_video(&from, &same, &file), Err(CopyVideoError::Exists(_))));
+        }
+        fs::write(to.join("a.mp4"), "other").expect("a file");
+        assert!(matches!(copy_video(&from, &to, &file), Err(CopyVideoError::Exists(_))));
+        assert_eq!(fs::read(to.join("a.mp4")).expect("a file"), b"other");
+        fs::write(from.join("a.mp4"), "vide0").expect("a file");
+        assert!(matches!(copy_video(&from, &root.path().join("new"), &file), Err(CopyVideoError::Changed(_))));
+        assert!(!root.path().join("new").exists());
+    }
+}

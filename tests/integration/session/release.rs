@@ -1,0 +1,123 @@
+//! Videos that have left the output directory: neither downloaded again nor missing.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, numbered_jobs, wait_until};
+
+fn out(here: &Workspace, file: &str) -> std::path::PathBuf {
+    here.path(&format!("shotlist-out/m/{file}"))
+}
+
+#[test]
+fn a_released_video_is_neither_fetched_again_nor_missed() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
+    here.run(&service, &[]).ends_with(0);
+    let before = here.report();
+    fs::remove_file(out(&here, "j0.mp4")).expect("moved by hand");
+    let told = here.shotlist(&["release", "m.yaml", "j0"]).ends_with(0).stdout;
+    assert_eq!(told, "released 1 video; runs neither download nor miss them\n");
+    // Its link may be dead by now, and nothing asks for it.
+    let requests = service.fetched().len();
+    here.run(&service, &[]).ends_with(0);
+    here.shotlist(&["fetch", "m.yaml"]).ends_with(0);
+    assert_eq!((service.fetched().len(), service.posts().len()), (requests, 3));
+    let (old, new) = (&before["jobs"][0], &here.report()["jobs"][0]);
+    assert_eq!((&new["file"], new["released_at"].is_string()), (&Value::Null, true));
+    for kept in ["state", "cost_usd", "sha256", "bytes", "task_id", "completed_at"] {
+        assert_eq!(old[kept], new[kept], "{kept}");
+    }
+    let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(status.contains("videos: 2 in ") && status.contains(", 1 released"), "{status}");
+    // What is missing without a release is fetched as ever.
+    fs::remove_file(out(&here, "j1.mp4")).expect("removed");
+    here.run(&service, &[]).ends_with(0);
+    assert!(out(&here, "j1.mp4").exists() && !out(&here, "j0.mp4").exists());
+    // A new take has a file of its own.
+    here.run(&service, &["--retake", "j0"]).ends_with(0);
+    assert!(out(&here, "j0.mp4").exists());
+}
+
+#[test]
+fn a_video_that_was_never_fetched_is_released_and_its_runs_end_well() {
+    let service = Service::scripted(|asked| match asked.path.rsplit('/').next() {
+        Some("content" | "gone.mp4") => answer(404, &json!({ "error": { "message": "gone" } })),
+        Some(task) if asked.method == "GET" => {
+            let url = format!("http://{}/gone.mp4", asked.headers["host"]);
+            answer(200, &json!({ "id": task, "status": "completed", "progress": 100, "video_url": url }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    here.run(&service, &[]).ends_with(1);
+    here.run(&service, &[]).ends_with(1);
+    here.shotlist(&["release", "m.yaml", "j0"]).ends_with(0);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 1);
+}
+
+#[test]
+fn kept_videos_are_moved_and_verified_and_nothing_is_overwritten() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
+    here.run(&service, &[]).ends_with(0);
+    let task = |job: usize| here.report()["jobs"][job]["task_id"].clone();
+    let choices = json!({ "name": "m", "keep": ["j0", "j2"], "tasks": { "j0": task(0), "j2": task(2) } });
+    here.write("choices.json", choices.to_string());
+    here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0);
+    let video = fs::read(out(&here, "j0.mp4")).expect("a video");
+    fs::create_dir(here.path("done")).expect("a directory");
+    here.write("done/j2.mp4", "somebody else's");
+    let release = ["release", "m.yaml", "--kept", "--to", "done"];
+    let refused = here.shotlist(&release).fails_with("not-writable", 74).stderr;
+    assert!(refused.contains("j2.mp4` exists"), "{refused}");
+    assert_eq!(fs::read(here.path("done/j2.mp4")).expect("a file"), b"somebody else's");
+    assert!(out(&here, "j2.mp4").exists());
+    assert_eq!(fs::read(here.path("done/j0.mp4")).expect("moved"), video);
+    assert!(!out(&here, "j0.mp4").exists() && out(&here, "j1.mp4").exists());
+    fs::remove_file(here.path("done/j2.mp4")).expect("removed");
+    here.shotlist(&release).ends_with(0);
+    here.shotlist(&release).ends_with(0);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!((service.posts().len(), service.fetched().len()), (3, 3));
+    // The directory itself is no other place, and what is not here can't be moved.
+    let own = out(&here, "");
+    here.shotlist(&["release", "m.yaml", "j1", "--to", &own.to_string_lossy()]).fails_with("not-writable", 74);
+    assert!(out(&here, "j1.mp4").exists());
+    fs::remove_file(out(&here, "j1.mp4")).expect("removed");
+    let refused = here.shotlist(&["release", "m.yaml", "j1", "--to", "done"]).fails_with("not-releasable", 2).stderr;
+    insta::assert_snapshot!(refused, @"
+    error[not-releasable]: the video of `j1` is not in this directory
+      note: nothing was spent; videos that were not released stay where they are
+      help: name its directory with `--out`, or leave out `--to` if it was moved already
+    ");
+    here.shotlist(&["release", "m.yaml", "j9"]).fails_with("no-match", 2);
+    here.shotlist(&["release", "m.yaml"]).ends_with(2);
+}
+
+/// Whenever the process dies, each video is in one of the two directories at least, and the same command finishes.
+#[test]
+fn a_process_that_dies_while_it_moves_videos_loses_none() {
+    for halt in ["before-commit:2", "after-commit:2", "before-commit:3", "after-commit:3"] {
+        let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+        here.run(&service, &[]).ends_with(0);
+        let flag = here.path("halted");
+        let run = here.shotlist(&["release", "m.yaml", "*", "--to", "done"]).env("SHOTLIST_HALT_AT", halt);
+        let mut child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+        wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
+        if flag.exists() {
+            kill(&child, "-KILL");
+            fs::remove_file(&flag).expect("a flag");
+        }
+        drop(Ended::of(child));
+        for video in ["j0.mp4", "j1.mp4"] {
+            assert!(out(&here, video).exists() || here.path(&format!("done/{video}")).exists(), "{halt}: {video}");
+        }
+        here.shotlist(&["release", "m.yaml", "*", "--to", "done"]).ends_with(0);
+        here.run(&service, &[]).ends_with(0);
+        for video in ["j0.mp4", "j1.mp4"] {
+            assert!(!out(&here, video).exists() && here.path(&format!("done/{video}")).exists(), "{halt}: {video}");
+        }
+        assert_eq!((service.posts().len(), service.fetched().len()), (2, 2), "{halt}");
+    }
+}
