@@ -49,7 +49,8 @@ impl Exit {
             | C::LedgerRefuses
             | C::LedgerUnavailable
             | C::NotWritable => Self::CannotWrite,
-            C::ApprovalInvalid
+            C::AdoptionInvalid
+            | C::ApprovalInvalid
             | C::BillInvalid
             | C::CatalogInvalid
             | C::ChoicesInvalid

@@ -191,6 +191,7 @@ impl From<ResolveError> for Failure {
                 "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`"
             }
             ResolveError::NotInDoubt { .. } => "wait for its active task; `--abandon` gives up a task that never ends",
+            ResolveError::NoJob(_) => "name jobs of the manifest",
             ResolveError::NothingToUndo(_) => "look at the job with `shotlist status MANIFEST`",
             ResolveError::SeveralTasks { .. } => "name the task that never ends: `--abandon=ID`",
             ResolveError::SeveralJobs(_) => "pass the ID of one job",

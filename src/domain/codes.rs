@@ -27,6 +27,7 @@ macro_rules! codes {
 codes! {
     /// A reason why a command ends before its work. Each has one exit code.
     RefusalCode:
+    AdoptionInvalid "adoption-invalid" "A file of tasks to adopt can't be read, or is of another batch."
     AlreadyPaid "already-paid" "Jobs are already paid for, without consent to a repurchase."
     ApprovalInvalid "approval-invalid" "`--approved` is neither a whole digest nor a saved plan."
     BatchLocked "batch-locked" "Another run has locked the batch."

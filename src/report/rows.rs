@@ -12,7 +12,8 @@ use super::relative_path::relative_path;
 use super::row::{Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use super::times::Times;
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, last_reviews,
+    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, VideoFile,
+    last_reviews,
 };
 
 /// The names of labels, of columns and of the axes of matrices.
@@ -193,16 +194,13 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         found.attempts(history).filter(|attempt| attempt.state != AttemptState::Void).collect();
     let (shown, state) = (found.shown(history), found.state);
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
-    let sum = |wanted: Charge| -> Usd {
-        attempts.iter().filter(|attempt| attempt.charge() == wanted).map(|attempt| attempt.price).sum()
+    let sum = |is_meant: fn(&Attempt) -> bool| -> Usd {
+        attempts.iter().filter(|attempt| is_meant(attempt)).map(|attempt| attempt.price).sum()
     };
-    let (spent, perhaps) = (sum(Charge::Charged), sum(Charge::Unknown));
+    let (spent, at_risk) = (sum(|it| it.charge() == Charge::Charged), sum(|it| it.state.is_doubtful()));
+    let perhaps = sum(|it| it.charge() == Charge::Unknown);
     let error = shown.and_then(|attempt| attempt.error.as_ref());
-    let submitted_at = shown.and_then(|attempt| match &attempt.task {
-        Some(_) => attempt.answered_at,
-        None => Some(attempt.intended_at).filter(|_| attempt.state.is_doubtful()),
-    });
-    let at_risk: Usd = attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum();
+    let submitted_at = shown.and_then(submitted_at);
     // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
     let told = shown.or_else(|| found.attempts(history).next_back());
     let was_last_refused = matches!(state, JobState::Pending | JobState::Rejected | JobState::Failed);
@@ -215,23 +213,13 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
     let released = shown.and_then(|attempt| attempt.particulars.released.as_deref());
     // A video that has left keeps its hash.
     let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || released.is_some());
-    let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
-    let is_take = |attempt: &Attempt| attempt.fingerprint == *job.request.fingerprint();
-    let reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt)));
+    let reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
     let detail = Detail {
         poster: file.filter(|_| found.has_poster).map(poster_of),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
         times: shown.map(Times::of),
-        versions: others
-            .filter_map(|attempt| Some((attempt, file_of(attempt, folder)?)))
-            // Two takes that are the same to the byte are one file.
-            .filter(|(_, other)| file.is_none_or(|file| file.path != other.path))
-            .map(|(attempt, other)| Version {
-                file: other.path.to_string(),
-                task_id: attempt.task.as_ref().filter(|_| is_take(attempt)).map(|task| task.id.to_string()),
-            })
-            .collect(),
+        versions: versions(job, shown, file, &attempts, folder),
     };
     Row {
         id: job.id.to_string(),
@@ -274,6 +262,38 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         runner: shown.and_then(|attempt| attempt.particulars.fetched_by.as_deref()).map(str::to_owned),
         detail,
     }
+}
+
+/// The time of a submission: of its acceptance, or of one in doubt the earliest.
+fn submitted_at(attempt: &Attempt) -> Option<Timestamp> {
+    match &attempt.task {
+        Some(_) => attempt.answered_at,
+        None => Some(attempt.intended_at).filter(|_| attempt.state.is_doubtful()),
+    }
+}
+
+/// Returns whether an attempt is for the request of the job as it is now.
+fn is_take(attempt: &Attempt, job: &Job) -> bool {
+    attempt.fingerprint == *job.request.fingerprint()
+}
+
+/// The videos of the attempts that are not shown.
+fn versions(
+    job: &Job,
+    shown: Option<&Attempt>,
+    file: Option<&VideoFile>,
+    attempts: &[&Attempt],
+    folder: &Path,
+) -> Vec<Version> {
+    let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
+    let here = others.filter_map(|attempt| Some((attempt, file_of(attempt, folder)?)));
+    // Two takes that are the same to the byte are one file.
+    let other = here.filter(|(_, other)| file.is_none_or(|file| file.path != other.path));
+    let version = other.map(|(attempt, other)| Version {
+        file: other.path.to_string(),
+        task_id: attempt.task.as_ref().filter(|_| is_take(attempt, job)).map(|task| task.id.to_string()),
+    });
+    version.collect()
 }
 
 /// The notes of reviewers; with their names, if there are several reviewers.

@@ -22,10 +22,11 @@
 //! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, with their [`pending_reports`], and from the runners of a
 //! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
 //!
-//! [`resolve`] lists jobs in doubt and records verdicts, [`choices`] records what reviewers chose, [`release`] the videos that have left,
+//! [`resolve`] lists jobs in doubt and records verdicts, [`adopt`] takes tasks in that the ledger lacks, [`choices`] records what reviewers chose, [`release`] the videos that have left,
 //! [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
 //! manifests.
 
+mod adopt;
 mod choices;
 mod connection;
 mod consent;
@@ -50,6 +51,7 @@ mod run;
 mod shared_batch;
 mod start;
 
+pub use adopt::{Adoption, BoughtTask};
 pub use choices::{ChoicesFile, ChooseError, InvalidChoices};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use consent::Consent;

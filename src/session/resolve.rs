@@ -9,13 +9,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::connection::Connection;
 use super::refusal::Refusal;
 use crate::catalog::Catalog;
 use crate::domain::{
-    Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, RefusalCode, TaskId, TaskNames,
+    Attempt, AttemptState, BatchKey, Declaration, History, Job, JobId, Move, RefusalCode, TaskId, TaskNames,
 };
 use crate::engine::{Identity, Whose, echo_differences};
 use crate::ledger::{Event, Ledger, LockedBatch, OpenElsewhere};
@@ -34,7 +34,7 @@ const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView<'b> {
     ledger: &'b Ledger,
-    key: &'b BatchKey,
+    pub(super) key: &'b BatchKey,
     moves: &'b [Move],
 }
 
@@ -91,6 +91,9 @@ pub enum ResolveError {
         /// True if it has an active task.
         is_active: bool,
     },
+    /// The manifest lacks the job.
+    #[error("the manifest has no job `{0}`")]
+    NoJob(String),
     /// No verdict to take back.
     #[error("can't undo the outcome of `{0}`: none was recorded, something was bought since, or its task has ended")]
     NothingToUndo(String),
@@ -154,6 +157,7 @@ impl ResolveError {
             Self::Pattern(_) => RefusalCode::OptionInvalid,
             Self::NoAttempt(_)
             | Self::NotInDoubt { .. }
+            | Self::NoJob(_)
             | Self::NothingToUndo(_)
             | Self::NoActiveTask(_)
             | Self::SeveralTasks { .. }
@@ -247,7 +251,7 @@ impl<'b> BatchView<'b> {
         self.refuse_taken(task).await?;
         connection.check_owner([attempt].into_iter()).map_err(Refusal::from)?;
         let (names, is_other_name, report) = poll(connection.service(), task).await?;
-        let differences = differences(&report, attempt);
+        let differences = differences(&report, &attempt.request, &attempt.model, Some(attempt.intended_at));
         if !is_certain && !differences.is_empty() {
             return Err(ResolveError::TaskDiffers { task: task.clone(), job: attempt.job.clone(), differences });
         }
@@ -259,6 +263,22 @@ impl<'b> BatchView<'b> {
             batch.reassign(connection.account()).await.map_err(Refusal::from)?;
         }
         Ok(names)
+    }
+
+    /// Returns the names of a task that the service knows, and its report, if it resembles the job and no attempt in the ledger has it.
+    pub(super) async fn confirmed_for(
+        &self,
+        job: &Job,
+        task: &TaskId,
+        connection: &Connection,
+    ) -> Result<(TaskNames, TaskReport), ResolveError> {
+        self.refuse_taken(task).await?;
+        let (names, _, report) = poll(connection.service(), task).await?;
+        let differences = differences(&report, job.request.body(), &job.spec.model, None);
+        if differences.is_empty() {
+            return Ok((names, report));
+        }
+        Err(ResolveError::TaskDiffers { task: task.clone(), job: job.id.clone(), differences })
     }
 
     async fn refuse_taken(&self, task: &TaskId) -> Result<(), ResolveError> {
@@ -328,18 +348,18 @@ fn endless(history: &History, job: &str, task: Option<&str>) -> Result<Attempt, 
     }
 }
 
-/// Lists the differences between a task and a job in model, duration, shape, or time.
-fn differences(report: &TaskReport, attempt: &Attempt) -> Vec<String> {
-    let mut differences = echo_differences(&attempt.request, &report.echo);
+/// Lists the differences between a task and a request in model, duration, shape, or time.
+fn differences(report: &TaskReport, request: &str, model: &str, intended_at: Option<Timestamp>) -> Vec<String> {
+    let mut differences = echo_differences(request, &report.echo);
     // A gateway may rename models, but another model of the catalog is another model.
-    let other = report.echo.model.as_deref().filter(|other| *other != attempt.model);
+    let other = report.echo.model.as_deref().filter(|other| *other != model);
     differences.extend(
         other
             .filter(|other| Catalog::embedded().model(other).is_some())
-            .map(|other| format!("model {other}, requested {}", attempt.model)),
+            .map(|other| format!("model {other}, requested {model}")),
     );
-    let ended = report.completed_at.filter(|ended| *ended + CLOCK_DIFFERENCE < attempt.intended_at);
-    differences.extend(ended.map(|ended| format!("end at {ended}, before {} was submitted", attempt.intended_at)));
+    let early = report.completed_at.zip(intended_at).filter(|(ended, intended)| *ended + CLOCK_DIFFERENCE < *intended);
+    differences.extend(early.map(|(ended, intended)| format!("end at {ended}, before {intended} was submitted")));
     differences
 }
 

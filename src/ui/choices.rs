@@ -49,3 +49,11 @@ pub(crate) fn released(videos: usize, to: Option<&Path>) -> Page {
     page.line(format_args!("released {}{to}; runs neither download nor miss them", count(videos, "video")));
     page
 }
+
+/// The outcome of an adoption.
+#[must_use]
+pub(crate) fn adopted(adopted: usize, known: usize, refused: usize) -> String {
+    let known = if known > 0 { format!(", {known} known already") } else { String::new() };
+    let refused = if refused > 0 { format!(", {refused} refused") } else { String::new() };
+    format!("adopted {}{known}{refused}; nothing was submitted or spent", count(adopted, "task"))
+}

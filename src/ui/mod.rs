@@ -38,7 +38,7 @@ mod wrap;
 
 pub(crate) use approval::{differences, other_service, to_approve};
 pub(crate) use bill::reconciliation;
-pub(crate) use choices::{choices_of, choices_recorded, released};
+pub(crate) use choices::{adopted, choices_of, choices_recorded, released};
 pub(crate) use command::{Again, quoted};
 pub use diagnostics::findings_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_findings};

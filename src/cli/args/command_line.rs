@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Fetch(Box<FetchArgs>),
     /// Record videos that left the output directory, or move them
     Release(ReleaseArgs),
+    /// Take tasks into the ledger that it lost, or that another program bought
+    Adopt(AdoptArgs),
     /// Set or show ledger limits, which no manifest can raise
     Limit(LimitArgs),
     /// Copy, back up, or verify a ledger
@@ -182,6 +184,21 @@ pub(crate) struct ChooseArgs {
     /// Record without a question
     #[arg(short, long, help_heading = "Choices")]
     pub yes: bool,
+}
+
+/// Options of `adopt`.
+#[derive(Debug, Args)]
+pub(crate) struct AdoptArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    /// JSON report, or CSV with the columns `id` and `task_id`, and perhaps `submitted_at`
+    #[arg(help_heading = "Arguments", index = 2, display_order = 2, value_name = "FILE")]
+    pub file: PathBuf,
+    /// Directory with the videos [default: as for `run`]
+    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub service: ServiceArgs,
 }
 
 /// Options of `release`.

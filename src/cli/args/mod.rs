@@ -12,8 +12,8 @@ mod programs;
 mod run;
 
 pub(super) use command_line::{
-    ChooseArgs, Cli, Command, CompletionsArgs, HelpArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ManArgs,
-    ReconcileArgs, ReleaseArgs, ReportCommandArgs, ResolveArgs, SandboxArgs, SchemaArgs, SchemaOf, SpendArgs,
+    AdoptArgs, ChooseArgs, Cli, Command, CompletionsArgs, HelpArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat,
+    ManArgs, ReconcileArgs, ReleaseArgs, ReportCommandArgs, ResolveArgs, SandboxArgs, SchemaArgs, SchemaOf, SpendArgs,
     SpendFormat, StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
 };
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};

@@ -1,8 +1,8 @@
 //! Dispatch of commands.
 
 use super::{
-    choose, completions, fetch, help, init, ledger, limit, man, reconcile, release, report, resolve, run, sandbox,
-    schema, spend, status,
+    adopt, choose, completions, fetch, help, init, ledger, limit, man, reconcile, release, report, resolve, run,
+    sandbox, schema, spend, status,
 };
 use crate::cli::args::Command;
 use crate::cli::exit::Exit;
@@ -20,6 +20,7 @@ pub(crate) fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failur
         Command::Spend(args) => spend::spend(&args, terminal),
         Command::Reconcile(args) => reconcile::reconcile(&args, terminal),
         Command::Fetch(args) => fetch::fetch(&args, terminal),
+        Command::Adopt(args) => adopt::adopt(&args, terminal),
         Command::Release(args) => release::release(&args, terminal),
         Command::Limit(args) => limit::limit(&args, terminal),
         Command::Ledger(args) => ledger::ledger(&args, terminal),

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+mod adopt;
 mod choose;
 mod completions;
 mod dispatch;

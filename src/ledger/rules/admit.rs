@@ -195,7 +195,7 @@ fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
         video_url: None,
         error: None,
         polls: 0,
-        intended_at: now,
+        intended_at: intent.submitted_at.unwrap_or(now),
         answered_at: None,
         seen: None,
         ended_at: None,

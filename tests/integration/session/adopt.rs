@@ -1,0 +1,95 @@
+//! Tasks that the ledger lost, or that another program bought: taken in at no cost, and never bought again.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, numbered_jobs, wait_until};
+
+fn adopt(here: &Workspace, service: &Service, file: &str) -> crate::support::Program {
+    let program = here.shotlist(&["adopt", "m.yaml", file]);
+    program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+}
+
+#[test]
+fn a_lost_ledger_is_made_again_from_its_report_and_nothing_is_due() {
+    const JOBS: usize = 30;
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(JOBS)));
+    here.run(&service, &[]).ends_with(0);
+    let (before, videos) = (here.report(), service.fetched().len());
+    fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
+    fs::copy(here.path("shotlist-out/m/report.json"), here.path("before.json")).expect("a copy");
+    let told = adopt(&here, &service, "before.json").ends_with(0).stdout;
+    assert_eq!(told, "adopted 30 tasks; nothing was submitted or spent\n");
+    assert_eq!(here.planned(&[]), (0, "0.00".to_owned()));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!((service.posts().len(), service.fetched().len()), (JOBS, videos), "its videos are here");
+    let after = here.report();
+    assert_eq!(before["totals"]["spent_usd"], after["totals"]["spent_usd"]);
+    for field in ["task_id", "state", "file", "sha256"] {
+        assert_eq!(before["jobs"][7][field], after["jobs"][7][field], "{field}");
+    }
+    let told = adopt(&here, &service, "before.json").ends_with(0).stdout;
+    assert_eq!(told, "adopted 0 tasks, 30 known already; nothing was submitted or spent\n");
+}
+
+#[test]
+fn tasks_of_a_script_are_adopted_once_the_service_confirms_them() {
+    let service = Service::scripted(|asked| match asked.path.rsplit('/').next() {
+        Some("lost") => answer(404, &json!({ "error": { "message": "no such task" } })),
+        Some("other") => answer(200, &json!({ "id": "other", "status": "in_progress", "model": "beta-2.0-lite" })),
+        Some("open") => answer(200, &json!({ "id": "open", "status": "in_progress" })),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(5));
+    here.write(
+        "tasks.csv",
+        "\u{feff}id,task_id,submitted_at\nj0,done,2026-11-01T08:00:00Z\nj1,open,\nj2,lost,\nj3,other,\nj9,done2,\nj4,,\nj4,done,\n",
+    );
+    let told = adopt(&here, &service, "tasks.csv").ends_with(1).stdout;
+    insta::assert_snapshot!(told, @"
+    can't adopt j2: can't confirm task `lost`: the service does not know the task (HTTP 404): no such task
+    can't adopt j3: task other doesn't match j3: it has model beta-2.0-lite, requested alpha-2
+    can't adopt j9: the manifest has no job `j9`
+    can't adopt j4: task `done` belongs to `j0` of `m`
+    adopted 2 tasks, 4 refused; nothing was submitted or spent
+    ");
+    assert_eq!(
+        here.ledger("SELECT job, state, task FROM attempt ORDER BY id"),
+        [["j0", "completed", "done"], ["j1", "queued", "open"]]
+    );
+    assert_eq!(here.planned(&[]).0, 3, "the others are due");
+    assert!(service.posts().is_empty());
+    // The money is in the books, on the day of the purchase.
+    let spent = here.shotlist(&["spend", "m.yaml", "--by", "day"]).ends_with(0).stdout;
+    assert!(spent.contains("2026-11-01"), "{spent}");
+    here.write("bad.csv", "id,price\nj0,1\n");
+    let refused = adopt(&here, &service, "bad.csv").fails_with("adoption-invalid", 2).stderr;
+    insta::assert_snapshot!(refused, @"
+    error[adoption-invalid]: `bad.csv`: CSV error
+    ");
+    here.write("other.json", json!({ "name": "x", "batch": "", "simulated": false, "jobs": [] }).to_string());
+    adopt(&here, &service, "other.json").fails_with("adoption-invalid", 2);
+}
+
+#[test]
+fn a_process_that_dies_while_it_adopts_is_started_again() {
+    for halt in 1..10 {
+        let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+        here.write("tasks.csv", "id,task_id\nj0,a\nj1,b\n");
+        let flag = here.path("halted");
+        let program = adopt(&here, &service, "tasks.csv").env("SHOTLIST_HALT_AT", &format!("after-commit:{halt}"));
+        let mut child = program.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+        wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
+        if flag.exists() {
+            kill(&child, "-KILL");
+            fs::remove_file(&flag).expect("a flag");
+        }
+        drop(Ended::of(child));
+        adopt(&here, &service, "tasks.csv").ends_with(0);
+        here.run(&service, &[]).ends_with(0);
+        assert!(service.posts().is_empty(), "after a kill at commit {halt}");
+        let tasks = here.ledger("SELECT task FROM attempt WHERE state = 'completed' ORDER BY task");
+        assert_eq!(tasks, [["a"], ["b"]], "after a kill at commit {halt}");
+    }
+}
