@@ -7,6 +7,7 @@
 #[path = "../integration/support/mod.rs"]
 mod support;
 
+mod adopt;
 mod bounds;
 mod chaos;
 mod choices;

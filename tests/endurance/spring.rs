@@ -64,7 +64,8 @@ fn from_a_spreadsheet_and_pictures_to_a_page_and_a_workbook() {
         report["jobs"].as_array().expect("jobs").iter().find(|job| job["id"] == id).expect("a job")["task_id"].clone()
     };
     let again = ["SP-101-tall", "SP-106-wide"];
-    let tasks: serde_json::Map<_, _> = again.iter().map(|id| ((*id).to_owned(), task(id))).collect();
+    let chosen = again.iter().chain(&["opener"]);
+    let tasks: serde_json::Map<_, _> = chosen.map(|id| ((*id).to_owned(), task(id))).collect();
     let choices = serde_json::json!({ "name": "spring", "batch": "", "keep": ["opener"], "again": again, "tasks": tasks, "notes": { "opener": "lovely" } });
     here.write("choices.json", choices.to_string());
     let again = run(&["--retake", "@choices.json", "--plan"]).ends_with(0).stdout;

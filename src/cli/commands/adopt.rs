@@ -98,7 +98,8 @@ fn tasks_in(file: &Path, key: &BatchKey, is_simulated: bool) -> Result<Vec<Bough
         reader.deserialize().collect::<Result<_, _>>().map_err(|error| refused(error.to_string()))?
     };
     let tasks = rows.into_iter().filter_map(|row| Some((row.task_id.clone().and_then(TaskId::new)?, row)));
-    tasks.map(|(task, row)| bought(task, row).map_err(&refused)).collect()
+    let tasks: Vec<_> = tasks.map(|(task, row)| bought(task, row).map_err(&refused)).collect::<Result<_, _>>()?;
+    if tasks.is_empty() { Err(refused("found no task ID".to_owned())) } else { Ok(tasks) }
 }
 
 fn bought(task: TaskId, row: Row) -> Result<BoughtTask, String> {

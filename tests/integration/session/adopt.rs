@@ -66,7 +66,9 @@ fn tasks_of_a_script_are_adopted_once_the_service_confirms_them() {
     here.write("bad.csv", "id,price\nj0,1\n");
     let refused = adopt(&here, &service, "bad.csv").fails_with("adoption-invalid", 2).stderr;
     insta::assert_snapshot!(refused, @"
-    error[adoption-invalid]: `bad.csv`: CSV error
+    error[adoption-invalid]: `bad.csv`: found no task ID
+      note: nothing was submitted; nothing was spent
+      help: name a `report.json` of this batch, or a CSV with the columns `id` and `task_id`
     ");
     here.write("other.json", json!({ "name": "x", "batch": "", "simulated": false, "jobs": [] }).to_string());
     adopt(&here, &service, "other.json").fails_with("adoption-invalid", 2);
