@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, OwnBatch, jobs, run};
 use crate::support::plans::{SECOND, plan};
-use crate::support::{Ended, Program, Workspace, has_code, numbered_jobs};
+use crate::support::{Answer, Ended, Program, Service, Workspace, has_code, json as answer, numbered_jobs};
 
 /// Plans with an address space of so many KiB.
 fn plan_within(here: &Workspace, kib: u32) -> Ended {
@@ -214,4 +214,35 @@ fn simulator_does_not_wait_for_the_generation_of_many_jobs() {
     assert_eq!(states, vec![&json!("completed"); 100]);
     let ended = here.shotlist(&["run", "m.yaml", "--sandbox", "--yes"]).ends_with(0);
     assert!(!ended.stderr.contains("times as fast"), "{}", ended.stderr);
+}
+
+/// Two thousand jobs with long words stay within the bound, and those that are left out are counted.
+#[test]
+fn a_summary_and_a_plan_of_two_thousand_jobs_are_bounded() {
+    let here = Workspace::with_manifest(&numbered_jobs(2000).replace("id: j", &format!("id: {}", "j".repeat(100))));
+    let long = format!("no ({})", "x".repeat(400));
+    let refusing = Service::scripted(move |asked| match asked.earlier {
+        _ if asked.method == "GET" => Answer::Well,
+        0 => Answer::Well,
+        _ => answer(400, &json!({ "error": { "message": long } })),
+    });
+    here.run(&refusing, &["--summary", "s.md", "--concurrency", "64"]).ends_with(1);
+    let text = std::fs::read_to_string(here.path("s.md")).expect("a summary");
+    assert!((800_000..=900_000).contains(&text.len()), "{}", text.len());
+    let last = text.lines().last().expect("a last line");
+    let left: usize = last.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    let shown = text.lines().filter(|line| line.contains("| `jjj")).count();
+    assert!(last.ends_with("more, which have no room here.") && shown + left == 2000, "{shown}: {last}");
+    let plan = here.run(&refusing, &["--batch", "other", "--plan", "--format", "markdown"]).ends_with(0).stdout;
+    assert!(
+        plan.starts_with("<!-- shotlist plan: m / other -->\n") && plan.len() <= 60_000,
+        "{}: {}",
+        plan.len(),
+        &plan[..100]
+    );
+    assert!(
+        plan.contains("2000 jobs to submit") && plan.contains("more, which have no room here"),
+        "{}",
+        &plan[..2000]
+    );
 }

@@ -1,5 +1,5 @@
 //! Long runs of the real program: kills at every write and at random, chaos, random models of people, damaged ledgers, faults of the simulator,
-//! a thousand prompts, and inputs that ask for more than a machine has. A target of its own, because it takes minutes:
+//! dialects of the service, a thousand prompts, and inputs that ask for more than a machine has. A target of its own, because it takes minutes:
 //! `cargo test --test endurance`.
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
@@ -12,6 +12,9 @@ mod bounds;
 mod chaos;
 mod choices;
 mod damage;
+mod dialect;
+mod dialects_of_polls;
+mod dialects_of_submissions;
 mod kills;
 mod links;
 mod people;

@@ -18,7 +18,7 @@ mod manifest;
 mod plan;
 /// The simulator, as the interface has the service.
 mod sandbox;
-/// The service in all its dialects, on bad days, behind gateways and TLS.
+/// The service on bad days, under wrong addresses, behind gateways and TLS.
 mod service;
 /// Whole runs: what is sent and written, limits and consent, signals, and the same from a program.
 mod session;

@@ -96,7 +96,7 @@ fn a_backup_is_whole_also_while_a_run_is_at_it_and_a_check_says_so() {
 
 #[test]
 fn a_ledger_that_is_being_written_is_whole_at_every_moment() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(300)));
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(100)));
     let mut child = here.run(&service, &["-q", "--concurrency", "100"]).starts();
     wait_until("it is under way", || service.posts().len() > 3);
     let mut checks = 0;

@@ -1,9 +1,6 @@
-//! The service in all its dialects, on bad days, behind gateways and TLS.
+//! The service on bad days, under wrong addresses, behind gateways and TLS.
 
 mod closings;
-mod dialect;
-mod dialects_of_polls;
-mod dialects_of_submissions;
 mod faults;
 mod gateways;
 mod http2;

@@ -10,6 +10,8 @@ use serde_json::json;
 
 use crate::support::{Answer, LEFT_AFTER, Service, Workspace, answer_of_video, has_code, numbered_jobs, raw};
 
+const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
+
 /// A server that answers each GET alike, and counts submissions, which it closes without an answer.
 fn server(get: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -112,7 +114,7 @@ fn job_in_doubt_offers_the_id_of_its_response() {
         "POST" => raw(200, &[], r#"{"request_id": "r0"}"#),
         _ => Answer::Well,
     });
-    let here = Workspace::with_manifest(crate::service::dialect::ONE_JOB);
+    let here = Workspace::with_manifest(ONE_JOB);
     here.run(&service, &[]).ends_with(7);
     let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
     assert!(listed.contains("if `r0` is its task: shotlist resolve m.yaml a --task r0"), "{listed}");
@@ -132,7 +134,7 @@ fn content_that_is_not_ready_is_asked_for_again() {
             }
             if asked.method == "POST" { Answer::Well } else { raw(200, &[], r#"{"status": "completed"}"#) }
         });
-        let here = Workspace::with_manifest(crate::service::dialect::ONE_JOB);
+        let here = Workspace::with_manifest(ONE_JOB);
         here.run(&service, &[]).ends_with(0);
         assert!(here.path("shotlist-out/m/a.mp4").exists(), "{status}");
     }
@@ -147,7 +149,7 @@ fn unknown_word_with_an_error_is_not_retried_by_itself() {
             "POST" => Answer::Well,
             _ => raw(200, &[], &body),
         });
-        let here = Workspace::with_manifest(crate::service::dialect::ONE_JOB);
+        let here = Workspace::with_manifest(ONE_JOB);
         here.run(&service, &["--retries", "2"]).ends_with(1);
         assert_eq!((service.posts().len(), here.states()), (1, vec!["failed".to_owned()]));
     }

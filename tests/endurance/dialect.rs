@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Service, Workspace, answer_of_video, raw};
 
-pub const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
+const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
 
 /// One answer: a status, headers and a body, with `$V` for the address of a video, `$C` for that of the content, and `$S` for
 /// the service's own.
