@@ -74,5 +74,6 @@ mod tests {
           desk-1 process 7: for 5 min, last heartbeat 2 s ago, at spring / 1: 3 queued, 1 in progress
           desk-2 process 9: expired, last heartbeat 4 min ago, at spring / 1: nothing open
         ");
+        insta::assert_snapshot!(other_runner(&runner("desk-1 process 7", 2, false, &[])), @"desk-1 process 7 has run this batch since 2026-11-22T09:55:00Z: this run skips the jobs that it submits");
     }
 }

@@ -1,6 +1,7 @@
 //! The text of each notice that a command prints itself. Events of a run and statements of a plan have snapshots beside them.
 
 use std::fs;
+use std::io::BufRead as _;
 
 use serde_json::Value;
 
@@ -82,4 +83,20 @@ fn findings_beyond_the_shown_ones_are_counted() {
     let stderr = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
     let counted = stderr.lines().filter(|line| line.contains("more findings"));
     insta::assert_snapshot!(counted.collect::<String>(), @"");
+}
+
+#[test]
+fn simulator_that_serves_says_what_it_is() {
+    let here = Workspace::new();
+    let mut child = here.shotlist(&["sandbox", "--port", "0"]).starts();
+    let line = |pipe: &mut dyn std::io::Read| {
+        let mut line = String::new();
+        std::io::BufReader::new(pipe).read_line(&mut line).expect("a line");
+        line.trim().to_owned()
+    };
+    let url = line(child.stdout.as_mut().expect("stdout"));
+    let note = line(child.stderr.as_mut().expect("stderr")).replace(&url, "URL");
+    kill(&child, "-KILL");
+    drop(Ended::of(child));
+    insta::assert_snapshot!(note, @"the simulator accepts any key, makes no real video, and charges nothing; what it would have charged: URL/_sandbox/ledger");
 }

@@ -310,6 +310,8 @@ fn frozen_ledger_still_collects_active_tasks() {
     here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
     let ended = here.run(&service, &[]).ends_with(3);
     assert!(has_code(&ended.stderr, "purchases-frozen"), "{}", ended.stderr);
+    let warning = ended.stderr.lines().find(|line| line.contains("purchases-frozen")).expect("the warning");
+    insta::assert_snapshot!(warning, @"warning[purchases-frozen]: purchases are frozen: `shotlist limit set --freeze`; this run polls and downloads only");
     assert_eq!(here.ledger("SELECT job, state FROM attempt WHERE state <> 'void'"), [["j0", "completed"]]);
     assert!(here.path("shotlist-out/m/j0.mp4").exists());
     assert_eq!(service.posts().len(), 1);
