@@ -227,7 +227,7 @@ fn a_summary_and_a_plan_of_two_thousand_jobs_are_bounded() {
         _ => answer(400, &json!({ "error": { "message": long } })),
     });
     here.run(&refusing, &["--summary", "s.md", "--concurrency", "64"]).ends_with(1);
-    let text = std::fs::read_to_string(here.path("s.md")).expect("a summary");
+    let text = fs::read_to_string(here.path("s.md")).expect("a summary");
     assert!((800_000..=900_000).contains(&text.len()), "{}", text.len());
     let last = text.lines().last().expect("a last line");
     let left: usize = last.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
