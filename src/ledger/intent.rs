@@ -41,8 +41,8 @@ pub struct Intent {
     pub approval: Option<Approval>,
     /// SHA-256 of the local picture that it begins with.
     pub picture: Option<String>,
-    /// The time of a submission that another program made, or `None` for now.
-    pub submitted_at: Option<Timestamp>,
+    /// The time of a submission that another program made and whose task is known, or `None` for a submission now.
+    pub adopted_at: Option<Timestamp>,
     /// The most that all runners of this batch may newly spend together.
     pub run_limit: Option<RunLimit>,
     /// The number of attempts elsewhere that the plan knew for this normalized request. If there are more by now, the intent is refused.
@@ -70,7 +70,7 @@ impl Intent {
             output: job.file.clone(),
             approval: None,
             picture: job.spec.picture.as_ref().map(|picture| picture.sha256.clone()),
-            submitted_at: None,
+            adopted_at: None,
             run_limit: None,
             paid_elsewhere: None,
         }

@@ -17,11 +17,11 @@ use super::connection::Connection;
 use super::refusal::Refusal;
 use super::resolve::{BatchView, ResolveError};
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, History, Job, JobId, ServiceError, TaskId, TaskNames, VideoFile,
+    Attempt, AttemptId, AttemptState, Declaration, History, Job, JobId, ServiceError, TaskId, TaskNames, VideoFile,
 };
 use crate::download::holds;
 use crate::files::on_a_thread;
-use crate::ledger::{Event, Intent, LockedBatch};
+use crate::ledger::{Event, Intent, LedgerError, LockedBatch};
 use crate::service::{Status, TaskReport};
 
 /// The most tasks that the service is asked about at once.
@@ -132,7 +132,8 @@ impl Adopter<'_> {
             let known = self.history.of(&job.id).map(|attempt| attempt.id).max();
             let known = self.newest.get(&job.id).copied().max(known);
             let account = self.connection.account().clone();
-            let intent = Intent { known, submitted_at: bought.submitted_at, ..Intent::new(job, account) };
+            let adopted_at = Some(bought.submitted_at.unwrap_or_else(Timestamp::now));
+            let intent = Intent { known, adopted_at, ..Intent::new(job, account) };
             let attempt = batch.intend(intent).await?;
             let doubt = ServiceError::plain("a task of it is being recorded", "adopted");
             batch.record(attempt, Event::Doubted(doubt)).await?;
@@ -140,8 +141,8 @@ impl Adopter<'_> {
         };
         self.newest.insert(job.id.clone(), attempt);
         if let Err(error) = batch.record(attempt, Event::Found(names)).await {
-            // A submission that nobody made is not left in doubt.
-            if doubt.is_none() {
+            // Only then is it certain that the job has no such task. After any other error, it stays in doubt.
+            if matches!(error, LedgerError::TaskTaken { .. }) {
                 batch.record(attempt, Event::Denied).await?;
             }
             return Err(error.into());
@@ -165,7 +166,8 @@ impl Adopter<'_> {
     }
 }
 
-/// Returns whether an attempt may be the submission of a task for the job as it is now.
+/// Returns whether a killed adoption left the attempt. A submission in doubt is another purchase, and keeps its doubt.
 fn is_doubt_of(attempt: &Attempt, job: &Job) -> bool {
-    attempt.state == AttemptState::InDoubt && attempt.fingerprint == *job.request.fingerprint()
+    let is_adopted = attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::Found);
+    is_adopted && attempt.state == AttemptState::InDoubt && attempt.fingerprint == *job.request.fingerprint()
 }

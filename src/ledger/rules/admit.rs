@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, JobId, Label, Particulars, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Declaration, Declared, Fingerprint, Freeze, JobId, Label,
+    Particulars, Usd,
 };
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::{Intent, LedgerError, SpendLimit};
@@ -195,7 +196,7 @@ fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
         video_url: None,
         error: None,
         polls: 0,
-        intended_at: intent.submitted_at.unwrap_or(now),
+        intended_at: intent.adopted_at.unwrap_or(now),
         answered_at: None,
         seen: None,
         ended_at: None,
@@ -206,6 +207,7 @@ fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
             output: intent.output.clone().map(Box::new),
             approval: intent.approval.as_ref().map(|approval| Box::new(approval.digest.clone())),
             picture: intent.picture.as_deref().map(Box::from),
+            declared: intent.adopted_at.map(|_| Declared { what: Declaration::Found, at: now }),
             ..Particulars::default()
         },
     }

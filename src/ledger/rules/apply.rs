@@ -44,9 +44,11 @@ pub(in crate::ledger) fn apply(
         // The story of the doubt stayed.
         Event::Undone(Declaration::NeverCreated) => known.declared = None,
         Event::Undone(Declaration::Found) => {
-            (attempt.task, attempt.seen, known.declared) = (None, None, None);
-            let message = "the recorded task was not its own";
-            attempt.error = Some(Box::new(ServiceError { message: message.to_owned(), ..ServiceError::default() }));
+            // Its ID stays readable: the mistake may be in taking it back.
+            let task = attempt.task.take().map(|task| task.to_string()).unwrap_or_default();
+            (attempt.seen, known.declared) = (None, None);
+            let message = format!("{task} was recorded for it, and taken back");
+            attempt.error = Some(Box::new(ServiceError { message, ..ServiceError::default() }));
         }
         Event::Undone(_) => (attempt.error, known.declared) = (None, None),
         Event::Denied => known.declared = Some(Declared { what: Declaration::NeverCreated, at }),

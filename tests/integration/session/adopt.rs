@@ -95,3 +95,16 @@ fn a_process_that_dies_while_it_adopts_is_started_again() {
         assert_eq!(tasks, [["a"], ["b"]], "after a kill at commit {halt}");
     }
 }
+
+/// A doubt is another purchase, and a task of a file does not settle it.
+#[test]
+fn a_submission_in_doubt_stays_in_doubt() {
+    let service = Service::scripted(|asked| if asked.method == "POST" { Answer::Hangup } else { Answer::Well });
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    here.run(&service, &[]).ends_with(7);
+    here.write("tasks.csv", "id,task_id\nj0,other\n");
+    adopt(&here, &service, "tasks.csv").ends_with(1);
+    assert_eq!(here.ledger("SELECT state, task FROM attempt"), [["in_doubt", "NULL"]]);
+    here.run(&service, &[]).ends_with(7);
+    assert_eq!(service.posts().len(), 1);
+}
