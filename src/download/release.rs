@@ -41,7 +41,12 @@ pub fn copy_video(folder: &Path, to: &Path, file: &VideoFile) -> Result<PathBuf,
         return Err(CopyVideoError::Exists(to));
     }
     if to.symlink_metadata().is_ok() {
-        return if holds(&to, file) { Ok(to) } else { Err(CopyVideoError::Exists(to)) };
+        if !holds(&to, file) {
+            return Err(CopyVideoError::Exists(to));
+        }
+        // A copy by another program, or by a killed process, may not be on the disk yet.
+        File::open(&to).and_then(|copy| copy.sync_all()).and_then(|()| sync_folder(&to)).map_err(failed)?;
+        return Ok(to);
     }
     let parent = to.parent().unwrap_or(Path::new(""));
     let name = to.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -256,7 +256,7 @@ mod tests {
             let (mut state, mut accepted, mut doubted, mut settled) = (AttemptState::Intended, false, false, false);
             let mut declared = None;
             for event in events {
-                // The rule that applies an event refuses to take back what nobody declared.
+                // The rule that applies an event refuses to take back an outcome that was not declared.
                 if matches!(event, Event::Undone(what) if declared != Some(what)) {
                     continue;
                 }

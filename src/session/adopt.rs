@@ -63,14 +63,14 @@ struct Adopter<'a> {
 
 impl BatchView<'_> {
     /// Takes tasks into the ledger, and creates it if it does not exist. `jobs` are those of the manifest; videos are looked for in `out`.
-    /// `told` gets the outcome for each task.
+    /// `report` gets the outcome for each task.
     pub async fn adopt(
         &self,
         jobs: &[Arc<Job>],
         bought: Vec<BoughtTask>,
         connection: &Connection,
         out: &Path,
-        mut told: impl FnMut(&BoughtTask, Adoption),
+        mut report: impl FnMut(&BoughtTask, Adoption),
     ) -> Result<(), Refusal> {
         let jobs: HashMap<&JobId, &Arc<Job>> = jobs.iter().map(|job| (&job.id, job)).collect();
         let batch = self.lock().await?;
@@ -102,13 +102,13 @@ impl BatchView<'_> {
         while let Some((bought, found)) = confirmed.next().await {
             let adoption = match found {
                 Ok(None) => Adoption::Known,
-                Ok(Some((job, (names, report)))) => match adopter.take_in(job, &bought, names, &report).await {
+                Ok(Some((job, (names, task)))) => match adopter.take_in(job, &bought, names, &task).await {
                     Ok(()) => Adoption::Adopted,
                     Err(refusal) => Adoption::Refused(refusal.into()),
                 },
                 Err(error) => Adoption::Refused(error),
             };
-            told(&bought, adoption);
+            report(&bought, adoption);
         }
         Ok(())
     }

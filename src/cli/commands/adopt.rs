@@ -61,12 +61,12 @@ pub(super) fn adopt(args: &AdoptArgs, terminal: &Terminal) -> Result<Exit, Failu
     let ended = runtime::block_on(async {
         let service = address(&args.manifest, &args.service)?;
         let connection = connect(service, &args.manifest, &args.service, false, Duration::ZERO).await?;
-        let told = |bought: &BoughtTask, adoption| match adoption {
+        let count = |bought: &BoughtTask, adoption| match adoption {
             Adoption::Adopted => adopted += 1,
             Adoption::Known => known += 1,
             Adoption::Refused(error) => refused.push(format!("{}: {error}", bought.job)),
         };
-        Ok(BatchView::of(&manifest, &ledger).adopt(&manifest.jobs, bought, &connection, &out, told).await?)
+        Ok(BatchView::of(&manifest, &ledger).adopt(&manifest.jobs, bought, &connection, &out, count).await?)
     });
     let mut page = Page::new();
     for line in &refused {

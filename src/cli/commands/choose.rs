@@ -79,7 +79,7 @@ fn newest(key: &BatchKey) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The directory where browsers save, unless they were told another one.
+/// The directory where browsers save by default.
 fn downloads() -> PathBuf {
     let usual = || std::env::home_dir().unwrap_or_default().join("Downloads");
     variable("XDG_DOWNLOAD_DIR").map_or_else(usual, PathBuf::from)
@@ -94,7 +94,7 @@ fn check_batch(file: &str, choices: &ChoicesFile, key: &BatchKey) -> Result<(), 
     Err(failure.with_help("name the manifest and the batch that the choices are about"))
 }
 
-/// Refuses files of one reviewer that contradict each other: nobody knows which is the later one.
+/// Refuses files of one reviewer that contradict each other: their order is unknown.
 fn check_agreement(earlier: &[ReviewOfTask], reviews: &[ReviewOfTask]) -> Result<(), Failure> {
     let choice =
         |it: &ReviewOfTask| it.review.choice.map(|choice| (choice, (choice == Choice::Keep).then(|| it.task.clone())));

@@ -259,7 +259,7 @@
   const isDecidable = (card) => Boolean($("[data-choose]", card));
   const decisionOf = (card) => takesOf.get(card.dataset.id).map((take) => chosen(take).choice).find(Boolean) ?? "";
   const decision = (card) => (isDecidable(card) ? decisionOf(card) || "none" : "");
-  // Of this reviewer alone, so that nobody signs for another.
+  // Of this reviewer alone, so that no reviewer signs for another.
   const withChoice = (choice) => jobs.filter((card) => choices[card.dataset.id] && decisionOf(card) === choice).map((card) => card.dataset.id);
   // The same buttons and note again, in the large view or under a video that is compared.
   const owners = new WeakMap();

@@ -198,7 +198,7 @@ fn until_kept(jobs: usize, up_to: usize) -> String {
     )
 }
 
-/// What reviewers keep three times in five is bought 1.6 times on average, and never more often than was said.
+/// With three usable takes in five, a job costs 1.6 takes on average, and never more than its bound.
 #[test]
 fn takes_are_bought_one_by_one_until_one_is_kept() {
     const JOBS: usize = 200;
