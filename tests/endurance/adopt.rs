@@ -11,8 +11,8 @@ fn the_report_of_946_jobs_makes_a_lost_ledger_again_and_nothing_is_due() {
     std::fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
     std::fs::copy(here.path("shotlist-out/m/report.json"), here.path("before.json")).expect("a copy");
     let adopt = here.shotlist(&["adopt", "m.yaml", "before.json"]);
-    let told = adopt.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0).stdout;
-    assert_eq!(told, "adopted 946 tasks; nothing was submitted or spent\n");
+    let stdout = adopt.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0).stdout;
+    assert_eq!(stdout, "adopted 946 tasks; nothing was submitted or spent\n");
     assert_eq!(here.planned(&[]), (0, "0.00".to_owned()));
     here.run(&service, &[]).ends_with(0);
     assert_eq!((service.posts().len(), service.fetched().len()), (JOBS, videos), "its videos are here");

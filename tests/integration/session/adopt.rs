@@ -19,8 +19,8 @@ fn a_lost_ledger_is_made_again_from_its_report_and_nothing_is_due() {
     let (before, videos) = (here.report(), service.fetched().len());
     fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
     fs::copy(here.path("shotlist-out/m/report.json"), here.path("before.json")).expect("a copy");
-    let told = adopt(&here, &service, "before.json").ends_with(0).stdout;
-    assert_eq!(told, "adopted 30 tasks; nothing was submitted or spent\n");
+    let stdout = adopt(&here, &service, "before.json").ends_with(0).stdout;
+    assert_eq!(stdout, "adopted 30 tasks; nothing was submitted or spent\n");
     assert_eq!(here.planned(&[]), (0, "0.00".to_owned()));
     here.run(&service, &[]).ends_with(0);
     assert_eq!((service.posts().len(), service.fetched().len()), (JOBS, videos), "its videos are here");
@@ -29,8 +29,8 @@ fn a_lost_ledger_is_made_again_from_its_report_and_nothing_is_due() {
     for field in ["task_id", "state", "file", "sha256"] {
         assert_eq!(before["jobs"][7][field], after["jobs"][7][field], "{field}");
     }
-    let told = adopt(&here, &service, "before.json").ends_with(0).stdout;
-    assert_eq!(told, "adopted 0 tasks, 30 known already; nothing was submitted or spent\n");
+    let stdout = adopt(&here, &service, "before.json").ends_with(0).stdout;
+    assert_eq!(stdout, "adopted 0 tasks, 30 known already; nothing was submitted or spent\n");
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn tasks_of_a_script_are_adopted_once_the_service_confirms_them() {
         "tasks.csv",
         "\u{feff}id,task_id,submitted_at\nj0,done,2026-11-01T08:00:00Z\nj1,open,\nj2,lost,\nj3,other,\nj9,done2,\nj4,,\nj4,done,\n",
     );
-    let told = adopt(&here, &service, "tasks.csv").ends_with(1).stdout;
-    insta::assert_snapshot!(told, @"
+    let stdout = adopt(&here, &service, "tasks.csv").ends_with(1).stdout;
+    insta::assert_snapshot!(stdout, @"
     can't adopt j2: can't confirm task `lost`: the service does not know the task (HTTP 404): no such task
     can't adopt j3: task other doesn't match j3: it has model beta-2.0-lite, requested alpha-2
     can't adopt j9: the manifest has no job `j9`
