@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Charge, JobId, Usd};
+use super::{Attempt, Charge, Declaration, JobId, Usd};
 
 /// All attempts of one batch, oldest first for each job, and why others were not made.
 #[derive(Clone, Debug, Default)]
@@ -109,6 +109,21 @@ impl History {
     #[must_use]
     pub fn at(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
         self.by_job[places].iter().map(|&place| &self.attempts[place as usize])
+    }
+
+    /// Returns whether nothing was bought for its job since.
+    #[must_use]
+    pub fn is_last(&self, attempt: &Attempt) -> bool {
+        self.of(&attempt.job).all(|other| other.id <= attempt.id || other.state.is_free())
+    }
+
+    /// Abandoned tasks of jobs for which nothing was bought since. They may have ended all the same.
+    pub fn abandoned(&self) -> impl Iterator<Item = &Attempt> {
+        let is_abandoned = |attempt: &&Attempt| {
+            let known = &attempt.particulars;
+            known.declared.is_some_and(|declared| declared.what == Declaration::Lost) && known.billed.is_none()
+        };
+        self.attempts().filter(is_abandoned).filter(|attempt| self.is_last(attempt))
     }
 
     /// The sum that was certainly charged for the batch.

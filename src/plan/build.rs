@@ -33,6 +33,8 @@ pub struct Plan {
     pub collect: Vec<Attempt>,
     /// Tasks at the service that selected jobs resume.
     pub resume: Vec<Attempt>,
+    /// Abandoned tasks, which are polled once before anything is bought. One that completed after all changes the plan.
+    pub abandoned: Vec<Attempt>,
     /// Due jobs that seem to have been bought before. The plan itself finds those whose id was probably changed; what other
     /// names of the ledger and earlier reports know is added to them.
     pub repurchases: Vec<Repurchase>,
@@ -112,6 +114,7 @@ impl Plan {
             .filter(ours)
             .cloned()
             .partition(|attempt| resumed.contains(&attempt.id));
+        let abandoned = given.history.abandoned().filter(ours).cloned().collect();
         let due: Vec<(u32, u32)> =
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
         let digest = digest(&given.key, given.retries, &bought(&jobs, &given));
@@ -132,6 +135,7 @@ impl Plan {
             jobs,
             collect,
             resume,
+            abandoned,
             repurchases,
             run_limit,
             limits,
@@ -269,7 +273,8 @@ impl Plan {
     /// Returns whether the run submits or polls, besides downloading missing videos.
     #[must_use]
     pub fn asks_about_tasks(&self) -> bool {
-        !self.resume.is_empty() || !self.collect.is_empty() || self.jobs.iter().any(|planned| planned.action.buys())
+        let polls = self.outstanding().chain(&self.abandoned).next().is_some();
+        polls || self.jobs.iter().any(|planned| planned.action.buys())
     }
 
     /// The tasks at the service that are looked after.

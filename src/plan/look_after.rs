@@ -19,7 +19,8 @@ impl Plan {
     /// Leaves everything but videos that are not here.
     pub fn only_fetch(&mut self) {
         self.jobs.retain(|planned| !planned.action.buys());
-        (self.resume, self.collect, self.repurchases) = (Vec::new(), Vec::new(), Vec::new());
+        (self.resume, self.collect, self.abandoned) = (Vec::new(), Vec::new(), Vec::new());
+        self.repurchases = Vec::new();
     }
 
     /// Looks after the tasks of another batch and fetches its videos, too. `other` is the plan of all that was bought of it; what that

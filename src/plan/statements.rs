@@ -25,6 +25,8 @@ pub enum Statement<'p> {
     RetakeUnfinished(&'p UnfinishedRetake),
     /// The number of active tasks that the run polls.
     ActiveTasks(usize),
+    /// The number of abandoned tasks that the run polls once.
+    AbandonedTasks(usize),
     /// Jobs that wait for a face review, and the one-time fees of the reviews.
     Held(usize, Usd),
     /// Jobs in doubt, and the sum at risk.
@@ -56,6 +58,7 @@ impl Statement<'_> {
             Self::UntilKept(..) => NoticeCode::UntilKept,
             Self::RetakeUnfinished(_) => NoticeCode::RetakeUnfinished,
             Self::ActiveTasks(_) => NoticeCode::ActiveTasks,
+            Self::AbandonedTasks(_) => NoticeCode::AbandonedTasks,
             Self::Held(..) => NoticeCode::Held,
             Self::InDoubt(..) => NoticeCode::InDoubt,
             Self::WorstCase(..) => NoticeCode::WorstCase,
@@ -101,6 +104,7 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
     let middle = [
         plan.unfinished_retake.as_ref().map(Statement::RetakeUnfinished),
         some(active, Statement::ActiveTasks(active)),
+        some(plan.abandoned.len(), Statement::AbandonedTasks(plan.abandoned.len())),
         some(totals.held, Statement::Held(totals.held, totals.face_reviews)),
         some(totals.in_doubt, Statement::InDoubt(totals.in_doubt, totals.at_risk)),
         (plan.retries > 0 && worst > totals.cost).then_some(Statement::WorstCase(most, most < worst)),

@@ -4,7 +4,7 @@ use super::other_batches::{self, OtherBatch};
 use super::planning::{open_elsewhere, plan_against};
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::History;
+use crate::domain::{History, JobId};
 use crate::ledger::LockedBatch;
 use crate::plan::Plan;
 
@@ -15,6 +15,8 @@ pub struct Locked<'s> {
     pub(super) plan: Plan,
     pub(super) history: History,
     pub(super) others: Vec<OtherBatch>,
+    /// The jobs whose abandoned task has completed.
+    pub(super) completed: Vec<JobId>,
 }
 
 impl Session {
@@ -27,17 +29,21 @@ impl Session {
             // A sandbox run polls too fast for the real service.
             return Err(Refusal::OtherKind { ledger_is_simulated: ledger });
         }
-        let key = &self.manifest.key;
-        let batch = self.ledger.lock(key).await?;
+        self.planned(self.ledger.lock(&self.manifest.key).await?).await
+    }
+
+    /// Plans a locked batch.
+    pub(super) async fn planned(&self, batch: LockedBatch) -> Result<Locked<'_>, Refusal> {
         // The lock prevents changes.
         let history = self.history().await?;
         let (mut plan, open) = plan_against(self, &history).await?;
         let others = other_batches::lock(self, &mut plan, &open).await?;
         if !others.is_empty() {
             // Recovery has put intents of expired runners in doubt, and left those of live ones.
-            plan.elsewhere = open_elsewhere(&self.ledger.open_elsewhere(key).await?, self.options.downloads);
+            let open = self.ledger.open_elsewhere(&self.manifest.key).await?;
+            plan.elsewhere = open_elsewhere(&open, self.options.downloads);
         }
-        Ok(Locked { session: self, batch, plan, history, others })
+        Ok(Locked { session: self, batch, plan, history, others, completed: Vec::new() })
     }
 }
 

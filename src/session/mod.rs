@@ -26,6 +26,7 @@
 //! [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
 //! manifests.
 
+mod abandoned;
 mod adopt;
 mod choices;
 mod connection;

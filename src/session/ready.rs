@@ -1,11 +1,12 @@
 //! A run that passed every check and needs only consent.
 
+use super::abandoned;
 use super::connection::Connection;
 use super::executor::Executions;
 use super::locked::Locked;
 use super::other_batches::{self, OtherBatch};
 use super::refusal::Refusal;
-use crate::domain::Account;
+use crate::domain::{Account, JobId};
 use crate::download::Downloader;
 use crate::plan::Plan;
 
@@ -18,27 +19,40 @@ pub struct Ready<'s> {
 }
 
 impl<'s> Locked<'s> {
-    /// Refuses a plan over a limit, a plan that differs from the approved one, and tasks of another account. `connection` may be missing if the
-    /// plan needs no service ([`Plan::needs_service`]).
-    pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
-        self.check_limits()?;
-        self.check_approval()?;
-        self.check_pictures()?;
+    /// Polls abandoned tasks once, and refuses a plan over a limit, a plan that differs from the approved one, and tasks of another account.
+    /// `connection` may be missing if the plan needs no service ([`Plan::needs_service`]).
+    pub async fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
         match &connection {
             None if self.plan.needs_service() => return Err(Refusal::NoConnection),
             Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
                 return Err(Refusal::OtherKind { ledger_is_simulated: self.session.ledger.is_simulated() });
             }
-            Some(connection) => {
-                if let Some(job) = connection.with_secret(&self.plan) {
-                    return Err(Refusal::KeyInRequest { job });
-                }
-                other_batches::skip_other_accounts(&self.others, &mut self.plan, connection);
-                connection.check_owner(self.plan.outstanding())?;
-            }
+            Some(connection) => self = self.without_completed(connection).await?,
             None => {}
         }
+        self.check_limits()?;
+        self.check_approval()?;
+        self.check_pictures()?;
+        if let Some(connection) = &connection {
+            if let Some(job) = connection.with_secret(&self.plan) {
+                return Err(Refusal::KeyInRequest { job });
+            }
+            other_batches::skip_other_accounts(&self.others, &mut self.plan, connection);
+            connection.check_owner(self.plan.outstanding())?;
+        }
         Ready::new(self, connection)
+    }
+
+    /// Plans again if an abandoned task has completed: its job is not due.
+    async fn without_completed(self, connection: &Connection) -> Result<Self, Refusal> {
+        let completed = abandoned::take_completed(&self.batch, &self.plan.abandoned, connection).await?;
+        if completed.is_empty() {
+            return Ok(self);
+        }
+        let Self { session, batch, others, .. } = self;
+        // They are locked again.
+        drop(others);
+        Ok(Self { completed, ..session.planned(batch).await? })
     }
 }
 
@@ -65,6 +79,11 @@ impl<'s> Ready<'s> {
     /// The account that submits, if the plan needs the service.
     pub fn account(&self) -> Option<&Account> {
         self.service.as_ref().map(|(connection, _)| connection.account())
+    }
+
+    /// The jobs whose abandoned task has completed, as was just seen.
+    pub fn completed(&self) -> &[JobId] {
+        &self.locked.completed
     }
 
     /// Returns whether the run needs the service, or starts a program.

@@ -326,9 +326,8 @@ fn last_verdict(history: &History, job: &str) -> Result<(Attempt, Declaration), 
     let of_job = || history.attempts().filter(|attempt| attempt.job.as_str() == job);
     let declared = of_job().filter(|it| it.particulars.declared.is_some()).last().ok_or_else(nothing)?;
     let what = declared.particulars.declared.map(|declared| declared.what).ok_or_else(nothing)?;
-    let is_last = of_job().all(|attempt| attempt.id <= declared.id || attempt.state.is_free());
     let can_undo = Event::Undone(what).after(declared.state).is_ok() && declared.particulars.billed.is_none();
-    if is_last && can_undo { Ok((declared.clone(), what)) } else { Err(nothing()) }
+    if history.is_last(declared) && can_undo { Ok((declared.clone(), what)) } else { Err(nothing()) }
 }
 
 /// The attempt whose task never ends: the one with this ID, or without an ID the only active one.

@@ -37,6 +37,9 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &Again) -> String {
             format!("{waits}later takes, until one is kept: at most ${later}")
         }
         Statement::RetakeUnfinished(begun) => retake_unfinished(begun),
+        Statement::AbandonedTasks(tasks) => {
+            format!("{} to poll once, before anything is bought", count(*tasks, "abandoned task"))
+        }
         Statement::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
         Statement::Held(jobs, fees) => format!(
             "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` under `faces` releases them",
@@ -170,6 +173,7 @@ mod tests {
             Statement::RetakeUnfinished(&begun),
             Statement::RetakeUnfinished(&many),
             Statement::ActiveTasks(1),
+            Statement::AbandonedTasks(1),
             Statement::Held(2, usd("20")),
             Statement::InDoubt(2, usd("1.80")),
             Statement::WorstCase(usd("3.60"), false),

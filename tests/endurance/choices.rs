@@ -1,11 +1,12 @@
-//! Random choices of several reviewers, with kills: no video is retaken twice, and nothing is bought while reviewers disagree.
+//! Random choices of several reviewers and releases, with kills: no video is retaken twice, nothing is bought while reviewers disagree, and no released
+//! video is fetched again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
 use super::random::Rng;
-use crate::support::{Ended, Service, Workspace, kill, numbered_jobs, wait_until};
+use crate::support::{Program, Service, Workspace, numbered_jobs};
 
 const LIVES: u64 = 8;
 const STEPS: usize = 12;
@@ -28,31 +29,49 @@ fn to_retake(choices: &Choices, takes: &[Vec<String>]) -> BTreeSet<usize> {
     (0..JOBS).filter(is_again).filter(|job| of(*job).all(|(is_again, _)| *is_again)).collect()
 }
 
-/// Ends a run, or kills it before one of its commits.
-fn run(here: &Workspace, service: &Service, args: &[&str], kill_before: Option<usize>) {
-    let program = here.run(service, &[&["--no-download"], args].concat());
-    let Some(commit) = kill_before else {
-        let ended = program.ends();
-        assert!(matches!(ended.code, Some(0..=3)), "{:?}: {}", ended.code, ended.stderr);
+/// Ends a program well, or kills it before one of its commits.
+fn end(program: Program, kill_before: Option<usize>) {
+    if let Some(commit) = kill_before {
+        program.dies_at(&format!("before-commit:{commit}"));
         return;
-    };
-    let flag = here.path("halted");
-    let program = program.env("SHOTLIST_HALT_AT", &format!("before-commit:{commit}"));
-    let mut child = program.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
-    wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
-    if flag.exists() {
-        kill(&child, "-KILL");
-        std::fs::remove_file(&flag).expect("a flag");
     }
-    drop(Ended::of(child));
+    let ended = program.ends();
+    assert!(matches!(ended.code, Some(0..=3)), "{:?}: {}", ended.code, ended.stderr);
 }
 
-fn live(seed: u64) -> usize {
+/// Takes the video of a job away, and releases it; a command that is killed is given again.
+fn release(here: &Workspace, job: usize, kill_before: Option<usize>) {
+    if let Some(file) = here.report()["jobs"][job]["file"].as_str() {
+        std::fs::remove_file(here.path("shotlist-out/m").join(file)).expect("a video");
+    }
+    let job = format!("j{job}");
+    for kill_before in kill_before.map(Some).into_iter().chain([None]) {
+        end(here.shotlist(&["release", "m.yaml", &job]), kill_before);
+    }
+}
+
+/// How often each released video was fetched.
+fn fetches(here: &Workspace, service: &Service) -> BTreeMap<String, usize> {
+    let urls = here
+        .ledger("SELECT record ->> '$.video_url' FROM attempt WHERE record ->> '$.particulars.released' IS NOT NULL");
+    let fetched = service.fetched();
+    let count = |url: &String| fetched.iter().filter(|path| url.ends_with(*path)).count();
+    urls.concat().into_iter().map(|url| (url.clone(), count(&url))).collect()
+}
+
+/// Returns how many videos were retaken and released.
+fn live(seed: u64) -> [usize; 2] {
     let (mut rng, service) = (Rng(seed), Service::well());
     let here = Workspace::with_manifest(&numbered_jobs(JOBS));
-    run(&here, &service, &[], None);
-    let mut choices = Choices::new();
+    end(here.run(&service, &[]), None);
+    let (mut choices, mut released) = (Choices::new(), 0);
     for step in 0..STEPS {
+        let mut dies = |one_in: usize, commits: usize| (rng.below(one_in) == 0).then(|| 1 + rng.below(commits));
+        let (dies_releasing, dies_running) = (dies(2, 4), dies(3, 8));
+        if rng.below(3) == 0 {
+            release(&here, rng.below(JOBS), dies_releasing);
+        }
+        let fetched_before = fetches(&here, &service);
         let by = REVIEWERS[rng.below(REVIEWERS.len())];
         let (mut keep, mut again, mut tasks) = (Vec::new(), Vec::new(), Map::new());
         for (job, takes) in takes(&here).iter().enumerate().filter(|_| rng.below(2) == 0).collect::<Vec<_>>() {
@@ -71,11 +90,12 @@ fn live(seed: u64) -> usize {
         }
         let (before, may_buy) = (service.posts().len(), to_retake(&choices, &takes(&here)));
         let retake = if has_retakes && !records_first { "@choices.json" } else { "@ledger" };
-        let kill_before = (rng.below(3) == 0).then(|| 1 + rng.below(8));
-        run(&here, &service, &["--retake", retake], kill_before);
+        end(here.run(&service, &["--retake", retake]), dies_running);
         settle(&here, &service);
         // A killed run is started again, and records what it did not.
-        run(&here, &service, &["--retake", retake], None);
+        end(here.run(&service, &["--retake", retake]), None);
+        assert_eq!(fetches(&here, &service), fetched_before, "seed {seed}, step {step}: a released video came back");
+        released = fetched_before.len();
         let bought: Vec<usize> = service.posts()[before..].iter().map(|body| job_of(body)).collect();
         let once: BTreeSet<usize> = bought.iter().copied().collect();
         assert_eq!(bought.len(), once.len(), "seed {seed}, step {step}: a video was retaken twice: {bought:?}");
@@ -87,7 +107,7 @@ fn live(seed: u64) -> usize {
             assert_eq!(once, may_buy, "seed {seed}, step {step}: {choices:?}");
         }
     }
-    service.posts().len() - JOBS
+    [service.posts().len() - JOBS, released]
 }
 
 /// The job that a request is for.
@@ -114,7 +134,7 @@ fn settle(here: &Workspace, service: &Service) {
 }
 
 #[test]
-fn random_choices_buy_each_agreed_retake_once_and_no_other() {
-    let bought: usize = (1..=LIVES).map(live).sum();
-    assert!(bought > 8, "only {bought} retakes: the test shows nothing");
+fn random_choices_buy_each_agreed_retake_once_and_no_released_video_comes_back() {
+    let [bought, released] = (1..=LIVES).map(live).fold([0; 2], |sum, life| [sum[0] + life[0], sum[1] + life[1]]);
+    assert!(bought > 8 && released > 8, "only {bought} retakes and {released} releases: the test shows nothing");
 }

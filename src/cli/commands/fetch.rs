@@ -34,7 +34,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         } else {
             None
         };
-        let ready = held.ready(connection)?;
+        let ready = held.ready(connection).await?;
         let (stop, nothing) = (Stop::default(), Consent::default());
         let progress = Progress::new(terminal, &again, ready.plan(), session.settings());
         let tell = |event| progress.tell(&event);

@@ -143,7 +143,11 @@ impl Run<'_> {
             let text = format!("the simulator generates {speed:.0} times as fast as documented");
             self.terminal.note(NoticeCode::SimulatorSpeed, &text);
         }
-        let ready = held.ready(connection)?;
+        let ready = held.ready(connection).await?;
+        for job in ready.completed() {
+            let text = format!("{job}: its abandoned task has completed; its video is taken, at no cost");
+            self.terminal.note(NoticeCode::AbandonedCompleted, &text);
+        }
         let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
         let has_doubts_elsewhere = ready.plan().elsewhere.iter().any(|other| other.doubtful > 0);
         let service = ready.account().map_or("", |account| &*account.service);

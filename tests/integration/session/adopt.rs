@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, numbered_jobs, wait_until};
+use crate::support::{Answer, Service, Workspace, json as answer, numbered_jobs};
 
 fn adopt(here: &Workspace, service: &Service, file: &str) -> crate::support::Program {
     let program = here.shotlist(&["adopt", "m.yaml", file]);
@@ -79,15 +79,7 @@ fn a_process_that_dies_while_it_adopts_is_started_again() {
     for halt in 1..10 {
         let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
         here.write("tasks.csv", "id,task_id\nj0,a\nj1,b\n");
-        let flag = here.path("halted");
-        let program = adopt(&here, &service, "tasks.csv").env("SHOTLIST_HALT_AT", &format!("after-commit:{halt}"));
-        let mut child = program.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
-        wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
-        if flag.exists() {
-            kill(&child, "-KILL");
-            fs::remove_file(&flag).expect("a flag");
-        }
-        drop(Ended::of(child));
+        adopt(&here, &service, "tasks.csv").dies_at(&format!("after-commit:{halt}"));
         adopt(&here, &service, "tasks.csv").ends_with(0);
         here.run(&service, &[]).ends_with(0);
         assert!(service.posts().is_empty(), "after a kill at commit {halt}");

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    Answer, Ended, Service, Workspace, has_code, json as answer, kill, numbered_jobs, priced, wait_until,
-};
+use crate::support::{Answer, Service, Workspace, has_code, json as answer, numbered_jobs, priced};
 
 /// A batch whose videos are here, and its service.
 fn bought(jobs: usize) -> (Service, Workspace) {
@@ -164,16 +162,8 @@ fn a_process_that_dies_while_it_records_buys_nothing_twice() {
     for halt in 2..9 {
         let (service, here) = bought(2);
         save(&here, "choices.json", "anna", &["j1"], &["j0"]);
-        let flag = here.path("halted");
         let command = ["--retake", "@choices.json"];
-        let run = here.run(&service, &command).env("SHOTLIST_HALT_AT", &format!("before-commit:{halt}"));
-        let mut child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
-        wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
-        if flag.exists() {
-            kill(&child, "-KILL");
-            std::fs::remove_file(&flag).expect("a flag");
-        }
-        drop(Ended::of(child));
+        here.run(&service, &command).dies_at(&format!("before-commit:{halt}"));
         let again = here.run(&service, &command).ends();
         let sent = service.posts().len();
         assert!(sent <= 3, "{sent} requests after a kill before commit {halt}");

@@ -60,13 +60,13 @@ async fn nothing_is_bought_without_a_consent_that_covers_it() {
     for agreed in [Usd::ZERO, Usd::from_micros(1_000_000)] {
         let consent = if agreed.is_zero() { Consent::default() } else { Consent::up_to(agreed) };
         let held = session.lock().await.expect("the batch");
-        let ready = held.ready(Some(connection(&service))).expect("within its limits");
+        let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
         let refusal = ready.run(&consent, &Stop::default(), &|_| {}).await.expect_err("no consent");
         assert!(matches!(refusal, Refusal::NotAgreed { agreed: found, .. } if found == agreed), "{refusal}");
     }
     assert_eq!(service.asked().len(), 0);
     let held = session.lock().await.expect("the batch");
-    let ready = held.ready(Some(connection(&service))).expect("within its limits");
+    let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
     let consent = Consent::to(ready.plan());
     let outcome = ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
     assert_eq!(outcome.reported.as_ref().expect("a report").report.totals.states["completed"], 2);
@@ -84,7 +84,7 @@ async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
     let session = session(&here);
     let run = async |consent: &Consent| {
         let held = session.lock().await.expect("the batch");
-        let ready = held.ready(Some(connection(&service))).expect("within its limits");
+        let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
         ready.run(consent, &Stop::default(), &|_| {}).await.map(|_| ())
     };
     let refusal = run(&consent).await.expect_err("bought before");
@@ -103,7 +103,7 @@ async fn a_session_can_report_again() {
     let session = session(&here);
     for _ in 0..2 {
         let held = session.lock().await.expect("the batch");
-        let ready = held.ready(Some(connection(&service))).expect("within its limits");
+        let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
         let consent = Consent::to(ready.plan());
         ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
         std::fs::remove_file(here.path("shotlist-out/m/report.csv")).expect("a report");
@@ -119,11 +119,11 @@ async fn a_session_refuses_before_it_asks_anybody() {
     let session = session(&here);
     let held = session.lock().await.expect("the batch");
     assert!(matches!(session.lock().await.map(|_| ()), Err(Refusal::Hold(HoldError::Busy { .. }))), "held twice");
-    assert!(matches!(held.ready(None).map(|_| ()), Err(Refusal::NoConnection)));
+    assert!(matches!(held.ready(None).await.map(|_| ()), Err(Refusal::NoConnection)));
     // Real money, and a service that makes nothing.
     let held = session.lock().await.expect("the batch");
     let simulator = Connection::to_simulator(ConnectionOptions::default()).await.expect("a simulator");
-    let refusal = held.ready(Some(simulator)).map(|_| ()).expect_err("two worlds");
+    let refusal = held.ready(Some(simulator)).await.map(|_| ()).expect_err("two worlds");
     assert!(matches!(refusal, Refusal::OtherKind { ledger_is_simulated: false }), "{refusal}");
     // Nor may real money run at the pace of a rehearsal.
     let path = here.path("m.yaml");
@@ -143,7 +143,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let session = session(&here);
     let held = session.lock().await.expect("the batch");
-    let ready = held.ready(Some(connection(&service))).expect("within its limits");
+    let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
     let (consent, stop) = (Consent::to(ready.plan()), Stop::default());
     let sent = async {
         let mut tries = 0;
@@ -165,7 +165,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
     let held = session.lock().await.expect("the batch is free again");
     assert_eq!((held.recovered(), states().await), (1, vec![AttemptState::InDoubt]));
     release.store(true, std::sync::atomic::Ordering::SeqCst);
-    let ready = held.ready(Some(connection(&service))).expect("within its limits");
+    let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
     let consent = Consent::to(ready.plan());
     let outcome = ready.run(&consent, &stop, &|_| {}).await.expect("a run");
     assert_eq!(outcome.reported.expect("a report").report.totals.states["in_doubt"], 1);

@@ -1,5 +1,6 @@
 //! Whole runs: what is sent and written, limits and consent, signals, and the same from a program.
 
+mod abandoned;
 mod adopt;
 mod approval;
 mod bill;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, numbered_jobs, wait_until};
+use crate::support::{Answer, Service, Workspace, json as answer, numbered_jobs};
 
 fn out(here: &Workspace, file: &str) -> std::path::PathBuf {
     here.path(&format!("shotlist-out/m/{file}"))
@@ -101,15 +101,7 @@ fn a_process_that_dies_while_it_moves_videos_loses_none() {
     for halt in ["before-commit:2", "after-commit:2", "before-commit:3", "after-commit:3"] {
         let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
         here.run(&service, &[]).ends_with(0);
-        let flag = here.path("halted");
-        let run = here.shotlist(&["release", "m.yaml", "*", "--to", "done"]).env("SHOTLIST_HALT_AT", halt);
-        let mut child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
-        wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
-        if flag.exists() {
-            kill(&child, "-KILL");
-            fs::remove_file(&flag).expect("a flag");
-        }
-        drop(Ended::of(child));
+        here.shotlist(&["release", "m.yaml", "*", "--to", "done"]).dies_at(halt);
         for video in ["j0.mp4", "j1.mp4"] {
             assert!(out(&here, video).exists() || here.path(&format!("done/{video}")).exists(), "{halt}: {video}");
         }

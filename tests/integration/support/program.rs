@@ -82,6 +82,20 @@ impl Program {
         ended
     }
 
+    /// Starts it, and kills it where it halts in its folder; it may end before.
+    #[track_caller]
+    pub fn dies_at(self, point: &str) -> Ended {
+        let flag = self.command.get_current_dir().expect("a folder").join("halted");
+        let program = self.env("SHOTLIST_HALT_AT", point).env("SHOTLIST_HALT_FILE", &flag.to_string_lossy());
+        let mut child = program.starts();
+        wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
+        if flag.exists() {
+            kill(&child, "-KILL");
+            std::fs::remove_file(&flag).expect("a flag");
+        }
+        Ended::of(child)
+    }
+
     /// Starts it and leaves it running.
     pub fn starts(mut self) -> Child {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
