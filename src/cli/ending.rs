@@ -74,7 +74,7 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
         _ => Exit::SomeFailed,
     });
     // A row shows the video that there is; a retake of it that failed is a failure all the same.
-    let late = run.past_deadline > 0 || run.unfetched > 0 || run.failures > 0;
+    let late = run.past_deadline > 0 || run.unfetched > 0 || run.failures > 0 || run.braked;
     let late = late.then_some(Exit::SomeFailed);
     let stopped = run.stopped.iter().map(|reason| match reason {
         StopReason::TooManyFailures | StopReason::TimeBox => Exit::SomeFailed,

@@ -64,6 +64,7 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
         max_duration: pace.max_duration,
         max_failures: pace.max_failures,
         max_doubts: pace.max_doubts,
+        accepts_differing: pace.accept_differing,
         rps: pace.rps,
         speed: usual.speed,
     }

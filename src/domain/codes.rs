@@ -99,6 +99,8 @@ codes! {
     CommitCounter "commit-counter" "The commit counter of the ledger can't be written."
     Completed "completed" "A task is completed."
     DefaultSkipped "default-skipped" "A default does not apply to the jobs of a model."
+    DeliveryDiffers "delivery-differs" "The first video of a model differs from its request; another duration or shape stops submitting the model."
+    ModelDiffers "model-differs" "The service reports another model of the catalog than was requested, and submitting that one stops."
     EchoDiffers "echo-differs" "The service reports another request than was sent."
     Executed "executed" "A hook ended for a video."
     Failed "failed" "A task failed."

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::OutputPath;
+use super::{Footage, OutputPath};
 
 /// A video that was fetched whole.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -13,4 +13,7 @@ pub struct VideoFile {
     pub sha256: String,
     /// Its length.
     pub bytes: u64,
+    /// Its facts, if its index was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub footage: Option<Footage>,
 }

@@ -24,12 +24,13 @@
 //!
 //! [`interface`] has the requests, and [`downloader`] executes them by a [`transport`]: [`stream`] fills a [`part`] from one
 //! link, along its [`redirects`], to allowed [`hosts`], with as many tries as their [`host_health`] permits; [`content`]
-//! reads responses of the content endpoint. [`mp4`] checks whether a file is whole, [`digest`] identifies it, and
+//! reads responses of the content endpoint. [`mp4`] checks whether a file is whole, and has its facts by [`footage`]; [`digest`] identifies it, and
 //! [`storing`] gives it its name. [`release`] copies it to another directory.
 
 mod content;
 mod digest;
 mod downloader;
+mod footage;
 mod host_health;
 mod hosts;
 mod interface;

@@ -1,66 +1,127 @@
-//! Check of a file for a whole MP4, as far as possible without a decoder.
+//! Check of a file for a whole MP4, as far as possible without a decoder, and its facts.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
+use super::footage::{Index, footage};
+use crate::domain::Footage;
+
 /// The most boxes at the top of a file: a video in a thousand fragments has two for each. Each one is a look at the disk.
 const MOST_BOXES: usize = 10_000;
+/// The longest index that is read, in bytes. That of an hour has some megabytes.
+const LONGEST_INDEX: u64 = 64 << 20;
 /// The number of bytes of a signature.
 pub(super) const SIGNATURE_LENGTH: usize = 8;
+/// The type of content credentials in a box of the type `uuid` (C2PA 2.1, A.5).
+const CREDENTIALS: [u8; 16] =
+    [0xd8, 0xfe, 0xc3, 0xd6, 0x1b, 0x0e, 0x48, 0x3c, 0x92, 0x97, 0x58, 0x28, 0x87, 0x7e, 0xc4, 0x81];
 
-/// Returns whether a file begins as an MP4: with a box that has the type of the file (ISO/IEC 14496-12 §4.3).
+/// The boxes with which an MP4 or a `QuickTime` movie may begin (ISO/IEC 14496-12 §4.3; older movies have no `ftyp`).
+const FIRST: [&[u8; 4]; 9] = [b"ftyp", b"styp", b"pdin", b"free", b"skip", b"wide", b"uuid", b"moov", b"mdat"];
+
+/// Returns whether a file begins as an MP4.
 pub(super) fn has_signature(start: &[u8]) -> bool {
-    start.get(4..8) == Some(b"ftyp")
+    start.get(4..8).is_some_and(|name| FIRST.iter().any(|first| *first == name))
 }
 
-/// The flaw of a file: it begins otherwise, a box at the top is longer than the file, it lacks the boxes for the
-/// frames, or has no frames. Bytes after the last box are ignored: some encoders add something. A box
-/// that continues to the end of the file has no length to check; then only the server's length counts.
-pub(super) fn flaw(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> {
+/// The kind of a file that is no MP4, by its beginning.
+pub(super) fn other_kind(start: &[u8]) -> Option<&'static str> {
+    Some(match start {
+        [] => "empty",
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => "WebM or Matroska",
+        [0x1f, 0x8b, ..] => "gzip",
+        [b'P', b'K', 3, 4, ..] => "a zip archive",
+        [b'G', b'I', b'F', b'8', ..] => "a GIF",
+        [b'R', b'I', b'F', b'F', ..] => "AVI or another RIFF file",
+        [b'F', b'L', b'V', ..] => "Flash video",
+        [0x89, b'P', b'N', b'G', ..] => "a PNG",
+        [0xff, 0xd8, 0xff, ..] => "a JPEG",
+        [0x47, ..] => "an MPEG transport stream",
+        _ => return text_kind(start),
+    })
+}
+
+/// The kind of a text, such as an error page, by its beginning. It is refused before it was read to its end.
+pub(super) fn text_kind(start: &[u8]) -> Option<&'static str> {
+    let start = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start).trim_ascii_start();
+    Some(match start.first()? {
+        b'<' => "HTML or XML",
+        b'{' | b'[' => "JSON",
+        b'#' => "a playlist",
+        _ => return None,
+    })
+}
+
+/// The flaw of a file, or else its facts, if its index is not too long.
+///
+/// A file is flawed if it begins otherwise, ends within its frames or their index, lacks one of them or a video track, or has frames beyond its end. Bytes
+/// after the last box are ignored: some encoders and servers add something. A box that continues to the end of the file has no length to check; then
+/// only the server's length counts.
+pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option<Footage>, String>> {
     let length = file.seek(SeekFrom::End(0))?;
     let (mut at, mut has_index, mut has_pictures, mut boxes) = (0, false, false, 0);
+    let (mut index, mut has_credentials) = (Index::default(), false);
     while at + 8 <= length {
         boxes += 1;
         if boxes > MOST_BOXES {
-            return Ok(Some(format!("it is made of more than {MOST_BOXES} boxes")));
+            return Ok(Err(format!("it is made of more than {MOST_BOXES} boxes")));
         }
         file.seek(SeekFrom::Start(at))?;
         let mut head = [0; 8];
         file.read_exact(&mut head)?;
         if at == 0 && !has_signature(&head) {
-            return Ok(Some("it does not begin with `ftyp`".to_owned()));
+            return Ok(Err(format!("it is {}", other_kind(&head).unwrap_or("no file with `ftyp`"))));
         }
         let name = &head[4..];
-        if !name.iter().all(|byte| (0x20..0x7f).contains(byte) || *byte == 0xa9) {
-            break;
-        }
-        has_index |= matches!(name, b"moov" | b"moof");
-        has_pictures |= name == b"mdat";
-        let size = match u32::from_be_bytes([head[0], head[1], head[2], head[3]]) {
+        let (size, head_length) = match u32::from_be_bytes([head[0], head[1], head[2], head[3]]) {
             // To the end of the file.
-            0 => length - at,
+            0 => (length - at, 8),
             // The length follows the name.
             1 => {
                 let mut long = [0; 8];
                 if file.read_exact(&mut long).is_err() {
-                    return Ok(Some("it is cut short".to_owned()));
+                    return Ok(Err("it is cut short".to_owned()));
                 }
-                u64::from_be_bytes(long)
+                (u64::from_be_bytes(long), 16)
             }
-            size => size.into(),
+            size => (size.into(), 8),
         };
-        if size < 8 {
+        let is_named = name.iter().all(|byte| (0x20..0x7f).contains(byte) || *byte == 0xa9);
+        if !is_named || size < head_length {
             break;
         }
-        at = match at.checked_add(size) {
-            Some(end) if end <= length => end,
-            _ => return Ok(Some(format!("it is cut short after {length} bytes"))),
+        let is_needed = matches!(name, b"moov" | b"moof" | b"mdat") || !(has_index && has_pictures);
+        let Some(end) = at.checked_add(size).filter(|end| *end <= length) else {
+            if is_needed {
+                return Ok(Err(format!("it is cut short after {length} bytes")));
+            }
+            break;
         };
+        let content = size - head_length;
+        match name {
+            b"mdat" => has_pictures |= content > 0,
+            b"moov" | b"moof" => {
+                has_index = true;
+                if content + index.length() <= LONGEST_INDEX {
+                    index.add(name == b"moof", read(file, content)?);
+                }
+            }
+            b"uuid" => has_credentials |= read(file, content.min(16))? == CREDENTIALS,
+            _ => {}
+        }
+        at = end;
     }
     Ok(match (has_index, has_pictures) {
-        (false, _) => Some("it has no `moov` box, which describes the frames".to_owned()),
-        (true, false) => Some("it has no `mdat` box, which contains the frames".to_owned()),
-        (true, true) => None,
+        (false, _) => Err("it has no `moov` box, which describes the frames".to_owned()),
+        (true, false) => Err("it has no `mdat` box with frames".to_owned()),
+        (true, true) if index.is_empty() => Ok(None),
+        (true, true) => footage(&index, length).map(|footage| Some(Footage { has_credentials, ..footage })),
     })
+}
+
+fn read(file: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -76,20 +137,27 @@ mod tests {
         [&size.to_be_bytes(), name.as_bytes(), content].concat()
     }
 
+    /// The shortest index of a video.
+    fn moov() -> Vec<u8> {
+        let handler = atom("hdlr", b"\0\0\0\0\0\0\0\0vide");
+        let media = [handler, atom("minf", &atom("stbl", b""))].concat();
+        atom("moov", &atom("trak", &atom("mdia", &media)))
+    }
+
     fn found(bytes: &[u8]) -> Option<String> {
-        flaw(&mut Cursor::new(bytes)).expect("no error of the disk")
+        examine(&mut Cursor::new(bytes)).expect("no error of the disk").err()
     }
 
     #[test]
     fn a_file_that_is_cut_anywhere_is_not_whole() {
-        let (ftyp, mdat, moov) = (atom("ftyp", b"isom"), atom("mdat", &[7; 100]), atom("moov", &[0; 30]));
-        for whole in [[&*ftyp, &mdat, &moov].concat(), [&*ftyp, &moov, &mdat].concat()] {
+        let (ftyp, mdat) = (atom("ftyp", b"isom"), atom("mdat", &[7; 100]));
+        for whole in [[&*ftyp, &mdat, &moov()].concat(), [&*ftyp, &moov(), &mdat].concat()] {
             assert_eq!(found(&whole), None);
             for end in 0..whole.len() {
                 assert!(found(&whole[..end]).is_some(), "cut after {end}");
             }
         }
-        let long = [atom("ftyp", b"isom"), atom("moov", b""), vec![0, 0, 0, 1], b"mdat".to_vec()].concat();
+        let long = [atom("ftyp", b"isom"), moov(), vec![0, 0, 0, 1], b"mdat".to_vec()].concat();
         let long = |size: u64| [long.as_slice(), &size.to_be_bytes(), b"abc"].concat();
         assert_eq!(found(&long(19)), None);
         for size in [20, u64::MAX] {
@@ -98,18 +166,51 @@ mod tests {
     }
 
     #[test]
-    fn what_an_encoder_does_is_taken() {
-        let start = [atom("ftyp", b"isom"), atom("moov", b"x"), atom("mdat", b"y")].concat();
-        let to_the_end = [start.as_slice(), &[0, 0, 0, 0], b"mdat", b"pictures"].concat();
+    fn whatever_plays_is_taken() {
+        let body = [moov(), atom("mdat", b"y")].concat();
+        for first in ["ftyp", "styp", "free", "uuid", "wide"] {
+            assert_eq!(found(&[atom(first, b"isom"), body.clone()].concat()), None, "{first}");
+        }
+        assert_eq!(found(&body), None, "an old QuickTime movie");
+        let start = [atom("ftyp", b"isom"), body].concat();
+        let to_the_end = [atom("ftyp", b"isom"), moov(), vec![0; 4], b"mdat".to_vec(), b"pictures".to_vec()].concat();
         assert_eq!(found(&to_the_end), None);
-        assert_eq!(found(&[start.as_slice(), &[0; 20]].concat()), None, "zeros at the end");
-        assert_eq!(found(&[start.as_slice(), b"abc"].concat()), None, "a rest too short for a box");
+        for behind in [&[0; 20][..], b"abc", b"{\"error\": \"it has expired\"}", b"<html><body>Error</body></html>"] {
+            assert_eq!(found(&[&start, behind].concat()), None, "{behind:?}");
+        }
     }
 
     #[test]
-    fn other_things_are_not_taken() {
-        for other in ["", "<!doctype html><html>", "{\"error\":\"expired\"}", "\0\0\0\x08ftyp"] {
-            assert!(found(other.as_bytes()).is_some(), "{other}");
+    fn what_does_not_play_is_refused() {
+        let with = |boxes: &[&[u8]]| found(&[&*atom("ftyp", b"isom"), &boxes.concat()].concat()).expect("a flaw");
+        let (index, frames) = (moov(), atom("mdat", b"y"));
+        let sound = String::from_utf8(index.clone()).expect("ASCII").replace("vide", "soun");
+        insta::assert_snapshot!(
+            [
+                with(&[sound.as_bytes(), &frames]),
+                with(&[&atom("moov", &[0; 30]), &frames]),
+                with(&[&index, &atom("mdat", b"")]),
+                with(&[&frames]),
+                with(&[&index, &frames, &atom("mdat", b"more")[..9]]),
+            ]
+            .join("\n"),
+            @"
+        it has no video track
+        it has no video track
+        it has no `mdat` box with frames
+        it has no `moov` box, which describes the frames
+        it is cut short after 90 bytes
+        "
+        );
+        for (other, kind) in [
+            (&b""[..], "it has no `moov` box, which describes the frames"),
+            (b"<!doctype html><html>", "it is HTML or XML"),
+            (b"\xef\xbb\xbf{\"error\":\"expired\"}", "it is JSON"),
+            (b"\x1a\x45\xdf\xa3 webm", "it is WebM or Matroska"),
+            (b"\x1f\x8b gzipped", "it is gzip"),
+            (b"something else", "it is no file with `ftyp`"),
+        ] {
+            assert_eq!(found(other).as_deref(), Some(kind));
         }
     }
 

@@ -79,7 +79,7 @@ mod tests {
         fs::create_dir(&from).expect("a directory");
         fs::write(from.join("a.mp4"), "video").expect("a file");
         let (bytes, sha256) = digest(&mut File::open(from.join("a.mp4")).expect("a file")).expect("a hash");
-        let file = VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256, bytes };
+        let file = VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256, bytes, footage: None };
         assert_eq!(copy_video(&from, &to, &file).expect("a copy"), to.join("a.mp4"));
         assert_eq!(copy_video(&from, &to, &file).expect("it is there"), to.join("a.mp4"));
         assert_eq!(fs::read_dir(&to).expect("a directory").count(), 1, "nothing is left behind");

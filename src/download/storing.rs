@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest as _, Sha256};
 
 use super::digest::digest;
-use super::mp4::flaw;
+use super::mp4::examine;
 use super::part::note_path;
 use super::{Destination, FetchError, Stored};
 use crate::domain::{NoticeCode, OutputPath, TaskId, VideoFile, hex};
@@ -72,13 +72,15 @@ pub(super) fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, Fetch
     if !whole.exists() {
         target.find_whole()?;
     }
-    let (bytes, sha256) = File::open(whole).and_then(|mut file| digest(&mut file)).map_err(FetchError::local(whole))?;
+    let read = File::open(whole).and_then(|mut file| Ok((examine(&mut file)?, digest(&mut file)?)));
+    let (examined, (bytes, sha256)) = read.map_err(FetchError::local(whole))?;
+    let footage = examined.unwrap_or_default();
     let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
     let _only_process = lock(&target.folder);
     let (path, displaced) = target.take_a_name(&sha256, bytes)?;
     sync_folder(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
     forget(&[whole.clone(), target.part.clone(), note_path(&target.part)]);
-    Ok(Stored { file: VideoFile { path, sha256, bytes }, displaced })
+    Ok(Stored { file: VideoFile { path, sha256, bytes, footage }, displaced })
 }
 
 /// One process at a time chooses names in a folder: two batches may share it, and neither may replace what the other just
@@ -123,12 +125,19 @@ impl Target {
     fn find_whole(&self) -> Result<(), FetchError> {
         let mut file =
             File::options().read(true).write(true).open(&self.part).map_err(FetchError::local(&self.part))?;
-        if let Some(flaw) = flaw(&mut file).map_err(FetchError::local(&self.part))? {
-            forget(&[self.part.clone(), note_path(&self.part)]);
-            return Err(FetchError::NotVideo(flaw));
+        if let Err(flaw) = examine(&mut file).map_err(FetchError::local(&self.part))? {
+            return Err(FetchError::NotVideo(self.refuse(flaw)));
         }
         let named = file.sync_all().and_then(|()| fs::rename(&self.part, &self.whole));
         named.map_err(FetchError::local(&self.whole))
+    }
+
+    /// Keeps a file that is no video, unless one is kept already: its URL expires, and it was paid for. Returns its flaw, and where it is.
+    fn refuse(&self, flaw: String) -> String {
+        let kept = format!("{}.refused", self.destination.path);
+        let is_kept = name_anew(&self.part, &self.folder.join(&kept)).is_ok();
+        forget(&[self.part.clone(), note_path(&self.part)]);
+        if is_kept { format!("{flaw}; it is kept as `{kept}`") } else { flaw }
     }
 
     /// Gives the video its name, once nothing has it that would be lost; and says where the occupant is then.
@@ -242,7 +251,7 @@ mod tests {
     /// The least that passes for a video; `word` tells one from another.
     fn video(word: &str) -> Vec<u8> {
         let mdat = [&u32::try_from(word.len() + 8).expect("short").to_be_bytes(), b"mdat".as_slice(), word.as_bytes()];
-        [b"\0\0\0\x08ftyp\0\0\0\x08moov".as_slice(), &mdat.concat()].concat()
+        [b"\0\0\0\x08ftyp\0\0\0\x3cmoov\0\0\0\x34trak\0\0\0\x2cmdia\0\0\0\x14hdlr\0\0\0\0\0\0\0\0vide\0\0\0\x10minf\0\0\0\x08stbl".as_slice(), &mdat.concat()].concat()
     }
 
     fn destination(path: &str, occupant: Option<&VideoFile>) -> Destination {
@@ -358,8 +367,13 @@ mod tests {
     fn what_is_no_video_is_placed_nowhere() {
         let root = tempfile::tempdir().expect("a folder");
         let target = prepare(root.path(), &destination("a.mp4", None)).expect("a place");
-        fs::write(&target.part, "<html>").expect("a part");
-        assert!(matches!(store(&target, &Mutex::default()), Err(FetchError::NotVideo(_))));
-        assert_eq!(files(root.path()), []);
+        fs::write(&target.part, "<html>x</html>").expect("a part");
+        let error = store(&target, &Mutex::default()).expect_err("no video").to_string();
+        assert!(error.ends_with("it is HTML or XML; it is kept as `a.mp4.refused`"), "{error}");
+        assert_eq!(files(root.path()), [("a.mp4.refused".to_owned(), b"<html>x</html>".to_vec())]);
+        // The first of them stays.
+        fs::write(&target.part, "<p>").expect("a part");
+        store(&target, &Mutex::default()).expect_err("no video");
+        assert_eq!(files(root.path()), [("a.mp4.refused".to_owned(), b"<html>x</html>".to_vec())]);
     }
 }

@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, 
 use reqwest::{Response, StatusCode};
 
 use super::content;
-use super::mp4::{SIGNATURE_LENGTH, has_signature};
+use super::mp4::{SIGNATURE_LENGTH, has_signature, text_kind};
 use super::part::Part;
 use super::redirects::{self, Arrival, host, lost, silent};
 use super::transport::Transport;
@@ -151,8 +151,8 @@ async fn take(transport: &Transport, url: &str, mut response: Response, part: &m
         if let Some(bytes) = &mut start {
             bytes.extend(chunk.iter().take(SIGNATURE_LENGTH));
             if bytes.len() >= SIGNATURE_LENGTH {
-                if !has_signature(bytes) {
-                    return Err(Miss::Never(FetchError::NotVideo(kind(&response))));
+                if let Some(kind) = text_kind(bytes).filter(|_| !has_signature(bytes)) {
+                    return Err(Miss::Never(FetchError::NotVideo(format!("it is {kind}"))));
                 }
                 start = None;
             }
@@ -203,11 +203,6 @@ fn version(headers: &HeaderMap) -> Option<String> {
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
-}
-
-fn kind(response: &Response) -> String {
-    text(response.headers(), &CONTENT_TYPE)
-        .map_or_else(|| "it has another signature".to_owned(), |kind| format!("it is {kind:.100}"))
 }
 
 /// An answer that has to be short.

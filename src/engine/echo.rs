@@ -6,23 +6,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use serde::Deserialize;
-use serde_json::Value;
-
+use crate::domain::{Asked, SHORTEST, Usd};
 use crate::service::Echo;
-
-/// The smallest difference in length, in seconds: some services report a measured length.
-const SHORTEST: f64 = 0.5;
-
-/// The fields of a request that a service may echo, of any type.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Asked {
-    model: Value,
-    duration: Value,
-    size: Value,
-    aspect_ratio: Value,
-}
 
 /// The differences found, by model and field. Each is reported once.
 #[derive(Debug, Default)]
@@ -34,9 +19,9 @@ impl Echoes {
         if echo.is_empty() {
             return None;
         }
-        let asked: Asked = serde_json::from_str(request).ok()?;
+        let asked = Asked::of(request);
         let differing = differences(&asked, echo);
-        let model = asked.model.as_str()?;
+        let model = asked.model();
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let news: Vec<String> = differing
             .into_iter()
@@ -52,11 +37,24 @@ impl Echoes {
     }
 }
 
+/// Returns the reported model with the price of the same video by it, and that of the requested one, if it is another model of the catalog. A gateway
+/// may rename models.
+pub(super) fn other_model<'e>(
+    request: &str,
+    echo: &'e Echo,
+    price: impl Fn(&str, u32) -> Option<Usd>,
+) -> Option<(&'e str, Usd, Usd)> {
+    let other = echo.model.as_deref()?;
+    let asked = Asked::of(request);
+    let seconds = asked.duration.as_u64().and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(0);
+    let prices = price(other, seconds).zip(price(asked.model(), seconds));
+    prices.filter(|_| other != asked.model()).map(|(theirs, ours)| (other, theirs, ours))
+}
+
 /// The differences between a task, as the service reports it, and its request.
 #[must_use]
 pub fn echo_differences(request: &str, echo: &Echo) -> Vec<String> {
-    let asked: Asked = serde_json::from_str(request).unwrap_or_default();
-    differences(&asked, echo).into_iter().map(|(_, difference)| difference).collect()
+    differences(&Asked::of(request), echo).into_iter().map(|(_, difference)| difference).collect()
 }
 
 fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {

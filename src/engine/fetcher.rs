@@ -250,6 +250,9 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
                 return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
             }
         }
+        if let Some(footage) = &file.footage {
+            self.gateway.judge(&download.job, &download.request, footage);
+        }
         self.tell_fetched(download, file);
     }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::echo::Echoes;
+use super::brake::Brake;
+use super::echo::{Echoes, other_model};
 use super::event::RunEvent;
 use super::rate_limit::RateLimit;
 use super::stop::{Stop, StopReason};
-use crate::domain::NoticeCode;
+use crate::domain::{Asked, Footage, JobId, NoticeCode, Usd};
 use crate::service::Echo;
 
 /// The service, its rate limit, whether it responds, and the receiver of events.
@@ -20,6 +21,9 @@ pub(super) struct Gateway<'e, S> {
     pub connectivity: Connectivity,
     pub stop: &'e Stop,
     pub echoes: Echoes,
+    pub brake: Brake,
+    /// The price of a video by a model of the catalog, of so many seconds.
+    pub price: &'e (dyn Fn(&str, u32) -> Option<Usd> + Sync),
     pub clock_offset: SignedDuration,
     pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
@@ -71,11 +75,39 @@ impl<S> Gateway<'_, S> {
         wait
     }
 
-    /// Warns once for each way in which a task differs from its request.
+    /// Warns once for each way in which a task differs from its request. Stops submitting a model instead of which the service reports another.
     pub(super) fn compare(&self, request: &str, echo: &Echo) {
+        let asked = Asked::of(request);
+        if let Some((other, theirs, ours)) = other_model(request, echo, self.price)
+            && !self.brake.holds(asked.model())
+        {
+            let model = asked.model();
+            let message = format!("the service reports {other} (${theirs}), requested {model} (${ours})");
+            self.differs(NoticeCode::ModelDiffers, model, message, true);
+        }
         if let Some(message) = self.echoes.news(request, echo) {
             (self.emit)(RunEvent::Warned { code: NoticeCode::EchoDiffers, message });
         }
+    }
+
+    /// Judges the first video of a model: one of another duration or shape stops submitting the model.
+    pub(super) fn judge(&self, job: &JobId, request: &str, footage: &Footage) {
+        let asked = Asked::of(request);
+        let differences = footage.differences(request);
+        if !self.brake.is_first(asked.model()) || differences.is_empty() {
+            return;
+        }
+        let is_grave = differences.iter().any(|difference| difference.is_grave);
+        let texts: Vec<String> = differences.into_iter().map(|difference| difference.text).collect();
+        let message = format!("the video of {job} has {}", texts.join(", and "));
+        self.differs(NoticeCode::DeliveryDiffers, asked.model(), message, is_grave);
+    }
+
+    fn differs(&self, code: NoticeCode, model: &str, message: String, is_grave: bool) {
+        let is_held = is_grave && self.brake.hold(model);
+        let effect = format!("; no further {model} jobs are submitted, unless `--accept-differing` is given");
+        let message = if is_held { message + &effect } else { message };
+        (self.emit)(RunEvent::Warned { code, message });
     }
 
     /// Stops submitting. Reports each reason once.

@@ -112,8 +112,17 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         self.tally.note_end(failed && !assignment.superseded.contains(&attempt.id));
         // A failed task of another batch is no reason to stop this one.
         self.count_failure(failed && !assignment.plan.others.contains(&attempt.id));
-        let destination = |wanted: &DownloadPlan| wanted.destination_of(&attempt);
-        Box::pin(self.fetch_video(&assignment, job, attempt.id, task, ended.video_url, destination)).await;
+        let download = |wanted: &DownloadPlan, video_url| Download {
+            job: job.clone(),
+            attempt: attempt.id,
+            task,
+            account: self.submitter.account.clone(),
+            request: attempt.request.clone(),
+            video_url,
+            destination: wanted.destination_of(&attempt),
+            known: None,
+        };
+        Box::pin(self.fetch_video(&assignment, ended.video_url, download)).await;
     }
 
     /// Submits a job, and again up to `retries` times if its task fails.
@@ -145,8 +154,17 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             };
             writing.await;
             failed = ended.has_no_video;
-            let own = |_: &DownloadPlan| Destination { folder: None, path: job.output(), is_version: false };
-            Box::pin(self.fetch_video(&assignment, id, attempt, task, ended.video_url, own)).await;
+            let download = |_: &DownloadPlan, video_url| Download {
+                job: id.clone(),
+                attempt,
+                task,
+                account: self.submitter.account.clone(),
+                request: request.to_owned(),
+                video_url,
+                destination: Destination { folder: None, path: job.output(), is_version: false },
+                known: None,
+            };
+            Box::pin(self.fetch_video(&assignment, ended.video_url, download)).await;
             let next = if ended.has_failed && retries > 0 {
                 Box::pin(self.gateway.stop.unless_stopping(self.slots.acquire())).await
             } else {
@@ -180,19 +198,14 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     async fn fetch_video(
         &self,
         assignment: &Assignment,
-        job: &JobId,
-        attempt: AttemptId,
-        task: TaskNames,
         video_url: Option<String>,
-        destination: impl Fn(&DownloadPlan) -> Destination,
+        download: impl FnOnce(&DownloadPlan, String) -> Download,
     ) {
         let (Some(fetcher), Some(wanted), Some(video_url)) = (&self.fetcher, &assignment.plan.downloads, video_url)
         else {
             return;
         };
-        let (job, account, destination) = (job.clone(), self.submitter.account.clone(), destination(wanted));
-        let download = Download { job, attempt, task, account, video_url, destination, known: None };
-        self.tally.note_fetch(fetcher.fetch_new(wanted, &download).await);
+        self.tally.note_fetch(fetcher.fetch_new(wanted, &download(wanted, video_url)).await);
     }
 
     /// Stops submitting when too many jobs have failed or are in doubt.

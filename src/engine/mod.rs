@@ -32,6 +32,7 @@
 //! [`echo`] notices a task that differs from its request, and [`pictures`] gets URLs for local
 //! images. [`gateway`] is what submissions and polls share. Nothing here prints: events are [`RunEvent`]s.
 
+mod brake;
 mod cadence;
 mod echo;
 mod event;

@@ -16,6 +16,8 @@ pub struct Outcome {
     pub past_deadline: usize,
     /// The number of videos that could not be downloaded.
     pub unfetched: usize,
+    /// True if a model is not submitted any more, because it delivers something else than what is paid for.
+    pub braked: bool,
 }
 
 /// Counters of a run.
@@ -52,6 +54,7 @@ impl Tally {
             failures: self.ended_badly.into_inner(),
             past_deadline: self.past_deadline.into_inner(),
             unfetched: self.unfetched.into_inner(),
+            braked: false,
         }
     }
 }

@@ -7,6 +7,7 @@ use futures::stream::{self, Stream, StreamExt as _};
 use jiff::SignedDuration;
 use tokio::sync::mpsc;
 
+use super::brake::Brake;
 use super::echo::Echoes;
 use super::event::RunEvent;
 use super::feed::{Assignment, Feed};
@@ -24,7 +25,7 @@ use super::slow_start::SlowStart;
 use super::spend_guard::SpendGuard;
 use super::stop::{Stop, StopReason};
 use super::submit::{Known, Submitter};
-use crate::domain::Account;
+use crate::domain::{Account, Usd};
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
 use crate::ledger::{Approval, LockedBatch, RunLimit, Sharing, SpendLimit};
@@ -58,6 +59,8 @@ pub struct Engine<'e, S> {
     pub downloads: Option<&'e dyn Downloads>,
     /// The program that uploads local images.
     pub assets: Option<&'e AssetCommand>,
+    /// The price of a video by a model of the catalog, of so many seconds.
+    pub price: &'e (dyn Fn(&str, u32) -> Option<Usd> + Sync),
     /// The receiver of events.
     pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
@@ -71,6 +74,8 @@ impl<S: VideoService> Engine<'_, S> {
             rate_limit: RateLimit::new(self.settings.rps),
             connectivity: Connectivity::default(),
             echoes: Echoes::default(),
+            brake: Brake::new(self.settings.accepts_differing),
+            price: self.price,
             stop: self.stop,
             clock_offset: self.clock_offset,
             emit: self.emit,
@@ -122,7 +127,7 @@ impl<S: VideoService> Engine<'_, S> {
             never = self.watch_the_clock(&gateway) => match never {},
             never = self.share_the_pace(&gateway.rate_limit) => match never {},
         }
-        tally.outcome(self.stop.reasons())
+        Outcome { braked: gateway.brake.is_on(), ..tally.outcome(self.stop.reasons()) }
     }
 
     /// The work of a plan: active tasks and downloads at once, then due jobs, in manifest order if no other runner submits them, each with a free slot.

@@ -21,6 +21,8 @@ pub struct Settings {
     pub max_failures: Option<usize>,
     /// The number of in-doubt outcomes in a row that stops submitting.
     pub max_doubts: usize,
+    /// True to submit a model on whose videos differ from their requests.
+    pub accepts_differing: bool,
     /// The maximum number of requests per second, polls included.
     pub rps: Option<f64>,
     /// The speed of the service, as a multiple of the documented one: 1, or more for the simulator.
@@ -38,6 +40,7 @@ impl Default for Settings {
             max_duration: None,
             max_failures: None,
             max_doubts: 3,
+            accepts_differing: false,
             rps: None,
             speed: 1.0,
         }

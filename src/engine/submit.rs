@@ -111,7 +111,7 @@ impl<S: VideoService> Submitter<'_, S> {
     async fn try_until_answered(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_reserved: bool) -> Submitted {
         let mut tries = Tries { turn: self.slots.turn(), unsent: 0, is_reserved };
         let submitted = loop {
-            if !self.first_look.allows(self.gateway).await {
+            if self.gateway.brake.holds(&job.spec.model) || !self.first_look.allows(self.gateway).await {
                 break Submitted::NotSent;
             }
             if let ControlFlow::Break(submitted) = self.try_once(job, known, slot, &mut tries).await {
@@ -129,6 +129,10 @@ impl<S: VideoService> Submitter<'_, S> {
         // Held until the response is recorded, or on its way to the ledger ahead of later intents: a process that is killed leaves at most as
         // many jobs in doubt as there are permits.
         let Some(permit) = self.permit(&mut tries.turn).await else { return NOT_SENT };
+        // A video may have arrived meanwhile.
+        if self.gateway.brake.holds(&job.spec.model) {
+            return NOT_SENT;
+        }
         // Not reserved earlier: the first job without money stops all that still wait.
         tries.is_reserved = tries.is_reserved || self.spend_guard.reserve(job);
         if !tries.is_reserved {

@@ -222,6 +222,7 @@ mod tests {
                 path: OutputPath::new("a.mp4").expect("a path"),
                 sha256: String::new(),
                 bytes: 1,
+                footage: None,
             }),
             Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
             Event::Executed { error: None, line: None },

@@ -178,6 +178,8 @@ mod tests {
             released: 0,
             exec_failed: 0,
             exec_owed: 0,
+            differing: 0,
+            differing_usd: usd(0),
         };
         let (mon, tue, wed) = (key("mon"), key("tue"), key("wed"));
         let first = metrics(&ending(&mon, 0, 1_000_000, Some(&totals)), "");

@@ -46,6 +46,8 @@ pub struct Download {
     pub task: TaskNames,
     /// The account that owns the task.
     pub account: Account,
+    /// The body of its request.
+    pub request: String,
     /// The URL from the service.
     pub video_url: String,
     /// The path.
@@ -90,6 +92,7 @@ impl DownloadPlan {
                 attempt: attempt.id,
                 task: attempt.task.clone()?,
                 account: attempt.account.clone(),
+                request: attempt.request.clone(),
                 video_url: attempt.video_url.clone()?,
                 destination: destination(attempt, !done.contains(&attempt.id)),
                 known: attempt.file.as_deref().cloned(),

@@ -47,7 +47,7 @@ const fn column(name: &'static str, kind: Kind, text: for<'r> fn(&'r Row) -> Cow
 
 /// The columns in their order. Behind them come one for each label, each column of a table that jobs were made of, and each axis of a
 /// matrix: those of [`of_sheet`]. Users script against them: they are never renamed or moved.
-pub(super) const COLUMNS: [Column; 30] = [
+pub(super) const COLUMNS: [Column; 36] = [
     column("id", Kind::Text, |row| row.id.as_str().into()).wide(24.0),
     column("batch", Kind::Text, |row| row.batch.as_str().into()),
     column("model", Kind::Text, |row| row.model.as_str().into()).wide(20.0),
@@ -81,6 +81,12 @@ pub(super) const COLUMNS: [Column; 30] = [
     column("choice", Kind::Text, |row| text(row.choice.map(JobChoice::name))),
     column("reviewer", Kind::Text, |row| text(row.reviewer.as_deref())),
     column("note", Kind::Wrapped, |row| text(row.note.as_deref())).wide(40.0),
+    column("delivered_s", Kind::Number, |row| shown(row.delivered_s)),
+    column("width", Kind::Number, |row| shown(row.width)),
+    column("height", Kind::Number, |row| shown(row.height)),
+    column("fps", Kind::Number, |row| shown(row.fps)),
+    column("audio", Kind::Text, |row| text(row.audio.map(|audio| if audio { "yes" } else { "no" }))),
+    column("differs", Kind::Text, |row| text(row.differs.as_deref())).wide(40.0),
 ];
 
 /// A column of the sheet that jobs were made of.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use calamine::Reader as _;
 
+use super::claims;
 use super::writer::{Form, Writer};
 use super::xlsx::SHEET;
 use crate::files::open_plain;
@@ -14,7 +15,8 @@ use crate::files::open_plain;
 const FIRST_LINES: u64 = 4096;
 
 /// The files in the output folder.
-const USUAL: [(&str, Form); 3] = [("report.csv", Form::Csv), ("report.json", Form::Json), ("report.html", Form::Html)];
+const USUAL: [(&str, Form); 4] =
+    [("report.csv", Form::Csv), ("report.json", Form::Json), ("report.html", Form::Html), ("claims.csv", Form::Claims)];
 
 /// A file that is in the way of a report, and is none itself: a table of products, the manifest, anything that somebody made.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +48,7 @@ impl Writer {
 fn marks(form: Form) -> &'static [&'static str] {
     match form {
         Form::Csv => &["id,batch,model,state,charge"],
+        Form::Claims => &[claims::MARK],
         Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
         Form::Html => &["name=\"generator\" content=\"shotlist"],
         // A workbook is packed: its first lines say nothing.

@@ -94,3 +94,10 @@ fn is_picture_of(folder: &Path, poster: &str, video: &VideoFile) -> bool {
     let changed = |path: &str| folder.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
     changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)
 }
+
+/// The differences of a delivered video from its request, as text.
+pub(super) fn differs(attempt: &Attempt) -> Option<String> {
+    let footage = attempt.file.as_ref()?.footage.as_ref()?;
+    let texts: Vec<String> = footage.differences(&attempt.request).into_iter().map(|it| it.text).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}

@@ -5,6 +5,7 @@
 //! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads one back, for the day on which its
 //! ledger is not there.
 
+mod claims;
 mod columns;
 mod commands;
 mod csv;

@@ -152,6 +152,22 @@ pub struct Row {
     pub reviewer: Option<String>,
     /// Their notes, a line each; with the reviewer, if there are several.
     pub note: Option<String>,
+    /// The duration of the delivered video in seconds.
+    pub delivered_s: Option<f64>,
+    /// Its width in pixels, as it is shown.
+    pub width: Option<u32>,
+    /// Its height in pixels, as it is shown.
+    pub height: Option<u32>,
+    /// Its frames a second.
+    pub fps: Option<f64>,
+    /// True if it has sound.
+    pub audio: Option<bool>,
+    /// Its differences from the request: duration, shape, or lines.
+    pub differs: Option<String>,
+    /// The four-character codes of its tracks, video first.
+    pub codecs: Option<Vec<String>>,
+    /// True if it has content credentials (C2PA).
+    pub content_credentials: Option<bool>,
     /// The declaration of a person about its last submission, as text.
     pub declared: Option<String>,
     /// The time at which the video was released from the output directory, to the millisecond.
@@ -269,6 +285,10 @@ pub struct Totals {
     pub exec_failed: usize,
     /// Jobs for whose video it was not started yet, or not to its end, though a run had it.
     pub exec_owed: usize,
+    /// Videos of the batch that differ from their request.
+    pub differing: usize,
+    /// The price of those videos.
+    pub differing_usd: Usd,
 }
 
 /// A task that was paid for, or perhaps, and that no row stands for: its job was changed, taken again or removed since.

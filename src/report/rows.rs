@@ -7,13 +7,13 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use jiff::Timestamp;
 
-use super::found::{Found, file_of, poster_of, state};
+use super::found::{Found, differs, file_of, poster_of, state};
 use super::relative_path::relative_path;
 use super::row::{Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use super::times::Times;
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, VideoFile,
-    last_reviews,
+    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, Footage, History, Job, JobChoice, Reviewed, Usd,
+    VideoFile, last_reviews,
 };
 
 /// The names of labels, of columns and of the axes of matrices.
@@ -91,7 +91,12 @@ impl Report {
             choices,
             exec_failed,
             exec_owed,
+            differing: 0,
+            differing_usd: Usd::ZERO,
         };
+        let totals = history.attempts().filter(|attempt| differs(attempt).is_some()).fold(totals, |totals, attempt| {
+            Totals { differing: totals.differing + 1, differing_usd: totals.differing_usd + attempt.price, ..totals }
+        });
         let superseded = superseded(&shown, &history, folder);
         Self {
             key: key.clone(),
@@ -158,6 +163,11 @@ impl Report {
         self.history.attempts()
     }
 
+    /// Videos that differ from their request, each with its differences.
+    pub(super) fn claims(&self) -> impl Iterator<Item = (&Attempt, String)> {
+        self.history.attempts().filter_map(|attempt| Some((attempt, differs(attempt)?)))
+    }
+
     /// The folder of the videos.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -213,6 +223,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
     let released = shown.and_then(|attempt| attempt.particulars.released.as_deref());
     // A video that has left keeps its hash.
     let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || released.is_some());
+    let footage = shown.and_then(|attempt| attempt.file.as_deref()?.footage.as_ref());
     let reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
     let detail = Detail {
         poster: file.filter(|_| found.has_poster).map(poster_of),
@@ -256,6 +267,14 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         choice: found.choice,
         reviewer: joined(reviews.iter().map(|it| it.review.by.clone()), ", "),
         note: joined(notes(&reviews), "\n"),
+        delivered_s: footage.and_then(Footage::duration_s),
+        width: footage.and_then(|footage| Some(footage.size?.0)),
+        height: footage.and_then(|footage| Some(footage.size?.1)),
+        fps: footage.and_then(Footage::fps),
+        audio: footage.map(|footage| footage.has_audio),
+        differs: shown.and_then(differs),
+        codecs: footage.map(|footage| footage.codecs.clone()),
+        content_credentials: footage.map(|footage| footage.has_credentials),
         declared: declared.map(|declared| declared.to_string()),
         released_at: released.map(|released| released.at),
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::commands::Commands;
 use super::rows::Report;
-use super::{csv, html, json, xlsx};
+use super::{claims, csv, html, json, xlsx};
 use crate::files::{make_folders, replace};
 
 /// The form of a report file.
@@ -24,6 +24,8 @@ pub enum Form {
     Html,
     /// For spreadsheet programs, with types.
     Xlsx,
+    /// The videos that differ from their requests, written only if there are any.
+    Claims,
 }
 
 /// The form that a file name asks for by its extension.
@@ -120,11 +122,16 @@ impl Writer {
         let (mut result, mut missed) = (Ok(()), self.missed.lock().unwrap_or_else(PoisonError::into_inner));
         missed.clear();
         for (path, form) in &self.files {
+            if *form == Form::Claims && report.totals.differing == 0 {
+                missed.insert(path.clone());
+                continue;
+            }
             let written = put(path, |folder, file| match form {
                 Form::Csv => csv::write(report, folder, file),
                 Form::Json => json::write(report, folder, now, file),
                 Form::Html => html::write(report, folder, now, self.commands.as_ref(), file),
                 Form::Xlsx => xlsx::write(report, folder, file),
+                Form::Claims => claims::write(report, file),
             });
             if written.is_err() {
                 missed.insert(path.clone());

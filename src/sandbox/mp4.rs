@@ -1,16 +1,19 @@
-//! A real, playable MP4 without an encoder: H.264 whose pictures are stored uncompressed (`I_PCM` macroblocks).
+//! A real, playable MP4 without an encoder: H.264 in 720p of stripes. The first macroblock of some rows is stored uncompressed (`I_PCM`), and
+//! the others continue it to the right and below.
 //!
-//! Small, and different for each task, so that forty clips beside each other can be told apart.
+//! Different for each task, so that forty clips beside each other can be told apart.
 
 use super::bits::Bits;
 
 /// Pictures a second.
 const RATE: u32 = 2;
-/// The sides of the picture in pixels; the long side is a whole number of macroblocks.
-const LONG: u32 = 64;
-const SHORT: u32 = 36;
+/// The sides of the picture in pixels; whole numbers of macroblocks.
+const LONG: u32 = 1280;
+const SHORT: u32 = 720;
 /// The side of a macroblock in pixels.
 const BLOCK: u32 = 16;
+/// The rows of macroblocks of a stripe.
+const STRIPE: u32 = 5;
 
 /// A clip of this many seconds, coloured by a seed.
 pub(super) fn clip(seconds: u32, is_upright: bool, seed: u32) -> Vec<u8> {
@@ -83,14 +86,10 @@ fn stsd(width: u32, height: u32) -> Vec<u8> {
     atom("stsd", &[&words(&[0, 1]), &avc1])
 }
 
-/// Constrained baseline at level 1: every decoder can do it.
+/// Constrained baseline at level 3.1, the first for 720p: every decoder can do it.
 const PROFILE: u8 = 66;
 const CONSTRAINTS: u8 = 0xc0;
-const LEVEL: u8 = 10;
-
-fn blocks(pixels: u32) -> u32 {
-    pixels.div_ceil(BLOCK)
-}
+const LEVEL: u8 = 31;
 
 /// H.264 §7.3.2.1.
 fn sequence_parameters(width: u32, height: u32) -> Vec<u8> {
@@ -98,11 +97,9 @@ fn sequence_parameters(width: u32, height: u32) -> Vec<u8> {
     bits.extend([PROFILE, CONSTRAINTS, LEVEL]);
     // Ids, frame numbers of 4 bits, output in decoding order, one reference.
     bits.put_ue(0).put_ue(0).put_ue(2).put_ue(1).put(0, 1);
-    bits.put_ue(blocks(width) - 1).put_ue(blocks(height) - 1);
-    // Whole frames; then what is cut off at the right and at the bottom, in units of two pixels.
-    bits.put(0b11, 2).put(1, 1);
-    let cut = |pixels: u32| (blocks(pixels) * BLOCK - pixels) / 2;
-    bits.put_ue(0).put_ue(cut(width)).put_ue(0).put_ue(cut(height));
+    bits.put_ue(width / BLOCK - 1).put_ue(height / BLOCK - 1);
+    // Whole frames, of which nothing is cut off.
+    bits.put(0b11, 2).put(0, 1);
     bits.put(0, 1).finish(0x67)
 }
 
@@ -118,17 +115,38 @@ fn picture_parameters() -> Vec<u8> {
 fn picture(width: u32, height: u32, number: u32, seed: u32) -> Vec<u8> {
     let mut bits = Bits::default();
     bits.put_ue(0).put_ue(7).put_ue(0).put(0, 4).put_ue(number % 2).put(0, 2).put_ue(0).put_ue(1);
-    for block in 0..blocks(width) * blocks(height) {
-        let (left, top) = (block % blocks(width) * BLOCK, block / blocks(width) * BLOCK);
-        bits.put_ue(25).align();
-        bits.extend((0..BLOCK * BLOCK).map(|n| light(left + n % BLOCK, top + n / BLOCK, number)));
-        for plane in [seed >> 8, seed >> 16] {
-            let colour = 64 + u8::try_from(plane % 128).unwrap_or(0);
-            bits.extend(std::iter::repeat_n(colour, 64));
+    let is_stored = |column: u32, row: u32| column == 0 && row.is_multiple_of(STRIPE);
+    for row in 0..height / BLOCK {
+        for column in 0..width / BLOCK {
+            if is_stored(column, row) {
+                store(&mut bits, row * BLOCK, number, seed);
+            } else {
+                // `I_16x16` without a residual (table 7-11): like the block above in the first column, and elsewhere like the block to the left.
+                let (kind, colour) = if column == 0 { (1, 2) } else { (2, 1) };
+                bits.put_ue(kind).put_ue(colour).put_ue(0);
+                // No coefficients: a stored neighbour counts as full of them (§9.2.1).
+                let is_beside = column == 1 && is_stored(0, row);
+                let is_below = column == 0 && is_stored(0, row - 1);
+                if is_beside || is_below {
+                    bits.put(0b11, 6)
+                } else {
+                    bits.put(1, 1)
+                };
+            }
         }
     }
     let unit = bits.finish(0x65);
     [length(unit.len()).to_be_bytes().as_slice(), &unit].concat()
+}
+
+/// A stored macroblock: its brightness, and the colour of the clip.
+fn store(bits: &mut Bits, top: u32, number: u32, seed: u32) {
+    bits.put_ue(25).align();
+    bits.extend((0..BLOCK * BLOCK).map(|n| light(n % BLOCK, top + n / BLOCK, number)));
+    for plane in [seed >> 8, seed >> 16] {
+        let colour = 64 + u8::try_from(plane % 128).unwrap_or(0);
+        bits.extend(std::iter::repeat_n(colour, 64));
+    }
 }
 
 /// A soft diagonal wave that moves with the picture's number; never a value that a start code could be made of.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::catalog::Catalog;
-use crate::domain::{Account, Attempt, JobId};
+use crate::domain::{Account, Attempt, JobId, Usd};
 use crate::download::{self, Downloader, HostPolicy};
 use crate::engine::Settings;
 use crate::plan::Plan;
@@ -183,6 +183,11 @@ impl Connection {
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.simulator.is_some()
+    }
+
+    /// The price of a video of so many seconds by a model of the catalog.
+    pub(super) fn price(&self, model: &str, seconds: u32) -> Option<Usd> {
+        Some(self.options.catalog.model(model)?.price(seconds))
     }
 
     /// A downloader of its videos into a directory.

@@ -165,6 +165,7 @@ impl Prepared<'_> {
             stop,
             downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
             assets: session.options.assets.as_ref(),
+            price: &|model, seconds| connection.price(model, seconds),
             emit,
         };
         let sharing = batch.sharing().filter(|_| !session.options.fetches_only);

@@ -170,7 +170,12 @@ mod tests {
             said: said.map(str::to_owned),
             is_endless,
         };
-        let file = VideoFile { path: OutputPath::new("hero.mp4").expect("a path"), sha256: String::new(), bytes: 5000 };
+        let file = VideoFile {
+            path: OutputPath::new("hero.mp4").expect("a path"),
+            sha256: String::new(),
+            bytes: 5000,
+            footage: None,
+        };
         let video = FetchedVideo { job: job(), attempt: AttemptId(1), task: task(), folder: None, file };
         let mut events = vec![
             RunEvent::Started { submit: 1, resume: 0, planned: price, fetch: 0 },

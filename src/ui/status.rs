@@ -215,6 +215,10 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
     if !exec.is_empty() {
         page.line(format_args!("exec: {}; the next run with `--exec` repeats them", exec.join(", ")));
     }
+    if totals.differing > 0 {
+        let videos = count(totals.differing, "video");
+        page.line(format_args!("differs: {videos} for ${}; `claims.csv` lists them", totals.differing_usd));
+    }
     let is_active = |superseded: &&Superseded| matches!(superseded.state, JobState::Queued | JobState::InProgress);
     let active = report.superseded.iter().filter(is_active).count();
     if active > 0 {

@@ -147,6 +147,9 @@ pub(crate) struct PaceArgs {
     /// Stop submitting after N jobs in doubt in a row
     #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_DOUBTS", value_name = "N", default_value = "3", value_parser = at_least_one)]
     pub max_doubts: usize,
+    /// Submit on although the videos of a model differ from what is paid for
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ACCEPT_DIFFERING", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub accept_differing: bool,
     /// Maximum requests per second, including polls [default: learned]
     #[arg(long, hide_short_help = true, env = "SHOTLIST_RPS", value_name = "X", value_parser = rps)]
     pub rps: Option<f64>,

@@ -107,6 +107,7 @@ fn bought(task: TaskId, row: Row) -> Result<BoughtTask, String> {
     let submitted_at = submitted_at.filter(|at| !at.is_empty()).map(|at| at.parse::<Timestamp>()).transpose();
     let submitted_at = submitted_at.map_err(|error| format!("`submitted_at` of `{id}`: {error}"))?;
     let path = file.and_then(|file| OutputPath::new(&file).ok());
-    let file = path.zip(sha256).zip(bytes).map(|((path, sha256), bytes)| VideoFile { path, sha256, bytes });
+    let file =
+        path.zip(sha256).zip(bytes).map(|((path, sha256), bytes)| VideoFile { path, sha256, bytes, footage: None });
     Ok(BoughtTask { job: JobId::new(id).map_err(|error| error.to_string())?, task, submitted_at, file })
 }

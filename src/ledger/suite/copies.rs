@@ -14,7 +14,8 @@ fn lives() -> [(AttemptState, Vec<Event>); 8] {
     use AttemptState as S;
     let accepted = |id: &str| Event::Accepted(task(id));
     let doubted = || Event::Doubted(ServiceError::plain("worker\0crashed", "500"));
-    let file = VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: "0".into(), bytes: 1 };
+    let file =
+        VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: "0".into(), bytes: 1, footage: None };
     let executed = Event::Executed { error: Some("no".into()), line: Some("l".into()) };
     let billed = Event::Billed { is_charged: false, source: "bill.csv".into() };
     [

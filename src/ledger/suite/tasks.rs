@@ -43,7 +43,12 @@ pub(in crate::ledger) async fn only_tasks_that_can_be_asked_about_change_their_a
 }
 
 fn fetched() -> Event {
-    Event::Fetched(VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: String::new(), bytes: 1 })
+    Event::Fetched(VideoFile {
+        path: OutputPath::new("a.mp4").expect("a path"),
+        sha256: String::new(),
+        bytes: 1,
+        footage: None,
+    })
 }
 
 pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {

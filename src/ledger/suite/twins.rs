@@ -39,7 +39,8 @@ fn any_task() -> impl Strategy<Value = TaskNames> {
 fn any_event() -> impl Strategy<Value = Event> {
     let error = || ServiceError::plain("no", "code");
     let ended_at = Timestamp::UNIX_EPOCH;
-    let file = VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: "0".into(), bytes: 1 };
+    let file =
+        VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: "0".into(), bytes: 1, footage: None };
     let failed = Event::Failed { error: error(), ended_at, polls: 2 };
     let plain = vec![
         Event::Withdrawn,

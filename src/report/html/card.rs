@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use askama::Template;
 use jiff::Timestamp;
 
-use super::problems::{EXEC, UNSENT};
+use super::problems::{DIFFERS, EXEC, UNSENT};
 use super::standing::Standing;
 use super::text::{path_as_link, plain, span, web_link};
 use crate::domain::{JobChoice, Usd, is_upright};
@@ -43,6 +43,9 @@ struct Card<'r> {
     labels: Vec<String>,
     declared: Option<&'r str>,
     exec: Option<Cow<'r, str>>,
+    differs: Option<&'r str>,
+    /// The facts of the delivered video.
+    delivered: Option<String>,
     /// The second reason to show it, besides its state.
     also: Option<&'static str>,
     tag_list: String,
@@ -122,6 +125,8 @@ impl<'r> Card<'r> {
             labels: row.labels.iter().map(|(name, value)| plain(&format!("{name} {value}")).into_owned()).collect(),
             declared: row.declared.as_deref(),
             also: also(row),
+            differs: row.differs.as_deref(),
+            delivered: delivered(row),
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(plain),
             took: row.generation_s.map(|took| took_text(row.state, took)),
             completed_at: row.completed_at,
@@ -145,6 +150,9 @@ fn also(row: &Row) -> Option<&'static str> {
     if row.exec.as_ref().is_some_and(|exec| exec.outcome != ExecOutcome::Done) {
         return Some(EXEC);
     }
+    if row.differs.is_some() {
+        return Some(DIFFERS);
+    }
     (row.state == JobState::Pending && row.error_message.is_some()).then_some(UNSENT)
 }
 
@@ -154,6 +162,23 @@ impl<'r> Earlier<'r> {
         let is_upright = is_upright(row.aspect_ratio.as_deref(), row.size.as_deref());
         Self { job: &row.id, task_id: task_id.as_deref(), name, link: path_as_link(path), is_upright }
     }
+}
+
+/// The facts of the delivered video, as text.
+fn delivered(row: &Row) -> Option<String> {
+    let size = row.width.zip(row.height).map(|(width, height)| format!("{width}x{height}"));
+    let sound = row.audio.map(|audio| if audio { "sound" } else { "no sound" }.to_owned());
+    let credentials = row.content_credentials.filter(|has| *has).map(|_| "content credentials".to_owned());
+    let facts = [
+        row.delivered_s.map(|seconds| format!("{seconds:.1} s")),
+        size,
+        row.fps.map(|fps| format!("{fps:.0} fps")),
+        row.codecs.as_ref().map(|codecs| plain(&codecs.join(" ")).into_owned()),
+        sound,
+        credentials,
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    (!facts.is_empty()).then(|| facts.join(", "))
 }
 
 fn took_text(state: JobState, took: f64) -> String {

@@ -16,13 +16,14 @@ pub(super) struct Problem {
 /// The most of a reason that stands above the cards, in characters: the card has all of it.
 const LONGEST_REASON: usize = 120;
 
-/// Marks of cards besides their state: jobs that were due and not sent, and videos whose program is due.
+/// Marks of cards besides their state: jobs that were due and not sent, videos whose program is due, and videos that differ from their request.
 pub(super) const UNSENT: &str = "unsent";
 pub(super) const EXEC: &str = "exec";
+pub(super) const DIFFERS: &str = "differs";
 
 /// The problems, the worst first.
 pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Problem> {
-    let Totals { at_risk_usd, states, exec_failed, exec_owed, .. } = &report.totals;
+    let Totals { at_risk_usd, states, exec_failed, exec_owed, differing, differing_usd, .. } = &report.totals;
     let line = |name: &str, rest: &[&str]| commands.map(|commands| commands.line(name, rest));
     let problem = |state: JobState, rest: String, command: Option<(&str, &[&str])>| {
         let count = states.get(state.name()).copied().filter(|&count| count > 0)?;
@@ -51,6 +52,12 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
         told: format!("--exec: {}; the next run with it starts it again", exec.join(", ")),
         command: None,
     });
+    let differs = (*differing > 0).then(|| Problem {
+        shows: DIFFERS,
+        colour: JobState::Failed.name(),
+        told: format!("{differing} differ from what was paid for: ${differing_usd}; claims.csv lists them"),
+        command: None,
+    });
     let found = [
         problem(JobState::InDoubt, format!(": ${at_risk_usd} at risk; resolve them"), Some(("resolve", &[]))),
         problem(
@@ -59,6 +66,7 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
             Some(("run", &["--retry-failed"])),
         ),
         problem(JobState::Rejected, ": not charged".to_owned(), Some(("status", &["-v"]))),
+        differs,
         unsent,
         exec,
         problem(JobState::Held, ": waiting for a face review".to_owned(), None),

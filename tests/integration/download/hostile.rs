@@ -39,14 +39,14 @@ fn servers_that_send_something_else() -> Hostile {
                     }
                 })
             }),
-            "it is text/html",
+            "it is HTML or XML",
         ),
         (
             "a page",
             Box::new(|_| raw(200, &[("content-type", "text/html")], "<!doctype html><title>x")),
-            "it is text/html",
+            "it is HTML or XML",
         ),
-        ("JSON", Box::new(|_| answer(200, &json!({ "error": "expired" }))), "it is application/json"),
+        ("JSON", Box::new(|_| answer(200, &json!({ "error": "expired" }))), "it is JSON"),
         ("nothing", Box::new(|_| raw(200, &[], "")), "complete MP4"),
         (
             "more announced than allowed",
@@ -126,7 +126,7 @@ async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run(
         let left: Vec<String> = fs::read_dir(here.path("out"))
             .expect("the folder")
             .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-            .filter(|name| !name.starts_with('.'))
+            .filter(|name| !name.starts_with('.') && !name.ends_with(".refused"))
             .collect();
         assert!(left.is_empty(), "{what} left {left:?}");
     }

@@ -39,7 +39,7 @@ impl Downloads for Hours {
     }
 
     fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>> {
-        let file = VideoFile { path: destination.path.clone(), sha256: "0".repeat(64), bytes: 1 };
+        let file = VideoFile { path: destination.path.clone(), sha256: "0".repeat(64), bytes: 1, footage: None };
         Box::pin(std::future::ready(Ok(Stored { file, displaced: None })))
     }
 }

@@ -88,12 +88,12 @@ fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
     assert!(lost.stderr.contains("$3.75"), "{}", lost.stderr);
     here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(2);
 
-    // Nothing is asked or bought before somebody says so, and the money stays unknown.
+    // It is polled once more, nothing is bought before somebody says so, and the money stays unknown.
     let polls = service.polls();
     here.run(&service, &[]).ends_with(1);
     let job = here.report()["jobs"][0].clone();
     assert_eq!((&job["state"], &job["charge"], &job["cost_usd"]), (&json!("failed"), &json!("unknown"), &json!(null)));
-    assert_eq!((service.polls(), service.posts().len()), (polls, 1));
+    assert_eq!((service.polls(), service.posts().len()), (polls + 1, 1));
     here.run(&service, &["--retry-failed"]).ends_with(0);
     assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned()], 2));
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["completed"]]);

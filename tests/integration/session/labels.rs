@@ -43,10 +43,10 @@ fn labels_are_kept_with_what_was_bought_and_told_everywhere() {
     assert_eq!(report["jobs"][1]["labels"], json!({ "client": "Zoë & Co", "country": "de", "order": "7" }));
     let csv = read(&here, "report.csv");
     let mut rows = csv.trim_start_matches('\u{feff}').lines();
-    assert!(rows.next().is_some_and(|head| {
-        head.ends_with(",prompt,price_usd,at_risk_usd,choice,reviewer,note,label.client,label.country,label.order")
-    }));
-    assert!(rows.next().is_some_and(|row| row.ends_with(",a lake,0.90,0.00,,,,acme,de,")));
+    assert!(
+        rows.next().is_some_and(|head| { head.ends_with(",audio,differs,label.client,label.country,label.order") })
+    );
+    assert!(rows.next().is_some_and(|row| row.ends_with(",a lake,0.90,0.00,,,,,,,,no,,acme,de,")));
     assert!(read(&here, "report.html").contains("<bdi>client Zoë &#38; Co</bdi>"));
     // What was bought for somebody stays bought for him, whatever the manifest says now, and costs nothing.
     here.write("m.yaml", CLIENTS.replace("acme", "brand-new"));

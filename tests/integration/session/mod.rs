@@ -6,6 +6,7 @@ mod approval;
 mod bill;
 mod choices;
 mod consent;
+mod delivery;
 mod doubts;
 mod exec;
 mod files;

@@ -61,7 +61,8 @@ pub fn raw(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Ans
 /// The least that passes for a video; `word` tells one from another.
 pub fn video(word: &str) -> Vec<u8> {
     let length = u32::try_from(word.len() + 8).expect("short").to_be_bytes();
-    [b"\0\0\0\x08ftyp\0\0\0\x08moov".as_slice(), &length, b"mdat", word.as_bytes()].concat()
+    let index = b"\0\0\0\x08ftyp\0\0\0\x3cmoov\0\0\0\x34trak\0\0\0\x2cmdia\0\0\0\x14hdlr\0\0\0\0\0\0\0\0vide\0\0\0\x10minf\0\0\0\x08stbl";
+    [index.as_slice(), &length, b"mdat", word.as_bytes()].concat()
 }
 
 /// A whole answer that is a video.

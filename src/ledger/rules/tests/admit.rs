@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::values::*;
-use crate::domain::{Account, Attempt, AttemptId, AttemptState, Digest, Fingerprint, Freeze, Labels, OutputPath, Usd};
+use crate::domain::{
+    Account, Attempt, AttemptId, AttemptState, Declaration, Digest, Fingerprint, Freeze, Labels, OutputPath, Usd,
+};
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Facts, OtherRunnersFacts, Slots};
 use crate::ledger::{Approval, Intent, LedgerError, RunLimit};
@@ -102,10 +104,25 @@ fn admitted_intent_counts_for_the_next() {
     let used = |value: Option<&str>| facts.used[&(value.map(label), 0)];
     assert_eq!((used(None), used(Some("acme")), used(Some("b"))), (usd(900_000), usd(900_000), Usd::ZERO));
     assert_eq!(facts.shared.as_ref().expect("shared").runs[&BATCH].1, usd(900_000));
+    assert_eq!(known.declared, None);
     assert!(matches!(admit(&mut facts, &intent("a")), Err(LedgerError::Claimed(_))), "it is open");
     let second = admit(&mut facts, &intent("b")).expect("one slot is left");
     assert!(second.attempt.id > first.attempt.id);
     assert!(matches!(admit(&mut facts, &intent("c")), Err(LedgerError::Deferred(_))), "no slot is left");
+}
+
+/// A task that is adopted counts from its purchase, and a person named it.
+#[test]
+fn adopted_intent_is_declared_and_has_the_time_of_its_purchase() {
+    let mut facts =
+        Facts { now: Timestamp::from_second(9).expect("a time"), shared: Some(others()), ..Facts::default() };
+    let asked = Intent { adopted_at: Some(Timestamp::UNIX_EPOCH), ..intent("a") };
+    let attempt = admit(&mut facts, &asked).expect("admitted").attempt;
+    let declared = attempt.particulars.declared.expect("declared");
+    assert_eq!(
+        (attempt.intended_at, declared.what, declared.at),
+        (Timestamp::UNIX_EPOCH, Declaration::Found, facts.now)
+    );
 }
 
 #[test]

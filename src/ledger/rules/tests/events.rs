@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::values::*;
-use crate::domain::{Attempt, AttemptState, Declaration, ServiceError, TaskId, TaskNames};
+use crate::domain::{
+    Attempt, AttemptState, Choice, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile,
+};
 use crate::ledger::rules::{Named, Owners, Period, QUARTER_US, Sums, apply, recover};
 use crate::ledger::{Event, LedgerError};
 
@@ -178,4 +180,55 @@ fn event_adds_what_it_says_and_keeps_the_rest() {
     assert_eq!((attempt.state, attempt.answered_at, attempt.error.is_some()), (AttemptState::InDoubt, None, true));
     apply(&mut attempt, &Event::Accepted(names("t", None)), at(5), "here").expect("a late response");
     assert_eq!((attempt.state, attempt.answered_at, attempt.error), (AttemptState::Queued, Some(at(5)), None));
+}
+
+/// Each declaration of a person can be taken back: that one, and before a bill settles the charge.
+#[test]
+fn declaration_is_taken_back_unless_it_is_another_or_a_bill_confirms_it() {
+    let task = || Event::Found(TaskId::new("t1").expect("an ID").into());
+    for (before, event, what, after) in [
+        (AttemptState::InDoubt, Event::Denied, Declaration::NeverCreated, AttemptState::InDoubt),
+        (AttemptState::InDoubt, task(), Declaration::Found, AttemptState::InDoubt),
+        (AttemptState::Queued, Event::GivenUp, Declaration::Lost, AttemptState::Queued),
+    ] {
+        let mut attempt = row("a", 1, before).attempt;
+        let mut happen = |event: Event| {
+            let applied = apply(&mut attempt, &event, Timestamp::UNIX_EPOCH, "here");
+            applied.map(|()| attempt.clone())
+        };
+        happen(Event::Undone(what)).expect_err("nothing was declared");
+        happen(event.clone()).expect("allowed");
+        for other in [Declaration::NeverCreated, Declaration::Found, Declaration::Lost] {
+            assert_eq!(happen(Event::Undone(other)).is_ok(), other == what, "{what:?} by {other:?}");
+            if other == what {
+                happen(Event::Undone(what)).expect_err("it was taken back");
+                happen(event.clone()).expect("allowed");
+            }
+        }
+        let undone = happen(Event::Undone(what)).expect("declared");
+        assert_eq!((undone.state, undone.particulars.declared, undone.task), (after, None, None));
+        let message = undone.error.map(|error| error.message).unwrap_or_default();
+        assert_eq!(message.contains("t1 was recorded"), what == Declaration::Found, "{message}");
+    }
+    let mut attempt = row("a", 1, AttemptState::Queued).attempt;
+    for event in [Event::GivenUp, Event::Billed { is_charged: true, source: "bill".into() }] {
+        apply(&mut attempt, &event, Timestamp::UNIX_EPOCH, "here").expect("allowed");
+    }
+    apply(&mut attempt, &Event::Undone(Declaration::Lost), Timestamp::UNIX_EPOCH, "here").expect_err("settled");
+}
+
+#[test]
+fn release_and_reviews_are_kept_until_the_video_is_fetched_anew() {
+    let mut attempt = row("a", 1, AttemptState::Completed).attempt;
+    let review = Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new() };
+    let file =
+        VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: "0".into(), bytes: 1, footage: None };
+    for event in [Event::Released { to: Some("done/a.mp4".into()) }, Event::Reviewed(review.clone())] {
+        apply(&mut attempt, &event, Timestamp::UNIX_EPOCH, "here").expect("allowed");
+    }
+    let known = &attempt.particulars;
+    assert_eq!(known.released.as_ref().and_then(|released| released.to.as_deref()), Some("done/a.mp4"));
+    assert_eq!(known.reviews.iter().map(|reviewed| &reviewed.review).collect::<Vec<_>>(), [&review]);
+    apply(&mut attempt, &Event::Fetched(file), Timestamp::UNIX_EPOCH, "here").expect("allowed");
+    assert_eq!((&attempt.particulars.released, attempt.particulars.reviews.len()), (&None, 1));
 }

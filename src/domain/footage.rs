@@ -1,0 +1,143 @@
+//! Facts of a delivered video, and how it differs from its request.
+//!
+//! What is paid for is checked in each request, so what arrives is checked in each file: a service that ignores a field delivers, and charges for,
+//! another video.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The smallest difference in duration, in seconds: encoders end at a whole frame, and services report measured durations.
+pub(crate) const SHORTEST: f64 = 0.5;
+/// The smallest difference in the ratio of the sides, and in lines, as a part of what was requested: models generate whole blocks of pixels, such
+/// as 1248x704 for 720p.
+const SMALLEST_SHARE: f64 = 0.05;
+
+/// The facts of a video file. What is absent is unknown.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Footage {
+    /// The duration of its pictures, in milliseconds, after edits.
+    pub duration_ms: Option<u64>,
+    /// Its width and height in pixels, as they are encoded, after rotation.
+    pub size: Option<(u32, u32)>,
+    /// The number of frames in 1000 seconds.
+    pub frames_per_1000_s: Option<u64>,
+    /// The four-character codes of its tracks (ISO/IEC 14496-12 §8.5.2), video first.
+    pub codecs: Vec<String>,
+    /// True if it has sound.
+    pub has_audio: bool,
+    /// True if it has content credentials (C2PA).
+    pub has_credentials: bool,
+}
+
+/// The fields of a request that decide over its video, of any type.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Asked {
+    pub model: Value,
+    pub duration: Value,
+    pub size: Value,
+    pub aspect_ratio: Value,
+}
+
+impl Asked {
+    /// The fields of a request body; none of something else.
+    pub(crate) fn of(request: &str) -> Self {
+        serde_json::from_str(request).unwrap_or_default()
+    }
+
+    /// The model; empty without one.
+    pub(crate) fn model(&self) -> &str {
+        self.model.as_str().unwrap_or_default()
+    }
+}
+
+/// A difference between a video and its request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// True if it is another duration or shape, which no model may deliver.
+    pub is_grave: bool,
+    /// The delivered and the requested value.
+    pub text: String,
+}
+
+impl Footage {
+    /// Its duration in seconds.
+    #[must_use]
+    pub fn duration_s(&self) -> Option<f64> {
+        self.duration_ms.map(|ms| std::time::Duration::from_millis(ms).as_secs_f64())
+    }
+
+    /// Its frames a second.
+    #[must_use]
+    pub fn fps(&self) -> Option<f64> {
+        self.frames_per_1000_s.map(|frames| std::time::Duration::from_millis(frames).as_secs_f64())
+    }
+
+    /// Its differences from the body of its request. An unknown fact is none.
+    #[must_use]
+    pub fn differences(&self, request: &str) -> Vec<Difference> {
+        let asked = Asked::of(request);
+        let grave = |text| Difference { is_grave: true, text };
+        let duration = self.duration_s().zip(asked.duration.as_f64());
+        let duration = duration.filter(|(made, asked)| (made - asked).abs() >= SHORTEST);
+        let duration = duration.map(|(made, asked)| grave(format!("{made} s, requested {asked} s")));
+        let size = asked.size.as_str().and_then(|size| sides(size, 'x'));
+        let shape = size.or_else(|| sides(asked.aspect_ratio.as_str()?, ':'));
+        let shape = self.size.zip(shape).filter(|((width, height), (wide, high))| {
+            let (made, asked) = (f64::from(*width) / f64::from(*height), f64::from(*wide) / f64::from(*high));
+            (made / asked - 1.0).abs() >= SMALLEST_SHARE
+        });
+        let shape = shape.map(|((width, height), (wide, high))| {
+            let between = if size.is_some() { 'x' } else { ':' };
+            grave(format!("{width}x{height}, requested {wide}{between}{high}"))
+        });
+        let lines = self.size.zip(size).map(|((width, height), (wide, high))| (width.min(height), wide.min(high)));
+        let lines = lines.filter(|(made, asked)| f64::from(*made) <= f64::from(*asked) * (1.0 - SMALLEST_SHARE));
+        let lines = lines.map(|(made, asked)| Difference {
+            is_grave: false,
+            text: format!("{made} pixels on the short side, requested {asked}"),
+        });
+        [duration, shape, lines].into_iter().flatten().collect()
+    }
+}
+
+/// The two numbers of a size or an aspect ratio, neither of them zero.
+fn sides(text: &str, between: char) -> Option<(u32, u32)> {
+    let (wide, high) = text.split_once(between)?;
+    let (wide, high) = (wide.trim().parse().ok()?, high.trim().parse().ok()?);
+    (wide > 0 && high > 0).then_some((wide, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn differing(duration_ms: u64, size: (u32, u32), request: &str) -> Vec<String> {
+        let footage = Footage { duration_ms: Some(duration_ms), size: Some(size), ..Footage::default() };
+        footage.differences(request).into_iter().map(|difference| difference.text).collect()
+    }
+
+    #[test]
+    fn duration_shape_and_lines_are_compared_with_a_tolerance() {
+        let (alpha, beta) = (r#"{"duration":12,"aspect_ratio":"16:9"}"#, r#"{"duration":10,"size":"1280x720"}"#);
+        for (duration_ms, size, request) in [
+            (12_000, (1280, 720), alpha),
+            (11_501, (640, 360), alpha),
+            (12_499, (1920, 1080), alpha),
+            (10_000, (1248, 704), beta),
+            (10_000, (1920, 1088), beta),
+            (5000, (1, 1), "{}"),
+            (5000, (1, 1), "no JSON"),
+        ] {
+            assert_eq!(differing(duration_ms, size, request), [""; 0], "{duration_ms} {size:?} {request}");
+        }
+        assert_eq!(differing(5000, (1280, 720), alpha), ["5 s, requested 12 s"]);
+        assert_eq!(differing(12_500, (720, 1280), alpha), ["12.5 s, requested 12 s", "720x1280, requested 16:9"]);
+        assert_eq!(differing(10_042, (720, 720), beta), ["720x720, requested 1280x720"]);
+        assert_eq!(
+            differing(9458, (854, 480), beta),
+            ["9.458 s, requested 10 s", "480 pixels on the short side, requested 720"]
+        );
+        assert_eq!(Footage::default().differences(beta), []);
+    }
+}

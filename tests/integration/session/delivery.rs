@@ -1,0 +1,143 @@
+//! What arrives is held against what was paid for: duration, shape, and model.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::{Answer, Asked, Service, Workspace, has_code, json as answer, raw};
+
+fn atom(name: &str, parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    let size = u32::try_from(content.len() + 8).expect("short").to_be_bytes();
+    [&size, name.as_bytes(), &content].concat()
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+/// A video of 25 frames a second, as far as its index tells.
+fn clip(seconds: u32, width: u32, height: u32) -> Vec<u8> {
+    let entry = atom("avc1", &[&[0; 24], &words(&[(width << 16) + height])]);
+    let samples =
+        [atom("stsd", &[&words(&[0, 1]), &entry]), atom("stts", &[&words(&[0, 1, seconds * 25, 40])])].concat();
+    let media = [
+        atom("mdhd", &[&words(&[0, 0, 0, 1000, seconds * 1000, 0])]),
+        atom("hdlr", &[&[0; 8], b"vide"]),
+        atom("minf", &[&atom("stbl", &[&samples])]),
+    ];
+    let track = atom("trak", &[&atom("tkhd", &[&words(&[0, 0, 0, 1]), &[0; 68]]), &atom("mdia", &[&media.concat()])]);
+    [atom("ftyp", &[b"isom"]), atom("moov", &[&track]), atom("mdat", &[&words(&[seconds, width, height])])].concat()
+}
+
+/// Gives these videos, one task after another, the last one again and again.
+fn giving(videos: &'static [(u32, u32, u32)]) -> Service {
+    Service::scripted_wholly(move |asked: &Asked| {
+        let Some(number) = asked.path.strip_prefix("/videos/t") else { return Answer::Well };
+        let number: usize = number.trim_end_matches(".mp4").parse().expect("the number of a task");
+        let (seconds, width, height) = videos[number.min(videos.len() - 1)];
+        raw(200, &[], clip(seconds, width, height))
+    })
+}
+
+const BATCH: &str = "version: 1
+defaults: { model: beta-2.0-lite, duration: 10, size: 1280x720 }
+jobs:
+  - { id: one, prompt: a cat }
+  - { id: other, prompt: a lake, model: beta-2.0-lite-fast }
+  - { id: more, prompt: a dog, takes: 40 }
+";
+const JOBS: usize = 42;
+
+fn warnings(stderr: &str) -> Vec<&str> {
+    stderr.lines().filter(|line| line.starts_with("warning")).collect()
+}
+
+#[test]
+fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
+    let (service, here) = (giving(&[(5, 1280, 720), (10, 1280, 720)]), Workspace::with_manifest(BATCH));
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-differs]: the video of one has 5 s, requested 10 s; no further beta-2.0-lite jobs are submitted, unless `--accept-differing` is given");
+    // One more may be on its way before the video has arrived.
+    assert_eq!((&*here.states()[1], here.states().last().map(String::as_str)), ("completed", Some("pending")));
+    assert!(service.posts().len() < JOBS / 2, "{}", service.posts().len());
+    assert!(ended.stdout.contains("differs: 1 video for $7.50; `claims.csv` lists them\n"), "{}", ended.stdout);
+    let job = &here.report()["jobs"][0];
+    let facts = ["delivered_s", "width", "height", "fps", "audio", "differs", "codecs"].map(|field| job[field].clone());
+    let expected = json!([5.0, 1280, 720, 25.0, false, "5 s, requested 10 s", ["avc1"]]);
+    assert_eq!(json!(facts), expected);
+    let claims = fs::read_to_string(here.path("shotlist-out/m/claims.csv")).expect("claims");
+    let line = claims.lines().nth(1).expect("a claim");
+    assert!(line.starts_with("t0,one,beta-2.0-lite,\"5 s, requested 10 s\",5,1280,720,7.50,charged,"), "{line}");
+    assert_eq!(claims.lines().count(), 2);
+    let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("a page");
+    assert!(page.contains("differs: 5 s, requested 10 s") && page.contains("1 differ from what was paid for: $7.50"));
+    // What arrived otherwise later is a reason to go on.
+    let ended = here.run(&service, &[]).ends_with(0);
+    assert_eq!((warnings(&ended.stderr).len(), service.posts().len()), (0, JOBS), "{}", ended.stderr);
+}
+
+#[test]
+fn accepted_differences_are_told_and_bought() {
+    let (service, here) = (giving(&[(5, 720, 1280)]), Workspace::with_manifest(BATCH));
+    let ended = here.run(&service, &["--concurrency", "1", "--accept-differing"]).ends_with(0);
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @r"
+    warning[delivery-differs]: the video of one has 5 s, requested 10 s, and 720x1280, requested 1280x720
+    warning[delivery-differs]: the video of other has 5 s, requested 10 s, and 720x1280, requested 1280x720
+    ");
+    assert_eq!(service.posts().len(), JOBS);
+    let claims = fs::read_to_string(here.path("shotlist-out/m/claims.csv")).expect("claims");
+    assert_eq!(claims.lines().count(), 1 + JOBS);
+}
+
+#[test]
+fn fewer_lines_are_told_and_a_later_difference_stops_nothing() {
+    let (service, here) = (giving(&[(10, 854, 480), (5, 1280, 720)]), Workspace::with_manifest(BATCH));
+    let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other"]).ends_with(0);
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-differs]: the video of one has 480 pixels on the short side, requested 720");
+    assert!(ended.stdout.contains("differs: 41 videos for $307.50"), "{}", ended.stdout);
+}
+
+#[test]
+fn videos_as_they_were_requested_leave_no_claims() {
+    let (service, here) = (giving(&[(10, 1248, 704)]), Workspace::with_manifest(BATCH));
+    let ended = here.run(&service, &[]).ends_with(0);
+    assert!(!ended.stdout.contains("claims.csv") && warnings(&ended.stderr).is_empty(), "{}", ended.stdout);
+    assert!(!here.path("shotlist-out/m/claims.csv").exists());
+}
+
+#[test]
+fn another_model_of_the_catalog_stops_the_requested_one() {
+    let reporting = |model: &'static str| {
+        Service::scripted(move |asked| match asked.method.as_str() {
+            "POST" if !asked.body.contains("fast") => {
+                answer(200, &json!({ "id": format!("x{}", asked.earlier), "model": model }))
+            }
+            _ => Answer::Well,
+        })
+    };
+    let (service, here) = (reporting("beta-2.0-lite-fast"), Workspace::with_manifest(BATCH));
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[model-differs]: the service reports beta-2.0-lite-fast ($6.50), requested beta-2.0-lite ($7.50); no further beta-2.0-lite jobs are submitted, unless `--accept-differing` is given");
+    assert_eq!(here.states()[..3], ["completed", "completed", "pending"]);
+    assert_eq!(service.posts().len(), 2);
+    // A gateway may have names of its own.
+    let (service, here) = (reporting("vendor/beta"), Workspace::with_manifest(BATCH));
+    let ended = here.run(&service, &[]).ends_with(0);
+    assert!(!has_code(&ended.stderr, "model-differs"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_refused_download_is_kept_and_named() {
+    let service = Service::scripted_wholly(|asked| match asked.path.strip_prefix("/videos/") {
+        Some(_) => raw(200, &[("content-type", "video/mp4")], b"\x1a\x45\xdf\xa3 a video of another kind"),
+        None if asked.path.ends_with("/content") => answer(404, &json!({})),
+        None => Answer::Well,
+    });
+    let here = Workspace::with_manifest(BATCH);
+    let ended = here.run(&service, &["--select", "one"]).ends_with(1);
+    let said = "it is WebM or Matroska; it is kept as `one.mp4.refused`";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    let kept = fs::read(here.path("shotlist-out/m/one.mp4.refused")).expect("the bytes");
+    assert!(kept.ends_with(b"a video of another kind"));
+}
