@@ -109,6 +109,8 @@ pub struct PromptRule {
 pub struct SizeRule {
     /// The short side that the service's fixed output resolution has, in pixels.
     pub short_side: u32,
+    /// The service's default.
+    pub default: Option<String>,
     /// The section of the interface document.
     pub source: String,
 }

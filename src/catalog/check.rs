@@ -58,6 +58,9 @@ impl Model<'_> {
     pub fn fill_defaults(&self, spec: &mut Spec) {
         let rules = &self.family.fields;
         spec.duration.get_or_insert(rules.duration.default);
+        if let Some(size) = rules.size.as_ref().and_then(|rule| rule.default.as_ref()) {
+            spec.size.get_or_insert_with(|| size.clone());
+        }
         if let Some(rule) = &rules.aspect_ratio {
             let written = spec.aspect_ratio.get_or_insert_with(|| rule.default.clone());
             if let Some(meant) = rule.meant_by(written).filter(|meant| meant != written) {

@@ -35,6 +35,8 @@ pub struct Job {
     pub matrix: Option<Arc<Labels>>,
     /// The review that it waits for, if it does: nothing is submitted before.
     pub review: Option<FaceReview>,
+    /// True if its family generates real faces only after a review, and the job names none.
+    pub has_no_review: bool,
 }
 
 impl Job {

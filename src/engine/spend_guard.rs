@@ -105,6 +105,7 @@ mod tests {
             row: None,
             matrix: None,
             review: None,
+            has_no_review: false,
             up_to: None,
         }
     }

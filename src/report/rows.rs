@@ -253,6 +253,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         face: job.spec.face.clone(),
         attempts: attempts.len(),
         polls: shown.map_or(0, |attempt| attempt.polls),
+        progress: shown.and_then(|attempt| progress(attempt, state)),
         submitted_at,
         completed_at: ended_at.filter(|_| state == JobState::Completed),
         generation_s: submitted_at.zip(ended_at).and_then(|(from, to)| seconds(from, to)),
@@ -280,6 +281,16 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         runner: shown.and_then(|attempt| attempt.particulars.fetched_by.as_deref()).map(str::to_owned),
         detail,
+    }
+}
+
+/// The progress of a task in percent, as far as it is recorded.
+fn progress(attempt: &Attempt, state: JobState) -> Option<u8> {
+    match state {
+        JobState::Completed => Some(100),
+        JobState::InProgress => attempt.seen.and_then(|seen| seen.percent),
+        JobState::Queued => Some(0),
+        _ => None,
     }
 }
 

@@ -71,7 +71,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         401 | 403 if is_page(answer.body) => {
             Submission::Rejected(describe(answer, "a gateway or firewall rejected the submission"))
         }
-        401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
+        401 | 403 => Submission::KeyRefused(describe(answer, refused_key(answer.status))),
         408 => Submission::InDoubt(describe(answer, "a gateway timed out with the request")),
         402 => Submission::Unpaid(describe(answer, "the service rejected the submission")),
         404 | 405 if reason::is_about_the_address(answer.body) => {
@@ -105,7 +105,7 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
         400 if reason::denies_the_task(answer.body) => {
             PollAnswer::Missing(describe(answer, "the service does not know the task").message)
         }
-        401 | 403 if !is_page(answer.body) => PollAnswer::KeyRefused(describe(answer, "the service refused the key")),
+        401 | 403 if !is_page(answer.body) => PollAnswer::KeyRefused(describe(answer, refused_key(answer.status))),
         429 => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
         503 if answer.retry_after.is_some() || answer.is_overloaded => {
             PollAnswer::Wait(wait(answer, now), asked_to_wait(answer))
@@ -189,6 +189,15 @@ fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
     };
     let said = said.map(|said| format!(": {said}")).unwrap_or_default();
     ServiceError { message: format!("{what} (HTTP {status}){said}"), code, raw }
+}
+
+/// The meaning of 401 and 403: a key outside the vip group is refused with 403 (interface §5.2).
+fn refused_key(status: u16) -> &'static str {
+    if status == 403 {
+        "the service refused the key, which must belong to the vip group"
+    } else {
+        "the service refused the key"
+    }
 }
 
 #[cfg(test)]

@@ -299,6 +299,7 @@ pub(super) fn as_bought(attempt: &Attempt, today: Option<&Job>) -> Job {
         row: today.and_then(|job| job.row.clone()),
         matrix: today.and_then(|job| job.matrix.clone()),
         review: None,
+        has_no_review: false,
         up_to: None,
     }
 }

@@ -137,8 +137,21 @@ fn opener() -> &'static str {
     }
 }
 
-/// The errors, once for all jobs with the same.
+/// The errors, once for all jobs with the same, and what may be the reason: a real face without a review is rejected, or generation fails
+/// (interface §3).
 fn causes(report: &Report) -> Vec<String> {
+    let is_bad = |state| matches!(state, JobState::Failed | JobState::Rejected);
+    let mut lines = errors(report);
+    if report.states().any(|(job, state)| is_bad(state) && job.has_no_review) {
+        lines.push(
+            "if a video shows a real person, its face needs a review first: `shotlist help manifest`, `faces`"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+fn errors(report: &Report) -> Vec<String> {
     let mut groups: IndexMap<(String, String), Vec<String>> = IndexMap::new();
     for row in report.rows() {
         // One that is pending has a message only if it was its turn.

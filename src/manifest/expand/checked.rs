@@ -91,6 +91,7 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
                 row: origin.cells.cloned(),
                 matrix: origin.matrix.cloned(),
                 review,
+                has_no_review: model.family.fields.face.is_some() && spec.face.is_none(),
                 spec,
             }));
         }

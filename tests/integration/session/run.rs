@@ -250,3 +250,32 @@ fn an_earlier_task_that_fails_is_no_failure_of_a_job_that_is_done() {
     here.run(&service, &["--same-account"]).ends_with(0).shows("failed");
     assert_eq!(here.states(), ["completed"]);
 }
+
+#[test]
+fn a_job_without_a_face_that_fails_gets_the_hint_about_reviews() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => answer(400, &json!({ "error": { "message": "rejected upstream" } })),
+        _ => Answer::Well,
+    });
+    let hint = "its face needs a review first: `shotlist help manifest`, `faces`\n";
+    for (job, has_hint) in
+        [("model: beta-2.0-lite", true), ("model: alpha-2", false), ("model: beta-2.0-lite, face: anna", false)]
+    {
+        let faces = "faces: { anna: { review: approved } }";
+        let here = Workspace::with_manifest(&format!("version: 1\n{faces}\njobs: [{{ id: a, prompt: x, {job} }}]\n"));
+        assert_eq!(here.run(&service, &[]).ends_with(1).stdout.contains(hint), has_hint, "{job}");
+        let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+        assert_eq!(status.contains(hint), has_hint, "{job}");
+    }
+}
+
+#[test]
+fn a_403_names_the_group_of_the_key() {
+    let service = Service::scripted(|_| answer(403, &json!({ "error": { "message": "forbidden" } })));
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let refused = here.run(&service, &[]).ends_with(4).stderr;
+    assert!(
+        refused.contains("the service refused the key, which must belong to the vip group (HTTP 403)"),
+        "{refused}"
+    );
+}

@@ -229,6 +229,7 @@ pub fn jobs(count: usize) -> Vec<Arc<Job>> {
             row: None,
             matrix: None,
             review: None,
+            has_no_review: false,
             up_to: None,
         })
     };

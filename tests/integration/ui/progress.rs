@@ -25,6 +25,7 @@ fn job(id: &str, model: &str, typical_s: (u32, u32), price: &str) -> Arc<Job> {
         row: None,
         matrix: None,
         review: None,
+        has_no_review: false,
         up_to: None,
     })
 }

@@ -110,9 +110,9 @@ fn words_stay_whole_ids_and_models_do_too_and_commands_stand_alone() {
     });
     let here = Workspace::with_manifest(
         "version: 1
-defaults: { model: beta-2.0-lite-fast }
+defaults: { model: beta-2.0-lite }
 jobs:
-  - { id: a-name-of-22-charact-1, prompt: x }
+  - { id: a-name-of-15-1, prompt: x }
   - { id: one-that-is-far-too-long-for-any-terminal-of-eighty-columns-7, prompt: x7 }
   - { id: b, prompt: y1 }
   - { id: c, prompt: y2 }
@@ -123,10 +123,10 @@ jobs:
         let batch = format!("--batch b{columns}");
         let plan = shown_in(&here, &service, columns, &format!("run m.yaml --plan {batch}"));
         // Those of the jobs where there is room for all of them, and the one of the sums.
-        let models = plan.matches("beta-2.0-lite-fast").count();
+        let models = plan.matches("beta-2.0-lite").count();
         assert!(models == 6 || (models == 1 && plan.contains("(no room for: model")), "{plan}");
         assert_eq!(plan.matches("submit  ").count(), 5, "{plan}");
-        assert!(plan.contains("a-name-of-22-charact-1") == (columns > 40), "an id that fits stays whole: {plan}");
+        assert!(plan.contains("a-name-of-15-1") == (columns > 40), "an id that fits stays whole: {plan}");
         assert!(plan.contains("…") && plan.contains("-7 "), "one that does not is cut where ids are alike: {plan}");
         let run = format!("run m.yaml --yes --first-poll 0s --poll-interval 50ms --progress never {batch}");
         let shown = shown_in(&here, &service, columns, &run);
@@ -146,7 +146,7 @@ jobs:
         assert!(told.contains(&format!("{refusal}: b, c")), "{shown}");
         assert!(shown.trim_end().lines().last().is_some_and(|line| line.ends_with("report.html")), "{shown}");
         let status = shown_in(&here, &service, columns, &format!("status m.yaml {batch}"));
-        let models = status.matches("beta-2.0-lite-fast").count();
+        let models = status.matches("beta-2.0-lite").count();
         assert!(models == 5 || (models == 0 && columns < 80), "whole or not at all: {status}");
         assert_eq!(status.lines().filter(|line| line.starts_with("   completed ")).count(), 2, "{status}");
     }
@@ -156,7 +156,7 @@ jobs:
         let (head, rest) = spend.split_once('\n').expect("a head");
         let lines: Vec<&str> = rest.lines().take_while(|line| line.contains('$')).collect();
         assert!(head.contains("SPENT") && lines.len() == 3, "{spend}");
-        assert!(lines.iter().all(|line| line.contains(" $6.50")), "{spend}");
+        assert!(lines.iter().all(|line| line.contains(" $7.50")), "{spend}");
         assert!(spend.lines().all(|line| line.chars().count() <= usize::from(columns)), "{spend}");
     }
     // What is found in a manifest is broken between words, too.
