@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::bounds::{Choice, FaceRule, ImageRule, PromptRule, SizeRule, Typical, Whole};
@@ -14,7 +15,7 @@ use crate::domain::{Charging, Field, FinalWords, Usd};
 pub struct Catalog {
     version: u32,
     /// The day on which the prices were taken.
-    pub prices_taken_on: String,
+    pub prices_taken_on: Date,
     /// Words for the end of a task that the interface does not have.
     pub final_words: FinalWords,
     families: BTreeMap<String, Family>,
@@ -98,15 +99,16 @@ pub struct Model<'c> {
 
 const EMBEDDED_TEXT: &str = include_str!("catalog.yaml");
 
-static EMBEDDED: LazyLock<Catalog> =
-    LazyLock::new(|| Catalog::parse(EMBEDDED_TEXT).expect("the embedded catalog is checked by a test"));
+static EMBEDDED: LazyLock<Catalog> = LazyLock::new(|| {
+    Catalog::parse(EMBEDDED_TEXT).expect("the embedded catalog is checked by a test").dated_by_a_test()
+});
 
 /// Additions of a user's file to the embedded catalog. Its prices have a date of their own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Extension {
     version: u32,
-    prices_taken_on: String,
+    prices_taken_on: Date,
     final_words: Option<FinalWords>,
     #[serde(default)]
     families: BTreeMap<String, Family>,
@@ -152,6 +154,13 @@ impl Catalog {
         catalog.models.extend(models);
         catalog.check_itself()?;
         Ok(catalog)
+    }
+
+    /// The day of its prices, if a test gives one: plans say how old prices are, and tests never change. Compiled out of release builds.
+    fn dated_by_a_test(self) -> Self {
+        let day = cfg!(debug_assertions).then(|| std::env::var("SHOTLIST_PRICES_TAKEN_ON").ok()).flatten();
+        let day = day.and_then(|day| day.parse().ok());
+        Self { prices_taken_on: day.unwrap_or(self.prices_taken_on), ..self }
     }
 
     fn check_itself(&self) -> Result<(), CatalogError> {
@@ -294,10 +303,10 @@ models:
         for bad in [
             "",
             "version: 1\nmodels: {}\n",
-            "version: 2\nprices_taken_on: x\n",
-            "version: 1\nprices_taken_on: x\nmodels: { a: { family: no-such-family, price: { per: request, usd: '1' } } }\n",
-            "version: 1\nprices_taken_on: x\nmodels: { a: { family: alpha } }\n",
-            "version: 1\nprices_taken_on: x\nmodel: {}\n",
+            "version: 2\nprices_taken_on: 2027-01-01\n",
+            "version: 1\nprices_taken_on: 2027-01-01\nmodels: { a: { family: no-such-family, price: { per: request, usd: '1' } } }\n",
+            "version: 1\nprices_taken_on: 2027-01-01\nmodels: { a: { family: alpha } }\n",
+            "version: 1\nprices_taken_on: 2027-01-01\nmodel: {}\n",
         ] {
             assert!(Catalog::extended_by(bad).is_err(), "{bad}");
         }

@@ -169,6 +169,8 @@ codes! {
     WaitingForLock "waiting-for-lock" "The run waits for another run of the batch."
     WaitingForRunners "waiting-for-runners" "The run waits for tasks of other runners."
     WithinLimit "within-limit" "The plan keeps a spend limit."
+    OldPrices "old-prices" "The prices of the catalog are older than 30 days."
+    PriceDiffers "price-differs" "The service reports a higher cost than the catalog's price, and the model is not submitted any more."
     WorstCase "worst-case" "The most that the run can spend with its retries."
     WriterPanicked "writer-panicked" "The ledger's writer failed."
     Written "written" "Files were written."

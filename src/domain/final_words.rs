@@ -14,6 +14,8 @@ pub struct FinalWords {
     pub video_urls: Vec<String>,
     /// Response headers of a 503 that was not passed on to the service.
     pub overload_headers: Vec<String>,
+    /// Places of the cost of a task in USD, as JSON pointers.
+    pub costs_usd: Vec<String>,
 }
 
 impl FinalWords {
@@ -23,5 +25,6 @@ impl FinalWords {
         self.failed.extend(more.failed);
         self.video_urls.extend(more.video_urls);
         self.overload_headers.extend(more.overload_headers);
+        self.costs_usd.extend(more.costs_usd);
     }
 }

@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Usd;
+
 /// The smallest difference in duration, in seconds: encoders end at a whole frame, and services report measured durations.
 pub(crate) const SHORTEST: f64 = 0.5;
 /// The smallest difference in the ratio of the sides, and in lines, as a part of what was requested: models generate whole blocks of pixels, such
@@ -43,6 +45,16 @@ impl Asked {
     /// The fields of a request body; none of something else.
     pub(crate) fn of(request: &str) -> Self {
         serde_json::from_str(request).unwrap_or_default()
+    }
+
+    /// The duration in whole seconds; 0 without one.
+    pub(crate) fn seconds(&self) -> u32 {
+        self.duration.as_u64().and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(0)
+    }
+
+    /// The price by a price list, which has one for a model and a number of seconds.
+    pub(crate) fn price(&self, list: impl Fn(&str, u32) -> Option<Usd>) -> Option<Usd> {
+        list(self.model(), self.seconds())
     }
 
     /// The model; empty without one.

@@ -46,8 +46,7 @@ pub(super) fn other_model<'e>(
 ) -> Option<(&'e str, Usd, Usd)> {
     let other = echo.model.as_deref()?;
     let asked = Asked::of(request);
-    let seconds = asked.duration.as_u64().and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(0);
-    let prices = price(other, seconds).zip(price(asked.model(), seconds));
+    let prices = price(other, asked.seconds()).zip(asked.price(&price));
     prices.filter(|_| other != asked.model()).map(|(theirs, ours)| (other, theirs, ours))
 }
 

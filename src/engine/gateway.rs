@@ -85,6 +85,13 @@ impl<S> Gateway<'_, S> {
             let message = format!("the service reports {other} (${theirs}), requested {model} (${ours})");
             self.differs(NoticeCode::ModelDiffers, model, message, true);
         }
+        if let Some((cost, price)) = echo.cost.zip(asked.price(self.price)).filter(|(cost, price)| cost > price)
+            && !self.brake.holds(asked.model())
+        {
+            let model = asked.model();
+            let message = format!("the service reports a cost of ${cost} for a video by {model}, priced at ${price}");
+            self.differs(NoticeCode::PriceDiffers, model, message, true);
+        }
         if let Some(message) = self.echoes.news(request, echo) {
             (self.emit)(RunEvent::Warned { code: NoticeCode::EchoDiffers, message });
         }

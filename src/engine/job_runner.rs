@@ -20,7 +20,7 @@ use super::slots::{Slot, Slots};
 use super::stop::StopReason;
 use super::submit::{Known, Submitted, Submitter};
 use super::watch::{TaskUpdate, Watch};
-use crate::domain::{Attempt, AttemptId, Job, JobId, TaskNames, with_causes};
+use crate::domain::{Attempt, AttemptId, Job, JobId, ServiceError, TaskNames, with_causes};
 use crate::ledger::{Event, LockedBatch};
 use crate::plan::{Destination, Download, DownloadPlan};
 use crate::service::VideoService;
@@ -48,18 +48,24 @@ struct Ended {
     has_failed: bool,
     /// True if no video is expected: the task failed, or the service denies it.
     has_no_video: bool,
+    /// The service's account of a failure.
+    why: Option<ServiceError>,
     video_url: Option<String>,
 }
 
 impl Ended {
     fn by(word: &TaskUpdate) -> Self {
         let has_failed = matches!(word, TaskUpdate::Final(Event::Failed { .. }));
+        let why = match word {
+            TaskUpdate::Final(Event::Failed { error, .. }) => Some(error.clone()),
+            _ => None,
+        };
         let is_disowned = matches!(word, TaskUpdate::Final(Event::Disowned { .. }));
         let video_url = match word {
             TaskUpdate::Final(Event::Completed { video_url, .. }) => Some(video_url.clone()),
             _ => None,
         };
-        Self { has_failed, has_no_video: has_failed || is_disowned, video_url }
+        Self { has_failed, has_no_video: has_failed || is_disowned, why, video_url }
     }
 }
 
@@ -139,7 +145,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         // Boxed, like everything shorter than a task: ten thousand jobs wait here.
         let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
         drop(permit);
-        let (mut retries, mut failed) = (assignment.plan.retries, false);
+        let (mut retries, mut failed, mut last_why) = (assignment.plan.retries, false, None);
         let last = loop {
             let (attempt, mut task) = match submitted {
                 Submitted::Task(attempt, task) => (attempt, task),
@@ -165,7 +171,10 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 known: None,
             };
             Box::pin(self.fetch_video(&assignment, ended.video_url, download)).await;
-            let next = if ended.has_failed && retries > 0 {
+            // A failure in the same words would only be paid for again.
+            let is_repeated = last_why.is_some() && last_why == ended.why;
+            last_why = ended.why;
+            let next = if ended.has_failed && retries > 0 && !is_repeated {
                 Box::pin(self.gateway.stop.unless_stopping(self.slots.acquire())).await
             } else {
                 None
@@ -252,6 +261,9 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 Some(TaskUpdate::Progress(percent)) => percent,
                 Some(TaskUpdate::Made(echo)) => {
                     self.gateway.compare(request, &echo);
+                    if let Some(usd) = echo.cost {
+                        Box::pin(self.write(attempt, Event::Reported { usd })).await;
+                    }
                     continue;
                 }
                 Some(TaskUpdate::Alias(names)) => {

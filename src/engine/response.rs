@@ -77,6 +77,9 @@ impl<S: VideoService> Submitter<'_, S> {
             Ok(task) => {
                 self.slow_start.record_accepted();
                 self.gateway.compare(job.request.body(), echo);
+                if let Some(usd) = echo.cost {
+                    self.write(attempt, Event::Reported { usd }).await;
+                }
                 let submitted = RunEvent::Submitted { job: job.id.clone(), task: task.clone(), price: job.price };
                 (self.gateway.emit)(submitted);
                 Submitted::Task(attempt, task)

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::domain::{
-    Attempt, AttemptState, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile,
+    Attempt, AttemptState, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, Usd, VideoFile,
 };
 
 /// The code of a task that a person gave up.
@@ -36,6 +36,11 @@ pub enum Event {
     Started {
         /// The progress, 0 to 100, if the service reports it.
         percent: Option<u8>,
+    },
+    /// The service reports a cost of the task.
+    Reported {
+        /// The cost.
+        usd: Usd,
     },
     /// The service was asked this often altogether, and the run stops waiting.
     Left {
@@ -129,7 +134,7 @@ impl Event {
                 Ok(S::Queued)
             }
             (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
-            (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_)) => Ok(state),
+            (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_) | Self::Reported { .. }) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
             | (
                 S::Completed,
@@ -174,6 +179,7 @@ impl Event {
             Self::Denied => "denied",
             Self::Undone(_) => "undone",
             Self::Started { .. } => "started",
+            Self::Reported { .. } => "reported at a cost",
             Self::Left { .. } => "left",
             Self::Completed { .. } => "completed",
             Self::Failed { .. } => "failed",
@@ -213,6 +219,7 @@ mod tests {
             Event::Undone(Declaration::Lost),
             Event::Started { percent: None },
             Event::Left { polls: 1 },
+            Event::Reported { usd: Usd::from_micros(1) },
             Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
             Event::Failed { error: error.clone(), ended_at, polls: 1 },
             Event::Disowned { error, ended_at, polls: 1 },

@@ -75,6 +75,8 @@ pub struct Manifest {
     pub inputs: Inputs,
     /// Jobs that have a new id, in the order in which they are moved.
     pub moves: Vec<Move>,
+    /// The day of the catalog's prices, and their age in days.
+    pub prices: (Date, i32),
 }
 
 /// Limits on spending that a manifest sets.
@@ -253,6 +255,7 @@ fn build(
         unsound,
         inputs: Inputs { files: access.names(), variables: raw.env.clone() },
         moves,
+        prices: (catalog.prices_taken_on, (now.date() - catalog.prices_taken_on).get_days()),
     }
 }
 

@@ -4,6 +4,8 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use jiff::civil::Date;
+
 use super::approval::{Approved, Bought, digest};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
@@ -52,6 +54,8 @@ pub struct Plan {
     pub downloads: Option<DownloadPlan>,
     /// The files and variables that the manifest reads.
     pub inputs: Inputs,
+    /// The day of the catalog's prices, and their age in days.
+    pub prices: (Date, i32),
     digest: Digest,
     /// The freeze, if purchases are frozen in the ledger.
     pub frozen: Option<Freeze>,
@@ -128,7 +132,7 @@ impl Plan {
             fetch_what_is_missing(&mut jobs, downloads);
         }
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
-        let PlanInput { key, is_simulated, run_limit, limits, retries, inputs, .. } = given;
+        let PlanInput { key, is_simulated, run_limit, limits, retries, inputs, prices, .. } = given;
         Self {
             key,
             is_simulated,
@@ -144,6 +148,7 @@ impl Plan {
             estimate,
             downloads,
             inputs,
+            prices,
             digest,
             frozen: None,
             unfinished_retake: given.retake.replaced(given.history.retake()).cloned(),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::civil::Date;
+
 use super::approval::Approved;
 use super::few::Few;
 use super::planned::Limit;
@@ -42,6 +44,8 @@ pub struct PlanInput<'g> {
     pub few: Option<Few>,
     /// The files and variables that the manifest reads.
     pub inputs: Inputs,
+    /// The day of the catalog's prices, and their age in days.
+    pub prices: (Date, i32),
     /// Returns whether a downloaded video is still in place, whole, or on another machine. `None` if videos stay at
     /// their URLs.
     pub is_here: Option<IsHere<'g>>,

@@ -1,10 +1,15 @@
 //! Facts of a plan besides its jobs: each once, in one order, for every output.
 
+use jiff::civil::Date;
+
 use super::build::Plan;
 use super::elsewhere::Elsewhere;
 use super::planned::Limit;
 use super::retake::SpentChoice;
 use crate::domain::{Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
+
+/// The age in days from which on prices are old.
+const PRICES_AGE: i32 = 30;
 
 /// One fact about a whole plan. Each output renders all of them.
 #[derive(Clone, Debug)]
@@ -31,6 +36,8 @@ pub enum Statement<'p> {
     Held(usize, Usd),
     /// Jobs in doubt, and the sum at risk.
     InDoubt(usize, Usd),
+    /// The day of the prices of due jobs, and their age in days, if they are old.
+    OldPrices(Date, i32),
     /// The most that the run can spend with its retries, and whether a limit stops them earlier.
     WorstCase(Usd, bool),
     /// A spend limit, and what the plan takes of it.
@@ -61,6 +68,7 @@ impl Statement<'_> {
             Self::AbandonedTasks(_) => NoticeCode::AbandonedTasks,
             Self::Held(..) => NoticeCode::Held,
             Self::InDoubt(..) => NoticeCode::InDoubt,
+            Self::OldPrices(..) => NoticeCode::OldPrices,
             Self::WorstCase(..) => NoticeCode::WorstCase,
             Self::Limit(limit, cost) if *cost <= limit.left() => NoticeCode::WithinLimit,
             Self::Limit(..) => NoticeCode::OverLimit,
@@ -101,12 +109,14 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
     let until_kept = (!later.is_zero()).then_some(Statement::UntilKept(waiting, later));
     let active = plan.resume.len() + plan.collect.len();
     let (most, worst) = (plan.most(), plan.worst_case());
+    let (day, age) = plan.prices;
     let middle = [
         plan.unfinished_retake.as_ref().map(Statement::RetakeUnfinished),
         some(active, Statement::ActiveTasks(active)),
         some(plan.abandoned.len(), Statement::AbandonedTasks(plan.abandoned.len())),
         some(totals.held, Statement::Held(totals.held, totals.face_reviews)),
         some(totals.in_doubt, Statement::InDoubt(totals.in_doubt, totals.at_risk)),
+        (age > PRICES_AGE && totals.submit > 0).then_some(Statement::OldPrices(day, age)),
         (plan.retries > 0 && worst > totals.cost).then_some(Statement::WorstCase(most, most < worst)),
     ];
     let limits = plan.every_limit().map(|limit| Statement::Limit(limit, plan.cost_under(limit)));

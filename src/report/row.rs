@@ -148,6 +148,8 @@ pub struct Row {
     pub price_usd: Usd,
     /// The sum that may have been charged for it without a response.
     pub at_risk_usd: Usd,
+    /// The cost of the task by the service's own account, which proves no charge.
+    pub reported_usd: Option<Usd>,
     /// The choices of all reviewers of the takes of its request together.
     pub choice: Option<JobChoice>,
     /// The reviewers.

@@ -265,6 +265,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         prompt: job.spec.prompt.clone(),
         price_usd: job.price,
         at_risk_usd: at_risk,
+        reported_usd: shown.and_then(|attempt| attempt.particulars.reported_usd),
         choice: found.choice,
         reviewer: joined(reviews.iter().map(|it| it.review.by.clone()), ", "),
         note: joined(notes(&reviews), "\n"),

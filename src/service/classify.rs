@@ -204,8 +204,13 @@ fn refused_key(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    static WORDS: FinalWords =
-        FinalWords { completed: Vec::new(), failed: Vec::new(), video_urls: Vec::new(), overload_headers: Vec::new() };
+    static WORDS: FinalWords = FinalWords {
+        completed: Vec::new(),
+        failed: Vec::new(),
+        video_urls: Vec::new(),
+        overload_headers: Vec::new(),
+        costs_usd: Vec::new(),
+    };
 
     fn now() -> Timestamp {
         "2026-11-20T12:00:00Z".parse().expect("a time")

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{bounds, json, reason};
-use crate::domain::{FinalWords, ServiceError, TaskId, TaskNames};
+use crate::domain::{FinalWords, ServiceError, TaskId, TaskNames, Usd};
 
 /// A task's state by the service's word (interface §3).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,10 +37,12 @@ pub struct Echo {
     pub size: Option<String>,
     /// `aspect_ratio`.
     pub aspect_ratio: Option<String>,
+    /// The cost in USD, if a place of the catalog has one above zero: gateways report zero where they don't know it.
+    pub cost: Option<Usd>,
 }
 
 impl Echo {
-    fn of(task: &Value) -> Self {
+    fn of(task: &Value, words: &FinalWords) -> Self {
         let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
         let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(bounds::word);
         Self {
@@ -48,6 +50,7 @@ impl Echo {
             duration_s: number(&task["duration"]).or_else(|| number(&task["seconds"])),
             size: text(&task["size"]),
             aspect_ratio: text(&task["aspect_ratio"]),
+            cost: words.costs_usd.iter().find_map(|place| dollars(number(task.pointer(place)?)?)),
         }
     }
 
@@ -124,7 +127,7 @@ impl TaskReport {
             names_video_url: fields.contains_key("video_url"),
             completed_at,
             error,
-            echo: Box::new(Echo::of(&value)),
+            echo: Box::new(Echo::of(&value, words)),
             status,
         })
     }
@@ -136,6 +139,13 @@ impl TaskReport {
         let is_own = names.each().any(|name| task.has(name));
         (!is_own).then_some(&names.id)
     }
+}
+
+/// An amount above zero, to the millionth of a dollar.
+#[expect(clippy::cast_possible_truncation, reason = "checked to be within the range")]
+fn dollars(amount: f64) -> Option<Usd> {
+    let micros = (amount * 1e6).round();
+    (1.0..1e12).contains(&micros).then(|| Usd::from_micros(micros as i64))
 }
 
 /// The task, out of the envelope that some gateways put it in (new-api: `{"code": "success", "data": {…}}`), or out of a list of one.

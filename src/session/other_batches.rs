@@ -135,6 +135,7 @@ impl OtherBatch {
             approved: None,
             few: None,
             inputs: Inputs::default(),
+            prices: session.manifest.prices,
             is_here: session.options.downloads.then_some(&is_here),
         };
         Plan::new(&self.jobs, input)

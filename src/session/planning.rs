@@ -53,6 +53,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
             approved: options.approved.as_ref(),
             few: options.few,
             inputs: manifest.inputs.clone(),
+            prices: manifest.prices,
             is_here: options.downloads.then_some(&is_here),
         },
     );

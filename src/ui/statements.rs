@@ -40,6 +40,12 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &Again) -> String {
         Statement::AbandonedTasks(tasks) => {
             format!("{} to poll once, before anything is bought", count(*tasks, "abandoned task"))
         }
+        Statement::OldPrices(day, age) => {
+            format!(
+                "prices of {day}, {} old; compare a bill, and correct them with `--catalog`",
+                count(usize::try_from(*age).unwrap_or_default(), "day")
+            )
+        }
         Statement::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
         Statement::Held(jobs, fees) => format!(
             "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` under `faces` releases them",
@@ -174,6 +180,7 @@ mod tests {
             Statement::RetakeUnfinished(&many),
             Statement::ActiveTasks(1),
             Statement::AbandonedTasks(1),
+            Statement::OldPrices(jiff::civil::date(2026, 1, 31), 31),
             Statement::Held(2, usd("20")),
             Statement::InDoubt(2, usd("1.80")),
             Statement::WorstCase(usd("3.60"), false),

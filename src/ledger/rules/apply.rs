@@ -61,6 +61,7 @@ pub(in crate::ledger) fn apply(
         Event::Started { percent } => {
             attempt.seen.get_or_insert(Sighting { at, percent: *percent });
         }
+        Event::Reported { usd } => known.reported_usd = Some(*usd),
         Event::Left { polls } => attempt.polls = attempt.polls.saturating_add(*polls),
         Event::Completed { video_url, ended_at, polls } => {
             (attempt.video_url, attempt.ended_at) = (Some(video_url.clone()), Some(*ended_at));

@@ -90,11 +90,28 @@ async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not(
     assert_eq!((ledger.states(), service.submissions().len()), (vec![AttemptState::Failed], 1));
 }
 
+/// A failure in these words.
+fn failure(message: &str) -> PollAnswer {
+    let error = ServiceError { message: message.to_owned(), ..ServiceError::default() };
+    PollAnswer::Report(TaskReport { error: Some(error), ..report(Status::Failed) })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_in_the_same_words_is_not_paid_for_a_third_time() {
+    let mut service = FakeService::taking(|_| SECOND);
+    service.denies = Box::new(|number| (number < 3).then(|| failure("moderated")));
+    let mut plan = plan(&jobs(1), &History::default(), None);
+    plan.retries = 3;
+    let ledger = OwnBatch::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    assert_eq!(ledger.states(), [AttemptState::Failed; 2]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failed_task_is_paid_for_again_as_often_as_was_agreed() {
     let mut service = FakeService::taking(|_| SECOND);
     // The first three polls of anything say that it failed.
-    service.denies = Box::new(|number| (number < 3).then(|| PollAnswer::Report(report(Status::Failed))));
+    service.denies = Box::new(|number| (number < 3).then(|| failure(&format!("worker {number} broke"))));
     let mut plan = plan(&jobs(1), &History::default(), None);
     plan.retries = 3;
     assert_eq!(plan.worst_case(), "15.00".parse().expect("money"));

@@ -141,3 +141,55 @@ fn a_refused_download_is_kept_and_named() {
     let kept = fs::read(here.path("shotlist-out/m/one.mp4.refused")).expect("the bytes");
     assert!(kept.ends_with(b"a video of another kind"));
 }
+
+#[test]
+fn a_reported_cost_above_the_price_stops_the_model() {
+    let reporting = |usage: serde_json::Value| {
+        Service::scripted(move |asked| match asked.method.as_str() {
+            "POST" if asked.body.contains("fast") => Answer::Well,
+            "POST" => answer(200, &json!({ "id": format!("x{}", asked.earlier), "usage": usage })),
+            _ => Answer::Well,
+        })
+    };
+    let (service, here) = (reporting(json!({ "cost": 8.25 })), Workspace::with_manifest(BATCH));
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[price-differs]: the service reports a cost of $8.25 for a video by beta-2.0-lite, priced at $7.50; no further beta-2.0-lite jobs are submitted, unless `--accept-differing` is given");
+    assert_eq!((here.states()[..3].join(" "), service.posts().len()), ("completed completed pending".to_owned(), 2));
+    let job = &here.report()["jobs"][0];
+    assert_eq!(
+        (&job["reported_usd"], &job["cost_usd"], &job["charge"]),
+        (&json!("8.25"), &json!("7.50"), &json!("charged"))
+    );
+    // What gateways report where they don't know it, and what is no more than the price, stops nothing.
+    for usage in [
+        json!({ "cost": 0 }),
+        json!({ "cost": -1 }),
+        json!({ "cost": 7.5 }),
+        json!({ "cost": "7.500001e0" }),
+        json!("x"),
+    ] {
+        let (service, here) = (reporting(usage.clone()), Workspace::with_manifest(BATCH));
+        let is_dearer = usage["cost"] == "7.500001e0";
+        let ended = here.run(&service, &["--select", "one"]).ends_with(i32::from(is_dearer));
+        assert_eq!(has_code(&ended.stderr, "price-differs"), is_dearer, "{usage}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_plan_says_how_old_its_prices_are() {
+    let here = Workspace::with_manifest(BATCH);
+    let plan = |day: &str| {
+        here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_PRICES_TAKEN_ON", day).ends_with(0).stdout
+    };
+    let before = |days: i64| jiff::Zoned::now().date().saturating_sub(jiff::Span::new().days(days)).to_string();
+    assert!(!plan(&before(29)).contains("prices of"));
+    let old = plan(&before(40));
+    let (day, age) = (before(40), ["39 days old", "40 days old", "41 days old"]);
+    assert!(old.contains(&format!("prices of {day}, ")) && age.iter().any(|age| old.contains(age)), "{old}");
+    // A catalog of one's own has its own day.
+    here.write("prices.yaml", format!("version: 1\nprices_taken_on: {day}\nmodels: {{}}\n"));
+    let json = here.plan(&["--catalog", "prices.yaml"]);
+    assert!(crate::support::codes(&json).contains(&"old-prices"), "{json}");
+    here.write("prices.yaml", "version: 1\nprices_taken_on: soon\n");
+    here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "prices.yaml"]).fails_with("catalog-invalid", 2);
+}

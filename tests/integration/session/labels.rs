@@ -125,7 +125,7 @@ fn a_limit_of_one_client_is_kept_and_is_nobody_else_s() {
 fn retries_of_one_client_leave_the_money_of_the_others_alone() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "GET" if !asked.path.ends_with("content") => {
-            answer(200, &json!({ "status": "failed", "error": { "message": "no" } }))
+            answer(200, &json!({ "status": "failed", "error": { "message": format!("no {}", asked.path) } }))
         }
         _ => Answer::Well,
     });

@@ -72,7 +72,7 @@ fn failed_jobs_are_tried_again_only_when_that_was_agreed() {
     let failing = || {
         Service::scripted(|asked| {
             let first = asked.method == "GET" && (asked.path.ends_with("/t0") || asked.path.ends_with("/t1"));
-            let error = json!({ "message": "moderated", "code": 3 });
+            let error = json!({ "message": format!("no {}", asked.path), "code": 3 });
             if first { answer(200, &json!({ "status": "failed", "error": error })) } else { Answer::Well }
         })
     };

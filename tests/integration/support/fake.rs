@@ -259,6 +259,7 @@ pub fn input_of<'g>(jobs: &'g [Arc<Job>], history: &'g History) -> PlanInput<'g>
         approved: None,
         few: None,
         inputs: shotlist::domain::Inputs::default(),
+        prices: (jiff::civil::date(2026, 1, 1), 0),
         is_here: None,
     }
 }

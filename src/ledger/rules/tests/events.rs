@@ -153,6 +153,7 @@ fn event_adds_what_it_says_and_keeps_the_rest() {
         happen(Event::Started { percent: Some(20) }, 7).seen.map(|seen| (seen.at, seen.percent)),
         Some((at(6), Some(10)))
     );
+    assert_eq!(happen(Event::Reported { usd: usd(7) }, 7).particulars.reported_usd, Some(usd(7)));
     assert_eq!(happen(Event::Left { polls: 3 }, 8).polls, 3);
     let completed = happen(Event::Completed { video_url: "u".into(), ended_at: at(9), polls: 4 }, 10);
     assert_eq!((completed.polls, completed.ended_at, completed.video_url.as_deref()), (7, Some(at(9)), Some("u")));
