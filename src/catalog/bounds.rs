@@ -1,5 +1,7 @@
 //! Limits as types: each has one definition for its check and for its message.
 
+use std::collections::BTreeMap;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -12,6 +14,14 @@ pub(super) fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D
         return Err(D::Error::custom("no model is free"));
     }
     Ok(price)
+}
+
+/// Prices by a number, none of them zero.
+pub(super) fn prices<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u32, Usd>, D::Error> {
+    #[derive(Deserialize)]
+    struct Priced(#[serde(deserialize_with = "price")] Usd);
+    let prices = BTreeMap::<u32, Priced>::deserialize(deserializer)?;
+    Ok(prices.into_iter().map(|(number, Priced(usd))| (number, usd)).collect())
 }
 
 /// A whole number between two bounds, both included.

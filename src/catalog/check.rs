@@ -46,7 +46,7 @@ impl Model<'_> {
             found.extend(check_aspect_ratio(rule, ratio));
         }
         if let (Some(rule), Some(size)) = (&rules.size, &spec.size) {
-            found.extend(check_size(rule, size));
+            found.extend(check_size(self, rule, size));
         }
         if rules.image.is_some() {
             found.extend(spec.image.iter().filter_map(|url| check_image(url)));
@@ -146,20 +146,17 @@ fn base_60(ratio: &str) -> Option<u32> {
     Some(high.parse::<u32>().ok()? * 60 + low.parse::<u32>().ok()?)
 }
 
-fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
+fn check_size(model: &Model<'_>, rule: &SizeRule, size: &str) -> Option<Violation> {
     let Some((width, height)) = SizeRule::parse(size) else {
         let message = format!("`{size}` must be `<width>x<height>` in pixels");
         return Some(Violation::error(Field::Size, Rule::SizeMalformed, message, "write for example 1280x720"));
     };
-    (width.min(height) != rule.short_side).then(|| Violation {
+    let short_side = width.min(height);
+    (short_side != rule.short_side && !model.has_price_for(short_side)).then(|| Violation {
         field: Field::Size,
         severity: Severity::Warning,
         rule: Rule::SizeNot720p,
-        message: format!(
-            "the output is fixed at {}p, and the short side of {size} is {}",
-            rule.short_side,
-            width.min(height)
-        ),
+        message: format!("the output is fixed at {}p, and the short side of {size} is {short_side}", rule.short_side),
         help: Some("write 1280x720 or 720x1280 to get what you ask for".to_owned()),
     })
 }

@@ -77,6 +77,9 @@ pub struct Price {
     /// Written as text, so that no float is ever involved.
     #[serde(deserialize_with = "super::bounds::price")]
     usd: Usd,
+    /// The price for other resolutions, by their short side in pixels.
+    #[serde(default, deserialize_with = "super::bounds::prices")]
+    by_short_side: BTreeMap<u32, Usd>,
 }
 
 /// The unit of a price.
@@ -238,13 +241,20 @@ impl Family {
 }
 
 impl Model<'_> {
-    /// The price of a request for a video of this many seconds.
+    /// The price of a request for a video of this many seconds and this size.
     #[must_use]
-    pub fn price(&self, duration_s: u32) -> Usd {
+    pub fn price(&self, duration_s: u32, size: Option<&str>) -> Usd {
+        let short_side = size.and_then(SizeRule::parse).map(|(width, height)| width.min(height));
+        let usd = short_side.and_then(|side| self.price.by_short_side.get(&side).copied()).unwrap_or(self.price.usd);
         match self.price.per {
-            Unit::Request => self.price.usd,
-            Unit::Second => self.price.usd * duration_s,
+            Unit::Request => usd,
+            Unit::Second => usd * duration_s,
         }
+    }
+
+    /// Returns whether a resolution has a price of its own.
+    pub(super) fn has_price_for(&self, short_side: u32) -> bool {
+        self.price.by_short_side.contains_key(&short_side)
     }
 
     /// The price, as in a price list.
@@ -260,11 +270,12 @@ impl Model<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Spec;
 
     #[test]
     fn the_embedded_catalogue_holds_the_documented_prices() {
         let price = |model: &str, seconds| {
-            Catalog::embedded().model(model).expect("a documented model").price(seconds).to_string()
+            Catalog::embedded().model(model).expect("a documented model").price(seconds, None).to_string()
         };
         assert_eq!(price("alpha-2", 12), "0.90");
         assert_eq!(price("beta-2.0-lite", 5), "3.75");
@@ -295,12 +306,13 @@ models:
   beta-3: { family: beta, price: { per: second, usd: '0.50' } }
 ";
         let catalog = Catalog::extended_by(text).expect("a catalogue");
-        let price = |model: &str| catalog.model(model).expect("a model").price(10).to_string();
+        let price = |model: &str| catalog.model(model).expect("a model").price(10, None).to_string();
         assert_eq!(
             (price("alpha-2"), price("beta-3"), price("beta-2.0-lite")),
             ("1.10".into(), "5.00".into(), "7.50".into())
         );
         for bad in [
+            "version: 1\nprices_taken_on: 2027-01-01\nmodels: { a: { family: beta, price: { per: second, usd: '1', by_short_side: { 480: '0' } } } }\n",
             "",
             "version: 1\nmodels: {}\n",
             "version: 2\nprices_taken_on: 2027-01-01\n",
@@ -310,5 +322,25 @@ models:
         ] {
             assert!(Catalog::extended_by(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_resolution_may_have_a_price_of_its_own() {
+        let text = "version: 1
+prices_taken_on: 2027-01-01
+models:
+  beta-3: { family: beta, price: { per: second, usd: '0.75', by_short_side: { 480: '0.40', 1080: '1.50' } } }
+";
+        let catalog = Catalog::extended_by(text).expect("a catalogue");
+        let model = catalog.model("beta-3").expect("a model");
+        let price = |size| model.price(10, size).to_string();
+        let prices = [None, Some("1280x720"), Some("480x854"), Some("1920x1080"), Some("no size")].map(price);
+        assert_eq!(prices, ["7.50", "7.50", "4.00", "15.00", "7.50"]);
+        let warned = |size: &str| {
+            let spec =
+                Spec { model: "beta-3".into(), prompt: Some("x".into()), size: Some(size.into()), ..Spec::default() };
+            model.check(&spec).len()
+        };
+        assert_eq!(["1280x720", "480x854", "1920x1080", "640x360"].map(warned), [0, 0, 0, 1]);
     }
 }

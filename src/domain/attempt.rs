@@ -91,6 +91,10 @@ impl AttemptState {
 pub enum Charging {
     /// As soon as the task is made (family A, interface §4).
     AtSubmission,
+    /// Once the task is completed.
+    AtCompletion,
+    /// As soon as the task is made; a task that fails is refunded.
+    RefundedOnFailure,
     /// The interface does not say (family B).
     Undocumented,
 }
@@ -219,7 +223,9 @@ impl Attempt {
     /// The charge (spec §4, column "charge").
     #[must_use]
     pub fn charge(&self) -> Charge {
-        Charge::of(self.state, self.charging, self.particulars.billed.as_ref().map(|billed| billed.is_charged))
+        let known = &self.particulars;
+        let is_certain = !known.is_disowned && known.declared.is_none_or(|declared| declared.what != Declaration::Lost);
+        Charge::of(self.state, self.charging, known.billed.as_ref().map(|billed| billed.is_charged), is_certain)
     }
 }
 
@@ -234,16 +240,49 @@ impl Charge {
         }
     }
 
-    /// The charge for an attempt in this state, by the moment at which its family charges (spec §4, column "charge"). A
-    /// bill settles only an undocumented charge.
-    #[must_use]
-    pub fn of(state: AttemptState, charging: Charging, billed: Option<bool>) -> Self {
+    /// The charge for an attempt in this state, by the moment at which its family charges (spec §4, column "charge"). A bill settles only an unknown
+    /// charge. A failure is certain if the service itself reported it; a task that it denies, or that a person gave up, may live.
+    fn of(state: AttemptState, charging: Charging, billed: Option<bool>, is_certain: bool) -> Self {
+        use AttemptState as S;
         match (state, charging, billed) {
-            (AttemptState::Void | AttemptState::Rejected, ..) => Self::None,
-            (AttemptState::Intended | AttemptState::InDoubt, ..) => Self::Unknown,
-            (AttemptState::Completed, ..) | (_, Charging::AtSubmission, _) | (_, _, Some(true)) => Self::Charged,
-            (_, Charging::Undocumented, Some(false)) => Self::None,
-            (_, Charging::Undocumented, None) => Self::Unknown,
+            (S::Void | S::Rejected, ..) => Self::None,
+            (S::Intended | S::InDoubt, ..) => Self::Unknown,
+            (S::Completed, ..)
+            | (_, Charging::AtSubmission, _)
+            | (_, _, Some(true))
+            | (S::Queued | S::InProgress, Charging::RefundedOnFailure, None) => Self::Charged,
+            (_, _, Some(false)) => Self::None,
+            (S::Failed, Charging::AtCompletion | Charging::RefundedOnFailure, None) if is_certain => Self::None,
+            (S::Queued | S::InProgress | S::Failed, ..) => Self::Unknown,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charge_follows_from_the_state_the_family_and_a_bill() {
+        use AttemptState as S;
+        use Charge::{Charged, None as Free, Unknown};
+        let families =
+            [Charging::AtSubmission, Charging::AtCompletion, Charging::RefundedOnFailure, Charging::Undocumented];
+        for (state, is_certain, expected) in [
+            (S::Void, true, [Free; 4]),
+            (S::Rejected, true, [Free; 4]),
+            (S::Intended, true, [Unknown; 4]),
+            (S::InDoubt, true, [Unknown; 4]),
+            (S::Queued, true, [Charged, Unknown, Charged, Unknown]),
+            (S::InProgress, true, [Charged, Unknown, Charged, Unknown]),
+            (S::Completed, true, [Charged; 4]),
+            (S::Failed, true, [Charged, Free, Free, Unknown]),
+            // Denied by the service, or given up: the task may live, and be charged.
+            (S::Failed, false, [Charged, Unknown, Unknown, Unknown]),
+        ] {
+            assert_eq!(families.map(|family| Charge::of(state, family, None, is_certain)), expected, "{state:?}");
+        }
+        let billed = |is_charged| families.map(|family| Charge::of(S::Failed, family, Some(is_charged), false));
+        assert_eq!((billed(true), billed(false)), ([Charged; 4], [Charged, Free, Free, Free]));
     }
 }

@@ -10,6 +10,8 @@ pub struct FinalWords {
     pub completed: Vec<String>,
     /// Words of failure. They count with an error.
     pub failed: Vec<String>,
+    /// Words of failure that count without an error, too.
+    pub failed_without_error: Vec<String>,
     /// Places of a video's URL beside `video_url`, as JSON pointers (RFC 6901).
     pub video_urls: Vec<String>,
     /// Response headers of a 503 that was not passed on to the service.
@@ -23,6 +25,7 @@ impl FinalWords {
     pub fn extend(&mut self, more: Self) {
         self.completed.extend(more.completed);
         self.failed.extend(more.failed);
+        self.failed_without_error.extend(more.failed_without_error);
         self.video_urls.extend(more.video_urls);
         self.overload_headers.extend(more.overload_headers);
         self.costs_usd.extend(more.costs_usd);

@@ -31,6 +31,9 @@ pub struct Footage {
     pub has_credentials: bool,
 }
 
+/// A price list: the price of a video by a model, of so many seconds, and of a size if the request has one; `None` for an unknown model.
+pub type PriceList<'p> = dyn Fn(&str, u32, Option<&str>) -> Option<Usd> + Sync + 'p;
+
 /// The fields of a request that decide over its video, of any type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -47,14 +50,10 @@ impl Asked {
         serde_json::from_str(request).unwrap_or_default()
     }
 
-    /// The duration in whole seconds; 0 without one.
-    pub(crate) fn seconds(&self) -> u32 {
-        self.duration.as_u64().and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(0)
-    }
-
-    /// The price by a price list, which has one for a model and a number of seconds.
-    pub(crate) fn price(&self, list: impl Fn(&str, u32) -> Option<Usd>) -> Option<Usd> {
-        list(self.model(), self.seconds())
+    /// The price of the requested video, by a model of a price list.
+    pub(crate) fn price(&self, model: &str, list: &PriceList<'_>) -> Option<Usd> {
+        let seconds = self.duration.as_u64().and_then(|seconds| u32::try_from(seconds).ok());
+        list(model, seconds.unwrap_or(0), self.size.as_str())
     }
 
     /// The model; empty without one.

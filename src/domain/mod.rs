@@ -43,7 +43,7 @@ pub use codes::{NoticeCode, RefusalCode, Rule};
 pub use digest::Digest;
 pub use final_words::FinalWords;
 pub(crate) use footage::{Asked, SHORTEST};
-pub use footage::{Difference, Footage};
+pub use footage::{Difference, Footage, PriceList};
 pub use freeze::Freeze;
 pub(crate) use hex::hex;
 pub use history::{History, UnfinishedRetake};

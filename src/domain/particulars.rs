@@ -23,6 +23,9 @@ pub struct Particulars {
     pub picture: Option<Box<str>>,
     /// The outcome of the program for its video.
     pub executed: Option<Box<Executed>>,
+    /// True if the service denied its task, or gave an unknown word for its end: the task may live.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_disowned: bool,
     /// The cost that the service reported. It may stop a run, and never releases money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_usd: Option<Usd>,

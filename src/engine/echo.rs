@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use crate::domain::{Asked, SHORTEST, Usd};
+use crate::domain::{Asked, PriceList, SHORTEST, Usd};
 use crate::service::Echo;
 
 /// The differences found, by model and field. Each is reported once.
@@ -39,14 +39,9 @@ impl Echoes {
 
 /// Returns the reported model with the price of the same video by it, and that of the requested one, if it is another model of the catalog. A gateway
 /// may rename models.
-pub(super) fn other_model<'e>(
-    request: &str,
-    echo: &'e Echo,
-    price: impl Fn(&str, u32) -> Option<Usd>,
-) -> Option<(&'e str, Usd, Usd)> {
+pub(super) fn other_model<'e>(asked: &Asked, echo: &'e Echo, prices: &PriceList<'_>) -> Option<(&'e str, Usd, Usd)> {
     let other = echo.model.as_deref()?;
-    let asked = Asked::of(request);
-    let prices = price(other, asked.seconds()).zip(asked.price(&price));
+    let prices = asked.price(other, prices).zip(asked.price(asked.model(), prices));
     prices.filter(|_| other != asked.model()).map(|(theirs, ours)| (other, theirs, ours))
 }
 

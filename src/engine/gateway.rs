@@ -11,7 +11,7 @@ use super::echo::{Echoes, other_model};
 use super::event::RunEvent;
 use super::rate_limit::RateLimit;
 use super::stop::{Stop, StopReason};
-use crate::domain::{Asked, Footage, JobId, NoticeCode, Usd};
+use crate::domain::{Asked, Footage, JobId, NoticeCode, PriceList};
 use crate::service::Echo;
 
 /// The service, its rate limit, whether it responds, and the receiver of events.
@@ -22,8 +22,8 @@ pub(super) struct Gateway<'e, S> {
     pub stop: &'e Stop,
     pub echoes: Echoes,
     pub brake: Brake,
-    /// The price of a video by a model of the catalog, of so many seconds.
-    pub price: &'e (dyn Fn(&str, u32) -> Option<Usd> + Sync),
+    /// The prices of the catalog.
+    pub prices: &'e PriceList<'e>,
     pub clock_offset: SignedDuration,
     pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
@@ -78,17 +78,17 @@ impl<S> Gateway<'_, S> {
     /// Warns once for each way in which a task differs from its request. Stops submitting a model instead of which the service reports another.
     pub(super) fn compare(&self, request: &str, echo: &Echo) {
         let asked = Asked::of(request);
-        if let Some((other, theirs, ours)) = other_model(request, echo, self.price)
-            && !self.brake.holds(asked.model())
+        let model = asked.model();
+        if let Some((other, theirs, ours)) = other_model(&asked, echo, self.prices)
+            && !self.brake.holds(model)
         {
-            let model = asked.model();
             let message = format!("the service reports {other} (${theirs}), requested {model} (${ours})");
             self.differs(NoticeCode::ModelDiffers, model, message, true);
         }
-        if let Some((cost, price)) = echo.cost.zip(asked.price(self.price)).filter(|(cost, price)| cost > price)
-            && !self.brake.holds(asked.model())
+        let costs = echo.cost.zip(asked.price(model, self.prices)).filter(|(cost, price)| cost > price);
+        if let Some((cost, price)) = costs
+            && !self.brake.holds(model)
         {
-            let model = asked.model();
             let message = format!("the service reports a cost of ${cost} for a video by {model}, priced at ${price}");
             self.differs(NoticeCode::PriceDiffers, model, message, true);
         }

@@ -25,7 +25,7 @@ use super::slow_start::SlowStart;
 use super::spend_guard::SpendGuard;
 use super::stop::{Stop, StopReason};
 use super::submit::{Known, Submitter};
-use crate::domain::{Account, Usd};
+use crate::domain::{Account, PriceList};
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
 use crate::ledger::{Approval, LockedBatch, RunLimit, Sharing, SpendLimit};
@@ -59,8 +59,8 @@ pub struct Engine<'e, S> {
     pub downloads: Option<&'e dyn Downloads>,
     /// The program that uploads local images.
     pub assets: Option<&'e AssetCommand>,
-    /// The price of a video by a model of the catalog, of so many seconds.
-    pub price: &'e (dyn Fn(&str, u32) -> Option<Usd> + Sync),
+    /// The prices of the catalog.
+    pub prices: &'e PriceList<'e>,
     /// The receiver of events.
     pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
@@ -75,7 +75,7 @@ impl<S: VideoService> Engine<'_, S> {
             connectivity: Connectivity::default(),
             echoes: Echoes::default(),
             brake: Brake::new(self.settings.accepts_differing),
-            price: self.price,
+            prices: self.prices,
             stop: self.stop,
             clock_offset: self.clock_offset,
             emit: self.emit,

@@ -173,7 +173,7 @@ async fn submit(
     shared.charges.add(Charge {
         task_id: task.id(),
         model: spec.model.clone(),
-        cost_usd: model.price(task.duration_s.into()),
+        cost_usd: model.price(task.duration_s.into(), spec.size.as_deref()),
         charged_at: Timestamp::now(),
         prompt: spec.prompt,
     });

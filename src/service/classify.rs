@@ -207,6 +207,7 @@ mod tests {
     static WORDS: FinalWords = FinalWords {
         completed: Vec::new(),
         failed: Vec::new(),
+        failed_without_error: Vec::new(),
         video_urls: Vec::new(),
         overload_headers: Vec::new(),
         costs_usd: Vec::new(),

@@ -95,13 +95,17 @@ impl TaskReport {
         let fields = value.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
-        let error = reason::of_task(&value);
+        let word = text("status").unwrap_or("(none)");
+        let is_failed = words.failed_without_error.contains(&word.to_lowercase());
+        let unexplained = || is_failed.then(|| ServiceError::plain(&format!("the service reports `{word}`"), word));
+        let error = reason::of_task(&value).or_else(unexplained);
         let result = result_url(&value, words);
         let completed_at = fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp);
         let is_full = progress == Some(100.0);
         // The URL of a preview comes with a progress.
         let has_video = result.is_some() && (progress.is_none() || is_full || completed_at.is_some());
-        let status = match Status::named(text("status").unwrap_or("(none)")) {
+        let status = match Status::named(word) {
+            Status::Unknown(_) if is_failed => Status::Failed,
             Status::Unknown(word) if words.failed.contains(&word.to_lowercase()) => {
                 if error.is_some() {
                     Status::Failed
@@ -237,6 +241,18 @@ mod tests {
         assert_eq!((id(&alpha), alpha.status, alpha.video_url), (Some("t1".into()), Status::Queued, None));
         let beta = parse(&json!({"task_id": "t2", "status": "queued", "size": "1280x720", "duration": 5}));
         assert_eq!(id(&beta).as_deref(), Some("t2"));
+    }
+
+    #[test]
+    fn words_of_the_catalog_end_a_task_without_an_error() {
+        let words = FinalWords { failed_without_error: vec!["gone".into()], ..FinalWords::default() };
+        let parse = |value: Value| TaskReport::parse(value.to_string().as_bytes(), &words).expect("an object");
+        let failed = parse(json!({"id": "t", "status": "GONE"}));
+        assert_eq!(failed.status, Status::Failed);
+        assert_eq!(failed.error.map(|error| error.message).as_deref(), Some("the service reports `GONE`"));
+        let explained = parse(json!({"id": "t", "status": "gone", "error": {"message": "too late"}}));
+        assert_eq!(explained.error.map(|error| error.message).as_deref(), Some("too late"));
+        assert!(matches!(parse(json!({"id": "t", "status": "left"})).status, Status::Unknown(_)));
     }
 
     #[test]

@@ -185,9 +185,9 @@ impl Connection {
         self.simulator.is_some()
     }
 
-    /// The price of a video of so many seconds by a model of the catalog.
-    pub(super) fn price(&self, model: &str, seconds: u32) -> Option<Usd> {
-        Some(self.options.catalog.model(model)?.price(seconds))
+    /// The price of a video by a model of the catalog, of so many seconds and this size.
+    pub(super) fn price(&self, model: &str, seconds: u32, size: Option<&str>) -> Option<Usd> {
+        Some(self.options.catalog.model(model)?.price(seconds, size))
     }
 
     /// A downloader of its videos into a directory.

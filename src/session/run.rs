@@ -165,7 +165,7 @@ impl Prepared<'_> {
             stop,
             downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
             assets: session.options.assets.as_ref(),
-            price: &|model, seconds| connection.price(model, seconds),
+            prices: &|model, seconds, size| connection.price(model, seconds, size),
             emit,
         };
         let sharing = batch.sharing().filter(|_| !session.options.fetches_only);

@@ -69,6 +69,7 @@ pub(in crate::ledger) fn apply(
         }
         Event::Failed { error, ended_at, polls } | Event::Disowned { error, ended_at, polls } => {
             (attempt.error, attempt.ended_at) = (Some(Box::new(error.clone())), Some(*ended_at));
+            known.is_disowned = matches!(event, Event::Disowned { .. });
             attempt.polls = attempt.polls.saturating_add(*polls);
         }
         Event::Billed { is_charged, source } => {

@@ -159,7 +159,7 @@ pub(super) fn taker<'c>(column: &Column, catalog: &'c Catalog) -> Option<&'c str
 /// The price of a video of the default length.
 fn usual_price(name: &str, catalog: &Catalog) -> Option<Usd> {
     let model = catalog.model(name)?;
-    Some(model.price(u32::try_from(model.family.fields.duration.default).ok()?))
+    Some(model.price(u32::try_from(model.family.fields.duration.default).ok()?, None))
 }
 
 /// Returns whether a column names the model of each row.

@@ -80,7 +80,7 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
             checked = Some(Arc::new(Job {
                 id: first.clone(),
                 request: Request::new(&spec),
-                price: model.price(seconds),
+                price: model.price(seconds, spec.size.as_deref()),
                 charging: model.family.charging,
                 typical_s: model.family.typical_s(),
                 take: 1,

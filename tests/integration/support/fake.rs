@@ -294,7 +294,7 @@ pub async fn run_fed(
     let events = Mutex::new(Vec::new());
     let emit = |event: RunEvent| events.lock().expect("no panic").push(event);
     let engine = Engine {
-        price: &|_, _| None,
+        prices: &|_, _, _| None,
         run_limit: None,
         service,
         account: &account(),
