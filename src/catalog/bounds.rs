@@ -142,7 +142,10 @@ impl SizeRule {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageRule {
-    /// The section of the interface document.
+    /// The name of the field in a request, if it is not `image`.
+    pub sent_as: Option<String>,
+    /// The section of the interface document, if it has one.
+    #[serde(default)]
     pub source: String,
 }
 

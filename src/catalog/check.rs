@@ -58,6 +58,7 @@ impl Model<'_> {
     pub fn fill_defaults(&self, spec: &mut Spec) {
         let rules = &self.family.fields;
         spec.duration.get_or_insert(rules.duration.default);
+        spec.image_sent_as = rules.image.as_ref().and_then(|rule| rule.sent_as.clone());
         if let Some(size) = rules.size.as_ref().and_then(|rule| rule.default.as_ref()) {
             spec.size.get_or_insert_with(|| size.clone());
         }

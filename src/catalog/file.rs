@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use jiff::civil::Date;
 use serde::Deserialize;
+use serde_yaml::Value;
 
 use super::bounds::{Choice, FaceRule, ImageRule, PromptRule, SizeRule, Typical, Whole};
 use crate::domain::{Charging, Field, FinalWords, Usd};
@@ -18,6 +19,9 @@ pub struct Catalog {
     pub prices_taken_on: Date,
     /// Words for the end of a task that the interface does not have.
     pub final_words: FinalWords,
+    /// True if the service charges nothing for a submission that it answers with 500, 502, 503, or 504: a property of a gateway.
+    #[serde(default)]
+    pub retry_server_errors: bool,
     families: BTreeMap<String, Family>,
     models: BTreeMap<String, ModelEntry>,
 }
@@ -114,7 +118,10 @@ struct Extension {
     prices_taken_on: Date,
     final_words: Option<FinalWords>,
     #[serde(default)]
-    families: BTreeMap<String, Family>,
+    retry_server_errors: bool,
+    /// Whole families, or parts of those that are there.
+    #[serde(default)]
+    families: BTreeMap<String, Value>,
     #[serde(default)]
     models: BTreeMap<String, ModelEntry>,
 }
@@ -144,16 +151,22 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// The embedded catalogue with what a file adds to it or says otherwise: models, prices, whole families.
+    /// The embedded catalogue with what a file adds to it or says otherwise: models, prices, families or parts of them.
     pub fn extended_by(text: &str) -> Result<Self, CatalogError> {
-        let Extension { version, prices_taken_on, final_words, families, models } = serde_yaml::from_str(text)?;
+        let Extension { version, prices_taken_on, final_words, retry_server_errors, families, models } =
+            serde_yaml::from_str(text)?;
         let mut catalog = Self::parse(EMBEDDED_TEXT)?;
         catalog.version = version;
         catalog.prices_taken_on = prices_taken_on;
+        catalog.retry_server_errors = retry_server_errors;
         if let Some(words) = final_words {
             catalog.final_words.extend(words);
         }
-        catalog.families.extend(families);
+        let known: Value = serde_yaml::from_str(EMBEDDED_TEXT)?;
+        for (name, family) in families {
+            let family = serde_yaml::from_value(merged(known["families"][name.as_str()].clone(), family))?;
+            catalog.families.insert(name, family);
+        }
         catalog.models.extend(models);
         catalog.check_itself()?;
         Ok(catalog)
@@ -240,6 +253,16 @@ impl Family {
     }
 }
 
+/// A value with what another one adds to it or says otherwise.
+fn merged(base: Value, over: Value) -> Value {
+    let (Value::Mapping(mut base), Value::Mapping(over)) = (base, over.clone()) else { return over };
+    for (key, value) in over {
+        let known = base.remove(&key).unwrap_or_default();
+        base.insert(key, merged(known, value));
+    }
+    Value::Mapping(base)
+}
+
 impl Model<'_> {
     /// The price of a request for a video of this many seconds and this size.
     #[must_use]
@@ -322,6 +345,21 @@ models:
         ] {
             assert!(Catalog::extended_by(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_part_of_a_family_is_enough() {
+        let text = "version: 1
+prices_taken_on: 2027-01-01
+families: { beta: { charging: at_completion, fields: { image: { sent_as: reference_image } } } }
+";
+        let catalog = Catalog::extended_by(text).expect("a catalogue");
+        let family = catalog.model("beta-2.0-lite").expect("a model").family;
+        assert_eq!((family.charging, family.typical_s()), (Charging::AtCompletion, (30, 120)));
+        assert!(family.takes(Field::Image) && family.takes(Field::Size));
+        let bad = "version: 1\nprices_taken_on: 2027-01-01\nfamilies: { beta: { fields: { image: { sent: x } } } }\n";
+        let error = Catalog::extended_by(bad).expect_err("an unknown key");
+        assert!(crate::domain::with_causes(&error).contains("unknown field `sent`"), "{error:?}");
     }
 
     #[test]

@@ -27,11 +27,9 @@ pub(crate) async fn connect(
     address: Address,
     manifest: &ManifestArgs,
     args: &ServiceArgs,
-    free_server_errors: bool,
     simulated_wall: Duration,
 ) -> Result<Connection, Failure> {
     let options = ConnectionOptions {
-        free_server_errors,
         same_account: args.same_account,
         allow_private_hosts: args.allow_private_hosts,
         allow_http: args.allow_http,

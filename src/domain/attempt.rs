@@ -87,7 +87,7 @@ impl AttemptState {
 
 /// The moment at which a family charges.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "snake_case")]
 pub enum Charging {
     /// As soon as the task is made (family A, interface §4).
     AtSubmission,

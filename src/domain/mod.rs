@@ -58,6 +58,7 @@ pub use output::{InvalidPath, OutputPath};
 pub use particulars::{Billed, Declaration, Declared, Executed, Particulars, Released};
 pub use picture::Picture;
 pub(crate) use picture::{has_password, why_no_web_address};
+pub(crate) use request::has_web_url;
 pub use request::{Fingerprint, Request};
 pub(crate) use retry_after::retry_after;
 pub use review::{Choice, JobChoice, Review, ReviewOfTask, Reviewed, Takes, last_reviews};

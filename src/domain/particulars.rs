@@ -59,7 +59,7 @@ pub enum Declaration {
     Found,
     /// Its task will never end.
     Lost,
-    /// It met a server error, which buys nothing by the user's statement about the service (`--retry-server-errors`).
+    /// It met a server error, which buys nothing by the catalog's statement about the service (`retry_server_errors`).
     ServerError,
 }
 

@@ -35,8 +35,12 @@ impl Request {
         let image = spec.picture.as_ref().map(Picture::stand_in).or_else(|| image_value(&spec.image));
         let body = Self::body_of(spec, image.as_ref());
         let fingerprint = match &spec.image_key {
-            // No image is an object, so a key can't be taken for an address.
-            Some(key) => Fingerprint::of(&Self::body_of(spec, Some(&serde_json::json!({ "image_key": key })))),
+            Some(key) => {
+                // No image is an object, so a key can't be taken for an address.
+                let key = serde_json::json!({ "image_key": key });
+                let extra = spec.extra.iter().map(|(name, value)| (name.clone(), keyed(value, &key))).collect();
+                Fingerprint::of(&Self::body_of(&Spec { extra, ..spec.clone() }, image.as_ref().map(|_| &key)))
+            }
             None => Fingerprint::of(&body),
         };
         Self { body, fingerprint }
@@ -69,6 +73,10 @@ impl Request {
 
     fn body_of(spec: &Spec, image: Option<&Value>) -> String {
         let said = |field: Field| spec.has(field).then(|| field.name());
+        let name = |field: Field| match (field, &spec.image_sent_as) {
+            (Field::Image, Some(name)) => name.as_str(),
+            _ => field.name(),
+        };
         let mut fields: Vec<(&str, Part<'_>)> = spec
             .extra
             .iter()
@@ -86,7 +94,7 @@ impl Request {
             // A face is the consent of a person, not part of the request.
             Field::Face => None,
         };
-        fields.extend(Field::ALL.into_iter().filter_map(|field| Some((field.name(), part(field)?))));
+        fields.extend(Field::ALL.into_iter().filter_map(|field| Some((name(field), part(field)?))));
         fields.sort_unstable_by_key(|(name, _)| *name);
         let mut body = String::with_capacity(128 + spec.prompt.as_ref().map_or(0, String::len));
         write_list(&mut body, '{', '}', fields, |(name, part), out| {
@@ -120,6 +128,26 @@ enum Part<'p> {
     Text(&'p str),
     Whole(i64),
     Value(&'p Value),
+}
+
+/// A value with a stand-in for each URL in it, at any depth.
+fn keyed(value: &Value, key: &Value) -> Value {
+    match value {
+        value @ Value::String(_) if has_web_url(value) => key.clone(),
+        Value::Array(items) => items.iter().map(|item| keyed(item, key)).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), keyed(value, key))).collect(),
+        scalar => scalar.clone(),
+    }
+}
+
+/// Returns whether a value is a web URL, or has one in it.
+pub(crate) fn has_web_url(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.starts_with("https://") || text.starts_with("http://"),
+        Value::Array(items) => items.iter().any(has_web_url),
+        Value::Object(fields) => fields.values().any(has_web_url),
+        _ => false,
+    }
 }
 
 /// A value with all of its strings normalized.

@@ -77,6 +77,8 @@ pub struct Spec {
     pub size: Option<String>,
     /// Reference images; empty where none is given.
     pub image: Vec<String>,
+    /// The name of their field in a request, if it is not `image`.
+    pub image_sent_as: Option<String>,
     /// A picture of this machine in their place.
     pub picture: Option<Picture>,
     /// The name of a declared face.

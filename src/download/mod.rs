@@ -46,6 +46,7 @@ pub(crate) use digest::holds;
 pub use downloader::Downloader;
 pub use hosts::HostPolicy;
 pub use interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
+pub(crate) use mp4::footage_of;
 pub use release::{CopyVideoError, copy_video};
 pub use storing::is_whole;
 pub use transport::Get;

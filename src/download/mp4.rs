@@ -1,6 +1,8 @@
 //! Check of a file for a whole MP4, as far as possible without a decoder, and its facts.
 
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use super::footage::{Index, footage};
 use crate::domain::Footage;
@@ -69,7 +71,8 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
         let mut head = [0; 8];
         file.read_exact(&mut head)?;
         if at == 0 && !has_signature(&head) {
-            return Ok(Err(format!("it is {}", other_kind(&head).unwrap_or("no file with `ftyp`"))));
+            let kind = other_kind(&head).map(|kind| format!("it is {kind}"));
+            return Ok(Err(kind.unwrap_or_else(|| "it does not begin as an MP4".to_owned())));
         }
         let name = &head[4..];
         let (size, head_length) = match u32::from_be_bytes([head[0], head[1], head[2], head[3]]) {
@@ -116,6 +119,11 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
         (true, true) if index.is_empty() => Ok(None),
         (true, true) => footage(&index, length).map(|footage| Some(Footage { has_credentials, ..footage })),
     })
+}
+
+/// The facts of a video; `None` if it is flawed, or can't be read.
+pub(crate) fn footage_of(path: &Path) -> Option<Footage> {
+    examine(&mut File::open(path).ok()?).ok()?.ok()?
 }
 
 fn read(file: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
@@ -208,7 +216,7 @@ mod tests {
             (b"\xef\xbb\xbf{\"error\":\"expired\"}", "it is JSON"),
             (b"\x1a\x45\xdf\xa3 webm", "it is WebM or Matroska"),
             (b"\x1f\x8b gzipped", "it is gzip"),
-            (b"something else", "it is no file with `ftyp`"),
+            (b"something else", "it does not begin as an MP4"),
         ] {
             assert_eq!(found(other).as_deref(), Some(kind));
         }

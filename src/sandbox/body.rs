@@ -28,6 +28,7 @@ pub(super) fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
         aspect_ratio: text("aspect_ratio")?,
         size: text("size")?,
         image,
+        image_sent_as: None,
         picture: None,
         face: None,
         image_key: None,

@@ -53,14 +53,7 @@ pub struct HttpService {
 
 impl HttpService {
     /// Sets up the clients. Connects to nothing yet.
-    ///
-    /// With `free_server_errors` the user vouches that the service charges nothing for a submission that it answers with
-    /// 500, 502, 503 or 504.
-    pub fn new(
-        endpoint: Endpoint,
-        credentials: impl Into<Credentials>,
-        free_server_errors: bool,
-    ) -> Result<Self, ClientError> {
+    pub fn new(endpoint: Endpoint, credentials: impl Into<Credentials>) -> Result<Self, ClientError> {
         let credentials = credentials.into();
         let headers = headers(&credentials);
         let trusted = Trusted::by_this_machine();
@@ -77,7 +70,7 @@ impl HttpService {
             credentials,
             endpoint,
             submit_timeout: SUBMIT_TIMEOUT,
-            free_server_errors,
+            free_server_errors: false,
             words: Arc::default(),
         })
     }
@@ -116,6 +109,13 @@ impl HttpService {
     #[must_use]
     pub fn with_final_words(mut self, words: FinalWords) -> Self {
         self.words = Arc::new(words);
+        self
+    }
+
+    /// With `are_free`, the service charges nothing for a submission that it answers with 500, 502, 503, or 504: such a one is retried.
+    #[must_use]
+    pub fn with_retries_of_server_errors(mut self, are_free: bool) -> Self {
+        self.free_server_errors = are_free;
         self
     }
 

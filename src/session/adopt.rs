@@ -19,7 +19,7 @@ use super::resolve::{BatchView, ResolveError};
 use crate::domain::{
     Attempt, AttemptId, AttemptState, Declaration, History, Job, JobId, ServiceError, TaskId, TaskNames, VideoFile,
 };
-use crate::download::holds;
+use crate::download::{footage_of, holds};
 use crate::files::on_a_thread;
 use crate::ledger::{Event, Intent, LedgerError, LockedBatch};
 use crate::service::{Status, TaskReport};
@@ -151,18 +151,19 @@ impl Adopter<'_> {
             let ended_at = report.completed_at.unwrap_or_else(Timestamp::now);
             batch.record(attempt, Event::Completed { video_url: url.clone(), ended_at, polls: 1 }).await?;
             if let Some(file) = &bought.file
-                && self.has(file).await
+                && let Some(file) = self.look_up(file).await
             {
-                batch.record(attempt, Event::Fetched(file.clone())).await?;
+                batch.record(attempt, Event::Fetched(file)).await?;
             }
         }
         Ok(())
     }
 
-    /// Returns whether this very video is in the output directory.
-    async fn has(&self, file: &VideoFile) -> bool {
+    /// This very video with its facts, if it is in the output directory.
+    async fn look_up(&self, file: &VideoFile) -> Option<VideoFile> {
         let (path, file) = (self.out.join(file.path.as_str()), file.clone());
-        on_a_thread(move || holds(&path, &file)).await.unwrap_or(false)
+        let look = move || holds(&path, &file).then(|| VideoFile { footage: footage_of(&path), ..file });
+        on_a_thread(look).await.ok().flatten()
     }
 }
 

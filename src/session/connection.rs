@@ -27,10 +27,7 @@ pub(super) fn simulator_settings() -> Settings {
 
 /// Statements and permissions of the user about a service.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct ConnectionOptions {
-    /// A submission that fails with 500, 502, 503, or 504 costs nothing.
-    pub free_server_errors: bool,
     /// Tasks submitted with another base URL or API key belong to this account.
     pub same_account: bool,
     /// URLs of videos may lead into private networks.
@@ -46,7 +43,6 @@ pub struct ConnectionOptions {
 impl Default for ConnectionOptions {
     fn default() -> Self {
         Self {
-            free_server_errors: false,
             same_account: false,
             allow_private_hosts: false,
             allow_http: false,
@@ -123,7 +119,9 @@ impl Connection {
         simulator: Option<(Sandbox, f64)>,
     ) -> Result<Self, ClientError> {
         let words = options.catalog.final_words.clone();
-        let service = HttpService::new(endpoint, credentials, options.free_server_errors)?.with_final_words(words);
+        let service = HttpService::new(endpoint, credentials)?
+            .with_final_words(words)
+            .with_retries_of_server_errors(options.catalog.retry_server_errors);
         Ok(Self { service, account, options, simulator })
     }
 

@@ -100,11 +100,6 @@ pub(crate) struct AgainArgs {
     /// Repurchase jobs that are already paid for; the plan prints the pattern; repeatable
     #[arg(long, env = "SHOTLIST_BUY_AGAIN", value_name = "GLOB")]
     pub buy_again: Vec<String>,
-    /// Retry a submission after 500, 502, 503, or 504
-    ///
-    /// Only for a service that never charges for these responses
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_RETRY_SERVER_ERRORS", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub retry_server_errors: bool,
 }
 
 /// The form of a plan.

@@ -60,7 +60,7 @@ pub(super) fn adopt(args: &AdoptArgs, terminal: &Terminal) -> Result<Exit, Failu
     let (mut adopted, mut known, mut refused) = (0, 0, Vec::new());
     let ended = runtime::block_on(async {
         let service = address(&args.manifest, &args.service)?;
-        let connection = connect(service, &args.manifest, &args.service, false, Duration::ZERO).await?;
+        let connection = connect(service, &args.manifest, &args.service, Duration::ZERO).await?;
         let count = |bought: &BoughtTask, adoption| match adoption {
             Adoption::Adopted => adopted += 1,
             Adoption::Known => known += 1,

@@ -27,10 +27,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     let ended = runtime::block_on(async {
         let held = session.lock().await?;
         let connection = if held.plan().needs_service() {
-            Some(
-                connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false, Duration::ZERO)
-                    .await?,
-            )
+            Some(connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, Duration::ZERO).await?)
         } else {
             None
         };

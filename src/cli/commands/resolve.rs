@@ -59,8 +59,7 @@ async fn record(
             let blank = || Failure::new(RefusalCode::OptionInvalid, "`--task` must name a task ID, found a blank");
             let task = TaskId::new(task.trim()).ok_or_else(blank)?;
             let connection =
-                connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false, Duration::ZERO)
-                    .await?;
+                connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, Duration::ZERO).await?;
             let verdict = Verdict::Task { task: &task, connection: &connection, is_certain: args.anyway };
             batch.resolve(job, verdict, note).await?;
         }

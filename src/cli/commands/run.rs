@@ -256,7 +256,7 @@ impl Run<'_> {
         let connection = async {
             let address = early.map_or_else(|| address(&args.manifest, &args.service), Ok)?;
             let wall = Duration::from_secs(plan.estimate.wall_s);
-            connect(address, &args.manifest, &args.service, args.again.retry_server_errors, wall).await
+            connect(address, &args.manifest, &args.service, wall).await
         };
         let connection = connection.await;
         if plan.asks_about_tasks() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::fields::Fields;
 use super::maker::Maker;
 use super::pictures::Unusable;
-use crate::domain::{Field, Labels, Picture, Rule, why_no_web_address};
+use crate::domain::{Field, Labels, Picture, Rule, has_web_url, why_no_web_address};
 use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::raw::table::tags_of;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
@@ -63,20 +63,25 @@ impl<'t> Maker<'_, 't, '_> {
         None
     }
 
-    /// The stand-in for the images: for their URLs, and never for a local image, whose contents count. As a default it
-    /// is for jobs with an image; on the job itself it requires one.
-    pub(super) fn image_key(&mut self, urls: &[String]) -> Option<String> {
+    /// The stand-in for the URLs of images, also under `extra`, and never for a local image, whose contents count. As a default it
+    /// is for jobs with a URL; on the job itself it requires one.
+    pub(super) fn image_key(
+        &mut self,
+        urls: &[String],
+        extra: &serde_json::Map<String, serde_json::Value>,
+    ) -> Option<String> {
+        let has_url = !urls.is_empty() || extra.values().any(has_web_url);
         let own = self.own.text(F::ImageKey);
         let source = if own.is_some() { self.own } else { self.defaults };
         let (text, at) = (source.text(F::ImageKey)?, source.at(F::ImageKey));
         let may_have_one =
             if self.own.says(F::Image) { self.own.image.is_some() } else { self.defaults.image.is_some() };
-        if own.is_some() && !may_have_one {
-            let message = "`image_key` requires an image";
+        if own.is_some() && !may_have_one && !has_url {
+            let message = "`image_key` requires an image, or a URL under `extra`";
             let finding = Diagnostic::error(Rule::ImageKeyAlone, message, at.clone().named());
             self.found.push(finding.with_help("name an `image`, or remove `image_key`"));
         }
-        if urls.is_empty() {
+        if !has_url {
             return None;
         }
         self.fill(text, || at).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
@@ -136,10 +141,12 @@ impl<'t> Maker<'_, 't, '_> {
     }
 
     fn extra_value(&mut self, name: &str, value: &serde_yaml::Value, at: Pointer) -> Option<serde_json::Value> {
-        let documented = Field::named(name).is_some_and(|field| self.model.is_some_and(|m| m.family.takes(field)));
-        if documented {
-            let message = format!("`extra` can't say `{name}`: the interface documents that field");
-            let help = format!("write `{name}` on the job itself, where it is checked and priced");
+        let is_taken = |field| self.model.is_some_and(|model| model.family.takes(field));
+        let image = self.model.and_then(|model| model.family.fields.image.as_ref()?.sent_as.as_deref());
+        let field = if image == Some(name) { Some(Field::Image) } else { Field::named(name) };
+        if let Some(field) = field.filter(|field| is_taken(*field)) {
+            let message = format!("`extra` can't say `{name}`: the interface or the catalog documents that field");
+            let help = format!("write `{field}` on the job itself, where it is checked and priced");
             self.found.push(Diagnostic::error(Rule::ExtraContradicts, message, at.named()).with_help(help));
             return None;
         }

@@ -120,7 +120,8 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         maker.make(field);
     }
     let (image, picture) = maker.images();
-    let image_key = maker.image_key(&image);
+    let extra = maker.extra();
+    let image_key = maker.image_key(&image, &extra);
     let spec = Spec {
         model: maker.made_text(F::Model).unwrap_or_default(),
         prompt: maker.made_text(F::Prompt),
@@ -128,10 +129,11 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         aspect_ratio: maker.made_text(F::AspectRatio),
         size: maker.made_text(F::Size),
         image,
+        image_sent_as: None,
         picture,
         face: maker.made_text(F::Face),
         image_key,
-        extra: maker.extra(),
+        extra,
     };
     if let Some(prompt) = &spec.prompt {
         let scope = &maker.scope;

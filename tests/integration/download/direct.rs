@@ -29,7 +29,7 @@ pub fn downloader(folder: &Workspace) -> Downloader {
         first_pause: Duration::from_millis(1),
     };
     let endpoint = Endpoint::parse("http://127.0.0.1:9", false).expect("an address");
-    let service = HttpService::new(endpoint, ApiKey::new("k").expect("a key"), false).expect("a service");
+    let service = HttpService::new(endpoint, ApiKey::new("k").expect("a key")).expect("a service");
     let hosts = HostPolicy::new(service.base_url(), false, false);
     let get = service.gets(&hosts).expect("a client");
     Downloader::new(Box::new(get), hosts, folder.path("out"), limits)

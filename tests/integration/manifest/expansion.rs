@@ -104,22 +104,6 @@ fn a_job_is_held_until_its_face_is_approved_and_the_fee_is_told_once() {
     assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned(); 4], 4));
 }
 
-#[test]
-fn an_image_key_stands_in_for_an_address_that_is_signed_anew_every_day() {
-    let manifest = |day: &str, key: &str| {
-        format!(
-            "version: 1\njobs:\n  - {{ id: a, model: alpha-2, prompt: x, image: \"https://c.example/a?s={day}\"{key} }}\n"
-        )
-    };
-    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest("mon", ", image_key: a-1")));
-    here.run(&service, &[]).ends_with(0);
-    here.write("m.yaml", manifest("tue", ", image_key: a-1"));
-    assert_eq!(plan(&here)["jobs"][0]["action"], "done");
-    here.write("m.yaml", manifest("tue", ", image_key: a-2"));
-    assert_eq!(plan(&here)["jobs"][0]["action"], "changed");
-    assert!(service.posts()[0].contains("s=mon"), "the address itself is sent");
-}
-
 /// A manifest as a team thinks of it: entries with a matrix, rows and takes.
 #[derive(Clone, Debug)]
 struct Team {

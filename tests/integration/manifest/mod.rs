@@ -3,6 +3,7 @@
 mod diagnostics;
 mod draft;
 mod expansion;
+mod images;
 mod mistakes;
 mod reads;
 mod rules;

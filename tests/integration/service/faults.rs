@@ -258,7 +258,7 @@ fn a_submission_without_an_answer_in_time_is_in_doubt() {
 
     let (service, release) = Service::holding("");
     let endpoint = Endpoint::parse(&service.url(), false).expect("an address");
-    let client = HttpService::new(endpoint, ApiKey::new("k").expect("a key"), false).expect("a client");
+    let client = HttpService::new(endpoint, ApiKey::new("k").expect("a key")).expect("a client");
     let client = client.with_submit_timeout(std::time::Duration::from_millis(200));
     let spec = Spec { model: "alpha-2".into(), prompt: Some("a cat".into()), ..Spec::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

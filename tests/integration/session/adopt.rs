@@ -26,7 +26,7 @@ fn a_lost_ledger_is_made_again_from_its_report_and_nothing_is_due() {
     assert_eq!((service.posts().len(), service.fetched().len()), (JOBS, videos), "its videos are here");
     let after = here.report();
     assert_eq!(before["totals"]["spent_usd"], after["totals"]["spent_usd"]);
-    for field in ["task_id", "state", "file", "sha256"] {
+    for field in ["task_id", "state", "file", "sha256", "audio"] {
         assert_eq!(before["jobs"][7][field], after["jobs"][7][field], "{field}");
     }
     let stdout = adopt(&here, &service, "before.json").ends_with(0).stdout;

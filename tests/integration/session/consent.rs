@@ -42,13 +42,17 @@ fn retake_that_the_approval_does_not_cover_is_refused() {
     assert!(has_code(&refused.stderr, "plan-differs"), "{}", refused.stderr);
 }
 
+/// A catalog of a gateway that charges nothing for server errors.
+const RETRIES: &str = "version: 1\nprices_taken_on: 9999-01-01\nretry_server_errors: true\n";
+
 #[test]
 fn server_error_that_is_retried_counts_under_an_approval() {
     let service = Service::scripted(|asked| if asked.method == "POST" { raw(502, &[], "") } else { Answer::Well });
     let here = Workspace::with_manifest(&numbered_jobs(1));
+    here.write("catalog.yaml", RETRIES);
     saved(&here, &[]);
     for _ in 0..2 {
-        let ended = run(&here, &service, "m.yaml", &["--approved", "plan.json", "--retry-server-errors"]);
+        let ended = run(&here, &service, "m.yaml", &["--approved", "plan.json", "--catalog", "catalog.yaml"]);
         assert_eq!((ended.code, service.posts().len()), (Some(1), 1), "{}", ended.stderr);
     }
     assert!(run(&here, &service, "m.yaml", &["--yes"]).code == Some(7), "without that word, it is in doubt");
@@ -59,8 +63,9 @@ fn server_error_that_is_retried_counts_under_an_approval() {
 fn server_error_under_another_consent_changes_the_digest() {
     let service = Service::scripted(|asked| if asked.method == "POST" { raw(502, &[], "") } else { Answer::Well });
     let here = Workspace::with_manifest(&numbered_jobs(1));
+    here.write("catalog.yaml", RETRIES);
     saved(&here, &[]);
-    let child = here.run(&service, &["--retry-server-errors"]).starts();
+    let child = here.run(&service, &["--catalog", "catalog.yaml"]).starts();
     wait_until("an error is recorded", || {
         here.ledger_if_any("SELECT declared FROM attempt LIMIT 1") == ["server_error"]
     });

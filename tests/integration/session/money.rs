@@ -299,7 +299,8 @@ fn a_service_that_charges_no_server_errors_can_be_said_to() {
             let first = asked.method == "POST" && asked.earlier == 0;
             if first { crate::support::raw(status, &[("retry-after", "0")], "") } else { Answer::Well }
         });
-        here.run(&service, &["--retry-server-errors"]).ends_with(0);
+        here.write("catalog.yaml", "version: 1\nprices_taken_on: 9999-01-01\nretry_server_errors: true\n");
+        here.run(&service, &["--catalog", "catalog.yaml"]).ends_with(0);
         assert_eq!(service.posts().len(), 2, "{status}");
         assert_eq!(here.report()["jobs"][0]["attempts"], 1);
     }
