@@ -170,6 +170,7 @@ fn event_adds_what_it_says_and_keeps_the_rest() {
         attempt.polls = 2;
         apply(&mut attempt, &ended, at(3), "here").expect("allowed");
         assert_eq!((attempt.state, attempt.polls, attempt.ended_at), (AttemptState::Failed, 7, Some(at(2))));
+        assert_eq!(attempt.particulars.is_disowned, matches!(ended, Event::Disowned { .. }));
         assert_eq!(attempt.error.as_deref(), Some(&error()));
         apply(&mut attempt, &Event::Billed { is_charged: false, source: "bill".into() }, at(4), "here")
             .expect("allowed");
