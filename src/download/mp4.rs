@@ -67,31 +67,12 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
         if boxes > MOST_BOXES {
             return Ok(Err(format!("it is made of more than {MOST_BOXES} boxes")));
         }
-        file.seek(SeekFrom::Start(at))?;
-        let mut head = [0; 8];
-        file.read_exact(&mut head)?;
-        if at == 0 && !has_signature(&head) {
-            let kind = other_kind(&head).map(|kind| format!("it is {kind}"));
-            return Ok(Err(kind.unwrap_or_else(|| "it does not begin as an MP4".to_owned())));
-        }
-        let name = &head[4..];
-        let (size, head_length) = match u32::from_be_bytes([head[0], head[1], head[2], head[3]]) {
-            // To the end of the file.
-            0 => (length - at, 8),
-            // The length follows the name.
-            1 => {
-                let mut long = [0; 8];
-                if file.read_exact(&mut long).is_err() {
-                    return Ok(Err("it is cut short".to_owned()));
-                }
-                (u64::from_be_bytes(long), 16)
-            }
-            size => (size.into(), 8),
+        let head = match head_at(file, at, length)? {
+            Ok(Some(head)) => head,
+            Ok(None) => break,
+            Err(flaw) => return Ok(Err(flaw)),
         };
-        let is_named = name.iter().all(|byte| (0x20..0x7f).contains(byte) || *byte == 0xa9);
-        if !is_named || size < head_length {
-            break;
-        }
+        let (name, size, head_length) = (&head.name, head.size, head.length);
         let is_needed = matches!(name, b"moov" | b"moof" | b"mdat") || !(has_index && has_pictures);
         let Some(end) = at.checked_add(size).filter(|end| *end <= length) else {
             if is_needed {
@@ -105,7 +86,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
             b"moov" | b"moof" => {
                 has_index = true;
                 if content + index.length() <= LONGEST_INDEX {
-                    index.add(name == b"moof", read(file, content)?);
+                    index.add(*name == *b"moof", read(file, content)?);
                 }
             }
             b"uuid" => has_credentials |= read(file, content.min(16))? == CREDENTIALS,
@@ -124,6 +105,41 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
 /// The facts of a video; `None` if it is flawed, or can't be read.
 pub(crate) fn footage_of(path: &Path) -> Option<Footage> {
     examine(&mut File::open(path).ok()?).ok()?.ok()?
+}
+
+/// The head of a box.
+struct Head {
+    name: [u8; 4],
+    /// The length of the box, and of its head.
+    size: u64,
+    length: u64,
+}
+
+/// The head of the box at an offset, or the flaw that it shows; nothing if no box is there.
+fn head_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> io::Result<Result<Option<Head>, String>> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut head = [0; 8];
+    file.read_exact(&mut head)?;
+    if at == 0 && !has_signature(&head) {
+        let kind = other_kind(&head).map(|kind| format!("it is {kind}"));
+        return Ok(Err(kind.unwrap_or_else(|| "it does not begin as an MP4".to_owned())));
+    }
+    let [a, b, c, d, name @ ..] = head;
+    let (size, length) = match u32::from_be_bytes([a, b, c, d]) {
+        // To the end of the file.
+        0 => (end - at, 8),
+        // The length follows the name.
+        1 => {
+            let mut long = [0; 8];
+            if file.read_exact(&mut long).is_err() {
+                return Ok(Err("it is cut short".to_owned()));
+            }
+            (u64::from_be_bytes(long), 16)
+        }
+        size => (size.into(), 8),
+    };
+    let is_box = size >= length && name.iter().all(|byte| (0x20..0x7f).contains(byte) || *byte == 0xa9);
+    Ok(Ok(is_box.then_some(Head { name, size, length })))
 }
 
 fn read(file: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {

@@ -81,12 +81,12 @@ pub(super) const COLUMNS: [Column; 36] = [
     column("choice", Kind::Text, |row| text(row.choice.map(JobChoice::name))),
     column("reviewer", Kind::Text, |row| text(row.reviewer.as_deref())),
     column("note", Kind::Wrapped, |row| text(row.note.as_deref())).wide(40.0),
-    column("delivered_s", Kind::Number, |row| shown(row.delivered_s)),
-    column("width", Kind::Number, |row| shown(row.width)),
-    column("height", Kind::Number, |row| shown(row.height)),
-    column("fps", Kind::Number, |row| shown(row.fps)),
-    column("audio", Kind::Text, |row| text(row.audio.map(|audio| if audio { "yes" } else { "no" }))),
-    column("differs", Kind::Text, |row| text(row.differs.as_deref())).wide(40.0),
+    column("delivered_s", Kind::Number, |row| shown(row.delivered.seconds)),
+    column("width", Kind::Number, |row| shown(row.delivered.width)),
+    column("height", Kind::Number, |row| shown(row.delivered.height)),
+    column("fps", Kind::Number, |row| shown(row.delivered.fps)),
+    column("audio", Kind::Text, |row| text(row.delivered.audio.map(|audio| if audio { "yes" } else { "no" }))),
+    column("differs", Kind::Text, |row| text(row.delivered.differs.as_deref())).wide(40.0),
 ];
 
 /// A column of the sheet that jobs were made of.

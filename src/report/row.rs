@@ -156,22 +156,9 @@ pub struct Row {
     pub reviewer: Option<String>,
     /// Their notes, a line each; with the reviewer, if there are several.
     pub note: Option<String>,
-    /// The duration of the delivered video in seconds.
-    pub delivered_s: Option<f64>,
-    /// Its width in pixels, as it is shown.
-    pub width: Option<u32>,
-    /// Its height in pixels, as it is shown.
-    pub height: Option<u32>,
-    /// Its frames a second.
-    pub fps: Option<f64>,
-    /// True if it has sound.
-    pub audio: Option<bool>,
-    /// Its differences from the request: duration, shape, or lines.
-    pub differs: Option<String>,
-    /// The four-character codes of its tracks, video first.
-    pub codecs: Option<Vec<String>>,
-    /// True if it has content credentials (C2PA).
-    pub content_credentials: Option<bool>,
+    /// The facts of the delivered video.
+    #[serde(flatten)]
+    pub delivered: Delivered,
     /// The declaration of a person about its last submission, as text.
     pub declared: Option<String>,
     /// The time at which the video was released from the output directory, to the millisecond.
@@ -186,6 +173,28 @@ pub struct Row {
     /// Facts that only a page for people shows.
     #[serde(skip)]
     pub(super) detail: Detail,
+}
+
+/// The facts of a delivered video.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
+pub struct Delivered {
+    /// The duration of the delivered video in seconds.
+    #[serde(rename = "delivered_s")]
+    pub seconds: Option<f64>,
+    /// Its width in pixels, as it is shown.
+    pub width: Option<u32>,
+    /// Its height in pixels, as it is shown.
+    pub height: Option<u32>,
+    /// Its frames a second.
+    pub fps: Option<f64>,
+    /// True if it has sound.
+    pub audio: Option<bool>,
+    /// Its differences from the request: duration, shape, or lines.
+    pub differs: Option<String>,
+    /// The four-character codes of its tracks, video first.
+    pub codecs: Option<Vec<String>>,
+    /// True if it has content credentials (C2PA).
+    pub content_credentials: Option<bool>,
 }
 
 /// The outcome of the program for a video.

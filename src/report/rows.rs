@@ -9,11 +9,11 @@ use jiff::Timestamp;
 
 use super::found::{Found, differs, file_of, poster_of, state};
 use super::relative_path::relative_path;
-use super::row::{Detail, Exec, JobState, Row, Superseded, Totals, Version};
+use super::row::{Delivered, Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use super::times::Times;
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, Footage, History, Job, JobChoice, Reviewed, Usd,
-    VideoFile, last_reviews,
+    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, VideoFile,
+    last_reviews,
 };
 
 /// The names of labels, of columns and of the axes of matrices.
@@ -223,7 +223,6 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
     let released = shown.and_then(|attempt| attempt.particulars.released.as_deref());
     // A video that has left keeps its hash.
     let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || released.is_some());
-    let footage = shown.and_then(|attempt| attempt.file.as_deref()?.footage.as_ref());
     let reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
     let detail = Detail {
         poster: file.filter(|_| found.has_poster).map(poster_of),
@@ -269,19 +268,29 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         choice: found.choice,
         reviewer: joined(reviews.iter().map(|it| it.review.by.clone()), ", "),
         note: joined(notes(&reviews), "\n"),
-        delivered_s: footage.and_then(Footage::duration_s),
-        width: footage.and_then(|footage| Some(footage.size?.0)),
-        height: footage.and_then(|footage| Some(footage.size?.1)),
-        fps: footage.and_then(Footage::fps),
-        audio: footage.map(|footage| footage.has_audio),
-        differs: shown.and_then(differs),
-        codecs: footage.map(|footage| footage.codecs.clone()),
-        content_credentials: footage.map(|footage| footage.has_credentials),
+        delivered: shown.map(delivered).unwrap_or_default(),
         declared: declared.map(|declared| declared.to_string()),
         released_at: released.map(|released| released.at),
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         runner: shown.and_then(|attempt| attempt.particulars.fetched_by.as_deref()).map(str::to_owned),
         detail,
+    }
+}
+
+/// The facts of a delivered video; none without a video that was read.
+fn delivered(attempt: &Attempt) -> Delivered {
+    let Some(footage) = attempt.file.as_ref().and_then(|file| file.footage.as_ref()) else {
+        return Delivered::default();
+    };
+    Delivered {
+        seconds: footage.duration_s(),
+        width: footage.size.map(|(width, _)| width),
+        height: footage.size.map(|(_, height)| height),
+        fps: footage.fps(),
+        audio: Some(footage.has_audio),
+        differs: differs(attempt),
+        codecs: Some(footage.codecs.clone()),
+        content_credentials: Some(footage.has_credentials),
     }
 }
 

@@ -125,7 +125,7 @@ impl<'r> Card<'r> {
             labels: row.labels.iter().map(|(name, value)| plain(&format!("{name} {value}")).into_owned()).collect(),
             declared: row.declared.as_deref(),
             also: also(row),
-            differs: row.differs.as_deref(),
+            differs: row.delivered.differs.as_deref(),
             delivered: delivered(row),
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(plain),
             took: row.generation_s.map(|took| took_text(row.state, took)),
@@ -150,7 +150,7 @@ fn also(row: &Row) -> Option<&'static str> {
     if row.exec.as_ref().is_some_and(|exec| exec.outcome != ExecOutcome::Done) {
         return Some(EXEC);
     }
-    if row.differs.is_some() {
+    if row.delivered.differs.is_some() {
         return Some(DIFFERS);
     }
     (row.state == JobState::Pending && row.error_message.is_some()).then_some(UNSENT)
@@ -166,14 +166,14 @@ impl<'r> Earlier<'r> {
 
 /// The facts of the delivered video, as text.
 fn delivered(row: &Row) -> Option<String> {
-    let size = row.width.zip(row.height).map(|(width, height)| format!("{width}x{height}"));
-    let sound = row.audio.map(|audio| if audio { "sound" } else { "no sound" }.to_owned());
-    let credentials = row.content_credentials.filter(|has| *has).map(|_| "content credentials".to_owned());
+    let size = row.delivered.width.zip(row.delivered.height).map(|(width, height)| format!("{width}x{height}"));
+    let sound = row.delivered.audio.map(|audio| if audio { "sound" } else { "no sound" }.to_owned());
+    let credentials = row.delivered.content_credentials.filter(|has| *has).map(|_| "content credentials".to_owned());
     let facts = [
-        row.delivered_s.map(|seconds| format!("{seconds:.1} s")),
+        row.delivered.seconds.map(|seconds| format!("{seconds:.1} s")),
         size,
-        row.fps.map(|fps| format!("{fps:.0} fps")),
-        row.codecs.as_ref().map(|codecs| plain(&codecs.join(" ")).into_owned()),
+        row.delivered.fps.map(|fps| format!("{fps:.0} fps")),
+        row.delivered.codecs.as_ref().map(|codecs| plain(&codecs.join(" ")).into_owned()),
         sound,
         credentials,
     ];

@@ -55,7 +55,10 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
     let differs = (*differing > 0).then(|| Problem {
         shows: DIFFERS,
         colour: JobState::Failed.name(),
-        told: format!("{differing} differ from what was paid for: ${differing_usd}; claims.csv lists them"),
+        told: format!(
+            "{differing} {} from what was paid for: ${differing_usd}; see claims.csv",
+            if *differing == 1 { "video differs" } else { "videos differ" }
+        ),
         command: None,
     });
     let found = [

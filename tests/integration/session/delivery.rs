@@ -71,7 +71,9 @@ fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
     assert!(line.starts_with("t0,one,beta-2.0-lite,\"5 s, requested 10 s\",5,1280,720,7.50,charged,"), "{line}");
     assert_eq!(claims.lines().count(), 2);
     let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("a page");
-    assert!(page.contains("differs: 5 s, requested 10 s") && page.contains("1 differ from what was paid for: $7.50"));
+    assert!(
+        page.contains("differs: 5 s, requested 10 s") && page.contains("1 video differs from what was paid for: $7.50")
+    );
     // What arrived otherwise later is a reason to go on.
     let ended = here.run(&service, &[]).ends_with(0);
     assert_eq!((warnings(&ended.stderr).len(), service.posts().len()), (0, JOBS), "{}", ended.stderr);
