@@ -39,7 +39,9 @@ impl Request {
                 // No image is an object, so a key can't be taken for an address.
                 let key = serde_json::json!({ "image_key": key });
                 let extra = spec.extra.iter().map(|(name, value)| (name.clone(), keyed(value, &key))).collect();
-                Fingerprint::of(&Self::body_of(&Spec { extra, ..spec.clone() }, image.as_ref().map(|_| &key)))
+                // The contents of a local picture count, whatever its key.
+                let image = image.as_ref().map(|image| if spec.picture.is_some() { image } else { &key });
+                Fingerprint::of(&Self::body_of(&Spec { extra, ..spec.clone() }, image))
             }
             None => Fingerprint::of(&body),
         };
@@ -298,6 +300,25 @@ mod tests {
         assert_eq!(sent.fingerprint(), request.fingerprint());
         assert_eq!(sent.body(), Request::new(&spec()).body());
         assert_ne!(sent.fingerprint(), Request::new(&spec()).fingerprint());
+    }
+
+    #[test]
+    fn a_key_stands_in_for_urls_and_never_for_a_local_picture() {
+        let request = |bytes: &[u8], url: &str, key: &str| {
+            let extra = serde_json::Map::from_iter([("frames".to_owned(), serde_json::json!([{ "url": url }, "x"]))]);
+            let picture = Some(Picture::new("a.png".into(), bytes));
+            let spec = Spec { picture, image: Vec::new(), extra, image_key: Some(key.into()), ..spec() };
+            Request::new(&spec).fingerprint().clone()
+        };
+        let first = request(b"one", "https://a/1?mon", "k");
+        assert_eq!(request(b"one", "https://a/1?tue", "k"), first);
+        for other in [
+            request(b"two", "https://a/1?mon", "k"),
+            request(b"one", "https://a/1?mon", "l"),
+            request(b"one", "no URL", "k"),
+        ] {
+            assert_ne!(other, first);
+        }
     }
 
     proptest::proptest! {
