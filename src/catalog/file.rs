@@ -151,7 +151,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// The embedded catalogue with what a file adds to it or says otherwise: models, prices, families or parts of them.
+    /// Returns the embedded catalog with the models, prices, families, and parts of families that a file adds or changes.
     pub fn extended_by(text: &str) -> Result<Self, CatalogError> {
         let Extension { version, prices_taken_on, final_words, retry_server_errors, families, models } =
             serde_yaml::from_str(text)?;
@@ -328,7 +328,7 @@ models:
   alpha-2: { family: alpha, price: { per: request, usd: '1.10' } }
   beta-3: { family: beta, price: { per: second, usd: '0.50' } }
 ";
-        let catalog = Catalog::extended_by(text).expect("a catalogue");
+        let catalog = Catalog::extended_by(text).expect("a catalog");
         let price = |model: &str| catalog.model(model).expect("a model").price(10, None).to_string();
         assert_eq!(
             (price("alpha-2"), price("beta-3"), price("beta-2.0-lite")),
@@ -353,7 +353,7 @@ models:
 prices_taken_on: 2027-01-01
 families: { beta: { charging: at_completion, fields: { image: { sent_as: reference_image } } } }
 ";
-        let catalog = Catalog::extended_by(text).expect("a catalogue");
+        let catalog = Catalog::extended_by(text).expect("a catalog");
         let family = catalog.model("beta-2.0-lite").expect("a model").family;
         assert_eq!((family.charging, family.typical_s()), (Charging::AtCompletion, (30, 120)));
         assert!(family.takes(Field::Image) && family.takes(Field::Size));
@@ -369,7 +369,7 @@ prices_taken_on: 2027-01-01
 models:
   beta-3: { family: beta, price: { per: second, usd: '0.75', by_short_side: { 480: '0.40', 1080: '1.50' } } }
 ";
-        let catalog = Catalog::extended_by(text).expect("a catalogue");
+        let catalog = Catalog::extended_by(text).expect("a catalog");
         let model = catalog.model("beta-3").expect("a model");
         let price = |size| model.price(10, size).to_string();
         let prices = [None, Some("1280x720"), Some("480x854"), Some("1920x1080"), Some("no size")].map(price);

@@ -1,7 +1,6 @@
 //! Facts of a delivered video, and how it differs from its request.
 //!
-//! What is paid for is checked in each request, so what arrives is checked in each file: a service that ignores a field delivers, and charges for,
-//! another video.
+//! A service that ignores a field of a request delivers, and charges for, another video.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,7 +83,7 @@ impl Footage {
         self.frames_per_1000_s.map(|frames| std::time::Duration::from_millis(frames).as_secs_f64())
     }
 
-    /// Its differences from the body of its request. An unknown fact is none.
+    /// Returns its differences from the body of its request. An unknown fact is no difference.
     #[must_use]
     pub fn differences(&self, request: &str) -> Vec<Difference> {
         let asked = Asked::of(request);

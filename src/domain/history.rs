@@ -117,7 +117,7 @@ impl History {
         self.of(&attempt.job).all(|other| other.id <= attempt.id || other.state.is_free())
     }
 
-    /// Abandoned tasks of jobs for which nothing was bought since. They may have ended all the same.
+    /// Returns the abandoned tasks of jobs for which nothing was bought since. They may still complete.
     pub fn abandoned(&self) -> impl Iterator<Item = &Attempt> {
         let is_abandoned = |attempt: &&Attempt| {
             let known = &attempt.particulars;

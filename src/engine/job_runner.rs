@@ -20,7 +20,7 @@ use super::slots::{Slot, Slots};
 use super::stop::StopReason;
 use super::submit::{Known, Submitted, Submitter};
 use super::watch::{TaskUpdate, Watch};
-use crate::domain::{Attempt, AttemptId, Job, JobId, ServiceError, TaskNames, with_causes};
+use crate::domain::{Attempt, AttemptId, Job, JobId, TaskNames, with_causes};
 use crate::ledger::{Event, LockedBatch};
 use crate::plan::{Destination, Download, DownloadPlan};
 use crate::service::VideoService;
@@ -48,8 +48,8 @@ struct Ended {
     has_failed: bool,
     /// True if no video is expected: the task failed, or the service denies it.
     has_no_video: bool,
-    /// The service's account of a failure.
-    why: Option<ServiceError>,
+    /// The service's message of a failure.
+    why: Option<String>,
     video_url: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Ended {
     fn by(word: &TaskUpdate) -> Self {
         let has_failed = matches!(word, TaskUpdate::Final(Event::Failed { .. }));
         let why = match word {
-            TaskUpdate::Final(Event::Failed { error, .. }) => Some(error.clone()),
+            TaskUpdate::Final(Event::Failed { error, .. }) => Some(error.message.clone()),
             _ => None,
         };
         let is_disowned = matches!(word, TaskUpdate::Final(Event::Disowned { .. }));

@@ -1,7 +1,7 @@
 //! A real, playable MP4 without an encoder: H.264 in 720p of stripes. The first macroblock of some rows is stored uncompressed (`I_PCM`), and
 //! the others continue it to the right and below.
 //!
-//! Different for each task, so that forty clips beside each other can be told apart.
+//! Each task has colors of its own, so that forty clips beside each other differ.
 
 use super::bits::Bits;
 

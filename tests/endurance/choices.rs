@@ -50,7 +50,7 @@ fn release(here: &Workspace, job: usize, kill_before: Option<usize>) {
     }
 }
 
-/// How often each released video was fetched.
+/// The number of fetches of each released video.
 fn fetches(here: &Workspace, service: &Service) -> BTreeMap<String, usize> {
     let urls = here
         .ledger("SELECT record ->> '$.video_url' FROM attempt WHERE record ->> '$.particulars.released' IS NOT NULL");

@@ -99,7 +99,14 @@ fn failure(message: &str) -> PollAnswer {
 #[tokio::test(start_paused = true)]
 async fn a_failure_in_the_same_words_is_not_paid_for_a_third_time() {
     let mut service = FakeService::taking(|_| SECOND);
-    service.denies = Box::new(|number| (number < 3).then(|| failure("moderated")));
+    // A body with a number of its own, such as that of the request, is no other failure.
+    service.denies = Box::new(|number| {
+        let mut failed = failure("moderated");
+        if let PollAnswer::Report(TaskReport { error: Some(error), .. }) = &mut failed {
+            error.raw = number.into();
+        }
+        (number < 3).then_some(failed)
+    });
     let mut plan = plan(&jobs(1), &History::default(), None);
     plan.retries = 3;
     let ledger = OwnBatch::default();

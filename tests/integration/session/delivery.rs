@@ -1,4 +1,4 @@
-//! What arrives is held against what was paid for: duration, shape, and model.
+//! Deliveries, compared with their requests: duration, shape, model, and cost.
 
 use std::fs;
 
@@ -80,7 +80,7 @@ fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
 }
 
 #[test]
-fn accepted_differences_are_told_and_bought() {
+fn accepted_differences_are_reported_and_bought() {
     let (service, here) = (giving(&[(5, 720, 1280)]), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1", "--accept-differing"]).ends_with(0);
     insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @r"
@@ -93,7 +93,7 @@ fn accepted_differences_are_told_and_bought() {
 }
 
 #[test]
-fn fewer_lines_are_told_and_a_later_difference_stops_nothing() {
+fn fewer_lines_are_reported_and_a_later_difference_stops_nothing() {
     let (service, here) = (giving(&[(10, 854, 480), (5, 1280, 720)]), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other"]).ends_with(0);
     insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-differs]: the video of one has 480 pixels on the short side, requested 720");
