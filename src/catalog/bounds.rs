@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::domain::Usd;
+use crate::domain::{Usd, sides};
 
 /// An amount of dollars, written as text so that no float is ever involved.
 pub(super) fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
@@ -129,12 +129,7 @@ impl SizeRule {
     /// Width and height of a text such as `1280x720`, in pixels; nothing if it is no size.
     #[must_use]
     pub fn parse(text: &str) -> Option<(u32, u32)> {
-        let (width, height) = text.split_once('x')?;
-        let side = |digits: &str| -> Option<u32> {
-            let plain = !digits.is_empty() && digits.len() <= 5 && digits.bytes().all(|b| b.is_ascii_digit());
-            plain.then(|| digits.parse().ok()).flatten().filter(|&pixels| pixels > 0)
-        };
-        Some((side(width)?, side(height)?))
+        sides(text, 'x')
     }
 }
 

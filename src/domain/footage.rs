@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Usd;
+use super::{Usd, sides};
 
 /// The smallest difference in duration, in seconds: encoders end at a whole frame, and services report measured durations.
 pub(crate) const SHORTEST: f64 = 0.5;
@@ -109,13 +109,6 @@ impl Footage {
         });
         [duration, shape, lines].into_iter().flatten().collect()
     }
-}
-
-/// The two numbers of a size or an aspect ratio, neither of them zero.
-fn sides(text: &str, between: char) -> Option<(u32, u32)> {
-    let (wide, high) = text.split_once(between)?;
-    let (wide, high) = (wide.trim().parse().ok()?, high.trim().parse().ok()?);
-    (wide > 0 && high > 0).then_some((wide, high))
 }
 
 #[cfg(test)]

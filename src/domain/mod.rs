@@ -64,6 +64,6 @@ pub(crate) use retry_after::retry_after;
 pub use review::{Choice, JobChoice, Review, ReviewOfTask, Reviewed, Takes, last_reviews};
 pub use runner_seen::RunnerSeen;
 pub use send_by::SendBy;
-pub(crate) use spec::is_upright;
 pub use spec::{Field, Spec};
+pub(crate) use spec::{is_upright, sides};
 pub use video::VideoFile;

@@ -55,11 +55,20 @@ impl fmt::Display for Field {
     }
 }
 
+/// The two numbers of a size in pixels or an aspect ratio, neither of them zero: `1280x720`, `9:16`.
+pub(crate) fn sides(text: &str, between: char) -> Option<(u32, u32)> {
+    let (wide, high) = text.split_once(between)?;
+    let side = |digits: &str| -> Option<u32> {
+        let is_plain = !digits.is_empty() && digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_plain.then(|| digits.parse().ok()).flatten().filter(|&side| side > 0)
+    };
+    Some((side(wide)?, side(high)?))
+}
+
 /// Returns whether a shape is higher than it is wide: `9:16`, `720x1280`.
 pub(crate) fn is_upright(aspect_ratio: Option<&str>, size: Option<&str>) -> bool {
-    let shape = aspect_ratio.and_then(|ratio| ratio.split_once(':')).or_else(|| size?.split_once('x'));
-    let numbers = shape.and_then(|(wide, high)| Some((wide.parse::<u32>().ok()?, high.parse::<u32>().ok()?)));
-    numbers.is_some_and(|(wide, high)| wide < high)
+    let shape = aspect_ratio.and_then(|ratio| sides(ratio, ':')).or_else(|| sides(size?, 'x'));
+    shape.is_some_and(|(wide, high)| wide < high)
 }
 
 /// The plain fields of one job after templates and defaults, not yet checked against a family.

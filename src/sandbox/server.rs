@@ -27,7 +27,7 @@ use super::mp4;
 use super::refusal::{Refusal, refuse};
 use super::task::Task;
 use super::trouble::{self, Trouble};
-use crate::catalog::{Catalog, Family, Model, Severity, SizeRule};
+use crate::catalog::{Catalog, Family, Model, Severity};
 use crate::domain::{NoticeCode, Spec};
 
 /// The behavior of the simulator.
@@ -242,7 +242,6 @@ impl Shared {
             reason = "positive; a longer life is capped"
         )]
         let lasts_ms = (lasts_s * 1000.0 / self.options.speed) as u32;
-        let upright_size = spec.size.as_deref().and_then(SizeRule::parse).is_some_and(|(width, height)| height > width);
         Task {
             submitted_ms: u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0),
             lasts_ms,
@@ -255,7 +254,7 @@ impl Shared {
                 .and_then(|place| u8::try_from(place).ok())
                 .unwrap_or(u8::MAX),
             duration_s: spec.duration.and_then(|seconds| u8::try_from(seconds).ok()).unwrap_or(0),
-            is_upright: upright_size || spec.aspect_ratio.as_deref() == Some("9:16"),
+            is_upright: spec.is_upright(),
             fails: random.f64() < self.options.fail_rate,
         }
     }
