@@ -66,6 +66,7 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
         max_doubts: pace.max_doubts,
         accepts_differing: pace.accept_differing,
         rps: pace.rps,
+        idempotency: None,
         speed: usual.speed,
     }
 }

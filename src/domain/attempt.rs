@@ -210,6 +210,14 @@ impl Attempt {
         self.particulars.executed.as_deref().is_some_and(|executed| executed.error.is_some())
     }
 
+    /// Returns whether it is in doubt, and the service still answers a repeated submission with its task.
+    #[must_use]
+    pub fn can_be_asked_again(&self, at: Timestamp) -> bool {
+        let key = self.particulars.idempotency.as_ref();
+        // A clock that was put back says nothing about the age of a key.
+        self.state.is_doubtful() && self.intended_at <= at && key.is_some_and(|key| key.is_remembered(at))
+    }
+
     /// Returns whether a run must still finish it: it has no outcome, no video, or a failed `--exec` command. Few attempts are unfinished.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {

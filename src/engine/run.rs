@@ -86,6 +86,7 @@ impl<S: VideoService> Engine<'_, S> {
             slots: &slots,
             slow_start: SlowStart::new(self.settings.concurrency, self.settings.max_doubts),
             account: self.account,
+            idempotency: self.settings.idempotency.as_ref(),
             limits: self.limits,
             run_limit: self.run_limit,
             approval: self.approval,

@@ -22,7 +22,9 @@ use super::slots::{Slot, Slots, Turn};
 use super::slow_start::{Permit, SlowStart};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
-use crate::domain::{Account, AttemptId, Job, NoticeCode, SendBy, TaskNames, with_causes};
+use crate::domain::{
+    Account, AttemptId, Idempotency, IdempotencyKey, Job, NoticeCode, Request, SendBy, TaskNames, with_causes,
+};
 use crate::ledger::{Approval, Event, Intent, LedgerError, LockedBatch, RunLimit, SpendLimit};
 use crate::service::{Submission, VideoService};
 
@@ -35,6 +37,9 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// The wait where the service asks to wait without a time.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
+/// The waits before a submission in doubt is repeated with its idempotency key. Longer outages are left to the next run.
+const REPEATED_AFTER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
+
 /// The state that all submissions share.
 pub(super) struct Submitter<'e, S> {
     pub gateway: &'e Gateway<'e, S>,
@@ -42,6 +47,8 @@ pub(super) struct Submitter<'e, S> {
     pub slow_start: SlowStart,
     /// The account that will own the tasks.
     pub account: &'e Account,
+    /// The statement that the service honors idempotency keys, if it does.
+    pub idempotency: Option<&'e Idempotency>,
     /// Spend limits over all batches of the ledger.
     pub limits: &'e [SpendLimit],
     /// The spend limit of all runners of this batch together.
@@ -139,7 +146,8 @@ impl<S: VideoService> Submitter<'_, S> {
             self.gateway.stop_because(StopReason::SpendLimit, format!("`{}` would exceed a spend limit", job.id));
             return NOT_SENT;
         }
-        let attempt = match self.ledger.intend(self.intent(job, known)).await {
+        let key = self.idempotency.map(|honored| honored.key(self.gateway.now()));
+        let attempt = match self.ledger.intend(self.intent(job, known, key.clone())).await {
             Ok(attempt) => attempt,
             Err(LedgerError::Deferred(wait)) => {
                 drop(permit);
@@ -167,8 +175,28 @@ impl<S: VideoService> Submitter<'_, S> {
             return TRY_AGAIN;
         }
         // Boxed: it is large, and each waiting job would otherwise have room for it.
-        let response = Box::pin(self.gateway.service.submit(&job.request, send_by)).await;
+        let response = Box::pin(self.send(&job.request, key.as_ref(), send_by)).await;
         Box::pin(self.respond(job, attempt, response, permit, slot, tries)).await
+    }
+
+    /// Sends a request. One in doubt is repeated while the service remembers its key: only a task in the response settles the doubt.
+    async fn send(&self, request: &Request, key: Option<&IdempotencyKey>, send_by: Option<SendBy>) -> Submission {
+        let submission = self.gateway.service.submit(request, key, send_by).await;
+        let Some(key) = key.filter(|_| matches!(submission, Submission::InDoubt(_) | Submission::Page(_))) else {
+            return submission;
+        };
+        for wait in REPEATED_AFTER {
+            let waited = self.gateway.stop.unless_stopping(tokio::time::sleep(wait)).await;
+            if waited.is_none() || !key.is_remembered(self.gateway.now()) {
+                break;
+            }
+            self.gateway.rate_limit.turn().await;
+            let repeated = self.gateway.service.submit(request, Some(key), send_by).await;
+            if matches!(repeated, Submission::Accepted(..)) {
+                return repeated;
+            }
+        }
+        submission
     }
 
     /// Prepares another try after a response that certainly bought nothing and says nothing about the job. Otherwise, records the response.
@@ -305,13 +333,14 @@ impl<S: VideoService> Submitter<'_, S> {
         }
     }
 
-    fn intent(&self, job: &Job, known: Known) -> Intent {
+    fn intent(&self, job: &Job, known: Known, idempotency: Option<IdempotencyKey>) -> Intent {
         Intent {
             known: known.newest,
             paid_elsewhere: known.paid_elsewhere,
             limits: self.limits.to_vec(),
             approval: self.approval.cloned(),
             run_limit: self.run_limit.cloned(),
+            idempotency,
             ..Intent::new(job, self.account.clone())
         }
     }

@@ -22,6 +22,8 @@ pub enum Event {
     Doubted(ServiceError),
     /// The service made a task.
     Accepted(TaskNames),
+    /// The service answered a repeated submission with the task of a doubtful attempt, or of one that was said to have made none.
+    Settled(TaskNames),
     /// A person found the task of a doubtful attempt, or of one that was said to have made none.
     Found(TaskNames),
     /// The service calls its task so as well.
@@ -129,10 +131,9 @@ impl Event {
             (S::Intended | S::InDoubt, Self::Doubted(_))
             | (S::Void, Self::Undone(Declaration::NeverCreated))
             | (S::Queued | S::InProgress, Self::Undone(Declaration::Found)) => Ok(S::InDoubt),
-            (S::Failed, Self::Undone(Declaration::Lost)) => Ok(S::Queued),
-            (S::Intended | S::InDoubt | S::Void, Self::Accepted(_)) | (S::InDoubt | S::Void, Self::Found(_)) => {
-                Ok(S::Queued)
-            }
+            (S::Failed, Self::Undone(Declaration::Lost))
+            | (S::Intended | S::InDoubt | S::Void, Self::Accepted(_))
+            | (S::InDoubt | S::Void, Self::Found(_) | Self::Settled(_)) => Ok(S::Queued),
             (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_) | Self::Reported { .. }) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
@@ -173,6 +174,7 @@ impl Event {
             Self::Refused(_) => "refused",
             Self::Doubted(_) => "put in doubt",
             Self::Accepted(_) => "accepted",
+            Self::Settled(_) => "settled",
             Self::Found(_) => "found",
             Self::AlsoNamed(_) => "named anew",
             Self::GivenUp => "given up",
@@ -210,6 +212,7 @@ mod tests {
             Event::Refused(error.clone()),
             Event::Doubted(error.clone()),
             Event::Accepted(TaskId::new("t").expect("an id").into()),
+            Event::Settled(TaskId::new("t").expect("an id").into()),
             Event::Found(TaskId::new("t").expect("an id").into()),
             Event::AlsoNamed(TaskId::new("u").expect("an id")),
             Event::GivenUp,
@@ -274,15 +277,15 @@ mod tests {
                     Event::Found(_) => Some(Declaration::Found),
                     Event::Denied => Some(Declaration::NeverCreated),
                     Event::GivenUp => Some(Declaration::Lost),
-                    Event::Undone(_) | Event::Accepted(_) => None,
+                    Event::Undone(_) | Event::Accepted(_) | Event::Settled(_) => None,
                     _ => declared,
                 };
                 // A task that was named by mistake was never its own.
                 accepted &= !matches!(event, Event::Undone(Declaration::Found));
                 settled &= !matches!(event, Event::Undone(Declaration::Found | Declaration::NeverCreated));
-                accepted |= matches!(event, Event::Accepted(_) | Event::Found(_));
+                accepted |= matches!(event, Event::Accepted(_) | Event::Found(_) | Event::Settled(_));
                 doubted |= matches!(event, Event::Doubted(_));
-                settled |= matches!(event, Event::Found(_) | Event::Denied);
+                settled |= matches!(event, Event::Found(_) | Event::Settled(_) | Event::Denied);
                 // The answer to the attempt itself, however late.
                 settled |= matches!(event, Event::Accepted(_) | Event::Refused(_) | Event::Withdrawn | Event::ServerError);
             }

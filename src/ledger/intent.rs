@@ -5,7 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, AttemptId, Charging, Digest, Fingerprint, Job, JobId, Label, Labels, OutputPath, Request, Usd,
+    Account, AttemptId, Charging, Digest, Fingerprint, IdempotencyKey, Job, JobId, Label, Labels, OutputPath, Request,
+    Usd,
 };
 
 /// An imminent submission.
@@ -39,6 +40,8 @@ pub struct Intent {
     pub output: Option<OutputPath>,
     /// The approved plan that it is a part of.
     pub approval: Option<Approval>,
+    /// The key of the submission, if the service honors such keys.
+    pub idempotency: Option<IdempotencyKey>,
     /// SHA-256 of the local picture that it begins with.
     pub picture: Option<String>,
     /// The time of a submission that another program made and whose task is known, or `None` for a submission now.
@@ -69,6 +72,7 @@ impl Intent {
             labels: job.labels.clone(),
             output: job.file.clone(),
             approval: None,
+            idempotency: None,
             picture: job.spec.picture.as_ref().map(|picture| picture.sha256.clone()),
             adopted_at: None,
             run_limit: None,

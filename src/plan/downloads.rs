@@ -127,6 +127,11 @@ impl DownloadPlan {
         }
     }
 
+    /// Expects the video of a task that was just found at the path of its job.
+    pub(super) fn expect(&mut self, attempt: AttemptId, path: OutputPath) {
+        self.outstanding.insert(attempt, Destination { folder: None, path, is_version: false });
+    }
+
     /// The path for the video of a task that was active before the run.
     #[must_use]
     pub fn destination_of(&self, attempt: &Attempt) -> Destination {

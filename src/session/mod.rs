@@ -32,6 +32,7 @@ mod choices;
 mod connection;
 mod consent;
 mod default_paths;
+mod doubts;
 mod executor;
 mod ledger_limits;
 mod limits;

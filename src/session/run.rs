@@ -19,7 +19,7 @@ use super::refusal::{Refusal, ReporterError};
 use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
-use super::{choices, limits, other_batches, purchases};
+use super::{choices, doubts, limits, other_batches, purchases};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
@@ -108,6 +108,10 @@ impl<'s> Ready<'s> {
         // An offset that is too large by a round trip dates no end before its submission.
         let (asked_at, now) = (Timestamp::now(), session.ledger.controls().await?.now);
         let clock_offset = now.duration_since(asked_at);
+        if let Some((connection, _)) = &service {
+            let settled = doubts::settle(&batch, &plan.asked_again, connection).await?;
+            plan.add_settled(settled);
+        }
         let limits = limits::over_all_batches(&limits::at(session, now));
         let (plan, others) = (Arc::new(plan), OtherBatches::new(others));
         Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })

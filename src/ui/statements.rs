@@ -51,6 +51,10 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &Again) -> String {
             "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` under `faces` releases them",
             count(*jobs, "job")
         ),
+        Statement::AskedAgain(submissions, usd) => format!(
+            "{} in doubt to repeat, each with its idempotency key: the service answers with the task of the first; ${usd}, already counted",
+            count(*submissions, "submission")
+        ),
         Statement::InDoubt(jobs, at_risk) => {
             let resolve = again.command("resolve", &[]);
             format!(
@@ -182,6 +186,7 @@ mod tests {
             Statement::AbandonedTasks(1),
             Statement::OldPrices(jiff::civil::date(2026, 1, 31), 31),
             Statement::Held(2, usd("20")),
+            Statement::AskedAgain(1, usd("3.75")),
             Statement::InDoubt(2, usd("1.80")),
             Statement::WorstCase(usd("3.60"), false),
             Statement::WorstCase(usd("3.60"), true),

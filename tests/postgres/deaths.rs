@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-use crate::support::{Ended, kill, wait_until};
+use crate::cluster::Cluster;
+use crate::support::{Ended, Workspace, kill, wait_until};
 use crate::team::{Team, all_end, murdered};
 
 /// After this an intent is too old to be sent: a thirtieth of the ten seconds, and a little.
@@ -49,6 +50,31 @@ fn videos_that_a_runner_left_are_downloaded_by_the_others() {
     assert!(matches!(ended.code, Some(0 | 7)), "{:?} {}", ended.code, ended.stderr);
     let open = "SELECT count(*) FROM shotlist.attempt WHERE needs_download";
     assert_eq!(team.database.sql(open), "0", "{}", ended.stderr);
+}
+
+/// A service that honors idempotency keys settles what a dead runner left in doubt, whoever asks.
+#[test]
+fn doubts_of_a_killed_runner_are_settled_by_another() {
+    let honored = "version: 1\nprices_taken_on: 9999-01-01\nidempotency: { header: Idempotency-Key, for: 24h }\n";
+    let catalog = Workspace::new().file("catalog.yaml", honored);
+    let path = catalog.path("catalog.yaml").to_string_lossy().into_owned();
+    let team = Team::on(Cluster::shared().database(), 2, 12, &["--speed", "400", "--catalog", &path]);
+    let args = ["--catalog", &path, "--concurrency", "4"];
+    // At some of these places, the service has responded, and the response is not recorded.
+    let open = "SELECT count(*) FROM shotlist.attempt WHERE state = 'intended'";
+    let leaves_doubt = |commit: usize| {
+        team.run(0, &args).dies_at(&format!("before-commit:{commit}")).code.is_none() && team.database.sql(open) != "0"
+    };
+    assert!((3..12).any(leaves_doubt), "nothing was in doubt");
+    for _ in 0..20 {
+        if team.run(1, &args).ends().code == Some(0) {
+            assert_eq!(team.agree(), (12, 0));
+            return;
+        }
+        // Until the lease of the dead runner is over.
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    panic!("the doubts did not settle");
 }
 
 #[test]

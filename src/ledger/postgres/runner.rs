@@ -5,8 +5,6 @@
 //! lost was made; whether the database has forgotten a commit that it acknowledged; and, because the row also says who is dead,
 //! whether this runner may still buy.
 
-use std::hash::{BuildHasher as _, RandomState};
-
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
@@ -15,6 +13,7 @@ use super::heartbeats::Heartbeats;
 use super::lease_status::LeaseStatus;
 use super::schema::TIMELINE;
 use super::transaction::{NOW, Transaction, Value};
+use crate::domain::random;
 use crate::ledger::this_machine;
 use crate::ledger::times::Times;
 
@@ -35,8 +34,8 @@ pub(super) struct Runner {
 
 impl Runner {
     pub(super) fn new() -> Self {
-        // Each state of this hasher has keys of the system's own randomness. Never negative, so that nothing is lost on the way.
-        let id = (RandomState::new().hash_one(std::process::id()) >> 2).cast_signed();
+        // Never negative, so that nothing is lost on the way.
+        let id = (random() >> 2).cast_signed();
         Self { id, machine: this_machine(), writes: 0, is_unsure: false, concurrency: 0 }
     }
 

@@ -30,10 +30,11 @@ pub(in crate::ledger) fn apply(
         Event::Accepted(task) => {
             (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, Some(at));
         }
-        // The time of the response stays unknown.
-        Event::Found(task) => {
+        // The time of the first response stays unknown.
+        Event::Found(task) | Event::Settled(task) => {
             (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, None);
-            known.declared = Some(Declared { what: Declaration::Found, at });
+            let is_declared = matches!(event, Event::Found(_));
+            known.declared = is_declared.then_some(Declared { what: Declaration::Found, at });
         }
         // A known alias stays: it may be the only name that the service accepts.
         Event::AlsoNamed(alias) => {

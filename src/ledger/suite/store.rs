@@ -73,6 +73,7 @@ pub(in crate::ledger) fn intent_of(job: &str) -> Intent {
         limits: Vec::new(),
         labels: Labels::new(),
         output: None,
+        idempotency: None,
         approval: None,
         picture: None,
         adopted_at: None,

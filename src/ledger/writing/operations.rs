@@ -97,10 +97,10 @@ fn write(
     if matches!(event, Event::Accepted(_)) && !is_sender {
         return Err(LedgerError::Claimed(attempt.job.clone()));
     }
-    if let (Event::Accepted(task), Some(known)) = (event, &attempt.task)
+    if let (Event::Accepted(task) | Event::Settled(task), Some(known)) = (event, &attempt.task)
         && known.id == task.id
     {
-        // Recorded before; the acknowledgment was lost.
+        // Recorded before; the acknowledgment was lost, or another runner was first.
         return Ok(Some(known.clone()));
     }
     // A state that takes no task claims no name.
@@ -114,6 +114,10 @@ fn write(
             let task = owners.claim(attempt, batch, task.clone())?;
             (&Event::Found(task.clone()), Some(task))
         }
+        Event::Settled(task) => {
+            let task = owners.claim(attempt, batch, task.clone())?;
+            (&Event::Settled(task.clone()), Some(task))
+        }
         Event::AlsoNamed(name) => {
             owners.claim_name(attempt, batch, name)?;
             (*event, None)
@@ -122,7 +126,7 @@ fn write(
     };
     apply(attempt, event, now, &this_machine())?;
     row.shared.version += 1;
-    if is_sender && claimed.is_some() {
+    if claimed.is_some() && (is_sender || matches!(event, Event::Settled(_))) {
         row.shared.assigned_runner = runner;
     }
     Ok(claimed)

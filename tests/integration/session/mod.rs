@@ -10,6 +10,7 @@ mod delivery;
 mod doubts;
 mod exec;
 mod files;
+mod idempotency;
 mod labels;
 mod library;
 mod money;

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::values::*;
 use crate::domain::{
-    Attempt, AttemptState, Choice, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile,
+    Attempt, AttemptState, Choice, Declaration, Idempotency, OutputPath, Review, ServiceError, TaskId, TaskNames,
+    VideoFile,
 };
 use crate::ledger::rules::{Named, Owners, Period, QUARTER_US, Sums, apply, recover};
 use crate::ledger::{Event, LedgerError};
@@ -87,6 +88,7 @@ fn names_that_an_event_needs_are_looked_up() {
     let needed = |event: Event| Owners::needed_by(&event).map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(needed(Event::Accepted(names.clone())), ["t1", "t2"]);
     assert_eq!(needed(Event::Found(names.clone())), ["t1", "t2"]);
+    assert_eq!(needed(Event::Settled(names.clone())), ["t1", "t2"]);
     assert_eq!(needed(Event::AlsoNamed(names.id.clone())), ["t1"]);
     assert!(needed(Event::Denied).is_empty());
 
@@ -233,4 +235,24 @@ fn release_and_reviews_are_kept_until_the_video_is_fetched_anew() {
     assert_eq!(known.reviews.iter().map(|reviewed| &reviewed.review).collect::<Vec<_>>(), [&review]);
     apply(&mut attempt, &Event::Fetched(file), Timestamp::UNIX_EPOCH, "here").expect("allowed");
     assert_eq!((&attempt.particulars.released, attempt.particulars.reviews.len()), (&None, 1));
+}
+
+#[test]
+fn doubt_is_settled_by_a_task_while_its_key_is_remembered() {
+    let at = |second| Timestamp::from_second(second).expect("a time");
+    let honored: Idempotency = serde_yaml::from_str("{ header: Key, for: 1000s }").expect("a statement");
+    let task = || Event::Settled(TaskId::new("t1").expect("an ID").into());
+    let mut attempt = row("a", 1, AttemptState::Intended).attempt;
+    attempt.intended_at = at(100);
+    apply(&mut attempt, &Event::Doubted(ServiceError::plain("lost", "code")), at(101), "here").expect("allowed");
+    assert!(!attempt.can_be_asked_again(at(102)), "it left without a key");
+    attempt.particulars.idempotency = Some(Box::new(honored.key(at(100))));
+    assert_eq!([99, 100, 999, 1000].map(|second| attempt.can_be_asked_again(at(second))), [false, true, true, false]);
+    // Somebody was wrong about it meanwhile.
+    apply(&mut attempt, &Event::Denied, at(102), "here").expect("allowed");
+    assert!(!attempt.can_be_asked_again(at(103)));
+    apply(&mut attempt, &task(), at(104), "here").expect("allowed");
+    assert_eq!((attempt.state, attempt.answered_at, attempt.error.as_ref()), (AttemptState::Queued, None, None));
+    assert!(attempt.task.is_some() && attempt.particulars.declared.is_none());
+    assert!(apply(&mut attempt, &task(), at(105), "here").is_err());
 }

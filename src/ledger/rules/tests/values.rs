@@ -50,6 +50,7 @@ pub(super) fn intent(job: &str) -> Intent {
         limits: Vec::new(),
         labels: Labels::new(),
         output: None,
+        idempotency: None,
         approval: None,
         picture: None,
         adopted_at: None,

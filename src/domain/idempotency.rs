@@ -1,0 +1,102 @@
+//! Keys by which a service recognizes a repeated submission.
+//!
+//! The interface documents none. A catalog may state that a service honors them; without that, none is sent, and nothing relies on them.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::random::random;
+
+/// The shortest time for which a service must remember a key: a submission may take minutes.
+const SHORTEST: SignedDuration = SignedDuration::from_mins(10);
+
+/// The statement that a service answers a repeated submission with the task of the first.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idempotency {
+    /// The header that carries the key.
+    pub header: String,
+    /// The time for which the service remembers a key.
+    #[serde(rename = "for")]
+    remembered_for: SignedDuration,
+}
+
+/// The key of one submission.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct IdempotencyKey {
+    /// The header that carries it.
+    pub header: String,
+    /// 32 hexadecimal digits, never used twice.
+    pub value: String,
+    /// The time until which the submission may be repeated.
+    until: Timestamp,
+}
+
+impl Idempotency {
+    /// The fault of the statement, if it has one.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if self.header.is_empty() || !self.header.bytes().all(is_name) {
+            return Some("`idempotency.header` must be a name of letters, digits, and hyphens");
+        }
+        (self.remembered_for < SHORTEST).then_some("`idempotency.for` must be 10 minutes or more, such as `24h`")
+    }
+
+    /// A new key, for a submission at this time.
+    #[must_use]
+    pub fn key(&self, at: Timestamp) -> IdempotencyKey {
+        // A key that the service has forgotten would buy again. Clocks differ, and a request takes time.
+        let repeatable = self.remembered_for / 10 * 9;
+        let until = at.checked_add(repeatable).unwrap_or(at);
+        let value = format!("{:016x}{:016x}", random(), random());
+        IdempotencyKey { header: self.header.clone(), value, until }
+    }
+}
+
+impl IdempotencyKey {
+    /// Returns whether the service still remembers it.
+    #[must_use]
+    pub fn is_remembered(&self, at: Timestamp) -> bool {
+        at < self.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn stated(text: &str) -> Result<Idempotency, serde_yaml::Error> {
+        serde_yaml::from_str(text)
+    }
+
+    #[test]
+    fn key_is_remembered_for_nine_tenths_of_the_stated_time() {
+        let stated = stated("{ header: Idempotency-Key, for: 10h }").expect("a statement");
+        assert_eq!(stated.fault(), None);
+        let at = Timestamp::UNIX_EPOCH;
+        let key = stated.key(at);
+        let after = |minutes| key.is_remembered(at + SignedDuration::from_mins(minutes));
+        assert_eq!([after(0), after(539), after(540)], [true, true, false]);
+    }
+
+    #[test]
+    fn no_two_keys_are_the_same() {
+        let stated = stated("{ header: Idempotency-Key, for: 24h }").expect("a statement");
+        let keys: HashSet<String> = (0..1000).map(|_| stated.key(Timestamp::UNIX_EPOCH).value).collect();
+        assert_eq!(keys.len(), 1000);
+        assert!(keys.iter().all(|key| key.len() == 32));
+    }
+
+    #[test]
+    fn statement_without_a_usable_header_or_time_is_refused() {
+        for text in ["{ header: '', for: 24h }", "{ header: 'a b', for: 24h }", "{ header: Key, for: 9m }"] {
+            assert!(stated(text).expect("a statement").fault().is_some(), "{text}");
+        }
+        for text in ["{ header: Key }", "{ header: Key, for: soon }", "{ header: Key, for: 24h, by: x }"] {
+            assert!(stated(text).is_err(), "{text}");
+        }
+    }
+}
