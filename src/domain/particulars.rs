@@ -19,8 +19,8 @@ pub struct Particulars {
     pub bought_as: Option<Box<JobId>>,
     /// The declaration of a person.
     pub declared: Option<Declared>,
-    /// SHA-256 of the local picture that it began with.
-    pub picture: Option<Box<str>>,
+    /// The SHA-256 of each of its local images, separated by spaces.
+    pub local_images: Option<Box<str>>,
     /// The outcome of the program for its video.
     pub executed: Option<Box<Executed>>,
     /// True if the service denied its task, or gave an unknown word for its end: the task may live.

@@ -26,11 +26,22 @@ impl Picture {
         Self { path, sha256: hex(&Sha256::digest(bytes)) }
     }
 
-    /// The placeholder in a request for a URL that the image does not have yet. It is an object, which no URL and no
-    /// list of URLs is.
-    pub(super) fn stand_in(&self) -> Value {
-        json!({ "sha256": self.sha256 })
+    /// The placeholder in a request for URLs that images do not have yet: an object, or a list of objects, which no URL is.
+    pub(super) fn stand_in(images: &[Self]) -> Option<Value> {
+        one_or_list(images.iter().map(|image| json!({ "sha256": image.sha256 })).collect())
     }
+
+    /// The SHA-256 of each image, separated by spaces. `None` without images.
+    #[must_use]
+    pub fn digests(images: &[Self]) -> Option<String> {
+        let digests: Vec<&str> = images.iter().map(|image| &*image.sha256).collect();
+        (!digests.is_empty()).then(|| digests.join(" "))
+    }
+}
+
+/// The value of an image field: one image stands for itself.
+pub(super) fn one_or_list(mut images: Vec<Value>) -> Option<Value> {
+    if images.len() > 1 { Some(images.into()) } else { images.pop() }
 }
 
 /// The reason why a string can't be a URL from which the service fetches an image (interface §2.1).

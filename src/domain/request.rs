@@ -13,6 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::normalized::normalized;
+use super::picture::one_or_list;
 use super::{Field, Picture, Spec, hex};
 
 /// The body of `POST /v1/videos` for one job, with its fingerprint.
@@ -32,7 +33,7 @@ impl Request {
     /// costs must not depend on a default that the service may change.
     #[must_use]
     pub fn new(spec: &Spec) -> Self {
-        let image = spec.picture.as_ref().map(Picture::stand_in).or_else(|| image_value(&spec.image));
+        let image = Picture::stand_in(&spec.local_images).or_else(|| image_value(&spec.image));
         let body = Self::body_of(spec, image.as_ref());
         let fingerprint = match &spec.image_key {
             Some(key) => {
@@ -40,7 +41,7 @@ impl Request {
                 let key = serde_json::json!({ "image_key": key });
                 let extra = spec.extra.iter().map(|(name, value)| (name.clone(), keyed(value, &key))).collect();
                 // The contents of a local picture count, whatever its key.
-                let image = image.as_ref().map(|image| if spec.picture.is_some() { image } else { &key });
+                let image = image.as_ref().map(|image| if spec.local_images.is_empty() { &key } else { image });
                 Fingerprint::of(&Self::body_of(&Spec { extra, ..spec.clone() }, image))
             }
             None => Fingerprint::of(&body),
@@ -66,11 +67,10 @@ impl Request {
         Self { body, fingerprint }
     }
 
-    /// The same request, of the same fields, with the address at which its picture can be fetched. What is asked for does not depend on
-    /// that.
+    /// The same request, of the same fields, with the URLs of its local images. Its identity does not depend on them.
     #[must_use]
-    pub fn with_picture_at(&self, spec: &Spec, address: &str) -> Self {
-        Self { body: Self::body_of(spec, Some(&address.into())), fingerprint: self.fingerprint.clone() }
+    pub fn with_images_at(&self, spec: &Spec, urls: &[String]) -> Self {
+        Self { body: Self::body_of(spec, image_value(urls).as_ref()), fingerprint: self.fingerprint.clone() }
     }
 
     fn body_of(spec: &Spec, image: Option<&Value>) -> String {
@@ -164,11 +164,7 @@ fn normalized_value(value: &Value) -> Value {
 
 /// One URL is a string, several are an array (interface §2.1): a list of one means the same as the URL alone.
 fn image_value(urls: &[String]) -> Option<Value> {
-    match urls {
-        [] => None,
-        [url] => Some(url.clone().into()),
-        urls => Some(urls.to_vec().into()),
-    }
+    one_or_list(urls.iter().map(|url| url.as_str().into()).collect())
 }
 
 impl Fingerprint {
@@ -289,25 +285,44 @@ mod tests {
     #[test]
     fn a_picture_is_known_by_what_is_in_it_and_not_by_where_it_lies() {
         let of = |path: &str, bytes: &[u8]| {
-            let picture = Some(Picture::new(path.into(), bytes));
-            Spec { picture, image: Vec::new(), ..spec() }
+            let local_images = vec![Picture::new(path.into(), bytes)];
+            Spec { local_images, image: Vec::new(), ..spec() }
         };
         let with = |path: &str, bytes: &[u8]| Request::new(&of(path, bytes));
         let request = with("a.png", b"one");
         assert_eq!(request, with("b/c.png", b"one"));
         assert_ne!(request.fingerprint(), with("a.png", b"two").fingerprint());
-        let sent = request.with_picture_at(&of("a.png", b"one"), "https://example.com/a.png");
+        let sent = request.with_images_at(&of("a.png", b"one"), &["https://example.com/a.png".into()]);
         assert_eq!(sent.fingerprint(), request.fingerprint());
         assert_eq!(sent.body(), Request::new(&spec()).body());
         assert_ne!(sent.fingerprint(), Request::new(&spec()).fingerprint());
     }
 
     #[test]
+    fn several_local_images_are_a_list_whose_order_counts() {
+        let of = |images: &[&[u8]]| {
+            let local_images = images.iter().map(|bytes| Picture::new("a.png".into(), bytes)).collect();
+            Spec { local_images, image: Vec::new(), ..spec() }
+        };
+        let both = of(&[b"one", b"two"]);
+        let request = Request::new(&both);
+        assert_ne!(request.fingerprint(), Request::new(&of(&[b"two", b"one"])).fingerprint());
+        assert_ne!(request.fingerprint(), Request::new(&of(&[b"one"])).fingerprint());
+        let urls = ["https://a/1".to_owned(), "https://a/2".to_owned()];
+        let sent = request.with_images_at(&both, &urls);
+        assert_eq!(sent.body(), Request::new(&Spec { image: urls.to_vec(), ..spec() }).body());
+        assert_eq!(sent.fingerprint(), request.fingerprint());
+        let digests = Picture::digests(&both.local_images).expect("digests");
+        assert_eq!(digests.split(' ').count(), 2);
+        assert_eq!(Picture::digests(&[]), None);
+    }
+
+    #[test]
     fn a_key_stands_in_for_urls_and_never_for_a_local_picture() {
         let request = |bytes: &[u8], url: &str, key: &str| {
             let extra = serde_json::Map::from_iter([("frames".to_owned(), serde_json::json!([{ "url": url }, "x"]))]);
-            let picture = Some(Picture::new("a.png".into(), bytes));
-            let spec = Spec { picture, image: Vec::new(), extra, image_key: Some(key.into()), ..spec() };
+            let local_images = vec![Picture::new("a.png".into(), bytes)];
+            let spec = Spec { local_images, image: Vec::new(), extra, image_key: Some(key.into()), ..spec() };
             Request::new(&spec).fingerprint().clone()
         };
         let first = request(b"one", "https://a/1?mon", "k");
@@ -335,9 +350,9 @@ mod tests {
             // With the address of a picture, it is the body that an address alone has.
             spec.extra.insert(format!("y_{key}"), number.into());
             let request = Request::new(&spec);
-            let picture = Some(Picture::new("a.png".into(), key.as_bytes()));
-            let planned = Spec { picture, image: Vec::new(), ..spec.clone() };
-            let sent = Request::new(&planned).with_picture_at(&planned, &spec.image[0]);
+            let local_images = vec![Picture::new("a.png".into(), key.as_bytes())];
+            let planned = Spec { local_images, image: Vec::new(), ..spec.clone() };
+            let sent = Request::new(&planned).with_images_at(&planned, &spec.image);
             proptest::prop_assert_eq!(sent.body(), request.body());
         }
     }

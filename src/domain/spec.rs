@@ -88,8 +88,8 @@ pub struct Spec {
     pub image: Vec<String>,
     /// The name of their field in a request, if it is not `image`.
     pub image_sent_as: Option<String>,
-    /// A picture of this machine in their place.
-    pub picture: Option<Picture>,
+    /// The local images in their place.
+    pub local_images: Vec<Picture>,
     /// The name of a declared face.
     pub face: Option<String>,
     /// The stand-in for image URLs when two requests are compared, for URLs that differ every day.
@@ -120,7 +120,7 @@ impl Spec {
             Field::Duration => self.duration.is_some(),
             Field::AspectRatio => self.aspect_ratio.is_some(),
             Field::Size => self.size.is_some(),
-            Field::Image => !self.image.is_empty() || self.picture.is_some(),
+            Field::Image => !self.image.is_empty() || !self.local_images.is_empty(),
             Field::Face => self.face.is_some(),
         }
     }

@@ -1,7 +1,7 @@
 //! URLs for local images, requested once in a run, before the first submission that needs them.
 //!
 //! A job without a URL for its image is not sent, has no intent, and costs nothing. The request's identity doesn't
-//! depend on the URL ([`Request::with_picture_at`](crate::domain::Request::with_picture_at)).
+//! depend on the URL ([`Request::with_images_at`](crate::domain::Request::with_images_at)).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,15 +42,22 @@ impl<'r, S> Pictures<'r, S> {
         Self { gateway, command, ledger, asked, permits, failed }
     }
 
-    /// Returns the job with a URL for its local image, or the reason that it has none.
+    /// Returns the job with a URL for each local image, or the reason that one has none.
     pub(super) async fn sendable(&self, job: &Arc<Job>) -> Result<Arc<Job>, String> {
-        let Some(picture) = &job.spec.picture else { return Ok(Arc::clone(job)) };
+        if job.spec.local_images.is_empty() {
+            return Ok(Arc::clone(job));
+        }
+        let urls = job.spec.local_images.iter().map(|image| self.url(image));
+        let urls = futures::future::try_join_all(urls).await?;
+        Ok(Arc::new(Job { request: job.request.with_images_at(&job.spec, &urls), ..(**job).clone() }))
+    }
+
+    async fn url(&self, image: &Picture) -> Answer {
         let asked = {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(asked.entry(picture.sha256.clone()).or_default())
+            Arc::clone(asked.entry(image.sha256.clone()).or_default())
         };
-        let address = asked.get_or_init(|| self.ask(picture)).await.as_ref().map_err(Clone::clone)?;
-        Ok(Arc::new(Job { request: job.request.with_picture_at(&job.spec, address), ..(**job).clone() }))
+        asked.get_or_init(|| self.ask(image)).await.clone()
     }
 
     /// Forgets all URLs before another plan: hours may have passed.

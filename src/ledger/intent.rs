@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, AttemptId, Charging, Digest, Fingerprint, IdempotencyKey, Job, JobId, Label, Labels, OutputPath, Request,
-    Usd,
+    Account, AttemptId, Charging, Digest, Fingerprint, IdempotencyKey, Job, JobId, Label, Labels, OutputPath, Picture,
+    Request, Usd,
 };
 
 /// An imminent submission.
@@ -42,8 +42,8 @@ pub struct Intent {
     pub approval: Option<Approval>,
     /// The key of the submission, if the service honors such keys.
     pub idempotency: Option<IdempotencyKey>,
-    /// SHA-256 of the local picture that it begins with.
-    pub picture: Option<String>,
+    /// The SHA-256 of each of its local images, separated by spaces.
+    pub local_images: Option<String>,
     /// The time of a submission that another program made and whose task is known, or `None` for a submission now.
     pub adopted_at: Option<Timestamp>,
     /// The most that all runners of this batch may newly spend together.
@@ -73,7 +73,7 @@ impl Intent {
             output: job.file.clone(),
             approval: None,
             idempotency: None,
-            picture: job.spec.picture.as_ref().map(|picture| picture.sha256.clone()),
+            local_images: Picture::digests(&job.spec.local_images),
             adopted_at: None,
             run_limit: None,
             paid_elsewhere: None,

@@ -242,7 +242,7 @@ impl Plan {
     /// The number of due jobs with a local image.
     #[must_use]
     pub fn pictures(&self) -> usize {
-        self.jobs.iter().filter(|planned| planned.action.buys() && planned.job.spec.picture.is_some()).count()
+        self.jobs.iter().filter(|planned| planned.action.buys() && !planned.job.spec.local_images.is_empty()).count()
     }
 
     /// The price of all purchases that seem to repeat earlier ones.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::retake::{Retake, SpentChoice};
-use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice, Takes};
+use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice, Picture, Takes};
 
 /// The planned action for a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -137,9 +137,9 @@ fn regardless_of_review<'a>(
     let paid = attempts.clone().rev().find(|attempt| attempt.state.is_outstanding() || is_final(attempt.state));
     if let Some(paid) = paid {
         let mut fields = changed_fields(&paid.request, job.request.body());
-        // The same picture may have had an address when it was sent, and has none here.
-        let picture = job.spec.picture.as_ref().map(|picture| &*picture.sha256);
-        if picture.is_some() && picture == paid.particulars.picture.as_deref() {
+        // The same images had URLs when they were sent, and have none here.
+        let images = Picture::digests(&job.spec.local_images);
+        if images.is_some() && images.as_deref() == paid.particulars.local_images.as_deref() {
             fields.retain(|field| field != IMAGE_FILE);
         }
         if fields.is_empty() {
@@ -203,9 +203,10 @@ pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
     names.dedup();
     names.retain(|name| before.get(name) != after.get(name));
     // A local image has another field in the manifest than its URL in the request.
-    let is_picture = |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(Value::is_object);
+    let is_stand_in = |value: &Value| value.as_array().and_then(|list| list.first()).unwrap_or(value).is_object();
+    let is_local = |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(is_stand_in);
     let told = names.into_iter().map(|name| match &*name {
-        "image" if is_picture(&before, &name) || is_picture(&after, &name) => IMAGE_FILE.to_owned(),
+        "image" if is_local(&before, &name) || is_local(&after, &name) => IMAGE_FILE.to_owned(),
         _ => name,
     });
     told.collect()

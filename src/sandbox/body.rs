@@ -29,7 +29,7 @@ pub(super) fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
         size: text("size")?,
         image,
         image_sent_as: None,
-        picture: None,
+        local_images: Vec::new(),
         face: None,
         image_key: None,
         extra: Map::new(),

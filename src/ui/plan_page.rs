@@ -26,7 +26,7 @@ pub(crate) fn plan_page(
     }
     let mut pictures: BTreeMap<String, Option<String>> = BTreeMap::new();
     let mut card = |planned: &Planned| {
-        let picture = planned.job.spec.picture.as_ref();
+        let picture = planned.job.spec.local_images.first();
         let held = picture
             .is_some_and(|picture| pictures.entry(picture.sha256.clone()).or_insert_with(|| embed(picture)).is_some());
         ProposalCard {

@@ -207,7 +207,7 @@ fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
             output: intent.output.clone().map(Box::new),
             approval: intent.approval.as_ref().map(|approval| Box::new(approval.digest.clone())),
             idempotency: intent.idempotency.clone().map(Box::new),
-            picture: intent.picture.as_deref().map(Box::from),
+            local_images: intent.local_images.as_deref().map(Box::from),
             declared: intent.adopted_at.map(|_| Declared { what: Declaration::Found, at: now }),
             ..Particulars::default()
         },

@@ -25,6 +25,8 @@ pub(super) struct Fields<'t> {
     /// The prompt of `prompt_file`, where the file is named without a template.
     pub(super) prompt_in_file: Option<Text<'t>>,
     pub(super) image: Option<Vec<Text<'t>>>,
+    /// The local images.
+    pub(super) image_files: Option<Vec<Text<'t>>>,
     pub(super) tags: Option<Vec<Text<'t>>>,
     pub(super) labels: Vec<(&'t str, Text<'t>)>,
     pub(super) extra: Option<&'t Mapping>,
@@ -63,6 +65,7 @@ impl<'t> Fields<'t> {
             until_kept,
             prompt_in_file: None,
             image: None,
+            image_files: None,
             tags: None,
             labels: Vec::new(),
             extra,
@@ -73,7 +76,6 @@ impl<'t> Fields<'t> {
             (F::PromptFile, &raw.prompt_file),
             (F::AspectRatio, &raw.aspect_ratio),
             (F::Size, &raw.size),
-            (F::ImageFile, &raw.image_file),
             (F::ImageKey, &raw.image_key),
             (F::Face, &raw.face),
             (F::File, &raw.file),
@@ -95,6 +97,7 @@ impl<'t> Fields<'t> {
             found.push(fields.twice(Rule::ImageConflict, F::Image, F::ImageFile));
         }
         fields.image = raw.image.as_ref().map(|list| fields.list(templates, F::Image, list, found));
+        fields.image_files = raw.image_file.as_ref().map(|list| fields.list(templates, F::ImageFile, list, found));
         fields.tags = raw.tags.as_ref().map(|list| fields.list(templates, F::Tags, list, found));
         for (name, value) in raw.labels.iter().flatten() {
             match templates.compile(value) {
@@ -181,7 +184,7 @@ impl<'t> Fields<'t> {
     /// Returns whether the field is set here.
     pub(super) fn says(&self, field: JobField) -> bool {
         match field {
-            F::Image => self.image.is_some() || self.text(F::ImageFile).is_some(),
+            F::Image => self.image.is_some() || self.image_files.is_some(),
             F::Prompt => self.text(field).is_some() || self.text(F::PromptFile).is_some(),
             _ => self.whole(field).is_some() || self.text(field).is_some(),
         }

@@ -17,21 +17,23 @@ use crate::manifest::template::engine::{Text, is_template};
 const LONGEST_LABEL: usize = 200;
 
 impl<'t> Maker<'_, 't, '_> {
-    /// The addresses of the images, or the picture in their place. What stands on the job takes the place of both defaults.
-    pub(super) fn images(&mut self) -> (Vec<String>, Option<Picture>) {
+    /// The URLs of the images, or the local images in their place. What stands on the job takes the place of both defaults.
+    pub(super) fn images(&mut self) -> (Vec<String>, Vec<Picture>) {
         let own = self.images_in(self.own);
         match self.default_source(Field::Image) {
-            Ok(Some(source)) if own == (Vec::new(), None) => self.images_in(source),
+            Ok(Some(source)) if own == (Vec::new(), Vec::new()) => self.images_in(source),
             _ => own,
         }
     }
 
-    fn images_in(&mut self, source: &Fields<'t>) -> (Vec<String>, Option<Picture>) {
-        (self.fill_list(source.image.as_deref(), || source.at(F::Image)), self.picture_in(source))
+    fn images_in(&mut self, source: &Fields<'t>) -> (Vec<String>, Vec<Picture>) {
+        let urls = self.fill_list(source.image.as_deref(), || source.at(F::Image));
+        let files = source.image_files.iter().flatten().enumerate();
+        let local = files.filter_map(|(index, file)| self.local_image(file, source.at(F::ImageFile).index(index)));
+        (urls, local.collect())
     }
 
-    fn picture_in(&mut self, source: &Fields<'t>) -> Option<Picture> {
-        let (text, at) = (source.text(F::ImageFile)?, source.at(F::ImageFile));
+    fn local_image(&mut self, text: &Text<'_>, at: Pointer) -> Option<Picture> {
         let name = self.fill(text, || at.clone()).ok()?;
         let name = name.trim();
         if name.is_empty() {

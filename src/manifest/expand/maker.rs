@@ -119,7 +119,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
     for field in JobField::PLAIN {
         maker.make(field);
     }
-    let (image, picture) = maker.images();
+    let (image, local_images) = maker.images();
     let extra = maker.extra();
     let image_key = maker.image_key(&image, &extra);
     let spec = Spec {
@@ -130,7 +130,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         size: maker.made_text(F::Size),
         image,
         image_sent_as: None,
-        picture,
+        local_images,
         face: maker.made_text(F::Face),
         image_key,
         extra,

@@ -264,7 +264,7 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
         aspect_ratio: table.field(F::AspectRatio),
         size: table.field(F::Size),
         image: table.texts(F::Image.name()),
-        image_file: table.field(F::ImageFile),
+        image_file: table.texts(F::ImageFile.name()),
         image_key: table.field(F::ImageKey),
         face: table.field(F::Face),
         takes,

@@ -141,10 +141,10 @@ pub(crate) struct RawFields {
     /// The URL of a first-frame image, or a list of URLs (alpha-2 only).
     #[schemars(schema_with = "texts_schema", default)]
     pub image: Option<Vec<String>>,
-    /// A picture on this machine (relative to the manifest) in the place of `image`; `run --asset-command` gives it an address. What is
-    /// in it is a part of what the job asks for.
-    #[schemars(schema_with = "text_schema", default)]
-    pub image_file: Option<String>,
+    /// A local image (relative to the manifest) in the place of `image`, or a list of them; `run --asset-command` gives each a URL. Its
+    /// contents are part of the request.
+    #[schemars(schema_with = "texts_schema", default)]
+    pub image_file: Option<Vec<String>>,
     /// Stands in for the image's URL where it is asked whether the request has changed: for signed URLs that differ every
     /// day.
     #[schemars(schema_with = "text_schema", default)]

@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Program, Service, Workspace, codes, has_code, kill, output_of, wait_until};
 
@@ -106,6 +106,35 @@ fn what_is_in_a_picture_is_a_part_of_what_is_asked_for_and_its_address_is_not() 
     let text = std::fs::read_to_string(here.path("m.yaml")).expect("the manifest");
     here.write("m.yaml", text.replace("Walk", "Run"));
     assert_eq!(json(&[])["jobs"][0]["reason"], "prompt changed since it was submitted; costs again");
+}
+
+#[test]
+fn several_local_images_are_sent_as_a_list_of_their_urls() {
+    let here = Workspace::with_manifest(
+        "version: 1\ndefaults: { model: alpha-2 }\njobs:\n  - { id: \"{{ row.n }}\", prompt: P, for_each: [{ n: a, end: b.png }, { n: c, end: '' }], image_file: [a.png, \"{{ row.end }}\"] }\n",
+    );
+    here.write("a.png", png("a"));
+    here.write("b.png", png("b"));
+    upload(&here, "echo \"https://cdn.example/$name\"");
+    let service = Service::well();
+    run(&here, &service, &[]).ends_with(0);
+    let mut images: Vec<Value> = service
+        .posts()
+        .iter()
+        .map(|body| serde_json::from_str::<Value>(body).expect("JSON")["image"].clone())
+        .collect();
+    images.sort_by_key(Value::is_array);
+    assert_eq!(
+        images,
+        [json!("https://cdn.example/a.png"), json!(["https://cdn.example/a.png", "https://cdn.example/b.png"])]
+    );
+    // Each is uploaded once, and nothing is due on the next day; another second image is another request.
+    assert_eq!(asked(&here).len(), 2);
+    assert_eq!(here.planned(&[]).0, 0);
+    here.write("b.png", png("other"));
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!(plan["jobs"][0]["reason"], "image_file changed since it was submitted; costs again");
 }
 
 #[test]

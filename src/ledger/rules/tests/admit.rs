@@ -90,11 +90,11 @@ fn admitted_intent_counts_for_the_next() {
     facts.used =
         [((None, 0), Usd::ZERO), ((Some(label("acme")), 0), Usd::ZERO), ((Some(label("b")), 0), Usd::ZERO)].into();
     let labels: Labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
-    let (output, picture) = (OutputPath::new("a/b.mp4").ok(), Some("5ha256".to_owned()));
-    let asked = Intent { labels, output: output.clone(), picture, ..intent("a") };
+    let (output, local_images) = (OutputPath::new("a/b.mp4").ok(), Some("5ha256".to_owned()));
+    let asked = Intent { labels, output: output.clone(), local_images, ..intent("a") };
     let first = admit(&mut facts, &asked).expect("admitted");
     let known = &first.attempt.particulars;
-    assert_eq!((known.output.as_deref(), known.picture.as_deref()), (output.as_ref(), Some("5ha256")));
+    assert_eq!((known.output.as_deref(), known.local_images.as_deref()), (output.as_ref(), Some("5ha256")));
     assert!((42..=46).contains(&first.attempt.id.0), "{:?}", first.attempt.id);
     assert_eq!(
         (first.shared.runner, first.shared.assigned_runner, first.shared.version),

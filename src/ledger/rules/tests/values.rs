@@ -52,7 +52,7 @@ pub(super) fn intent(job: &str) -> Intent {
         output: None,
         idempotency: None,
         approval: None,
-        picture: None,
+        local_images: None,
         adopted_at: None,
         run_limit: None,
         paid_elsewhere: None,
