@@ -54,6 +54,10 @@ pub struct Comparison<'l> {
     pub doubts: Vec<(Matched<'l>, Vec<&'l Line>)>,
     /// Lines about tasks that the ledger does not know, or that two of its services have.
     pub strange: Vec<&'l Line>,
+    /// Lines about the fees of face reviews.
+    pub fees: Vec<&'l Line>,
+    /// Lines without a task that are no such fees.
+    pub others: Vec<&'l Line>,
     /// Submissions of other accounts than those that the bill is about.
     pub of_others: Vec<Matched<'l>>,
 }
@@ -107,9 +111,14 @@ impl Period {
     }
 }
 
-/// Holds a bill against all that the ledger knows of purchases.
+/// Compares a bill with all purchases of a ledger, and with its fees of face reviews.
 #[must_use]
-pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Period) -> Comparison<'l> {
+pub fn compare<'l>(
+    bill: &'l Bill,
+    bought: &'l [(BatchKey, Attempt)],
+    reviews: &[Attempt],
+    period: Period,
+) -> Comparison<'l> {
     let owners = owners(bought);
     let mut entries: HashMap<usize, Entry> = HashMap::new();
     let mut found = Comparison::default();
@@ -126,12 +135,14 @@ pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Pe
             entry.charges += 1;
         }
     }
+    found.others = bill.others.iter().collect();
+    found.assign_fees(reviews);
     // The meaning of an unreadable line for its task is unknown.
     let untold: HashSet<usize> = bill.unread.iter().filter_map(|unread| *owners.get(unread.task.as_str())?).collect();
     let is_meant = accounts(bought, &entries);
     // Only a bill all of whose lines are explained says something by what it does not have.
     let is_explained =
-        !entries.is_empty() && found.strange.is_empty() && bill.others.is_empty() && bill.unread.is_empty();
+        !entries.is_empty() && found.strange.is_empty() && found.others.is_empty() && bill.unread.is_empty();
     for (number, (batch, attempt)) in bought.iter().enumerate() {
         let entry = entries.get(&number).copied();
         let Entry { charged, credited, charges } = entry.unwrap_or_default();
@@ -166,6 +177,19 @@ pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Pe
 }
 
 impl<'l> Comparison<'l> {
+    /// Assigns lines without a task of this ledger to the fees of face reviews: of the same amount, and near in time if they have one.
+    fn assign_fees(&mut self, reviews: &[Attempt]) {
+        let mut open: Vec<&Attempt> = reviews.iter().collect();
+        let mut is_fee = |line: &&'l Line| {
+            let is_near = |fee: &Attempt| line.at.is_none_or(|at| at.duration_since(fee.intended_at).abs() <= NEAR);
+            let fits = |fee: &&Attempt| !line.is_credit && line.usd == fee.price && is_near(fee);
+            open.iter().position(fits).map(|place| open.swap_remove(place)).is_some()
+        };
+        for lines in [&mut self.others, &mut self.strange] {
+            self.fees.extend(lines.extract_if(.., |line| is_fee(line)));
+        }
+    }
+
     /// Adds an attempt that is on the bill.
     fn place(&mut self, matched: Matched<'l>) {
         let (price, billed) = (matched.attempt.price, matched.billed);
@@ -202,6 +226,7 @@ impl<'l> Comparison<'l> {
             && self.unknown.is_empty()
             && self.doubts.is_empty()
             && self.strange.is_empty()
+            && self.others.is_empty()
     }
 
     /// The charges that the bill settles.

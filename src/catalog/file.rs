@@ -215,6 +215,12 @@ impl Catalog {
         Some(Model { family, price: &entry.price })
     }
 
+    /// The fee of a face review, if a family has such reviews.
+    #[must_use]
+    pub fn face_review_usd(&self) -> Option<Usd> {
+        self.families.values().find_map(|family| Some(family.fields.face.as_ref()?.review_usd))
+    }
+
     /// The names of all models, in alphabetic order.
     pub fn model_names(&self) -> impl Iterator<Item = &str> {
         self.models.keys().map(String::as_str)

@@ -29,7 +29,7 @@ use super::source::text::{FileAccess, TextError};
 use super::template::engine::Templates;
 use super::template::error::template_finding;
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, Rule, Usd};
+use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, PaidReview, Rule, Usd};
 
 /// Additions of the command line and the environment to a manifest.
 pub struct Options<'o> {
@@ -75,6 +75,8 @@ pub struct Manifest {
     pub inputs: Inputs,
     /// Jobs that have a new id, in the order in which they are moved.
     pub moves: Vec<Move>,
+    /// The face reviews that were paid.
+    pub paid_reviews: Vec<PaidReview>,
     /// The day of the catalog's prices, and their age in days.
     pub prices: (Date, i32),
 }
@@ -255,6 +257,7 @@ fn build(
         unsound,
         inputs: Inputs { files: access.names(), variables: raw.env.clone() },
         moves,
+        paid_reviews: paid_reviews(raw, &now, catalog, found),
         prices: (catalog.prices_taken_on, (now.date() - catalog.prices_taken_on).get_days()),
     }
 }
@@ -278,6 +281,23 @@ fn budget(raw: &RawManifest, now: &Zoned) -> Budget {
     let RawBudget { run, all, labels } = &raw.budget;
     let (day_began, month_began, zone) = (Timestamp::MIN, Timestamp::MIN, now.time_zone().clone());
     Budget { run: *run, all: *all, labels: labels.clone(), zone, day_began, month_began }.at(now.timestamp())
+}
+
+/// The face reviews with the day of their payment.
+fn paid_reviews(raw: &RawManifest, now: &Zoned, catalog: &Catalog, found: &mut Vec<Diagnostic>) -> Vec<PaidReview> {
+    let Some(fee) = catalog.face_review_usd() else { return Vec::new() };
+    let mut paid = Vec::new();
+    for (face, day) in raw.faces.iter().filter_map(|(name, face)| Some((name, face.paid_on?))) {
+        if day > now.date() {
+            let place = Pointer::top().key("faces").key(face).key("paid_on").value();
+            let message = format!("`paid_on` is in the future: {day}");
+            found.push(Diagnostic::error(Rule::ReviewPaidOn, message, place).with_help("write the day of the payment"));
+            continue;
+        }
+        let noon = day.at(12, 0, 0, 0).to_zoned(now.time_zone().clone());
+        paid.extend(noon.map(|noon| PaidReview { face: face.clone(), paid_at: noon.timestamp(), fee }));
+    }
+    paid
 }
 
 /// A manifest from somewhere else must not be able to read the key: a prompt or an image address would carry it away.

@@ -172,6 +172,7 @@ mod tests {
             spent_usd: usd(1_800_000),
             at_risk_usd: usd(900_000),
             unknown_usd: usd(0),
+            face_reviews_usd: Usd::ZERO,
             states: BTreeMap::from([("completed", 2), ("in_doubt", 1)]),
             videos: 2,
             choices: BTreeMap::new(),

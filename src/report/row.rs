@@ -286,6 +286,8 @@ pub struct Totals {
     /// May have been charged, too: the price of every task of which nobody documents when it is charged, and that is not
     /// completed.
     pub unknown_usd: Usd,
+    /// The fees of its face reviews that were paid, which no task has.
+    pub face_reviews_usd: Usd,
     /// Jobs by state; every state is there.
     pub states: BTreeMap<&'static str, usize>,
     /// Jobs whose video is on this machine.

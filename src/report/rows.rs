@@ -12,8 +12,8 @@ use super::relative_path::relative_path;
 use super::row::{Delivered, Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use super::times::Times;
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, VideoFile,
-    last_reviews,
+    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, PaidReview, Reviewed, Usd,
+    VideoFile, last_reviews,
 };
 
 /// The names of labels, of columns and of the axes of matrices.
@@ -85,6 +85,7 @@ impl Report {
             spent_usd: history.spent(),
             at_risk_usd: history.at_risk(),
             unknown_usd: history.unknown(),
+            face_reviews_usd: Usd::ZERO,
             states,
             videos,
             released,
@@ -109,6 +110,13 @@ impl Report {
             history,
             folder: folder.to_owned(),
         }
+    }
+
+    /// The same report with the paid fees of face reviews.
+    #[must_use]
+    pub fn with_face_reviews(mut self, reviews: &[PaidReview]) -> Self {
+        self.totals.face_reviews_usd = reviews.iter().map(|review| review.fee).sum();
+        self
     }
 
     /// The jobs, in manifest order, with paths of videos in their folder.

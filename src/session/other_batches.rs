@@ -239,6 +239,7 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
         purchases::keep_what_only_the_report_knows(&session.ledger, &other.out, &other.key, &[], &other.history)?;
     }
     let reporter = Reporter {
+        paid_reviews: Vec::new(),
         key: other.key.clone(),
         moves: Vec::new(),
         jobs: Arc::clone(&other.jobs),

@@ -19,7 +19,7 @@ use super::refusal::{Refusal, ReporterError};
 use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
-use super::{choices, doubts, limits, other_batches, purchases};
+use super::{choices, doubts, face_reviews, limits, other_batches, purchases};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
@@ -95,6 +95,9 @@ impl<'s> Ready<'s> {
         let reviews = &session.options.redo.reviews;
         if !reviews.is_empty() {
             choices::record(&batch, &session.recorded().await?, reviews).await?;
+        }
+        if plan.frozen.is_none() {
+            face_reviews::record(session).await?;
         }
         let has_retake = begin_retake(session, &batch, &plan, &history).await?;
         drop(history);

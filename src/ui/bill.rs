@@ -24,7 +24,8 @@ pub(crate) fn reconciliation(
 ) -> Page {
     let mut page = Page::new();
     list(&mut page, "unreadable lines", &bill.unread, |unread| format!("line {}: {}", unread.number, unread.why));
-    list(&mut page, "lines without a task", &bill.others, |line| {
+    list(&mut page, "face reviews", &comparison.fees, |line| format!("line {}: ${}", line.number, line.usd));
+    list(&mut page, "lines without a task", &comparison.others, |line| {
         format!("line {}: ${}{}", line.number, line.usd, credit(line.is_credit))
     });
     list(&mut page, "amounts that differ", &comparison.differing, |matched| {
@@ -117,8 +118,11 @@ fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
     if !comparison.unknown.is_empty() {
         page.line(format_args!("not settled: ${}", sum(&comparison.unknown)));
     }
-    let is_whole = bill.unread.is_empty() && bill.others.is_empty();
-    page.line(if comparison.agrees() && is_whole { "bill and ledger agree" } else { "bill and ledger differ" });
+    page.line(if comparison.agrees() && bill.unread.is_empty() {
+        "bill and ledger agree"
+    } else {
+        "bill and ledger differ"
+    });
 }
 
 fn credit(is_credit: bool) -> &'static str {

@@ -51,8 +51,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     } else if comparison.settled().next().is_some() {
         terminal.note(NoticeCode::BillNotApplied, "nothing was recorded; `--apply` records what the bill settles");
     }
-    let is_whole = bill.unread.is_empty() && bill.others.is_empty();
-    Ok(if comparison.agrees() && is_whole { Exit::Done } else { Exit::SomeFailed })
+    Ok(if comparison.agrees() && bill.unread.is_empty() { Exit::Done } else { Exit::SomeFailed })
 }
 
 /// The days that the bill covers, in this machine's time zone: everything, unless somebody says otherwise.

@@ -129,7 +129,7 @@ fn valid(id: &str, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<J
 /// The review that the job waits for. A face that is not declared is an error.
 fn review(spec: &Spec, model: Model<'_>, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<FaceReview> {
     let (face, rule) = (spec.face.as_ref()?, model.family.fields.face.as_ref()?);
-    match origin.faces.get(face) {
+    match origin.faces.get(face).map(|face| face.review) {
         Some(Review::Approved) => None,
         Some(Review::Pending) => Some(FaceReview { face: face.clone(), fee: rule.review_usd }),
         None => {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
 use serde_yaml::Value;
 
 use super::table::{Table, wrong_type};
@@ -18,8 +19,16 @@ pub(crate) enum Review {
     Pending,
 }
 
+/// A declared face.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Face {
+    pub(crate) review: Review,
+    /// The day on which its review was paid.
+    pub(crate) paid_on: Option<Date>,
+}
+
 /// The declared faces, by name.
-pub(crate) type Faces = BTreeMap<String, Review>;
+pub(crate) type Faces = BTreeMap<String, Face>;
 
 /// Takes the declarations apart. What is wrong is told, and left out.
 pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces {
@@ -34,16 +43,22 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
             continue;
         };
         // Declared, however wrong: jobs that name it need no finding of their own.
-        let review = review(value, &at.key(name), found).unwrap_or(Review::Pending);
-        faces.insert(name.to_owned(), review);
+        let face = face(value, &at.key(name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
+        faces.insert(name.to_owned(), face);
     }
     faces
 }
 
-fn review(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Review> {
+fn face(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Face> {
     let help = "write `{ review: approved }` or `{ review: pending }`";
     let mut table = Table::open(value, at.clone(), "a face", found)?;
-    let said = table.text("review");
+    let (said, day) = (table.text("review"), table.text("paid_on"));
+    let paid_on = day.as_ref().and_then(|day| day.parse().ok());
+    if let Some(day) = day.filter(|_| paid_on.is_none()) {
+        let message = format!("`paid_on` must be a date, found `{day}`");
+        let finding = Diagnostic::error(Rule::ReviewPaidOn, message, at.key("paid_on").value());
+        table.tell(finding.with_help("write the day of the payment, such as 2026-11-02"));
+    }
     let review = match said.as_deref() {
         Some("approved") => Some(Review::Approved),
         Some("pending") => Some(Review::Pending),
@@ -59,6 +74,6 @@ fn review(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Rev
             None
         }
     };
-    table.close(&["review"]);
-    review
+    table.close(&["review", "paid_on"]);
+    review.map(|review| Face { review, paid_on })
 }

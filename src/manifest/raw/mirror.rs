@@ -48,7 +48,8 @@ pub(crate) struct RawManifest {
     /// Names of environment variables that templates may read as `env.NAME`.
     #[schemars(default)]
     pub env: Vec<String>,
-    /// Real human faces, by name, and how far their review is: `{ review: approved }` or `{ review: pending }`.
+    /// Real human faces, by name: `{ review: approved, paid_on: 2026-11-02 }` or `{ review: pending }`. A fee counts on the day of
+    /// `paid_on`.
     #[schemars(schema_with = "faces_schema", default)]
     pub faces: Faces,
     /// Fields for every job that does not say otherwise. One that a job's model does not take is passed over.

@@ -112,7 +112,10 @@ pub(super) fn faces_schema(_: &mut SchemaGenerator) -> Schema {
         "type": ["object", "null"],
         "additionalProperties": {
             "type": "object",
-            "properties": { "review": { "enum": ["approved", "pending"] } },
+            "properties": {
+                "review": { "enum": ["approved", "pending"] },
+                "paid_on": { "type": "string", "format": "date" }
+            },
             "required": ["review"],
             "additionalProperties": false
         }

@@ -29,6 +29,11 @@ const CASES: &[(&str, &str, &[&str])] = &[
     ("matrix-too-large", "jobs: [{ id: a, prompt: x, matrix: { a: ROW, b: ROW, c: ROW } }]", &[]),
     ("model-missing", "defaults: {}\njobs: [{ id: a, prompt: x }]", &[]),
     ("prompt-too-long", "jobs: [{ id: a, model: beta-2.0-lite, prompt: \"{{ 'x' * 1501 }}\" }]", &[]),
+    (
+        "review-paid-on",
+        "faces: { anna: { review: approved, paid_on: 2999-01-01 } }\njobs: [{ id: a, model: beta-2.0-lite, prompt: x, face: anna }]",
+        &[],
+    ),
     ("review-missing", "faces: { anna: {} }\njobs: [{ id: a, model: beta-2.0-lite, prompt: x, face: anna }]", &[]),
     (
         "rows-hidden",

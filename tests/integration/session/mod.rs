@@ -9,6 +9,7 @@ mod consent;
 mod delivery;
 mod doubts;
 mod exec;
+mod face_reviews;
 mod files;
 mod idempotency;
 mod labels;

@@ -77,6 +77,8 @@ fn admit_refuses_for_the_first_of_all_reasons() {
         assert!(is_expected(&error), "reason {number}: {error:?}");
         remove(&mut facts);
     }
+    let adopted = Intent { adopted_at: Some(Timestamp::UNIX_EPOCH), job: intent("b").job, ..asked.clone() };
+    admit(&mut facts.clone(), &adopted).expect("paid already, whatever the limits");
     let error = admit(&mut facts, &asked).expect_err("the limit of the run");
     assert!(over(&error, "budget.run"), "{error:?}");
     shared_of(&mut facts).runs = [(BATCH, (10, usd(100_000)))].into();
