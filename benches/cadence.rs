@@ -139,7 +139,7 @@ fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
     service.poll_latency = Box::new(|_| Duration::from_millis(20));
     let typical = |job: Arc<Job>| Arc::new(Job { typical_s: case.typical_s, ..Arc::unwrap_or_clone(job) });
     let jobs: Vec<Arc<Job>> = jobs(takes.len()).into_iter().map(typical).collect();
-    // The folder of the ledger takes random numbers, too.
+    // The directory of the ledger takes random numbers, too.
     let (plan, ledger) = (plan_of(&jobs, &History::default()), OwnBatch::default());
     fastrand::seed(7);
     let runtime =

@@ -1,5 +1,5 @@
 //! What old books cost a run: a limit of a day and a month in a ledger of 100,000 attempts. Whole processes, as a user has them, beside what
-//! the same costs without the books.
+//! the same costs without the ledger.
 //!
 //! `cargo bench --bench ledger`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
@@ -15,7 +15,7 @@ use std::time::Instant;
 use books::with_books;
 use support::{Service, Workspace, numbered_jobs};
 
-/// Counted runs of each, taken in turn; the median is told.
+/// Counted runs of each, taken in turn; the median is reported.
 const RUNS: usize = 5;
 
 fn main() {

@@ -58,13 +58,13 @@ fn main() {
     let (near, far) = (Makespan::start(Duration::ZERO), Makespan::start(SLOW));
     let peers = Peers::ready();
     plans(&peers);
-    for (outstanding, bar) in OUTSTANDING.into_iter().zip(BARS) {
-        let what = format!("CPU ms a job, 10,000 jobs, {outstanding} at once");
-        client(&what, 10_000, outstanding, &peers, false, bar);
+    for (active, bar) in OUTSTANDING.into_iter().zip(BARS) {
+        let what = format!("CPU ms a job, 10,000 jobs, {active} at once");
+        client(&what, 10_000, active, &peers, false, bar);
     }
     client("the same over TLS (HTTP/2), 3,000 jobs, 200 at once", 3_000, OUTSTANDING[0], &peers, true, "0.4");
-    outstanding(false);
-    outstanding(true);
+    active(false);
+    active(true);
     start_up();
     questions();
     near.end("wall over ideal, 200 tasks, 50 slots (every 8 s)");
@@ -113,7 +113,7 @@ fn rows(yaml: &Path, here: &Workspace) {
 }
 
 /// The processor time of a client for one job that is ready at once, beside aiohttp with uvloop, which keeps no ledger.
-fn client(what: &str, jobs: usize, outstanding: usize, peers: &Peers, with_tls: bool, bar: &str) {
+fn client(what: &str, jobs: usize, active: usize, peers: &Peers, with_tls: bool, bar: &str) {
     let here = Workspace::new();
     let (yaml, lines) = (here.path("m.yaml"), here.path("jobs.jsonl"));
     peers.write_jobs(jobs, "yaml", "alpha-2", &yaml);
@@ -133,17 +133,17 @@ fn client(what: &str, jobs: usize, outstanding: usize, peers: &Peers, with_tls: 
         let mut run = shotlist(&here);
         run.args(["run", "m.yaml", "--yes", "-q", "--no-download", "--batch", &turn.to_string()]);
         run.args(["--first-poll", "0s", "--poll-interval", "20ms", "--poll-floor", "1ms"]);
-        run.args(["--concurrency", &outstanding.to_string()]);
+        run.args(["--concurrency", &active.to_string()]);
         run.env("SHOTLIST_BASE_URL", url(0)).env("SHOTLIST_API_KEY", "k");
         ours.push(cost(trusting(run, 0)));
-        theirs.push(cost(trusting(peers.aiohttp(&url(1), &lines, outstanding), 1)));
+        theirs.push(cost(trusting(peers.aiohttp(&url(1), &lines, active), 1)));
     }
     let a_job = |cost: &Cost| cost.cpu_ticks as f64 * 10.0 / jobs as f64;
     compared(what, &median(&ours, a_job), &median(&theirs, a_job), bar);
 }
 
 /// The most memory of a run while 10,000 tasks are at the service, which takes 4 to 12 seconds for each: all are there before one ends.
-fn outstanding(with_tls: bool) {
+fn active(with_tls: bool) {
     let here = Workspace::with_manifest(&numbered_jobs(10_000));
     let simulator = Simulator::start(&here, &["--speed", "15", "-q"]);
     let mut run = shotlist(&here);
@@ -158,7 +158,7 @@ fn outstanding(with_tls: bool) {
     let peak_mb = (cost(run).peak_kib / 1024).to_string();
     let were_all_there = here.ledger("SELECT max(answered_at) < min(ended_at) FROM attempt");
     assert_eq!(were_all_there, [["1"]], "a task had ended before the last one was submitted");
-    let what = if with_tls { "the same over TLS (HTTP/2)" } else { "10,000 tasks outstanding: peak MB" };
+    let what = if with_tls { "the same over TLS (HTTP/2)" } else { "10,000 tasks active: peak MB" };
     row(what, &peak_mb, "-", "-", "48 MB");
 }
 

@@ -26,21 +26,21 @@ struct Case {
 }
 
 fn main() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let plan = |path: PathBuf| vec!["run".to_owned(), path.display().to_string(), "--plan".to_owned()];
     let cases = [
         Case { what: "--help", args: vec!["--help".to_owned()], bar: (Some(10), None) },
-        Case { what: "plan of 10 jobs, YAML", args: plan(yaml(folder.path(), 10)), bar: (Some(10), None) },
-        Case { what: "plan of 10,000 jobs, YAML", args: plan(yaml(folder.path(), 10_000)), bar: (None, None) },
-        Case { what: "plan of 10,000 jobs, CSV", args: plan(csv(folder.path(), 10_000)), bar: (None, None) },
+        Case { what: "plan of 10 jobs, YAML", args: plan(yaml(directory.path(), 10)), bar: (Some(10), None) },
+        Case { what: "plan of 10,000 jobs, YAML", args: plan(yaml(directory.path(), 10_000)), bar: (None, None) },
+        Case { what: "plan of 10,000 jobs, CSV", args: plan(csv(directory.path(), 10_000)), bar: (None, None) },
         Case {
             what: "plan of 100,000 jobs, YAML",
-            args: plan(yaml(folder.path(), 100_000)),
+            args: plan(yaml(directory.path(), 100_000)),
             bar: (Some(900), Some(300)),
         },
         Case {
             what: "plan of 100,000 jobs, CSV",
-            args: plan(csv(folder.path(), 100_000)),
+            args: plan(csv(directory.path(), 100_000)),
             bar: (Some(900), Some(300)),
         },
     ];
@@ -86,7 +86,7 @@ fn prompt(number: usize) -> String {
     )
 }
 
-fn yaml(folder: &Path, jobs: usize) -> PathBuf {
+fn yaml(directory: &Path, jobs: usize) -> PathBuf {
     let mut text = String::from("version: 1\njobs:\n");
     for number in 0..jobs {
         let _infallible = writeln!(
@@ -96,20 +96,20 @@ fn yaml(folder: &Path, jobs: usize) -> PathBuf {
             prompt(number)
         );
     }
-    write(folder.join(format!("{jobs}.yaml")), &text)
+    write(directory.join(format!("{jobs}.yaml")), &text)
 }
 
-fn csv(folder: &Path, jobs: usize) -> PathBuf {
+fn csv(directory: &Path, jobs: usize) -> PathBuf {
     let mut text = String::from("sku,seconds,prompt\n");
     for number in 0..jobs {
         let _infallible = writeln!(text, "{number},{},\"{}\"", 5 + number % 6, prompt(number));
     }
-    let csv = write(folder.join(format!("{jobs}.csv")), &text);
+    let csv = write(directory.join(format!("{jobs}.csv")), &text);
     let manifest = format!(
         "version: 1\ndefaults: {{ model: beta-2.0-lite }}\njobs:\n  - id: \"job-{{{{ row.sku }}}}\"\n    for_each: {}\n    duration: \"{{{{ row.seconds }}}}\"\n    prompt: \"{{{{ row.prompt }}}}\"\n",
         csv.display()
     );
-    write(folder.join(format!("{jobs}-csv.yaml")), &manifest)
+    write(directory.join(format!("{jobs}-csv.yaml")), &manifest)
 }
 
 fn write(path: PathBuf, text: &str) -> PathBuf {

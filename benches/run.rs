@@ -1,5 +1,5 @@
 //! What a run itself costs: processor time and memory for one job where generation takes no time, memory with ten thousand
-//! tasks outstanding, and the wall time over the ideal one. Against the simulator, a process of its own on loopback, with
+//! tasks active, and the wall time over the ideal one. Against the simulator, a process of its own on loopback, with
 //! the ledger on; each figure beside its limit. Linux tells the figures.
 //!
 //! `cargo bench --bench run`
@@ -40,14 +40,14 @@ impl Simulator {
         Self { child, url: url.trim().to_owned() }
     }
 
-    /// One whole run of so many jobs, in a folder of its own.
+    /// One whole run of so many jobs, in a directory of its own.
     fn run(&self, jobs: usize, args: &[&str]) -> Cost {
-        let folder = tempfile::tempdir().expect("a folder");
-        manifest(folder.path(), jobs);
+        let directory = tempfile::tempdir().expect("a directory");
+        manifest(directory.path(), jobs);
         let child = Command::new(env!("CARGO_BIN_EXE_shotlist"))
             .args(["run", "m.yaml", "--yes", "-q", "--no-download"])
             .args(args)
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .env("SHOTLIST_BASE_URL", &self.url)
             .env("SHOTLIST_API_KEY", "k")
             .stdout(Stdio::null())
@@ -71,7 +71,7 @@ fn main() {
     for jobs in [1_000, 10_000] {
         overhead(jobs);
     }
-    outstanding(10_000);
+    active(10_000);
     makespan(64, 8);
 }
 
@@ -91,27 +91,27 @@ fn overhead(jobs: usize) {
 }
 
 /// Memory with this many tasks at the service at once.
-fn outstanding(jobs: usize) {
+fn active(jobs: usize) {
     // Tasks take 4 to 12 seconds, so that all of them are submitted before the first one ends.
     let simulator = Simulator::start("15");
     let concurrency = jobs.to_string();
     let cost = simulator.run(jobs, &["--first-poll", "4s", "--poll-interval", "5s", "--concurrency", &concurrency]);
-    figure(&format!("{jobs} tasks outstanding: peak MB"), &(cost.peak_kib / 1024).to_string(), "48");
+    figure(&format!("{jobs} tasks active: peak MB"), &(cost.peak_kib / 1024).to_string(), "48");
 }
 
 /// The wall time of a run with `--sandbox` over that of a list schedule of the simulator's own times.
 fn makespan(jobs: usize, slots: usize) {
-    let folder = tempfile::tempdir().expect("a folder");
-    manifest(folder.path(), jobs);
+    let directory = tempfile::tempdir().expect("a directory");
+    manifest(directory.path(), jobs);
     let child = Command::new(env!("CARGO_BIN_EXE_shotlist"))
         .args(["run", "m.yaml", "--sandbox", "-q", "--concurrency", &slots.to_string()])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .stdout(Stdio::null())
         .spawn()
         .expect("the program starts");
     let (status, cost) = cost_of(child);
     assert!(status.success(), "the run ended with {status}");
-    let report = std::fs::read(folder.path().join("shotlist-sandbox/m/report.json")).expect("a report");
+    let report = std::fs::read(directory.path().join("shotlist-sandbox/m/report.json")).expect("a report");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
     let rows = report["jobs"].as_array().expect("jobs");
     let takes: Vec<f64> = rows.iter().map(|row| life_s(row["task_id"].as_str().expect("a task"))).collect();
@@ -136,12 +136,12 @@ fn life_s(task: &str) -> f64 {
     f64::from(millis) / 1000.0
 }
 
-fn manifest(folder: &Path, jobs: usize) {
+fn manifest(directory: &Path, jobs: usize) {
     let mut text = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");
     for number in 0..jobs {
         let _infallible = writeln!(text, "  - {{ id: j{number}, prompt: A paper crane number {number} unfolds }}");
     }
-    std::fs::write(folder.join("m.yaml"), text).expect("a manifest");
+    std::fs::write(directory.join("m.yaml"), text).expect("a manifest");
 }
 
 fn figure(what: &str, measured: &str, limit: &str) {

@@ -71,7 +71,7 @@ fn measured(slots: usize, typical_s: (u32, u32)) -> Measured {
     service.poll_latency = Box::new(|_| Duration::from_millis(20));
     let typical = |job: Arc<Job>| Arc::new(Job { typical_s, ..Arc::unwrap_or_clone(job) });
     let jobs: Vec<Arc<Job>> = jobs(count).into_iter().map(typical).collect();
-    // The folder of the ledger takes random numbers, too.
+    // The directory of the ledger takes random numbers, too.
     let (plan, ledger) = (plan_of(&jobs, &History::default()), OwnBatch::default());
     fastrand::seed(7);
     let runtime =

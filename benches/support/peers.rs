@@ -5,33 +5,33 @@ use std::process::{Command, Stdio};
 
 /// What is needed to run them.
 pub struct Peers {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Peers {
     /// Brings what they need, from the registries of Python and Node.js, unless it is there.
     pub fn ready() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let peers = Self { folder: root.join("target/peers") };
-        std::fs::create_dir_all(&peers.folder).expect("a folder");
+        let peers = Self { directory: root.join("target/peers") };
+        std::fs::create_dir_all(&peers.directory).expect("a directory");
         for file in std::fs::read_dir(root.join("benches/peers")).expect("the peers").flatten() {
-            std::fs::copy(file.path(), peers.folder.join(file.file_name())).expect("a copy");
+            std::fs::copy(file.path(), peers.directory.join(file.file_name())).expect("a copy");
         }
-        if !peers.folder.join("venv/bin/shotlist-ready").exists() {
+        if !peers.directory.join("venv/bin/shotlist-ready").exists() {
             peers.does("python3", &["-m", "venv", "venv"]);
             peers.does("venv/bin/pip", &["install", "--quiet", "aiohttp==3.14.5", "uvloop==0.23.0"]);
-            std::fs::write(peers.folder.join("venv/bin/shotlist-ready"), "").expect("a mark");
+            std::fs::write(peers.directory.join("venv/bin/shotlist-ready"), "").expect("a mark");
         }
-        if !peers.folder.join("node_modules").exists() {
+        if !peers.directory.join("node_modules").exists() {
             peers.does("npm", &["install", "--silent", "--no-audit", "--no-fund"]);
         }
         peers
     }
 
     fn does(&self, program: &str, args: &[&str]) {
-        let path = self.folder.join(program);
+        let path = self.directory.join(program);
         let mut command = Command::new(if path.exists() { path.as_path() } else { Path::new(program) });
-        let status = command.args(args).current_dir(&self.folder).stdout(Stdio::null()).status();
+        let status = command.args(args).current_dir(&self.directory).stdout(Stdio::null()).status();
         assert!(status.is_ok_and(|status| status.success()), "{program} {args:?}");
     }
 
@@ -45,16 +45,16 @@ impl Peers {
     /// Node.js, about to load and check a manifest.
     pub fn node(&self, manifest: &Path) -> Command {
         let mut command = Command::new("node");
-        command.arg("plan_node.mjs").arg(manifest).current_dir(&self.folder).stdout(Stdio::null());
+        command.arg("plan_node.mjs").arg(manifest).current_dir(&self.directory).stdout(Stdio::null());
         command
     }
 
     /// aiohttp, about to make the jobs of a file of JSON lines.
-    pub fn aiohttp(&self, url: &str, jobs: &Path, outstanding: usize) -> Command {
-        let mut command = Command::new(self.folder.join("venv/bin/python"));
-        command.args(["peer_b_aiohttp.py", "--uvloop", "--poll", "0", "--base-url", url]).current_dir(&self.folder);
-        command.args(["--inflight", &outstanding.to_string()]).arg("--manifest").arg(jobs);
-        command.arg("--out").arg(self.folder.join("out.csv")).env("VIDEO_API_KEY", "k").stdout(Stdio::null());
+    pub fn aiohttp(&self, url: &str, jobs: &Path, active: usize) -> Command {
+        let mut command = Command::new(self.directory.join("venv/bin/python"));
+        command.args(["peer_b_aiohttp.py", "--uvloop", "--poll", "0", "--base-url", url]).current_dir(&self.directory);
+        command.args(["--inflight", &active.to_string()]).arg("--manifest").arg(jobs);
+        command.arg("--out").arg(self.directory.join("out.csv")).env("VIDEO_API_KEY", "k").stdout(Stdio::null());
         command
     }
 }

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 /// nginx, ended with this value.
 pub struct Tls {
     nginx: Child,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     port: u16,
 }
 
 impl Tls {
     /// In front of the service at this address.
     pub fn before(url: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let here = folder.path().display().to_string();
+        let directory = tempfile::tempdir().expect("a directory");
+        let here = directory.path().display().to_string();
         let script = "set -e; cd \"$1\"; key='ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
             openssl req -x509 -newkey $key -keyout ca.key -out ca.pem -days 2 -subj /CN=authority
             openssl req -newkey $key -keyout key.pem -out request -subj /CN=localhost
@@ -38,15 +38,15 @@ impl Tls {
                 ssl_session_cache shared:sessions:4m; keepalive_requests 100000;
                 location / {{ proxy_pass http://service; proxy_http_version 1.1; proxy_set_header Connection \"\"; }} }} }}"
         );
-        fs::write(folder.path().join("nginx.conf"), config).expect("a file");
-        let nginx = Command::new("nginx").args(["-e", "stderr", "-c"]).arg(folder.path().join("nginx.conf")).spawn();
+        fs::write(directory.path().join("nginx.conf"), config).expect("a file");
+        let nginx = Command::new("nginx").args(["-e", "stderr", "-c"]).arg(directory.path().join("nginx.conf")).spawn();
         let nginx = nginx.expect("nginx: apt-get install nginx-light");
         let start = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(start.elapsed() < Duration::from_secs(10), "nginx does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
-        Self { nginx, folder, port }
+        Self { nginx, directory, port }
     }
 
     /// The address of the service behind it.
@@ -56,7 +56,7 @@ impl Tls {
 
     /// The authority that its certificate is of.
     pub fn authority(&self) -> PathBuf {
-        self.folder.path().join("ca.pem")
+        self.directory.path().join("ca.pem")
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Period {
     pub from: Timestamp,
     /// The end.
     pub to: Timestamp,
-    /// True if a person set it: then a bill that explains all of its lines proves that a missing charge was not made.
+    /// True if the user set it: then a bill that explains all of its lines proves that a missing charge was not made.
     pub is_said: bool,
 }
 
@@ -97,7 +97,7 @@ fn accounts<'l>(
     move |account| is_only || named.contains(account)
 }
 
-/// Returns whether a person declared that it was never created: a matching line contradicts that.
+/// Returns whether the user declared that it was never created: a matching line contradicts that.
 fn is_declared_away(attempt: &Attempt) -> bool {
     attempt.particulars.declared.is_some_and(|declared| declared.what.denies_task())
 }

@@ -25,7 +25,7 @@ pub struct Columns<'c> {
 pub struct Bill {
     /// The lines about tasks.
     pub lines: Vec<Line>,
-    /// Lines without a task that are no total of those above: fees, taxes, or what a person has to look at.
+    /// Lines without a task that are no total of those above: fees, taxes, or what the user has to look at.
     pub others: Vec<Line>,
     /// The unreadable lines.
     pub unread: Vec<Unread>,
@@ -77,7 +77,7 @@ pub enum BillError {
     TooLong,
 }
 
-/// Reads a bill: comma, semicolon or tab, with or without a byte order mark. A line that makes no sense is told, and no line is
+/// Reads a bill: comma, semicolon or tab, with or without a byte order mark. A line that makes no sense is reported, and no line is
 /// left out silently.
 pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
     let text = std::str::from_utf8(bytes).map_err(|_| BillError::NotText)?;
@@ -184,7 +184,7 @@ fn amount(cell: &str) -> Result<(Usd, bool), String> {
 }
 
 /// The same without commas between thousands, where a point shows that they are. Any other comma may be a point in another country, and
-/// nobody can know.
+/// no one can know.
 fn without_thousands(text: &str) -> Option<String> {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let mut groups = whole.split(',');
@@ -258,9 +258,9 @@ mod tests {
     fn a_bill_is_read_with_its_own_columns_and_nothing_of_it_is_left_out() {
         let text = "\u{feff}Invoice;When;Task ID;Amount\n1;2026-11-20;t1;0.90\n1;2026-11-20T10:00:00Z;t2;$3.75\n\n1;;;4.65\n1;;;1.00\n1;x;t3;3,75\n1;x\n";
         let bill = read(text.as_bytes(), &COLUMNS).expect("a bill");
-        let told: Vec<(u64, &str, String)> =
+        let shown: Vec<(u64, &str, String)> =
             bill.lines.iter().map(|line| (line.number, line.task.as_str(), line.usd.to_string())).collect();
-        assert_eq!(told, [(2, "t1", "0.90".to_owned()), (3, "t2", "3.75".to_owned())]);
+        assert_eq!(shown, [(2, "t1", "0.90".to_owned()), (3, "t2", "3.75".to_owned())]);
         assert!(bill.lines.iter().all(|line| line.at.is_some()));
         assert_eq!(
             bill.others.iter().map(|line| line.usd.to_string()).collect::<Vec<_>>(),

@@ -45,16 +45,16 @@ impl Whole {
         self.min == self.max
     }
 
-    /// The rule that a value breaks, for a person, or `None`.
+    /// The rule that a value breaks, for the user, or `None`.
     #[must_use]
     pub fn broken_by(&self, value: i64) -> Option<String> {
         if (self.min..=self.max).contains(&value) {
             return None;
         }
         Some(if self.is_fixed() {
-            format!("is fixed at {}, and this says {value}", self.min)
+            format!("must be {} s, found {value} s", self.min)
         } else {
-            format!("is {} to {}, and this says {value}", self.min, self.max)
+            format!("must be {} to {} s, found {value} s", self.min, self.max)
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::{Field, Rule, Spec, why_no_web_address};
 pub enum Severity {
     /// Stops the run: nothing is sent while a selected job has one.
     Error,
-    /// Told, and passed over.
+    /// Reported, and otherwise ignored.
     Warning,
 }
 
@@ -91,7 +91,7 @@ impl Model<'_> {
         let rule = &self.family.fields.duration;
         let broken = rule.broken_by(spec.duration?)?;
         let help = if rule.is_fixed() {
-            format!("leave `duration` out, or write {}", rule.min)
+            format!("remove `duration`, or write {}", rule.min)
         } else {
             format!("write a whole number of seconds from {} to {}", rule.min, rule.max)
         };
@@ -108,17 +108,17 @@ fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<Violation> {
             Required::UnlessImage => ("a prompt or an image", "write a `prompt`, or name an `image`"),
             Required::Always => ("a prompt", "write a `prompt` that describes the video"),
         };
-        let message = format!("{model} needs {needed}");
+        let message = format!("{model} requires {needed}");
         return Some(Violation::error(Field::Prompt, Rule::PromptMissing, message, help));
     };
     if prompt.trim().is_empty() {
-        let help = "write a prompt, or exclude the job with `--exclude` or `--tag`; a blank prompt is \
-                    paid for, too";
+        let help = "write a prompt, or exclude the job with `--exclude` or `--tag`; a blank prompt costs \
+                    money, too";
         return Some(Violation::error(Field::Prompt, Rule::PromptBlank, "the prompt is blank".to_owned(), help));
     }
     let (most, length) = (rule.max_chars?, prompt.chars().count());
     (length > most).then(|| {
-        let message = format!("the prompt has {length} characters; {model} takes {most}");
+        let message = format!("the prompt of {model} must have at most {most} characters, found {length}");
         let over = length - most;
         let help = format!("shorten it by {over} character{}", if over == 1 { "" } else { "s" });
         Violation::error(Field::Prompt, Rule::PromptTooLong, message, help)
@@ -130,7 +130,7 @@ fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<Violation> {
         return None;
     }
     let choices = rule.one_of.join(" or ");
-    let message = format!("the aspect ratio is {choices}, and this says {ratio}");
+    let message = format!("the aspect ratio must be {choices}, found {ratio}");
     // YAML 1.1 reads an unquoted 9:16 as a number of base 60, and tools that still do so write that number back.
     let meant = rule.one_of.iter().find(|choice| base_60(choice).is_some_and(|number| number.to_string() == ratio));
     let help = match meant {
@@ -157,14 +157,14 @@ fn check_size(model: &Model<'_>, rule: &SizeRule, size: &str) -> Option<Violatio
         field: Field::Size,
         severity: Severity::Warning,
         rule: Rule::SizeNot720p,
-        message: format!("the output is fixed at {}p, and the short side of {size} is {short_side}", rule.short_side),
+        message: format!("the output has {} lines, but the short side of {size} is {short_side}", rule.short_side),
         help: Some("write 1280x720 or 720x1280 to get what you ask for".to_owned()),
     })
 }
 
 fn check_image(url: &str) -> Option<Violation> {
     let fault = why_no_web_address(url)?;
-    let message = format!("`{url}` {fault}; the service fetches the image itself");
+    let message = format!("image `{url}` {fault}");
     let help = "write an http or https URL; for a local image, write `image_file` and pass `--asset-command`";
     Some(Violation::error(Field::Image, Rule::ImageNotAUrl, message, help))
 }

@@ -1,4 +1,4 @@
-//! The catalogue file, read into types.
+//! The catalog file, read into types.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -132,7 +132,7 @@ struct Extension {
 /// The reason why a catalog file can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// It is not of the form of a catalogue.
+    /// It is not of the form of a catalog.
     #[error("can't read the catalog")]
     Form(#[from] serde_yaml::Error),
     /// Its parts contradict each other.
@@ -141,13 +141,13 @@ pub enum CatalogError {
 }
 
 impl Catalog {
-    /// The catalogue that is built into the program.
+    /// The catalog that is built into the program.
     #[must_use]
     pub fn embedded() -> &'static Self {
         &EMBEDDED
     }
 
-    /// Reads a catalogue, and checks that its parts fit each other.
+    /// Reads a catalog, and checks that its parts fit each other.
     pub fn parse(text: &str) -> Result<Self, CatalogError> {
         let catalog: Self = serde_yaml::from_str(text)?;
         catalog.check_itself()?;

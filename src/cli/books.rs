@@ -73,7 +73,7 @@ pub(super) struct SpendView {
     pub totals: Sums,
 }
 
-/// One line of the books.
+/// One line of the ledger.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Line {
     /// The day, in this machine's time zone.
@@ -106,7 +106,7 @@ pub(super) struct Sums {
     pub spent_usd: Usd,
     /// In doubt.
     pub at_risk_usd: Usd,
-    /// Of tasks of which nobody documents when they are charged, and that are not completed.
+    /// Of tasks of which no one documents when they are charged, and that are not completed.
     pub unknown_usd: Usd,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Patterns {
     recorded: bool,
 }
 
-/// The word for the choices that the ledger has, in the place of a file.
+/// The word for the choices that the ledger has, in place of a file.
 const RECORDED: &str = "@ledger";
 
 /// The reviewer, if neither the file nor an option names one: the user of this machine.
@@ -193,7 +193,7 @@ impl Patterns {
         self.reviews
     }
 
-    /// Refuses choices that were made about something else, and ids that no job has: what somebody chose is not quietly left out.
+    /// Refuses choices that were made about something else, and ids that no job has: what someone chose is not quietly left out.
     pub(super) fn check(&self, key: &BatchKey, jobs: &[Arc<Job>]) -> Result<(), Failure> {
         let refused = |message: String| Failure::new(RefusalCode::ChoicesInvalid, message);
         if let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) {

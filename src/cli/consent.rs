@@ -40,7 +40,7 @@ fn repurchases(args: &RunArgs, plan: &Plan, again: &Again, terminal: &Terminal) 
 }
 
 /// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the
-/// manifest is consent where nobody can be asked.
+/// manifest is consent where no one can be asked.
 fn agreed_sum(args: &RunArgs, plan: &Plan, again: &Again, service: &str, terminal: &Terminal) -> Result<Usd, Failure> {
     let (money, cost) = (&args.money, plan.worst_case());
     if cost.is_zero() || money.yes || money.max_cost.is_some() || money.approved.is_some() {

@@ -73,7 +73,7 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
         // No other state is a success; a reason to stop says more below.
         _ => Exit::SomeFailed,
     });
-    // A row shows the video that there is; a retake of it that failed is a failure all the same.
+    // A row shows the video that there is; a retake of it that failed is a failure anyway.
     let late = run.past_deadline > 0 || run.unfetched > 0 || run.failures > 0 || run.braked;
     let late = late.then_some(Exit::SomeFailed);
     let stopped = run.stopped.iter().map(|reason| match reason {
@@ -88,7 +88,7 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
     jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)
 }
 
-/// A later run finishes what is due, and does not take or try again what nobody asks for then. Whoever asks in the same words may pay twice
+/// A later run finishes what is due, and does not take or try again what no one asks for then. Whoever asks in the same words may pay twice
 /// for what this run came to, unless those are `to_repeat`.
 pub(super) fn say_what_was_not_bought_again(
     args: &AgainArgs,

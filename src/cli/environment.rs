@@ -1,7 +1,7 @@
 //! Variables of the environment. They have less say than the command line.
 //!
-//! A variable that is empty is not set: CI systems hand out empty ones for what nobody gave. A word for one command's form of an
-//! answer says nothing to a command that has no such form. And what is said on the command line beats what stands in the
+//! A variable that is empty is not set: CI systems hand out empty ones for what no one gave. A word for one command's form of an
+//! answer says nothing to a command that has no such form. And what is said on the command line beats what is in the
 //! environment, also where the two would exclude each other.
 
 use std::ffi::OsString;
@@ -48,7 +48,7 @@ fn is_unset(arg: &Arg) -> bool {
     said(arg).is_some_and(|value| value.is_empty())
 }
 
-/// `--format` has more forms for a plan and for the books than for other answers, and one variable.
+/// `--format` has more forms for a plan and for the ledger than for other answers, and one variable.
 fn is_for_another_command(arg: &Arg) -> bool {
     let value = said(arg).and_then(|value| value.into_string().ok()).filter(|_| arg.get_id() == "format");
     value.is_some_and(|value| {

@@ -62,7 +62,7 @@ impl Failure {
         Self { help: self.help.map(named), ..self }
     }
 
-    /// Adds how to mend it.
+    /// Adds how to fix it.
     #[must_use]
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

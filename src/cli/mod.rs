@@ -2,7 +2,7 @@
 //!
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
 //! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays, [`programs`]
-//! what a run starts. [`ending`], [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early, and [`monitors`] are told how it went.
+//! what a run starts. [`ending`], [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early, and [`monitors`] are reported how it went.
 
 mod approved;
 mod args;
@@ -18,10 +18,10 @@ mod environment;
 mod exit;
 mod failure;
 mod front;
+mod images;
 mod manifest;
 mod monitors;
 mod paths;
-mod pictures;
 mod program;
 mod programs;
 mod refusal;

@@ -21,7 +21,7 @@ pub fn main() -> ExitCode {
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),
-        Err(usage) => return told(&tips::with_tip(usage)),
+        Err(usage) => return shown(&tips::with_tip(usage)),
     };
     let terminal = terminal(&cli.terminal);
     ui::start_log(&terminal);
@@ -35,7 +35,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Prints a help text to stdout, or a mistake to stderr; a reader that is gone needs neither.
-fn told(usage: &clap::Error) -> ExitCode {
+fn shown(usage: &clap::Error) -> ExitCode {
     let _reader_is_gone = usage.print();
     ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
 }

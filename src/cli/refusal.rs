@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// A ledger whose purchases are frozen: by a person, or by a failover after which purchases may be missing.
+    /// A ledger whose purchases are frozen: by the user, or by a failover after which purchases may be missing.
     fn frozen(freeze: &Freeze) -> Self {
         let allow = format!("run `{UNFREEZE}` to allow purchases again");
         let help = if freeze.by_failover { LOOK_FIRST.to_owned() } else { allow };
@@ -316,15 +316,15 @@ mod tests {
 
     /// A client that can't be set up is no disk that is full, and has another exit code.
     #[test]
-    fn each_refusal_says_what_mends_it() {
+    fn each_refusal_says_what_fixes_it() {
         let client = Refusal::Connection(ConnectionError::Simulator("no port is free".into()));
         let disk = Refusal::Files(Box::new(std::io::Error::other("the disk is full")));
-        let told = |refusal: Refusal| {
+        let shown = |refusal: Refusal| {
             let Failure { exit, message, help, .. } = refusal.into();
             (exit, message, help.is_some_and(|help| help.contains("free space")))
         };
-        assert_eq!(told(client), (Exit::Unreachable, "can't start the simulator: no port is free".to_owned(), false));
-        assert_eq!(told(disk), (Exit::CannotWrite, "the disk is full".to_owned(), true));
+        assert_eq!(shown(client), (Exit::Unreachable, "can't start the simulator: no port is free".to_owned(), false));
+        assert_eq!(shown(disk), (Exit::CannotWrite, "the disk is full".to_owned(), true));
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(super) fn with_tip(mut usage: clap::Error) -> clap::Error {
     if let Some(tip) = tip(&usage) {
         usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     } else if usage.kind() == ErrorKind::UnknownArgument {
-        // That an option could be given as a value helps nobody here: no value begins with a dash.
+        // That an option could be given as a value helps no one here: no value begins with a dash.
         usage.remove(ContextKind::Suggested);
     }
     usage

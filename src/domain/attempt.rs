@@ -20,7 +20,7 @@ pub enum AttemptState {
     Void,
     /// The service refused the submission for good; no task exists.
     Rejected,
-    /// Sent, and the answer never arrived whole: nobody knows whether it was charged.
+    /// Sent, and the answer never arrived whole: no one knows whether it was charged.
     InDoubt,
     /// Waiting at the service.
     Queued,
@@ -68,7 +68,7 @@ impl AttemptState {
 
     /// Returns whether the task is active: its final state is still to come.
     #[must_use]
-    pub fn is_outstanding(self) -> bool {
+    pub fn is_active(self) -> bool {
         matches!(self, Self::Queued | Self::InProgress)
     }
 
@@ -114,7 +114,7 @@ pub enum Charge {
 /// The service's account of a failure: `{message, code}` (interface §2.3), kept as it came.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ServiceError {
-    /// The message for a person.
+    /// The message for the user.
     pub message: String,
     /// The service's code as text, where it gave one.
     pub code: Option<String>,
@@ -123,7 +123,7 @@ pub struct ServiceError {
 }
 
 impl ServiceError {
-    /// One that shotlist itself, or a person, has to tell.
+    /// One that shotlist itself, or the user, has to tell.
     #[must_use]
     pub fn plain(message: &str, code: &str) -> Self {
         Self { message: message.to_owned(), code: Some(code.to_owned()), ..Self::default() }
@@ -181,7 +181,7 @@ pub struct Attempt {
     pub particulars: Particulars,
 }
 
-/// The first poll of a task that saw it being generated. Nobody saw the moment when that began.
+/// The first poll of a task that saw it being generated. No one saw the moment when that began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Sighting {
     /// The time of the poll.
@@ -249,7 +249,7 @@ impl Charge {
     }
 
     /// The charge for an attempt in this state, by the moment at which its family charges (spec §4, column "charge"). A bill settles only an unknown
-    /// charge. A failure is certain if the service itself reported it; a task that it denies, or that a person gave up, may live.
+    /// charge. A failure is certain if the service itself reported it; a task that it denies, or that the user gave up, may live.
     fn of(state: AttemptState, charging: Charging, billed: Option<bool>, is_certain: bool) -> Self {
         use AttemptState as S;
         match (state, charging, billed) {

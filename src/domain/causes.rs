@@ -1,4 +1,4 @@
-//! An error's causes, for a person.
+//! An error's causes, for the user.
 
 use std::error::Error;
 

@@ -14,7 +14,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Takes the names, in their order; a second column of one name, which is given back, is told and not taken.
+    /// Takes the names, in their order; a second column of one name, which is given back, is reported and not taken.
     pub fn new(names: Vec<String>) -> Result<Self, String> {
         let mut index = HashMap::with_capacity(names.len());
         for (column, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {

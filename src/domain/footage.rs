@@ -16,7 +16,7 @@ const SMALLEST_SHARE: f64 = 0.05;
 /// The facts of a video file. What is absent is unknown.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Footage {
-    /// The duration of its pictures, in milliseconds, after edits.
+    /// The duration of its images, in milliseconds, after edits.
     pub duration_ms: Option<u64>,
     /// Its width and height in pixels, as they are encoded, after rotation.
     pub size: Option<(u32, u32)>,

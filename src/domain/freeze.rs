@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::codes::RefusalCode;
 
-/// A freeze: the ledger allows no purchase until a person unfreezes it.
+/// A freeze: the ledger allows no purchase until the user unfreezes it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("purchases are frozen: {why}")]
 pub struct Freeze {

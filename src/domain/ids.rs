@@ -9,7 +9,7 @@ use super::normalized;
 
 /// The name of a job, unique in its batch: 1 to 128 of `A-Z a-z 0-9 . _ -`, starting with a letter or a digit.
 ///
-/// File names follow from it, so it can never leave a folder or be taken for an option.
+/// File names follow from it, so it can never leave a directory or be taken for an option.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_can_never_leave_a_folder_or_poll_like_an_option() {
+    fn an_id_can_never_leave_a_directory_or_poll_like_an_option() {
         for good in ["a", "7", "hero", "spin-AB_1.2", &"x".repeat(128)] {
             assert!(JobId::new(good).is_ok(), "{good:?} was refused");
         }

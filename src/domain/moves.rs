@@ -13,7 +13,7 @@ pub struct Move {
     pub to: JobId,
 }
 
-/// Something was bought under both ids of a move, or perhaps: nobody can know which of the two is the job.
+/// Something was bought under both ids of a move, or perhaps: no one can know which of the two is the job.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("can't move `{}` to `{}`, which was submitted itself", .0.from, .0.to)]
 pub struct MovedOnto(pub Move);
@@ -79,7 +79,7 @@ mod tests {
         JobId::new(id).expect("an id")
     }
 
-    fn told(submitted: &[(&str, bool)], moves: &[(&str, &str)]) -> Result<Vec<String>, String> {
+    fn shown(submitted: &[(&str, bool)], moves: &[(&str, &str)]) -> Result<Vec<String>, String> {
         let submitted: Vec<(JobId, bool)> = submitted.iter().map(|(name, is_bought)| (id(name), *is_bought)).collect();
         let moves: Vec<Move> = moves.iter().map(|(from, to)| Move { from: id(from), to: id(to) }).collect();
         let new = new_ids(submitted.iter().map(|(id, is_bought)| (id, *is_bought)), &moves);
@@ -92,20 +92,20 @@ mod tests {
     #[test]
     fn moves_are_made_in_their_order_and_lose_nothing() {
         let of = |list: &[&str]| Ok(list.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
-        assert_eq!(told(&[("a", true)], &[("a", "b")]), of(&["a>b"]));
-        assert_eq!(told(&[("a", true)], &[("a", "b"), ("b", "c")]), of(&["a>c"]), "a chain");
+        assert_eq!(shown(&[("a", true)], &[("a", "b")]), of(&["a>b"]));
+        assert_eq!(shown(&[("a", true)], &[("a", "b"), ("b", "c")]), of(&["a>c"]), "a chain");
         assert_eq!(
-            told(&[("a", true), ("b", true)], &[("b", "c"), ("a", "b")]),
+            shown(&[("a", true), ("b", true)], &[("b", "c"), ("a", "b")]),
             of(&["a>b", "b>c"]),
             "one after another"
         );
-        assert_eq!(told(&[("a", true)], &[("a", "b"), ("b", "a")]), of(&[]), "and undone");
-        assert_eq!(told(&[("b", true)], &[("a", "b")]), of(&[]), "made already");
+        assert_eq!(shown(&[("a", true)], &[("a", "b"), ("b", "a")]), of(&[]), "and undone");
+        assert_eq!(shown(&[("b", true)], &[("a", "b")]), of(&[]), "made already");
         assert_eq!(
-            told(&[("a", true), ("b", true)], &[("a", "b")]),
+            shown(&[("a", true), ("b", true)], &[("a", "b")]),
             Err("can't move `a` to `b`, which was submitted itself".to_owned())
         );
         // An ID that bought nothing is free.
-        assert_eq!(told(&[("a", true), ("b", false)], &[("a", "b")]), of(&["a>b"]));
+        assert_eq!(shown(&[("a", true), ("b", false)], &[("a", "b")]), of(&["a>b"]));
     }
 }

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_that_nobody_sees_are_removed() {
+    fn differences_that_no_one_sees_are_removed() {
         let same = [
             "It's a \"red\" mug - top, caf\u{e9}...",
             "it\u{2019}s a \u{201c}Red\u{201d} mug \u{2013} top, cafe\u{301}\u{2026}",

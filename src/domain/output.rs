@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::JobId;
 
-/// A path inside the output folder that means the same on every system: parts joined by `/`.
+/// A path inside the output directory that means the same on every system: parts joined by `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct OutputPath(String);
@@ -55,7 +55,7 @@ impl TryFrom<String> for OutputPath {
 }
 
 impl OutputPath {
-    /// Takes a path that stays inside the output folder and can be written on every system.
+    /// Takes a path that stays inside the output directory and can be written on every system.
     pub fn new(text: &str) -> Result<Self, InvalidPath> {
         if text.split('/').any(|part| part.len() > MOST_BYTES) {
             return Err(InvalidPath::TooLong);
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_leaves_the_output_folder() {
+    fn nothing_leaves_the_output_directory() {
         for good in ["a.mp4", "teasers/a.mp4", "a/b/c.mp4", "ü 1.mp4"] {
             assert!(OutputPath::new(good).is_ok(), "{good}");
         }

@@ -13,11 +13,11 @@ pub struct Particulars {
     /// The path of its video in the output directory, if its manifest has one.
     #[serde(deserialize_with = "super::kept::if_valid")]
     pub output: Option<Box<OutputPath>>,
-    /// The plan that somebody approved, and that it was bought as a part of.
+    /// The plan that someone approved, and that it was bought as a part of.
     pub approval: Option<Box<Digest>>,
     /// The id that its job had when it was submitted, if that was moved to another one since.
     pub bought_as: Option<Box<JobId>>,
-    /// The declaration of a person.
+    /// The declaration of the user.
     pub declared: Option<Declared>,
     /// The SHA-256 of each of its local images, separated by spaces.
     pub local_images: Option<Box<str>>,
@@ -43,7 +43,7 @@ pub struct Particulars {
     pub reviews: Vec<Reviewed>,
 }
 
-/// The declaration of a person, with its time.
+/// The declaration of the user, with its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Declared {
     /// The declaration.
@@ -52,7 +52,7 @@ pub struct Declared {
     pub at: Timestamp,
 }
 
-/// A declaration of a person about an attempt.
+/// A declaration of the user about an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Declaration {

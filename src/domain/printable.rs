@@ -1,4 +1,4 @@
-//! Texts that did not come from this program, as a person may see them: the one rule that terminal, log, table and page
+//! Texts that did not come from this program, as the user may see them: the one rule that terminal, log, table and page
 //! share about what must never be passed on as it is.
 
 use std::borrow::Cow;

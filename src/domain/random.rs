@@ -1,4 +1,4 @@
-//! Numbers that nobody else draws.
+//! Numbers that no one else draws.
 
 use std::hash::{BuildHasher as _, RandomState};
 

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::local_image::one_or_list;
 use super::normalized::normalized;
-use super::picture::one_or_list;
-use super::{Field, Picture, Spec, hex};
+use super::{Field, LocalImage, Spec, hex};
 
 /// The body of `POST /v1/videos` for one job, with its fingerprint.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,14 +33,14 @@ impl Request {
     /// costs must not depend on a default that the service may change.
     #[must_use]
     pub fn new(spec: &Spec) -> Self {
-        let image = Picture::stand_in(&spec.local_images).or_else(|| image_value(&spec.image));
+        let image = LocalImage::stand_in(&spec.local_images).or_else(|| image_value(&spec.image));
         let body = Self::body_of(spec, image.as_ref());
         let fingerprint = match &spec.image_key {
             Some(key) => {
                 // No image is an object, so a key can't be taken for an address.
                 let key = serde_json::json!({ "image_key": key });
                 let extra = spec.extra.iter().map(|(name, value)| (name.clone(), keyed(value, &key))).collect();
-                // The contents of a local picture count, whatever its key.
+                // The contents of a local image count, whatever its key.
                 let image = image.as_ref().map(|image| if spec.local_images.is_empty() { &key } else { image });
                 Fingerprint::of(&Self::body_of(&Spec { extra, ..spec.clone() }, image))
             }
@@ -93,7 +93,7 @@ impl Request {
             Field::AspectRatio => spec.aspect_ratio.as_deref().map(Part::Text),
             Field::Size => spec.size.as_deref().map(Part::Text),
             Field::Image => image.map(Part::Value),
-            // A face is the consent of a person, not part of the request.
+            // A face is the consent of the user, not part of the request.
             Field::Face => None,
         };
         fields.extend(Field::ALL.into_iter().filter_map(|field| Some((name(field), part(field)?))));
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// If this test fails, every ledger in the world would pay again. Do not mend the expectation.
+    /// If this test fails, every ledger in the world would pay again. Do not fix the expectation.
     #[test]
     fn body_and_fingerprint_never_change() {
         let request = Request::new(&spec());
@@ -283,9 +283,9 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_known_by_what_is_in_it_and_not_by_where_it_lies() {
+    fn an_image_is_known_by_what_is_in_it_and_not_by_where_it_lies() {
         let of = |path: &str, bytes: &[u8]| {
-            let local_images = vec![Picture::new(path.into(), bytes)];
+            let local_images = vec![LocalImage::new(path.into(), bytes)];
             Spec { local_images, image: Vec::new(), ..spec() }
         };
         let with = |path: &str, bytes: &[u8]| Request::new(&of(path, bytes));
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn several_local_images_are_a_list_whose_order_counts() {
         let of = |images: &[&[u8]]| {
-            let local_images = images.iter().map(|bytes| Picture::new("a.png".into(), bytes)).collect();
+            let local_images = images.iter().map(|bytes| LocalImage::new("a.png".into(), bytes)).collect();
             Spec { local_images, image: Vec::new(), ..spec() }
         };
         let both = of(&[b"one", b"two"]);
@@ -312,16 +312,16 @@ mod tests {
         let sent = request.with_images_at(&both, &urls);
         assert_eq!(sent.body(), Request::new(&Spec { image: urls.to_vec(), ..spec() }).body());
         assert_eq!(sent.fingerprint(), request.fingerprint());
-        let digests = Picture::digests(&both.local_images).expect("digests");
+        let digests = LocalImage::digests(&both.local_images).expect("digests");
         assert_eq!(digests.split(' ').count(), 2);
-        assert_eq!(Picture::digests(&[]), None);
+        assert_eq!(LocalImage::digests(&[]), None);
     }
 
     #[test]
-    fn a_key_stands_in_for_urls_and_never_for_a_local_picture() {
+    fn a_key_stands_in_for_urls_and_never_for_a_local_image() {
         let request = |bytes: &[u8], url: &str, key: &str| {
             let extra = serde_json::Map::from_iter([("frames".to_owned(), serde_json::json!([{ "url": url }, "x"]))]);
-            let local_images = vec![Picture::new("a.png".into(), bytes)];
+            let local_images = vec![LocalImage::new("a.png".into(), bytes)];
             let spec = Spec { local_images, image: Vec::new(), extra, image_key: Some(key.into()), ..spec() };
             Request::new(&spec).fingerprint().clone()
         };
@@ -347,10 +347,10 @@ mod tests {
             let body = serde_json::to_string(&sorted).expect("JSON");
             let request = Request::new(&spec);
             proptest::prop_assert_eq!(&body, request.body());
-            // With the address of a picture, it is the body that an address alone has.
+            // With the address of an image, it is the body that an address alone has.
             spec.extra.insert(format!("y_{key}"), number.into());
             let request = Request::new(&spec);
-            let local_images = vec![Picture::new("a.png".into(), key.as_bytes())];
+            let local_images = vec![LocalImage::new("a.png".into(), key.as_bytes())];
             let planned = Spec { local_images, image: Vec::new(), ..spec.clone() };
             let sent = Request::new(&planned).with_images_at(&planned, &spec.image);
             proptest::prop_assert_eq!(sent.body(), request.body());

@@ -132,7 +132,7 @@ pub fn last_reviews<'a>(takes: impl Iterator<Item = &'a Attempt>) -> Vec<&'a Rev
 }
 
 impl Attempt {
-    /// Records a review in the place of an earlier one by the same reviewer; without a choice and a note, only removes that.
+    /// Records a review in place of an earlier one by the same reviewer; without a choice and a note, only removes that.
     pub fn review(&mut self, review: Review, at: Timestamp) {
         let reviews = &mut self.particulars.reviews;
         reviews.retain(|reviewed| reviewed.review.by != review.by);

@@ -1,8 +1,8 @@
 //! The moment after which a request must not leave.
 //!
-//! A process can stand still between two instructions: a laptop is closed, a debugger or a hypervisor stops it. Where others go on
+//! A process can halt between two instructions: a laptop is closed, a debugger or a hypervisor stops it. Where others go on
 //! without it, what it was about to send must not leave when it wakes up. So the time until then is measured on a clock that goes on
-//! while it stands still.
+//! while it halts.
 
 use std::time::Duration;
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::Picture;
+use super::LocalImage;
 
-/// A plain field of a job. Which family takes which is in the catalogue.
+/// A plain field of a job. Which family takes which is in the catalog.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Field {
     /// The model identifier.
@@ -89,7 +89,7 @@ pub struct Spec {
     /// The name of their field in a request, if it is not `image`.
     pub image_sent_as: Option<String>,
     /// The local images in their place.
-    pub local_images: Vec<Picture>,
+    pub local_images: Vec<LocalImage>,
     /// The name of a declared face.
     pub face: Option<String>,
     /// The stand-in for image URLs when two requests are compared, for URLs that differ every day.

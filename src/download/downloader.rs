@@ -16,29 +16,29 @@ use crate::files::on_a_thread;
 /// Fetches videos over HTTP.
 pub struct Downloader {
     transport: Transport,
-    folder: PathBuf,
+    directory: PathBuf,
     /// Names are chosen and taken by one at a time.
     naming: Arc<Mutex<()>>,
 }
 
 impl Downloader {
-    /// Fetches into this folder.
+    /// Fetches into this directory.
     #[must_use]
-    pub fn new(get: Get, hosts: HostPolicy, folder: PathBuf, limits: Limits) -> Self {
+    pub fn new(get: Get, hosts: HostPolicy, directory: PathBuf, limits: Limits) -> Self {
         let transport = Transport { get, hosts, limits, host_health: HostHealth::default() };
-        Self { transport, folder, naming: Arc::default() }
+        Self { transport, directory, naming: Arc::default() }
     }
 
-    fn folder_of(&self, destination: &Destination) -> PathBuf {
-        destination.folder.as_deref().unwrap_or(&self.folder).to_owned()
+    fn directory_of(&self, destination: &Destination) -> PathBuf {
+        destination.directory.as_deref().unwrap_or(&self.directory).to_owned()
     }
 }
 
 impl Downloads for Downloader {
     fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>> {
         Box::pin(async move {
-            let (folder, wanted) = (self.folder_of(destination), destination.clone());
-            let target = aside(move || storing::prepare(&folder, &wanted)).await?;
+            let (directory, wanted) = (self.directory_of(destination), destination.clone());
+            let target = aside(move || storing::prepare(&directory, &wanted)).await?;
             if target.whole.exists() {
                 return Ok(());
             }
@@ -56,16 +56,17 @@ impl Downloads for Downloader {
 
     fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
         Box::pin(async move {
-            let (folder, wanted, known) = (self.folder_of(destination), destination.clone(), known.clone());
+            let (directory, wanted, known) = (self.directory_of(destination), destination.clone(), known.clone());
             // A video that can't be checked is downloaded, with its own error.
-            aside(move || storing::find(&storing::prepare(&folder, &wanted)?, &known)).await.unwrap_or(None)
+            aside(move || storing::find(&storing::prepare(&directory, &wanted)?, &known)).await.unwrap_or(None)
         })
     }
 
     fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>> {
         Box::pin(async move {
-            let (folder, wanted, naming) = (self.folder_of(destination), destination.clone(), Arc::clone(&self.naming));
-            aside(move || storing::store(&storing::prepare(&folder, &wanted)?, &naming)).await
+            let (directory, wanted, naming) =
+                (self.directory_of(destination), destination.clone(), Arc::clone(&self.naming));
+            aside(move || storing::store(&storing::prepare(&directory, &wanted)?, &naming)).await
         })
     }
 }

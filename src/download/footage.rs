@@ -113,7 +113,7 @@ impl<'m> Track<'m> {
         short.chain(entries("co64", 8).filter_map(|entry| u64_at(entry, 0)))
     }
 
-    /// The duration of its edits in milliseconds (§8.6.6), if it has edits; those without pictures are left out.
+    /// The duration of its edits in milliseconds (§8.6.6), if it has edits; those without images are left out.
     fn edited_ms(&self, movie: &[u8]) -> Option<u64> {
         let (scale, _) = timing(child(movie, "mvhd")?).filter(|(scale, _)| *scale > 0)?;
         let list = child(child(self.boxes, "edts")?, "elst")?;
@@ -239,7 +239,7 @@ mod tests {
     fn track(id: u32, handler: &str, frames: u32, edited: Option<u32>, is_turned: bool) -> Vec<u8> {
         let matrix = if is_turned { [0, 0x1_0000] } else { [0x1_0000, 0] };
         let header = atom("tkhd", &[&words(&[0, 0, 0, id, 0, 0, 0, 0, 0, 0]), &words(&matrix), &[0; 36]]);
-        // A delay without pictures, and then the pictures.
+        // A delay without images, and then the images.
         let edits = edited.map(|edited| {
             atom("edts", &[&atom("elst", &[&words(&[0, 2, 500, u32::MAX, 0x1_0000, edited, 0, 0x1_0000])])])
         });

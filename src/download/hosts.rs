@@ -50,7 +50,7 @@ fn near(address: IpAddr) -> Option<Near> {
     }
 }
 
-/// The address that a translator or a tunnel makes of one, or that stands in one (RFC 6052 §2.1, RFC 3056 §2, RFC 4291 §2.5.5.1).
+/// The address that a translator or a tunnel makes of one, or that is in one (RFC 6052 §2.1, RFC 3056 §2, RFC 4291 §2.5.5.1).
 fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(v6) = address else { return None };
     let joined = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
@@ -110,7 +110,7 @@ impl HostPolicy {
             return refused(format!("`{}` is not a web URL", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refused("the link holds a user name or a password".to_owned());
+            return refused("the URL contains a user name or a password".to_owned());
         }
         if url.scheme() == "http" && self.0.service.scheme() == "https" && !self.0.allows_http {
             let host = url.host_str().unwrap_or_default().to_owned();
@@ -200,7 +200,7 @@ mod tests {
         let far = policy("https://93.184.216.34", false, false);
         let home = policy("http://127.0.0.1:9", false, false);
         let intranet = policy("https://10.1.2.3", false, false);
-        let told = policy("https://93.184.216.34", true, false);
+        let shown = policy("https://93.184.216.34", true, false);
         for (address, by_far, by_home, by_intranet) in [
             ("93.184.216.34", true, true, true),
             ("127.0.0.1", false, true, false),
@@ -230,7 +230,7 @@ mod tests {
             assert_eq!(far.permits(ip).await, by_far, "{address}");
             assert_eq!(home.permits(ip).await, by_home, "{address}");
             assert_eq!(intranet.permits(ip).await, by_intranet, "{address}");
-            assert!(told.permits(ip).await, "{address}");
+            assert!(shown.permits(ip).await, "{address}");
         }
     }
 
@@ -256,8 +256,8 @@ mod tests {
         ] {
             assert!(matches!(admitted(far.clone(), bad).await, Err(FetchError::BadRedirect(_))), "{bad}");
         }
-        let told = policy("https://93.184.216.34", false, true);
-        assert_eq!(admitted(told, "http://v.example:8080/a").await.expect("admitted"), "http://v.example:8080/a");
+        let shown = policy("https://93.184.216.34", false, true);
+        assert_eq!(admitted(shown, "http://v.example:8080/a").await.expect("admitted"), "http://v.example:8080/a");
     }
 
     #[tokio::test]

@@ -30,9 +30,9 @@ impl Link {
 /// The path of a video.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
-    /// The output folder, if it is another one than usual.
-    pub folder: Option<Arc<Path>>,
-    /// The path inside the output folder.
+    /// The output directory, if it is another one than usual.
+    pub directory: Option<Arc<Path>>,
+    /// The path inside the output directory.
     pub path: OutputPath,
     /// Only a version of that path: the path itself belongs to another video.
     pub is_version: bool,
@@ -51,7 +51,7 @@ pub struct Stored {
     pub displaced: Option<OutputPath>,
 }
 
-/// Fetches videos into a folder.
+/// Fetches videos into a directory.
 pub trait Downloads: Sync {
     /// Fetches a video, to beside its place. May be given up at any moment: what arrived is kept for another time.
     fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>>;
@@ -117,7 +117,7 @@ pub enum FetchError {
     /// This machine could not take it.
     #[error("can't write `{}`", path.display())]
     Local {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The cause.
         source: io::Error,

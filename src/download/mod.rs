@@ -7,8 +7,8 @@
 //!   into its place, because something is in the way, waits beside it under a hidden name and is not fetched again.
 //! - **Nothing is lost to it.** A file that is in the way is kept under a version of its name, `waves~1.mp4`, unless the
 //!   same bytes are kept there already.
-//! - **Nothing leaves the folder.** A path is checked when the manifest is read ([`crate::domain::OutputPath`]); here, no
-//!   folder or file on the way may be a link. Somebody who swaps a folder for a link while a file is being placed may write
+//! - **Nothing leaves the directory.** A path is checked when the manifest is read ([`crate::domain::OutputPath`]); here, no
+//!   directory or file on the way may be a link. Someone who swaps a directory for a link while a file is being placed may write
 //!   there without shotlist, too, and is not guarded against.
 //! - **The key goes home only.** Each request of a journey, redirects included, asks anew whether its address is the
 //!   service's own origin. From https no redirect leads to http.

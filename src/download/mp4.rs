@@ -60,7 +60,7 @@ pub(super) fn text_kind(start: &[u8]) -> Option<&'static str> {
 /// only the server's length counts.
 pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option<Footage>, String>> {
     let length = file.seek(SeekFrom::End(0))?;
-    let (mut at, mut has_index, mut has_pictures, mut boxes) = (0, false, false, 0);
+    let (mut at, mut has_index, mut has_frames, mut boxes) = (0, false, false, 0);
     let (mut index, mut has_credentials) = (Index::default(), false);
     while at + 8 <= length {
         boxes += 1;
@@ -73,7 +73,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
             Err(flaw) => return Ok(Err(flaw)),
         };
         let (name, size, head_length) = (&head.name, head.size, head.length);
-        let is_needed = matches!(name, b"moov" | b"moof" | b"mdat") || !(has_index && has_pictures);
+        let is_needed = matches!(name, b"moov" | b"moof" | b"mdat") || !(has_index && has_frames);
         let Some(end) = at.checked_add(size).filter(|end| *end <= length) else {
             if is_needed {
                 return Ok(Err(format!("it is cut short after {length} bytes")));
@@ -82,7 +82,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
         };
         let content = size - head_length;
         match name {
-            b"mdat" => has_pictures |= content > 0,
+            b"mdat" => has_frames |= content > 0,
             b"moov" | b"moof" => {
                 has_index = true;
                 if content + index.length() <= LONGEST_INDEX {
@@ -94,7 +94,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
         }
         at = end;
     }
-    Ok(match (has_index, has_pictures) {
+    Ok(match (has_index, has_frames) {
         (false, _) => Err("it has no `moov` box, which describes the frames".to_owned()),
         (true, false) => Err("it has no `mdat` box with frames".to_owned()),
         (true, true) if index.is_empty() => Ok(None),
@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn a_file_of_endless_boxes_is_given_up_soon() {
         let boxes = atom("free", b"").repeat(2 * MOST_BOXES);
-        let told = found(&[atom("ftyp", b""), boxes].concat()).expect("a flaw");
-        assert!(told.contains("10000 boxes"), "{told}");
+        let shown = found(&[atom("ftyp", b""), boxes].concat()).expect("a flaw");
+        assert!(shown.contains("10000 boxes"), "{shown}");
     }
 
     proptest! {

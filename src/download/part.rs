@@ -158,8 +158,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_that_has_its_name_already_is_not_cut() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (part, video) = (folder.path().join("part"), folder.path().join("a.mp4"));
+        let directory = tempfile::tempdir().expect("a directory");
+        let (part, video) = (directory.path().join("part"), directory.path().join("a.mp4"));
         std::fs::write(&part, "a whole video").expect("written");
         std::fs::hard_link(&part, &video).expect("named");
         let mut anew = Part::open(&part).await.expect("a new one");
@@ -171,8 +171,8 @@ mod tests {
 
     #[tokio::test]
     async fn another_process_goes_on_from_what_was_synced_and_from_nothing_else() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("part");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("part");
         let mut part = Part::open(&path).await.expect("a new one");
         assert!(part.resume("h").is_none());
         part.restart(Some("\"v1\"".into()), "h").await.expect("a part");

@@ -31,7 +31,7 @@ pub(super) fn silent(silence: Duration) -> String {
     format!("the server said nothing for {} s", silence.as_secs_f64())
 }
 
-/// The host of an address, by which its health is known and parts are told apart.
+/// The host of an address, by which its health is known and parts are reported apart.
 pub(super) fn host(link: &str) -> String {
     Url::parse(link).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::digest::{digest, holds};
 use super::storing::name_anew;
 use crate::domain::VideoFile;
-use crate::files::{make_folders, no_link, sync_folder};
+use crate::files::{make_directories, no_link, sync_directory};
 
 /// A video that can't be copied.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +30,8 @@ pub enum CopyVideoError {
 
 /// Copies a video from one directory to the same path in another one, and verifies both by hash. Returns the path of the copy once it is durable.
 /// A copy that is there already is enough, unless it is the original itself.
-pub fn copy_video(folder: &Path, to: &Path, file: &VideoFile) -> Result<PathBuf, CopyVideoError> {
-    let (from, to) = (folder.join(file.path.as_str()), to.join(file.path.as_str()));
+pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathBuf, CopyVideoError> {
+    let (from, to) = (directory.join(file.path.as_str()), to.join(file.path.as_str()));
     let failed = |source| CopyVideoError::Io { path: to.clone(), source };
     if !holds(&from, file) {
         return Err(CopyVideoError::Changed(from));
@@ -45,13 +45,13 @@ pub fn copy_video(folder: &Path, to: &Path, file: &VideoFile) -> Result<PathBuf,
             return Err(CopyVideoError::Exists(to));
         }
         // A copy by another program, or by a killed process, may not be on the disk yet.
-        File::open(&to).and_then(|copy| copy.sync_all()).and_then(|()| sync_folder(&to)).map_err(failed)?;
+        File::open(&to).and_then(|copy| copy.sync_all()).and_then(|()| sync_directory(&to)).map_err(failed)?;
         return Ok(to);
     }
     let parent = to.parent().unwrap_or(Path::new(""));
     let name = to.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let part = parent.join(format!(".{name}.{}.part", &file.sha256[..8.min(file.sha256.len())]));
-    make_folders(parent).and_then(|()| no_link(&part)).map_err(failed)?;
+    make_directories(parent).and_then(|()| no_link(&part)).map_err(failed)?;
     fs::copy(&from, &part).map_err(failed)?;
     let copied = File::open(&part).and_then(|mut copy| Ok((digest(&mut copy)?, copy.sync_all()?).0)).map_err(failed)?;
     if copied != (file.bytes, file.sha256.clone()) {
@@ -62,7 +62,7 @@ pub fn copy_video(folder: &Path, to: &Path, file: &VideoFile) -> Result<PathBuf,
     let _left_behind = fs::remove_file(&part);
     match named {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(CopyVideoError::Exists(to)),
-        named => named.and_then(|()| sync_folder(&to)).map_err(failed)?,
+        named => named.and_then(|()| sync_directory(&to)).map_err(failed)?,
     }
     Ok(to)
 }

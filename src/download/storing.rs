@@ -1,4 +1,4 @@
-//! The place of a video: inside the folder, reached through no link, and with nothing lost that was there before.
+//! The place of a video: inside the directory, reached through no link, and with nothing lost that was there before.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -13,7 +13,7 @@ use super::mp4::examine;
 use super::part::note_path;
 use super::{Destination, FetchError, Stored};
 use crate::domain::{NoticeCode, OutputPath, TaskId, VideoFile, hex};
-use crate::files::{make_folders, no_link, no_links_below, open_plain, sync_folder};
+use crate::files::{make_directories, no_link, no_links_below, open_plain, sync_directory};
 
 /// The most versions of a name. Whoever has that many has another problem.
 const MOST_VERSIONS: u32 = 10_000;
@@ -29,7 +29,7 @@ const MOST_RACES: usize = 10;
 /// A place that was looked at.
 #[derive(Debug)]
 pub(super) struct Target {
-    folder: PathBuf,
+    directory: PathBuf,
     destination: Destination,
     /// The path of an unfinished video.
     pub part: PathBuf,
@@ -39,23 +39,23 @@ pub(super) struct Target {
 
 /// Returns whether a video is still at its path, with its length.
 #[must_use]
-pub fn is_whole(folder: &Path, file: &VideoFile) -> bool {
-    let found = fs::symlink_metadata(folder.join(file.path.as_str()));
+pub fn is_whole(directory: &Path, file: &VideoFile) -> bool {
+    let found = fs::symlink_metadata(directory.join(file.path.as_str()));
     found.is_ok_and(|found| found.is_file() && found.len() == file.bytes)
 }
 
-/// Makes the folders on the way to a place, and refuses links among them.
-pub(super) fn prepare(folder: &Path, destination: &Destination) -> Result<Target, FetchError> {
+/// Makes the directories on the way to a place, and refuses links among them.
+pub(super) fn prepare(directory: &Path, destination: &Destination) -> Result<Target, FetchError> {
     let path = destination.path.as_str();
-    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let way = folder.join(folders);
-    no_links_below(folder, &way).and_then(|()| make_folders(&way)).map_err(FetchError::local(&way))?;
+    let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let way = directory.join(directories);
+    no_links_below(directory, &way).and_then(|()| make_directories(&way)).map_err(FetchError::local(&way))?;
     let mark = mark(&destination.task);
     let (part, whole) = (way.join(format!(".{name}.{mark}.part")), way.join(format!(".{name}.{mark}.whole")));
     for path in [&way.join(name), &part, &note_path(&part), &whole] {
         no_link(path).map_err(FetchError::local(path))?;
     }
-    Ok(Target { folder: folder.to_owned(), destination: destination.clone(), part, whole })
+    Ok(Target { directory: directory.to_owned(), destination: destination.clone(), part, whole })
 }
 
 /// A mark of a task that every file system takes.
@@ -65,7 +65,7 @@ fn mark(task: &TaskId) -> String {
 
 /// Checks a video that has arrived, and puts it into its place.
 ///
-/// Once it is known to be whole it has a name of its own, under which nobody goes on with it or cuts it, and from which it is
+/// Once it is known to be whole it has a name of its own, under which no one continues it or cuts it, and from which it is
 /// put into its place later if that can't be done now.
 pub(super) fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, FetchError> {
     let whole = &target.whole;
@@ -76,18 +76,18 @@ pub(super) fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, Fetch
     let (examined, (bytes, sha256)) = read.map_err(FetchError::local(whole))?;
     let footage = examined.unwrap_or_default();
     let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
-    let _only_process = lock(&target.folder);
+    let _only_process = lock(&target.directory);
     let (path, displaced) = target.take_a_name(&sha256, bytes)?;
-    sync_folder(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
+    sync_directory(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
     forget(&[whole.clone(), target.part.clone(), note_path(&target.part)]);
     Ok(Stored { file: VideoFile { path, sha256, bytes, footage }, displaced })
 }
 
-/// One process at a time chooses names in a folder: two batches may share it, and neither may replace what the other just
-/// looked at. Where there is no lock to be had, on a file system without locks or from a process that stands still, the only loss is
+/// One process at a time chooses names in a directory: two batches may share it, and neither may replace what the other just
+/// looked at. Where there is no lock to be had, on a file system without locks or from a process that halts, the only loss is
 /// a moment's certainty, and that is no reason to hang.
-fn lock(folder: &Path) -> Option<File> {
-    let path = folder.join(LOCK);
+fn lock(directory: &Path) -> Option<File> {
+    let path = directory.join(LOCK);
     let file = open_plain(&path, File::options().write(true).create(true).truncate(false)).ok()?;
     let start = Instant::now();
     loop {
@@ -105,7 +105,7 @@ pub(super) fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPa
     Ok(is_kept.then_some(version))
 }
 
-/// Gives a file a name that nobody has: never takes one that somebody took meanwhile, another process for example.
+/// Gives a file a name that no one has: never takes one that someone took meanwhile, another process for example.
 pub(super) fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
@@ -118,7 +118,7 @@ pub(super) fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
 
 impl Target {
     fn at(&self, path: &OutputPath) -> PathBuf {
-        self.folder.join(path.as_str())
+        self.directory.join(path.as_str())
     }
 
     /// Looks whether the part is a whole video, and says so by its name.
@@ -135,7 +135,7 @@ impl Target {
     /// Keeps a file that is no video, unless one is kept already: its URL expires, and it was paid for. Returns its flaw, and where it is.
     fn refuse(&self, flaw: String) -> String {
         let kept = format!("{}.refused", self.destination.path);
-        let is_kept = name_anew(&self.part, &self.folder.join(&kept)).is_ok();
+        let is_kept = name_anew(&self.part, &self.directory.join(&kept)).is_ok();
         forget(&[self.part.clone(), note_path(&self.part)]);
         if is_kept { format!("{flaw}; it is kept as `{kept}`") } else { flaw }
     }
@@ -256,7 +256,7 @@ mod tests {
 
     fn destination(path: &str, occupant: Option<&VideoFile>) -> Destination {
         Destination {
-            folder: None,
+            directory: None,
             path: OutputPath::new(path).expect("a path"),
             is_version: false,
             occupant: occupant.cloned(),
@@ -264,15 +264,15 @@ mod tests {
         }
     }
 
-    fn put(folder: &Path, destination: &Destination, word: &str) -> Stored {
-        let target = prepare(folder, destination).expect("a place");
+    fn put(directory: &Path, destination: &Destination, word: &str) -> Stored {
+        let target = prepare(directory, destination).expect("a place");
         fs::write(&target.part, video(word)).expect("a part");
         store(&target, &Mutex::default()).expect("placed")
     }
 
-    fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-        let mut files: Vec<_> = fs::read_dir(folder)
-            .expect("a folder")
+    fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+        let mut files: Vec<_> = fs::read_dir(directory)
+            .expect("a directory")
             .map(|entry| entry.expect("an entry"))
             .filter(|entry| entry.file_name() != LOCK)
             .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("a file")))
@@ -283,66 +283,66 @@ mod tests {
 
     #[test]
     fn what_was_there_is_kept_under_a_version_of_its_name() {
-        let root = tempfile::tempdir().expect("a folder");
-        let folder = root.path();
-        let first = put(folder, &destination("a.mp4", None), "first");
-        assert!(is_whole(folder, &first.file) && first.displaced.is_none());
-        let second = put(folder, &destination("a.mp4", Some(&first.file)), "second");
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = root.path();
+        let first = put(directory, &destination("a.mp4", None), "first");
+        assert!(is_whole(directory, &first.file) && first.displaced.is_none());
+        let second = put(directory, &destination("a.mp4", Some(&first.file)), "second");
         assert_eq!(second.displaced.as_ref().map(OutputPath::as_str), Some("a~1.mp4"));
-        // Something of which the ledger knows nothing: somebody put it there.
-        fs::write(folder.join("a.mp4"), "holiday").expect("a file");
-        let third = put(folder, &destination("a.mp4", Some(&second.file)), "third");
+        // Something of which the ledger knows nothing: someone put it there.
+        fs::write(directory.join("a.mp4"), "holiday").expect("a file");
+        let third = put(directory, &destination("a.mp4", Some(&second.file)), "third");
         assert_eq!(third.displaced, None, "the second is gone, and nothing else is taken for it");
         let expected = [("a.mp4", video("third")), ("a~1.mp4", video("first")), ("a~2.mp4", b"holiday".to_vec())];
-        assert_eq!(files(folder), expected.map(|(name, bytes)| (name.to_owned(), bytes)));
-        let spare = put(folder, &Destination { is_version: true, ..destination("a.mp4", None) }, "late");
+        assert_eq!(files(directory), expected.map(|(name, bytes)| (name.to_owned(), bytes)));
+        let spare = put(directory, &Destination { is_version: true, ..destination("a.mp4", None) }, "late");
         assert_eq!(spare.file.path.as_str(), "a~3.mp4");
     }
 
     #[test]
     fn a_run_that_dies_at_any_step_of_placing_is_finished_by_the_next() {
-        let root = tempfile::tempdir().expect("a folder");
-        let folder = root.path();
-        let first = put(folder, &destination("a.mp4", None), "first").file;
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = root.path();
+        let first = put(directory, &destination("a.mp4", None), "first").file;
         let expected = [("a.mp4", video("second")), ("a~1.mp4", video("first"))];
         let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes));
         // Dead after the second name, before the new video took the first.
-        fs::hard_link(folder.join("a.mp4"), folder.join("a~1.mp4")).expect("a second name");
-        let placed = put(folder, &destination("a.mp4", Some(&first)), "second");
-        assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
+        fs::hard_link(directory.join("a.mp4"), directory.join("a~1.mp4")).expect("a second name");
+        let placed = put(directory, &destination("a.mp4", Some(&first)), "second");
+        assert_eq!((files(directory), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
         // Dead after that, before it was written down.
-        let placed = put(folder, &destination("a.mp4", Some(&first)), "second");
-        assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
+        let placed = put(directory, &destination("a.mp4", Some(&first)), "second");
+        assert_eq!((files(directory), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
     }
 
     #[test]
     fn a_whole_video_waits_for_a_place_that_is_in_the_way() {
-        let root = tempfile::tempdir().expect("a folder");
-        let folder = root.path();
-        fs::create_dir(folder.join("a.mp4")).expect("a folder in the way");
-        let target = prepare(folder, &destination("a.mp4", None)).expect("a place");
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = root.path();
+        fs::create_dir(directory.join("a.mp4")).expect("a directory in the way");
+        let target = prepare(directory, &destination("a.mp4", None)).expect("a place");
         fs::write(&target.part, video("first")).expect("a part");
-        store(&target, &Mutex::default()).expect_err("a folder is there");
+        store(&target, &Mutex::default()).expect_err("a directory is there");
         assert!(target.whole.exists() && !target.part.exists(), "{:?}", target.part);
-        fs::remove_dir(folder.join("a.mp4")).expect("gone");
+        fs::remove_dir(directory.join("a.mp4")).expect("gone");
         store(&target, &Mutex::default()).expect("nothing is fetched again");
-        assert_eq!(files(folder), [("a.mp4".to_owned(), video("first"))]);
+        assert_eq!(files(directory), [("a.mp4".to_owned(), video("first"))]);
         // Dead after it got its name and before the other one was removed.
-        fs::hard_link(folder.join("a.mp4"), &target.whole).expect("a second name");
+        fs::hard_link(directory.join("a.mp4"), &target.whole).expect("a second name");
         store(&target, &Mutex::default()).expect("placed");
-        assert_eq!(files(folder), [("a.mp4".to_owned(), video("first"))]);
+        assert_eq!(files(directory), [("a.mp4".to_owned(), video("first"))]);
     }
 
     #[test]
     fn another_process_is_waited_for() {
-        let root = tempfile::tempdir().expect("a folder");
-        let folder = root.path().to_owned();
-        let held = lock(&folder).expect("a lock");
-        let placing = std::thread::spawn(move || put(&folder, &destination("a.mp4", None), "first"));
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = root.path().to_owned();
+        let held = lock(&directory).expect("a lock");
+        let placing = std::thread::spawn(move || put(&directory, &destination("a.mp4", None), "first"));
         // Time for one that does not wait to take the name. Who waits is right however long this is.
         std::thread::sleep(Duration::from_millis(50));
         assert!(!root.path().join("a.mp4").exists(), "it did not wait");
-        // Somebody else takes the name, and is not replaced.
+        // Someone else takes the name, and is not replaced.
         fs::write(root.path().join("a.mp4"), video("theirs")).expect("a file");
         drop(held);
         placing.join().expect("placed");
@@ -353,7 +353,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn no_link_leads_out() {
-        let (root, outside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let (root, outside) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
         std::os::unix::fs::symlink(outside.path(), root.path().join("sub")).expect("a link");
         std::os::unix::fs::symlink(outside.path().join("x"), root.path().join("a.mp4")).expect("a link");
         for path in ["sub/a.mp4", "sub/deeper/a.mp4", "a.mp4"] {
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn what_is_no_video_is_placed_nowhere() {
-        let root = tempfile::tempdir().expect("a folder");
+        let root = tempfile::tempdir().expect("a directory");
         let target = prepare(root.path(), &destination("a.mp4", None)).expect("a place");
         fs::write(&target.part, "<html>x</html>").expect("a part");
         let error = store(&target, &Mutex::default()).expect_err("no video").to_string();

@@ -22,10 +22,10 @@ impl Echoes {
         let asked = Asked::of(request);
         let differing = differences(&asked, echo);
         let model = asked.model();
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let news: Vec<String> = differing
             .into_iter()
-            .filter(|(field, _)| told.insert((model.to_owned(), *field)))
+            .filter(|(field, _)| shown.insert((model.to_owned(), *field)))
             .map(|(_, difference)| difference)
             .collect();
         (!news.is_empty()).then(|| {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_is_told_once_for_each_model() {
+    fn a_difference_is_reported_once_for_each_model() {
         let echoes = Echoes::default();
         let news = |request: &str, answer: &str| {
             let report = crate::service::TaskReport::parse(answer.as_bytes(), &crate::domain::FinalWords::default())
@@ -97,11 +97,11 @@ mod tests {
         ] {
             assert_eq!(news(asked, same), None, "{same}");
         }
-        let told = news(asked, r#"{"size": "480x832"}"#).expect("news");
-        assert!(told.contains("`size` 480x832"), "{told}");
-        let told = news(asked, r#"{"seconds": "4", "size": "480x832"}"#).expect("more news");
-        assert!(told.contains("4 s, requested 10 s"), "{told}");
-        assert_eq!(news(asked, r#"{"duration": 4}"#), None, "told before");
+        let shown = news(asked, r#"{"size": "480x832"}"#).expect("news");
+        assert!(shown.contains("`size` 480x832"), "{shown}");
+        let shown = news(asked, r#"{"seconds": "4", "size": "480x832"}"#).expect("more news");
+        assert!(shown.contains("4 s, requested 10 s"), "{shown}");
+        assert_eq!(news(asked, r#"{"duration": 4}"#), None, "shown before");
         let alpha = r#"{"aspect_ratio":"9:16","duration":12,"model":"alpha-2"}"#;
         assert!(news(alpha, r#"{"aspect_ratio": "16:9", "duration": 12}"#).is_some());
     }

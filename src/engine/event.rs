@@ -215,7 +215,7 @@ pub struct FetchedVideo {
     /// The task.
     pub task: TaskNames,
     /// The directory of its path, if it is not that of the run.
-    pub folder: Option<Arc<Path>>,
+    pub directory: Option<Arc<Path>>,
     /// The video.
     pub file: VideoFile,
 }

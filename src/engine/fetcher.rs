@@ -90,7 +90,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         let _permit = self.unless_aborting(permits.acquire()).await?;
         let occupants = wanted.occupants(&download.destination, download.attempt);
         let destination = download::Destination {
-            folder: download.destination.folder.clone(),
+            directory: download.destination.directory.clone(),
             path: download.destination.path.clone(),
             is_version: download.destination.is_version,
             occupant: occupants.first().map(|(_, file)| file.clone()),
@@ -123,39 +123,39 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         destination: &download::Destination,
     ) -> Result<(Stored, Option<String>), Unfetched> {
         let contents: Vec<String> = download.task.each().map(|task| self.gateway.service.content_url(task)).collect();
-        let mut told = Vec::new();
+        let mut shown = Vec::new();
         if !contents.contains(&download.video_url) {
             match self.fetch_from(Link::Video(download.video_url.clone()), destination).await? {
                 Ok(stored) => return Ok((stored, None)),
-                Err(miss) => told.push(format!("its link: {miss}")),
+                Err(miss) => shown.push(format!("its link: {miss}")),
             }
         }
         if download.account != *self.account {
             let owner = &download.account;
-            told.push(format!(
+            shown.push(format!(
                 "only {owner}, which owns the task, can return a new URL; if this key belongs to the same account, pass \
                  `--same-account`"
             ));
-            return Err(Unfetched::missed(&told));
+            return Err(Unfetched::missed(&shown));
         }
         match self.unless_aborting(self.ask_again(&download.task)).await? {
             Ok(url) if url != download.video_url && !contents.contains(&url) => {
                 match self.fetch_from(Link::Video(url.clone()), destination).await? {
                     Ok(stored) => return Ok((stored, Some(url))),
-                    Err(miss) => told.push(format!("a new link: {miss}")),
+                    Err(miss) => shown.push(format!("a new link: {miss}")),
                 }
             }
             Ok(_) => {}
-            Err(message) => told.push(format!("asked for a new link: {message}")),
+            Err(message) => shown.push(format!("asked for a new link: {message}")),
         }
         for content in contents {
             match self.fetch_from(Link::Content(content), destination).await? {
                 // The content endpoint is not recorded as a URL: it needs the key.
                 Ok(stored) => return Ok((stored, None)),
-                Err(miss) => told.push(format!("the content endpoint: {miss}")),
+                Err(miss) => shown.push(format!("the content endpoint: {miss}")),
             }
         }
-        Err(Unfetched::missed(&told))
+        Err(Unfetched::missed(&shown))
     }
 
     /// Downloads from one source. The inner error is about this source only.
@@ -258,8 +258,14 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
 
     fn tell_fetched(&self, download: &Download, file: VideoFile) {
         let Download { job, attempt, task, destination, .. } = download;
-        let (job, task, folder) = (job.clone(), task.clone(), destination.folder.clone());
-        (self.gateway.emit)(RunEvent::Fetched(Box::new(FetchedVideo { job, attempt: *attempt, task, folder, file })));
+        let (job, task, directory) = (job.clone(), task.clone(), destination.directory.clone());
+        (self.gateway.emit)(RunEvent::Fetched(Box::new(FetchedVideo {
+            job,
+            attempt: *attempt,
+            task,
+            directory,
+            file,
+        })));
     }
 }
 
@@ -284,7 +290,7 @@ enum Unfetched {
 }
 
 impl Unfetched {
-    fn missed(told: &[String]) -> Self {
-        Self::Missed { message: told.join("; "), is_local: false }
+    fn missed(shown: &[String]) -> Self {
+        Self::Missed { message: shown.join("; "), is_local: false }
     }
 }

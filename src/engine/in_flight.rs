@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn slow_requests_hold_up_nobody() {
+    async fn slow_requests_hold_up_no_one() {
         let (in_flight, start) = (InFlight::new(), Instant::now());
         let request = |takes: Duration| {
             let in_flight = &in_flight;

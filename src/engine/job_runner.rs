@@ -14,8 +14,8 @@ use super::event::{LeaveReason, RunEvent};
 use super::feed::Assignment;
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
+use super::image_urls::ImageUrls;
 use super::outcome::Tally;
-use super::pictures::Pictures;
 use super::slots::{Slot, Slots};
 use super::stop::StopReason;
 use super::submit::{Known, Submitted, Submitter};
@@ -74,7 +74,7 @@ pub(super) struct JobRunner<'r, S> {
     pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) ledger: &'r LockedBatch,
     pub(super) submitter: &'r Submitter<'r, S>,
-    pub(super) pictures: &'r Pictures<'r, S>,
+    pub(super) image_urls: &'r ImageUrls<'r, S>,
     pub(super) slots: &'r Slots,
     pub(super) fetcher: Option<Fetcher<'r, S>>,
     pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,
@@ -98,7 +98,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let (Some(fetcher), Some(wanted)) = (&self.fetcher, &assignment.plan.downloads) else { return };
         let is_here = fetcher.fetch_earlier(wanted, &download).await;
         // An expired URL of an old take or batch is reported in each run, and makes none fail.
-        let is_old = download.destination.is_version || download.destination.folder.is_some();
+        let is_old = download.destination.is_version || download.destination.directory.is_some();
         self.tally.note_fetch(is_here || is_old);
     }
 
@@ -140,7 +140,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         known: Known,
         permit: Option<SemaphorePermit<'r>>,
     ) {
-        let Some(job) = Box::pin(self.with_picture(&job)).await else { return };
+        let Some(job) = Box::pin(self.with_images(&job)).await else { return };
         let job = &*job;
         // Boxed, like everything shorter than a task: ten thousand jobs wait here.
         let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
@@ -167,7 +167,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 account: self.submitter.account.clone(),
                 request: request.to_owned(),
                 video_url,
-                destination: Destination { folder: None, path: job.output(), is_version: false },
+                destination: Destination { directory: None, path: job.output(), is_version: false },
                 known: None,
             };
             Box::pin(self.fetch_video(&assignment, ended.video_url, download)).await;
@@ -188,8 +188,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     }
 
     /// The job with a URL for its image. `None` if it has none, which is recorded and reported, or if the run stops.
-    async fn with_picture(&self, job: &Arc<Job>) -> Option<Arc<Job>> {
-        let sendable = self.gateway.stop.unless_stopping(self.pictures.sendable(job)).await?;
+    async fn with_images(&self, job: &Arc<Job>) -> Option<Arc<Job>> {
+        let sendable = self.gateway.stop.unless_stopping(self.image_urls.sendable(job)).await?;
         let why = match sendable {
             Ok(sendable) => return Some(sendable),
             Err(why) => why,

@@ -29,7 +29,7 @@
 //! | [`in_flight`] | polls in flight |
 //! | [`stop`] | submissions, and with a signal polls |
 //!
-//! [`echo`] notices a task that differs from its request, and [`pictures`] gets URLs for local
+//! [`echo`] notices a task that differs from its request, and [`images`] gets URLs for local
 //! images. [`gateway`] is what submissions and polls share. Nothing here prints: events are [`RunEvent`]s.
 
 mod brake;
@@ -41,11 +41,11 @@ mod fetcher;
 mod first_look;
 mod gateway;
 mod identity;
+mod image_urls;
 mod in_flight;
 mod job_runner;
 mod learned_rate;
 mod outcome;
-mod pictures;
 mod poller;
 mod rate_limit;
 mod reactions;

@@ -14,9 +14,9 @@ use super::feed::{Assignment, Feed};
 use super::fetcher::Fetcher;
 use super::first_look::FirstLook;
 use super::gateway::{Connectivity, Gateway};
+use super::image_urls::ImageUrls;
 use super::job_runner::{JobRunner, Task, Work};
 use super::outcome::{Outcome, Tally};
-use super::pictures::Pictures;
 use super::poller::Poller;
 use super::rate_limit::RateLimit;
 use super::settings::Settings;
@@ -95,14 +95,14 @@ impl<S: VideoService> Engine<'_, S> {
             give_up_after: self.settings.deadline,
             first_look: FirstLook::default(),
         };
-        let (submitter, pictures) = (&submitter, &Pictures::new(&gateway, self.assets, self.ledger));
+        let (submitter, image_urls) = (&submitter, &ImageUrls::new(&gateway, self.assets, self.ledger));
         let (watch, watches) = mpsc::unbounded_channel();
         let poller = Poller::new(&gateway, self.ledger, self.settings);
         let runner = JobRunner {
             gateway: &gateway,
             ledger: self.ledger,
             submitter,
-            pictures,
+            image_urls,
             slots: &slots,
             fetcher: self.downloads.map(|downloads| Fetcher::new(&gateway, self.ledger, self.account, downloads)),
             watch,
@@ -117,7 +117,7 @@ impl<S: VideoService> Engine<'_, S> {
         let jobs = async move {
             let work = assignments.map(|assignment| {
                 submitter.slots.end_pause();
-                pictures.forget();
+                image_urls.forget();
                 Box::pin(self.work_of(assignment, submitter))
             });
             work.flatten_unordered(None).for_each_concurrent(None, |work| runner.run(work)).await;
@@ -142,13 +142,13 @@ impl<S: VideoService> Engine<'_, S> {
         let totals = plan.totals();
         (self.emit)(RunEvent::Started {
             submit: totals.submit,
-            resume: plan.outstanding().count(),
+            resume: plan.active_tasks().count(),
             planned: totals.cost,
             fetch: totals.fetch,
         });
         let of_plan = |task| Work { assignment: Arc::clone(&assignment), task };
         let resumed =
-            plan.outstanding().map(|attempt| Task::Resume(submitter.slots.of_resumed(), Box::new(attempt.clone())));
+            plan.active_tasks().map(|attempt| Task::Resume(submitter.slots.of_resumed(), Box::new(attempt.clone())));
         let missing = plan.downloads.iter().flat_map(|wanted| &wanted.missing);
         let missing =
             missing.filter(|_| self.downloads.is_some()).map(|download| Task::Fetch(Box::new(download.clone())));

@@ -142,7 +142,7 @@ mod tests {
         ] {
             let stop = Stop::default();
             assert!(stop.because(reason));
-            assert!(!stop.because(reason), "told twice");
+            assert!(!stop.because(reason), "shown twice");
             assert!(stop.is_stopping() && !stop.polling.is_cancelled(), "{reason:?}");
             assert_eq!(stop.forbids_sending(), reason != StopReason::SpendLimit, "{reason:?}");
         }

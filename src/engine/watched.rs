@@ -359,7 +359,7 @@ impl Watched {
         (!(span.0.is_zero() && self.is_resumed)).then_some(span)
     }
 
-    /// Returns the end of generation: the service's time if it lies between the last response that saw the task running
+    /// Returns the end of generation: the service's time if it is between the last response that saw the task running
     /// and now, otherwise now. Its clock may be off, and it counts whole seconds.
     fn ended_at(&self, report: &TaskReport, now: Moment) -> Timestamp {
         let earliest = self.unfinished_at - SignedDuration::from_secs(1);
@@ -404,13 +404,13 @@ mod tests {
     fn after(names: TaskNames, answers: Vec<PollAnswer>) -> (Next, Vec<Note>) {
         let moment = |second: i64| Moment { age: Duration::from_secs(second.unsigned_abs()), at: at(second) };
         let mut watched = Watched::new(names, moment(0));
-        let (mut last, mut told) = (USUAL, Vec::new());
+        let (mut last, mut shown) = (USUAL, Vec::new());
         for (number, answer) in (1..).zip(answers) {
             let (next, notes) = watched.next(answer, moment(10 * number), Duration::from_secs(25));
             last = next;
-            told.extend(notes.into_iter().filter(|note| !matches!(note, Note::NotLimited | Note::Reached)));
+            shown.extend(notes.into_iter().filter(|note| !matches!(note, Note::NotLimited | Note::Reached)));
         }
-        (last, told)
+        (last, shown)
     }
 
     /// A name, the responses, the step after the last one, and its notes.
@@ -440,7 +440,7 @@ mod tests {
         };
         let rows = vec![
             ("it waits", vec![said(queued)], USUAL, vec![]),
-            ("progress is told once", vec![said(half), said(half)], USUAL, vec![Note::Progress(Some(50))]),
+            ("progress is shown once", vec![said(half), said(half)], USUAL, vec![Note::Progress(Some(50))]),
             (
                 "it ended since it was seen unfinished",
                 vec![said(queued), said(done)],

@@ -2,25 +2,25 @@
 //!
 //! # What it promises
 //!
-//! - **No link is followed** by what writes, truncates or locks ([`open_plain`], [`no_links_below`]). A folder that somebody
+//! - **No link is followed** by what writes, truncates or locks ([`open_plain`], [`no_links_below`]). A directory that someone
 //!   else made, a downloaded project for example, may hold a link under any name that this program uses; what it leads
-//!   to is not ours. Somebody who swaps a file for a link while it is being opened can write there without us, too, and
+//!   to is not ours. Someone who swaps a file for a link while it is being opened can write there without us, too, and
 //!   is not guarded against where the system has no `O_NOFOLLOW`.
-//! - **Nothing is waited for that may never come.** A pipe in the place of a file is refused, not read ([`open_plain`],
+//! - **Nothing is waited for that may never come.** A pipe in place of a file is refused, not read ([`open_plain`],
 //!   [`read_at_most`]), and what is read is bounded in length. Only the manifest and the key may come through a pipe, because
 //!   their owner says so on the command line.
 //! - **Whole or not at all.** [`replace()`] lets a reader see the old file or the new one, also after the power was lost.
-//! - **A new name lasts** as its file does: the folder is synced ([`sync_folder`], [`make_folders`]).
+//! - **A new name lasts** as its file does: the directory is synced ([`sync_directory`], [`make_directories`]).
 //!
-//! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`folder`] makes
-//! folders and syncs them. [`thread`] waits for the disk aside. It imports no other module.
+//! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`directory`] makes
+//! directories and syncs them. [`thread`] waits for the disk aside. It imports no other module.
 
-mod folder;
+mod directory;
 mod open;
 mod replace;
 mod thread;
 
-pub(crate) use folder::{make_folders, make_private_folder, no_links_below, sync_folder};
+pub(crate) use directory::{make_directories, make_private_directory, no_links_below, sync_directory};
 pub(crate) use open::{ReadError, no_link, open_plain, open_private, read_at_most, read_text};
 pub(crate) use replace::{replace, sweep};
 pub(crate) use thread::on_a_thread;

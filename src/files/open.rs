@@ -59,7 +59,7 @@ pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, ReadError> {
     })
 }
 
-/// The bytes of a file that a person named, of at most so many; links are followed. A pipe is refused.
+/// The bytes of a file that the user named, of at most so many; links are followed. A pipe is refused.
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
     let mut options = File::options();
     options.read(true);
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn opens_plain_files_only_and_waits_for_nothing() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
         fs::write(at("file"), "text").expect("a file");
         std::os::unix::fs::symlink(at("file"), at("link")).expect("a link");
         std::os::unix::fs::symlink(at("nothing"), at("dangling")).expect("a link");

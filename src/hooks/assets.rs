@@ -1,11 +1,11 @@
-//! `--asset-command`: gives a picture of this machine an address at which the service can fetch it.
+//! `--asset-command`: gives an image of this machine an address at which the service can fetch it.
 //!
 //! The service must get the image that was planned and priced: an image that changed has no URL.
 
 use std::time::Duration;
 
 use super::program::{Program, ProgramError};
-use crate::domain::{Picture, has_password, why_no_web_address};
+use crate::domain::{LocalImage, has_password, why_no_web_address};
 use crate::files::{ReadError, on_a_thread, read_at_most};
 
 /// The longest address, in bytes: what common servers take at most.
@@ -14,7 +14,7 @@ const LONGEST_ADDRESS: usize = 8 << 10;
 /// The program that gives addresses.
 #[derive(Clone, Debug)]
 pub struct AssetCommand {
-    /// The program. It gets the picture's path, and prints one address.
+    /// The program. It gets the image's path, and prints one address.
     pub program: Program,
     /// For how long an address is good, also in later runs. Otherwise it is for the run that asked.
     pub ttl: Option<Duration>,
@@ -29,10 +29,10 @@ pub enum NoAddress {
     /// It ended well and said something else.
     #[error("`--asset-command` printed {0}")]
     Nonsense(String),
-    /// The picture is another one than when the manifest was read.
+    /// The image is another one than when the manifest was read.
     #[error("it changed during the run; the next run plans with the new content")]
     Changed,
-    /// The picture can't be read any more.
+    /// The image can't be read any more.
     #[error("can't read the file again")]
     Gone(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -46,26 +46,26 @@ impl NoAddress {
 }
 
 impl AssetCommand {
-    /// Asks for the address of a picture.
-    pub async fn address(&self, picture: &Picture) -> Result<String, NoAddress> {
-        is_unchanged(picture).await?;
-        let said = self.program.run(&picture.path, &[]).await?;
+    /// Asks for the address of an image.
+    pub async fn address(&self, image: &LocalImage) -> Result<String, NoAddress> {
+        is_unchanged(image).await?;
+        let said = self.program.run(&image.path, &[]).await?;
         let address = address_in(&said.output).map_err(NoAddress::Nonsense)?;
         // The upload may contain a change in between.
-        is_unchanged(picture).await?;
+        is_unchanged(image).await?;
         Ok(address)
     }
 }
 
-async fn is_unchanged(picture: &Picture) -> Result<(), NoAddress> {
-    let path = picture.path.clone();
-    let read = on_a_thread(move || read_at_most(&path, Picture::LARGEST).map(|bytes| Picture::new(path, &bytes)));
+async fn is_unchanged(image: &LocalImage) -> Result<(), NoAddress> {
+    let path = image.path.clone();
+    let read = on_a_thread(move || read_at_most(&path, LocalImage::LARGEST).map(|bytes| LocalImage::new(path, &bytes)));
     let now = match read.await {
         Ok(Ok(now)) => now,
         Ok(Err(ReadError::Io(error))) | Err(error) => return Err(NoAddress::Gone(error.into())),
         Ok(Err(error)) => return Err(NoAddress::Gone(error.into())),
     };
-    if now == *picture { Ok(()) } else { Err(NoAddress::Changed) }
+    if now == *image { Ok(()) } else { Err(NoAddress::Changed) }
 }
 
 /// The address, if that is all that was printed.

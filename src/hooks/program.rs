@@ -26,7 +26,7 @@ const OWN_VARIABLES: &str = "SHOTLIST_";
 #[cfg(unix)]
 const USUAL_FOLDERS: &str = "/bin:/usr/bin";
 
-/// A program that a person named, with its first arguments.
+/// A program that the user named, with its first arguments.
 #[derive(Clone, Debug)]
 pub struct Program {
     words: Vec<String>,
@@ -161,7 +161,7 @@ impl Program {
     }
 }
 
-/// Looks where the system looks: at the path if it is one, and otherwise in the folders of `PATH`.
+/// Looks where the system looks: at the path if it is one, and otherwise in the directories of `PATH`.
 #[cfg(unix)]
 fn found(program: &str) -> io::Result<()> {
     let usable = |path: &Path| {
@@ -173,8 +173,8 @@ fn found(program: &str) -> io::Result<()> {
     if program.contains('/') {
         return usable(Path::new(program));
     }
-    let folders = std::env::var_os("PATH").unwrap_or_else(|| USUAL_FOLDERS.into());
-    let mut found = std::env::split_paths(&folders).map(|folder| usable(&folder.join(program)));
+    let directories = std::env::var_os("PATH").unwrap_or_else(|| USUAL_FOLDERS.into());
+    let mut found = std::env::split_paths(&directories).map(|directory| usable(&directory.join(program)));
     if found.any(|usable| usable.is_ok()) {
         Ok(())
     } else {
@@ -268,14 +268,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn how_a_program_fails_is_told_in_its_own_last_words() {
-        let told = async |script: &str| {
+    async fn how_a_program_fails_is_reported_in_its_own_last_words() {
+        let shown = async |script: &str| {
             let error = shell(script).run(Path::new("x"), &[]).await.expect_err("a failure");
             error.to_string()
         };
-        assert_eq!(told("echo fine; echo 'no such bucket' >&2; echo; exit 3").await, "exit status: 3: no such bucket");
-        assert_eq!(told("exit 1").await, "exit status: 1");
-        assert_eq!(told("kill -9 $$").await, "signal: 9 (SIGKILL)");
+        assert_eq!(shown("echo fine; echo 'no such bucket' >&2; echo; exit 3").await, "exit status: 3: no such bucket");
+        assert_eq!(shown("exit 1").await, "exit status: 1");
+        assert_eq!(shown("kill -9 $$").await, "signal: 9 (SIGKILL)");
         let nowhere = Program::parse("no-such-program-here", Duration::from_mins(1)).expect("words");
         let error = nowhere.run(Path::new("x"), &[]).await.expect_err("nothing to start");
         assert_eq!(error.to_string(), "can't start `no-such-program-here`");
@@ -294,8 +294,8 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_hangs_is_killed_with_all_that_it_started() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let alive = folder.path().join("pid");
+        let directory = tempfile::tempdir().expect("a directory");
+        let alive = directory.path().join("pid");
         let mut program = shell("sleep 600 & echo $! > \"$1\"; wait");
         program.limit = Duration::from_secs(1);
         let error = program.run(&alive, &[]).await.expect_err("it hangs");
@@ -317,8 +317,8 @@ mod tests {
         let mut said = shell("sleep 600 & echo done; echo $! > \"$1\"");
         // Children that it left behind don't count for its time.
         said.limit = LAST_WORDS;
-        let folder = tempfile::tempdir().expect("a folder");
-        let pid = folder.path().join("pid");
+        let directory = tempfile::tempdir().expect("a directory");
+        let pid = directory.path().join("pid");
         let said = said.run(&pid, &[]).await.expect("it ended");
         assert_eq!(said.line.as_deref(), Some("done"));
         let pid = std::fs::read_to_string(&pid).expect("a number");

@@ -1,4 +1,4 @@
-//! `--exec`: what a program is told of a video that is verified and in its place.
+//! `--exec`: what a program is reported of a video that is verified and in its place.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Places at which a test can stop the process and kill it. Compiled out of release builds.
 //!
 //! A test names places and numbers in the environment, `SHOTLIST_HALT_AT=after-commit:6,before-commit:7`, and a file in
-//! `SHOTLIST_HALT_FILE`. The sixth time that the process comes by the first place, it writes the file and stands still
+//! `SHOTLIST_HALT_FILE`. The sixth time that the process comes by the first place, it writes the file and halts
 //! until the file is gone. So the test can look at the disk and let the process go on, or send SIGKILL and know that
 //! it hit exactly there.
 

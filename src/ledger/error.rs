@@ -62,7 +62,7 @@ pub enum HoldError {
 /// The reason why something could not be recorded.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// The store refused: a full disk, a read-only folder, a broken file.
+    /// The store refused: a full disk, a read-only directory, a broken file.
     #[error("can't write the ledger")]
     Store(#[source] StoreError),
     /// The intent would pass a limit over all batches; nothing was written.
@@ -115,7 +115,7 @@ pub enum LedgerError {
     /// Purchases are frozen; nothing was written.
     #[error(transparent)]
     Frozen(Freeze),
-    /// This runner stood still, and others went on without it; nothing was written.
+    /// This runner halted, and others went on without it; nothing was written.
     #[error("this runner's lease expired, and other runners took over; its purchases are in the ledger")]
     LeaseExpired,
     /// Another runner submits jobs of this batch by another plan; nothing was written.

@@ -6,7 +6,7 @@ use crate::domain::{
     Attempt, AttemptState, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, Usd, VideoFile,
 };
 
-/// The code of a task that a person gave up.
+/// The code of a task that the user gave up.
 pub(crate) const GIVEN_UP: &str = "given_up";
 
 /// An event of an attempt.
@@ -24,15 +24,15 @@ pub enum Event {
     Accepted(TaskNames),
     /// The service answered a repeated submission with the task of a doubtful attempt, or of one that was said to have made none.
     Settled(TaskNames),
-    /// A person found the task of a doubtful attempt, or of one that was said to have made none.
+    /// The user found the task of a doubtful attempt, or of one that was said to have made none.
     Found(TaskNames),
     /// The service calls its task so as well.
     AlsoNamed(TaskId),
-    /// A person says that its task will never end.
+    /// The user says that its task will never end.
     GivenUp,
-    /// A person says that a doubtful attempt never made a task.
+    /// The user says that a doubtful attempt never made a task.
     Denied,
-    /// A person takes back what a person declared before: this.
+    /// The user takes back what the user declared before: this.
     Undone(Declaration),
     /// The task was seen being generated.
     Started {
@@ -67,7 +67,7 @@ pub enum Event {
         /// Polls in this run.
         polls: u32,
     },
-    /// The service denies, again and again, that it knows the task, or gives an error with an unknown word. The task may live all the same.
+    /// The service denies, again and again, that it knows the task, or gives an error with an unknown word. The task may live anyway.
     Disowned {
         /// In what words.
         error: ServiceError,
@@ -76,7 +76,7 @@ pub enum Event {
         /// Polls in this run.
         polls: u32,
     },
-    /// A bill says whether a task was charged that failed, and of which nobody documents it.
+    /// A bill says whether a task was charged that failed, and of which no one documents it.
     Billed {
         /// True if it was charged.
         is_charged: bool,
@@ -119,9 +119,9 @@ pub struct IllegalEvent {
 impl Event {
     /// The state after this event.
     ///
-    /// An answer is recorded only for an intent, and a final word only for a task. A doubt is settled by a person, or by the
+    /// An answer is recorded only for an intent, and a final word only for a task. A doubt is settled by the user, or by the
     /// answer to that very attempt: where a lock is of no use, as on some network file systems, another run may have put it
-    /// in doubt while its own was still waiting, and a person may have denied it since. No order of other events can turn a doubt into "never bought", or lose
+    /// in doubt while its own was still waiting, and the user may have denied it since. No order of other events can turn a doubt into "never bought", or lose
     /// a task id.
     pub fn after(&self, state: AttemptState) -> Result<AttemptState, IllegalEvent> {
         use AttemptState as S;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, AttemptId, Charging, Digest, Fingerprint, IdempotencyKey, Job, JobId, Label, Labels, OutputPath, Picture,
-    Request, Usd,
+    Account, AttemptId, Charging, Digest, Fingerprint, IdempotencyKey, Job, JobId, Label, Labels, LocalImage,
+    OutputPath, Request, Usd,
 };
 
 /// An imminent submission.
@@ -73,7 +73,7 @@ impl Intent {
             output: job.file.clone(),
             approval: None,
             idempotency: None,
-            local_images: Picture::digests(&job.spec.local_images),
+            local_images: LocalImage::digests(&job.spec.local_images),
             adopted_at: None,
             run_limit: None,
             paid_elsewhere: None,
@@ -90,7 +90,7 @@ pub struct RunLimit {
     pub usd: Usd,
 }
 
-/// A plan that somebody approved, as far as it is about one job.
+/// A plan that someone approved, as far as it is about one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Approval {
     /// The digest of the plan.

@@ -25,7 +25,7 @@
 //! | after a video got its name, before that is committed | completed, without a file | finds the video, and records it |
 //!
 //! [`Ledger::lock`] puts intents without a response in doubt, and nothing else does: no run waits for their response any more. Where a second
-//! run gets in all the same, as on some network file systems, the rules refuse a second open attempt of a job.
+//! run gets in anyway, as on some network file systems, the rules refuse a second open attempt of a job.
 //!
 //! A full disk is the same argument without a crash: an intent that can't be written is not sent, a task ID that can't be written is shown,
 //! and submitting stops.

@@ -92,7 +92,7 @@ impl<'r> Columns<'r> {
     }
 }
 
-/// A value in the ledger that can't be read. Somebody else changed it, and a guess would cost money.
+/// A value in the ledger that can't be read. Someone else changed it, and a guess would cost money.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreadable {
     /// The record of an attempt.

@@ -26,7 +26,7 @@ pub struct Joining {
 pub struct OtherRunners {
     /// The number of live runners.
     pub alive: u32,
-    /// Tasks that they look after, and intents whose answer they wait for.
+    /// Tasks that they poll, and intents whose answer they wait for.
     pub assigned: u32,
     /// Tasks without a live runner: active ones, and completed ones whose video was never downloaded if that was asked.
     pub orphans: u32,

@@ -1,12 +1,12 @@
 //! Wait times of runners that share a ledger.
 //!
 //! No purchase is safe only because of them. They decide how soon the work of an expired runner continues elsewhere,
-//! when a person may record that a submission was never created, and how long all wait after a failover. Tests shorten
+//! when the user may record that a submission was never created, and how long all wait after a failover. Tests shorten
 //! all of them by one factor, `SHOTLIST_TIME_SCALE`, which release builds ignore.
 
 use std::time::Duration;
 
-/// The time that is allowed for the answer to a submission, and a little: nobody waits longer (interface §2.2 gives none).
+/// The time that is allowed for the answer to a submission, and a little: no one waits longer (interface §2.2 gives none).
 const RESPONSE: Duration = Duration::from_secs(190);
 
 /// The times of runners that share a ledger.
@@ -16,7 +16,7 @@ pub(super) struct Times {
     pub(super) heartbeat: Duration,
     /// Without one for this long, a runner is declared dead.
     pub(super) lease: Duration,
-    /// After its death, nobody can still wait for the answer to its submission.
+    /// After its death, no one can still wait for the answer to its submission.
     pub(super) response: Duration,
     /// After an acknowledged intent, the first byte leaves within this time or never.
     pub(super) send: Duration,

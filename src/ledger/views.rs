@@ -27,7 +27,7 @@ impl Controls {
     }
 }
 
-/// Attempts of a quarter of an hour that count alike in the books.
+/// Attempts of a quarter of an hour that count alike in the ledger.
 #[derive(Clone, Debug)]
 pub struct Spending {
     /// The beginning of the quarter.
@@ -87,7 +87,7 @@ pub struct OpenElsewhere {
     /// The batch.
     pub batch: BatchKey,
     /// Tasks at the service.
-    pub outstanding: u32,
+    pub active: u32,
     /// Attempts in doubt.
     pub doubtful: u32,
     /// Intents without an answer: of a run that is at it, or that died.
@@ -113,13 +113,13 @@ impl OpenElsewhere {
             *newest = attempt.id;
             open.add(&attempt);
         }
-        batches.sort_by_key(|(newest, open)| Reverse((open.outstanding + open.unanswered > 0, *newest)));
+        batches.sort_by_key(|(newest, open)| Reverse((open.active + open.unanswered > 0, *newest)));
         batches.into_iter().map(|(_, open)| open).collect()
     }
 
     fn add(&mut self, attempt: &Attempt) {
         match attempt.state {
-            AttemptState::Queued | AttemptState::InProgress => self.outstanding += 1,
+            AttemptState::Queued | AttemptState::InProgress => self.active += 1,
             AttemptState::Intended => self.unanswered += 1,
             AttemptState::InDoubt => {
                 self.doubtful += 1;

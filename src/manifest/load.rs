@@ -10,8 +10,8 @@ use jiff::{Timestamp, Zoned};
 use serde_yaml::{Mapping, Value};
 
 use super::expand::expander::Expander;
+use super::expand::local_images::LocalImages;
 use super::expand::moves::moves;
-use super::expand::pictures::Pictures;
 use super::expand::prompt_files::PromptFiles;
 use super::raw::budget::{RawBudget, SpanBudget};
 use super::raw::job_field::is_reserved;
@@ -41,7 +41,7 @@ pub struct Options<'o> {
     pub batch: Option<&'o str>,
     /// Now, for `today`.
     pub now: Timestamp,
-    /// The folder that the manifest may read files of, if it is not the manifest's own.
+    /// The directory that the manifest may read files of, if it is not the manifest's own.
     pub root: Option<&'o Path>,
     /// The file of the key, which no manifest may read.
     pub secret: Option<&'o Path>,
@@ -69,7 +69,7 @@ pub struct Manifest {
     pub is_ledger_shared: bool,
     /// The limits on spending.
     pub budget: Budget,
-    /// The ids of jobs with a mistake, as far as they are ids: they are part of the manifest all the same.
+    /// The ids of jobs with a mistake, as far as they are ids: they are part of the manifest anyway.
     pub unsound: Vec<JobId>,
     /// The files and variables that it reads.
     pub inputs: Inputs,
@@ -156,12 +156,12 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     let text = match origin::read(options.path) {
         Ok(text) => text,
         Err(error) => {
-            let mut finding = unreadable("the manifest", options.path, &error, Location::File);
+            let mut finding = unreadable("manifest", options.path, &error, Location::File);
             finding.help = Some(match &error {
                 TextError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     format!("check the path; `shotlist init {}` writes one to start from", options.path.display())
                 }
-                TextError::Folder => "name the manifest in it".to_owned(),
+                TextError::Directory => "name the manifest in it".to_owned(),
                 TextError::Utf16 | TextError::NotUtf8 { .. } => {
                     "save it as UTF-8, as editors do by themselves".to_owned()
                 }
@@ -232,14 +232,15 @@ fn build(
     let env = raw.env.iter().map(|name| (name.clone(), (options.env)(name)));
     let templates = Templates::new(vars, &today, env);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
-    let access = FileAccess::new(&origin::folder(options.path), options.root, options.secret);
+    let access = FileAccess::new(&origin::directory(options.path), options.root, options.secret);
     let prompts = PromptFiles::new(&access);
-    let pictures = Pictures::new(&access);
-    let expander = Expander { templates: &templates, catalog, access: &access, prompts: &prompts, pictures: &pictures };
+    let local_images = LocalImages::new(&access);
+    let expander =
+        Expander { templates: &templates, catalog, access: &access, prompts: &prompts, local_images: &local_images };
     let jobs = expander.expand(raw, entries, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
-        found.extend(slips::limit_of_nobody(label, &jobs, place));
+        found.extend(slips::limit_without_jobs(label, &jobs, place));
     }
     let unsound = unsound(found);
     let moves = if raw.moved.is_empty() {
@@ -304,8 +305,7 @@ fn paid_reviews(raw: &RawManifest, now: &Zoned, catalog: &Catalog, found: &mut V
 fn refuse_own_variables(raw: &RawManifest, found: &mut Vec<Diagnostic>) {
     let own = raw.env.iter().enumerate().filter(|(_, name)| name.to_ascii_uppercase().starts_with("SHOTLIST_"));
     for (index, name) in own {
-        let message =
-            format!("a manifest may not read {name}: shotlist's own settings, the key among them, stay out of it");
+        let message = format!("a manifest can't read `{name}`, a setting of shotlist");
         let place = Pointer::top().key("env").index(index).value();
         found.push(Diagnostic::error(Rule::EnvForbidden, message, place).with_help("use a variable of another name"));
     }
@@ -343,7 +343,7 @@ fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Vec<Diagnostic>) -
             continue;
         }
         let known: Vec<&str> = vars.iter().map(|(name, _)| name.as_str()).collect();
-        let message = format!("`--set {name}=…` names a var that the manifest does not have");
+        let message = format!("`--set {name}=…`: the manifest has no variable `{name}`");
         let finding = Diagnostic::error(Rule::SetUnknown, message, Location::File);
         found.push(finding.with_help(suggest::help(name, "vars", &known)));
     }
@@ -355,12 +355,18 @@ fn named_vars(vars: &Mapping, found: &mut Vec<Diagnostic>) -> Vec<(String, Value
     let mut named = Vec::with_capacity(vars.len());
     for (key, value) in vars {
         let Some(name) = key.as_str() else {
-            found.push(Diagnostic::error(Rule::KeyNotText, "the name of a var must be a text", at.clone().value()));
+            found.push(Diagnostic::error(
+                Rule::KeyNotText,
+                "the name of a variable must be a string",
+                at.clone().value(),
+            ));
             continue;
         };
         if is_reserved(name) {
-            let message = format!("a var can't be called `{name}`: templates use that name for something else");
-            found.push(Diagnostic::error(Rule::VarReserved, message, at.key(name).named()).with_help("rename the var"));
+            let message = format!("the variable name `{name}` is reserved for templates");
+            found.push(
+                Diagnostic::error(Rule::VarReserved, message, at.key(name).named()).with_help("rename the variable"),
+            );
             continue;
         }
         named.push((name.to_owned(), value.clone()));

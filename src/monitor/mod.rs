@@ -1,7 +1,7 @@
 //! Remote monitoring of a run: a pinged monitor, scraped metrics, a summary for a page of a CI.
 //!
 //! No part of it changes the end of a run. A monitor that can't be reached costs one warning and at most [`Ping::LIMIT`]; a file
-//! that can't be written, one warning. A file is replaced whole, and never one of somebody else ([`OwnFile`]).
+//! that can't be written, one warning. A file is replaced whole, and never one of someone else ([`OwnFile`]).
 
 mod metrics;
 mod own_file;

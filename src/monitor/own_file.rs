@@ -1,15 +1,15 @@
-//! A file that is written anew at each run, and that nobody else writes.
+//! A file that is written anew at each run, and that no one else writes.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::files::{make_folders, open_plain, replace};
+use crate::files::{make_directories, open_plain, replace};
 
 /// The most that is read of an earlier one, in bytes: more than any of them that says something.
 const MOST_READ: u64 = 64 << 10;
 
-/// A file of ours, told by how it begins.
+/// A file of ours, reported by how it begins.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
     path: PathBuf,
@@ -59,8 +59,8 @@ impl OwnFile {
         debug_assert!(text.starts_with(self.mark), "it would not be known again");
         // A ledger or a report may have been made under this name since.
         Self::new(&self.path, self.mark).map_err(io::Error::other)?;
-        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            make_folders(folder)?;
+        if let Some(directory) = self.path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            make_directories(directory)?;
         }
         replace(&self.path, |_, file| {
             if self.is_public {
@@ -78,7 +78,7 @@ fn publish(file: &File) -> io::Result<()> {
     file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
 
-/// Elsewhere the folder says who reads it.
+/// Elsewhere the directory says who reads it.
 #[cfg(not(unix))]
 fn publish(_: &File) -> io::Result<()> {
     Ok(())
@@ -89,9 +89,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_somebody_else_is_left_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("new/x.prom");
+    fn a_file_of_someone_else_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("new/x.prom");
         OwnFile::new(&path, "# ours").expect("nothing there").write("# ours\n1\n").expect("written");
         let again = OwnFile::new(&path, "# ours").expect("ours");
         assert_eq!(again.earlier().expect("read"), "# ours\n1\n");
@@ -100,6 +100,6 @@ mod tests {
         assert!(again.write("# ours\n2\n").is_err(), "it is somebody else's by now");
         std::fs::write(&path, "").expect("written");
         OwnFile::new(&path, "# ours").expect("an empty one is nobody's");
-        assert!(matches!(OwnFile::new(folder.path(), "# ours"), Err(NotOurs::Unread(..))));
+        assert!(matches!(OwnFile::new(directory.path(), "# ours"), Err(NotOurs::Unread(..))));
     }
 }

@@ -117,15 +117,15 @@ mod tests {
     #[test]
     fn addresses_are_those_of_monitors() {
         let ping = Ping::new("https://hc.example/ping/key/daily/").expect("an address");
-        let told = |word| {
+        let shown = |word| {
             let url = ping.address(word);
             assert!(url.query().is_some_and(|query| query.starts_with("rid=")));
             url.path().to_owned()
         };
-        assert_eq!(told(Word::Start), "/ping/key/daily/start");
-        assert_eq!(told(Word::Success), "/ping/key/daily/");
-        assert_eq!(told(Word::Log), "/ping/key/daily/log");
-        assert_eq!(told(Word::Failure(74)), "/ping/key/daily/74");
+        assert_eq!(shown(Word::Start), "/ping/key/daily/start");
+        assert_eq!(shown(Word::Success), "/ping/key/daily/");
+        assert_eq!(shown(Word::Log), "/ping/key/daily/log");
+        assert_eq!(shown(Word::Failure(74)), "/ping/key/daily/74");
         let invalid = |address| Ping::new(address).map(drop);
         assert_eq!(invalid("hc.example/x"), Err(InvalidPing::NotHttp));
         assert_eq!(invalid("file:///etc/passwd"), Err(InvalidPing::NotHttp));

@@ -50,7 +50,7 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// The number of paid retries of a job whose task fails.
     pub retries: u32,
-    /// The newest attempt that the plan knows of: what is newer was made by somebody else.
+    /// The newest attempt that the plan knows of: what is newer was made by someone else.
     pub newest: Option<AttemptId>,
     /// The expected time and polls.
     pub estimate: Estimate,
@@ -112,13 +112,13 @@ impl Plan {
             .filter(|planned| planned.action == Action::Resume)
             .filter_map(|planned| planned.attempt)
             .collect();
-        // Of many jobs, most of which nothing was ever bought for, nobody asks.
+        // Of many jobs, most of which nothing was ever bought for, no one asks.
         let chosen = LazyCell::new(|| selected.iter().map(|job| &job.id).collect::<HashSet<&JobId>>());
         let ours = |attempt: &&Attempt| chosen.contains(&attempt.job) || !(given.is_in_manifest)(&attempt.job);
         let (resume, collect): (Vec<Attempt>, Vec<Attempt>) = given
             .history
             .attempts()
-            .filter(|attempt| attempt.state.is_outstanding())
+            .filter(|attempt| attempt.state.is_active())
             .filter(ours)
             .cloned()
             .partition(|attempt| resumed.contains(&attempt.id));
@@ -177,7 +177,7 @@ impl Plan {
             *match planned.action {
                 Action::Submit | Action::Changed | Action::Retry => &mut totals.submit,
                 Action::Resume => &mut totals.resume,
-                // The video of a task that is completed may be missing; the job is done all the same.
+                // The video of a task that is completed may be missing; the job is done anyway.
                 Action::Done | Action::Fetch => &mut totals.done,
                 Action::Hold => &mut totals.held,
                 Action::Failed => &mut totals.failed,
@@ -241,7 +241,7 @@ impl Plan {
 
     /// The number of due jobs with a local image.
     #[must_use]
-    pub fn pictures(&self) -> usize {
+    pub fn local_images(&self) -> usize {
         self.jobs.iter().filter(|planned| planned.action.buys() && !planned.job.spec.local_images.is_empty()).count()
     }
 
@@ -283,7 +283,7 @@ impl Plan {
     /// Returns whether the run submits or polls, besides downloading missing videos.
     #[must_use]
     pub fn asks_about_tasks(&self) -> bool {
-        let polls = self.outstanding().chain(&self.abandoned).chain(&self.asked_again).next().is_some();
+        let polls = self.active_tasks().chain(&self.abandoned).chain(&self.asked_again).next().is_some();
         polls || self.jobs.iter().any(|planned| planned.action.buys())
     }
 
@@ -318,7 +318,7 @@ impl Plan {
     }
 
     /// The tasks at the service that are looked after.
-    pub fn outstanding(&self) -> impl Iterator<Item = &Attempt> {
+    pub fn active_tasks(&self) -> impl Iterator<Item = &Attempt> {
         self.resume.iter().chain(&self.collect)
     }
 

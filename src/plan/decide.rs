@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::retake::{Retake, SpentChoice};
-use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice, Picture, Takes};
+use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice, LocalImage, Takes};
 
 /// The planned action for a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -49,7 +49,7 @@ impl Action {
 pub(super) struct Decision {
     /// The action.
     pub action: Action,
-    /// The reason, for a person.
+    /// The reason, for the user.
     pub reason: Cow<'static, str>,
     /// The attempt that the action is about: the one to poll, the one that is done, the one in doubt.
     pub attempt: Option<AttemptId>,
@@ -94,7 +94,7 @@ fn regardless_of_review<'a>(
     mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
     redo: Redo<'_>,
 ) -> Decision {
-    // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and a person
+    // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and the user
     // has to say so before anything else is bought under this name.
     if let Some(doubtful) = attempts.clone().find(|attempt| attempt.state.is_doubtful()) {
         let why = doubtful.error.as_ref().map_or("the run ended before the response", |error| error.message.as_str());
@@ -105,8 +105,8 @@ fn regardless_of_review<'a>(
     let in_state =
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
     // An active task comes before a completed one: an interrupted retake continues.
-    if let Some(outstanding) = in_state(AttemptState::is_outstanding) {
-        return Decision::about(outstanding, Action::Resume, "has an active task");
+    if let Some(active) = in_state(AttemptState::is_active) {
+        return Decision::about(active, Action::Resume, "has an active task");
     }
     if let Some(takes) = Takes::of(job.request.fingerprint(), attempts.clone()) {
         let completed = takes.video;
@@ -134,11 +134,11 @@ fn regardless_of_review<'a>(
             Decision::about(failed, Action::Failed, format!("failed (`--retry-failed` retries it): {message}"))
         };
     }
-    let paid = attempts.clone().rev().find(|attempt| attempt.state.is_outstanding() || is_final(attempt.state));
+    let paid = attempts.clone().rev().find(|attempt| attempt.state.is_active() || is_final(attempt.state));
     if let Some(paid) = paid {
         let mut fields = changed_fields(&paid.request, job.request.body());
         // The same images had URLs when they were sent, and have none here.
-        let images = Picture::digests(&job.spec.local_images);
+        let images = LocalImage::digests(&job.spec.local_images);
         if images.is_some() && images.as_deref() == paid.particulars.local_images.as_deref() {
             fields.retain(|field| field != IMAGE_FILE);
         }
@@ -154,7 +154,7 @@ fn regardless_of_review<'a>(
     {
         Some((AttemptState::Rejected, ..)) => "was rejected, free of charge".into(),
         Some((_, _, Some(declared))) => declared.to_string().into(),
-        // A ledger of an older version kept the story of the doubt, and not when a person settled it.
+        // A ledger of an older version kept the story of the doubt, and not when the user settled it.
         Some((_, Some(_), None)) => "declared never created".into(),
         Some(_) => "was not bought, and nothing was charged".into(),
         None => "is new".into(),
@@ -205,11 +205,11 @@ pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
     // A local image has another field in the manifest than its URL in the request.
     let is_stand_in = |value: &Value| value.as_array().and_then(|list| list.first()).unwrap_or(value).is_object();
     let is_local = |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(is_stand_in);
-    let told = names.into_iter().map(|name| match &*name {
+    let shown = names.into_iter().map(|name| match &*name {
         "image" if is_local(&before, &name) || is_local(&after, &name) => IMAGE_FILE.to_owned(),
         _ => name,
     });
-    told.collect()
+    shown.collect()
 }
 
 #[cfg(test)]
@@ -351,15 +351,15 @@ mod tests {
     }
 
     #[test]
-    fn why_a_choice_is_not_followed_is_told() {
+    fn why_a_choice_is_not_followed_is_reported() {
         use AttemptState as S;
         let chosen = HashSet::from([task(1)]);
         let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen) };
-        let told = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).spent_choice;
+        let shown = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).spent_choice;
         let first = attempt(1, "now", S::Completed);
-        assert_eq!(told(std::slice::from_ref(&first)), None);
-        assert_eq!(told(&[first.clone(), attempt(2, "now", S::Completed)]), Some(SpentChoice::NotTheLastTake));
-        assert_eq!(told(&[first.clone(), attempt(2, "now", S::Failed)]), Some(SpentChoice::RetakeFailed));
+        assert_eq!(shown(std::slice::from_ref(&first)), None);
+        assert_eq!(shown(&[first.clone(), attempt(2, "now", S::Completed)]), Some(SpentChoice::NotTheLastTake));
+        assert_eq!(shown(&[first.clone(), attempt(2, "now", S::Failed)]), Some(SpentChoice::RetakeFailed));
     }
 
     /// The same attempts with reviews: by two people, of a choice each.
@@ -435,7 +435,7 @@ mod tests {
             let wished = decide(&job("now"), history.iter(), Redo { retry_failed, retake });
             let open = history.iter().any(|attempt| {
                 attempt.state.is_doubtful()
-                    || attempt.state.is_outstanding() && attempt.fingerprint == *job("now").request.fingerprint()
+                    || attempt.state.is_active() && attempt.fingerprint == *job("now").request.fingerprint()
             });
             prop_assert!(!(open && wished.action.buys()), "{:?}", wished);
 
@@ -444,7 +444,7 @@ mod tests {
             let wanted = job("now").request.fingerprint().clone();
             let paid = history.iter().any(|attempt| {
                 attempt.fingerprint == wanted
-                    && (attempt.state.is_outstanding() || is_final(attempt.state))
+                    && (attempt.state.is_active() || is_final(attempt.state))
             });
             if doubtful || paid {
                 prop_assert!(!decision.action.buys(), "{:?}", decision);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::decide::Action;
-use super::elsewhere::OtherFolder;
+use super::elsewhere::OtherDirectory;
 use super::planned::Planned;
 use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskNames, VideoFile};
 
@@ -15,20 +15,20 @@ pub struct DownloadPlan {
     /// Completed tasks whose video is not here.
     pub missing: Vec<Download>,
     /// The paths for videos of active tasks.
-    outstanding: HashMap<AttemptId, Destination>,
-    /// By folder and path in small letters, because some file systems make no difference: the attempts whose video is there by
+    active: HashMap<AttemptId, Destination>,
+    /// By directory and path in small letters, because some file systems make no difference: the attempts whose video is there by
     /// the ledger's word, the latest first.
     occupants: HashMap<Place, Vec<(AttemptId, VideoFile)>>,
 }
 
-/// A folder, if it is not the run's, and a path in it in small letters.
+/// A directory, if it is not the run's, and a path in it in small letters.
 type Place = (Option<Arc<Path>>, String);
 
 /// The path of a video.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
-    /// The folder, if it is another batch's.
-    pub folder: Option<Arc<Path>>,
+    /// The directory, if it is another batch's.
+    pub directory: Option<Arc<Path>>,
     /// The path of its job.
     pub path: OutputPath,
     /// Only a version of that path: the path itself is for another video of the job.
@@ -79,7 +79,7 @@ impl DownloadPlan {
         let jobs: HashMap<&JobId, &Job> = planned.iter().map(|planned| (&planned.job.id, &*planned.job)).collect();
         let destination = |attempt: &Attempt, is_version: bool| {
             let path = jobs.get(&attempt.job).map_or_else(|| OutputPath::of(&attempt.job), |job| job.output());
-            Destination { folder: None, path, is_version }
+            Destination { directory: None, path, is_version }
         };
         let is_released = |attempt: &Attempt| attempt.particulars.released.is_some();
         let wanted = completed().filter(|attempt| !is_released(attempt)).filter(|attempt| match &attempt.file {
@@ -108,19 +108,19 @@ impl DownloadPlan {
                 .or_default()
                 .insert(0, (attempt.id, file.clone()));
         }
-        Self { missing: missing.collect(), outstanding: resumed.chain(collected).collect(), occupants }
+        Self { missing: missing.collect(), active: resumed.chain(collected).collect(), occupants }
     }
 
-    /// Fetches the videos of another batch, too, into its folder.
-    pub(super) fn add(&mut self, mut other: Self, folder: &OtherFolder) {
-        let own = (!folder.is_shared).then(|| Arc::clone(&folder.path));
+    /// Fetches the videos of another batch, too, into its directory.
+    pub(super) fn add(&mut self, mut other: Self, directory: &OtherDirectory) {
+        let own = (!directory.is_shared).then(|| Arc::clone(&directory.path));
         let placed = other.missing.iter_mut().map(|download| &mut download.destination);
-        for destination in placed.chain(other.outstanding.values_mut()) {
-            destination.folder.clone_from(&own);
-            destination.is_version |= folder.is_shared;
+        for destination in placed.chain(other.active.values_mut()) {
+            destination.directory.clone_from(&own);
+            destination.is_version |= directory.is_shared;
         }
         self.missing.extend(other.missing);
-        self.outstanding.extend(other.outstanding);
+        self.active.extend(other.active);
         if own.is_some() {
             let occupants = other.occupants.into_iter();
             self.occupants.extend(occupants.map(|((_, path), there)| ((own.clone(), path), there)));
@@ -129,14 +129,14 @@ impl DownloadPlan {
 
     /// Expects the video of a task that was just found at the path of its job.
     pub(super) fn expect(&mut self, attempt: AttemptId, path: OutputPath) {
-        self.outstanding.insert(attempt, Destination { folder: None, path, is_version: false });
+        self.active.insert(attempt, Destination { directory: None, path, is_version: false });
     }
 
     /// The path for the video of a task that was active before the run.
     #[must_use]
     pub fn destination_of(&self, attempt: &Attempt) -> Destination {
-        let unknown = || Destination { folder: None, path: OutputPath::of(&attempt.job), is_version: true };
-        self.outstanding.get(&attempt.id).cloned().unwrap_or_else(unknown)
+        let unknown = || Destination { directory: None, path: OutputPath::of(&attempt.job), is_version: true };
+        self.active.get(&attempt.id).cloned().unwrap_or_else(unknown)
     }
 
     /// The tasks of earlier runs belong to this account, after a key was changed.
@@ -149,7 +149,7 @@ impl DownloadPlan {
     /// The attempts whose video, one and the same, is where another's goes, by the ledger's word.
     #[must_use]
     pub fn occupants(&self, destination: &Destination, newcomer: AttemptId) -> Vec<&(AttemptId, VideoFile)> {
-        let place = (destination.folder.clone(), destination.path.as_str().to_lowercase());
+        let place = (destination.directory.clone(), destination.path.as_str().to_lowercase());
         let there = self.occupants.get(&place).filter(|_| !destination.is_version);
         let there = there.into_iter().flatten().filter(|(attempt, _)| *attempt != newcomer);
         let mut there: Vec<_> = there.collect();

@@ -11,7 +11,7 @@ pub struct Elsewhere {
     /// The batch value.
     pub batch: String,
     /// Tasks at the service.
-    pub outstanding: u32,
+    pub active: u32,
     /// Submissions in doubt.
     pub doubtful: u32,
     /// Videos that were never fetched.
@@ -22,8 +22,8 @@ pub struct Elsewhere {
 
 /// The directory for the videos of another batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OtherFolder {
-    /// The folder.
+pub struct OtherDirectory {
+    /// The directory.
     pub path: Arc<Path>,
     /// True if it is the run's own directory. Then the videos are stored beside the run's, under names of versions.
     pub is_shared: bool,

@@ -21,9 +21,9 @@ pub struct Estimate {
 
 impl Estimate {
     /// Reckons for submissions with these typical generation times (shortest and longest, in seconds), in their order, with
-    /// `outstanding` tasks at the service already and `concurrency` slots.
+    /// `active` tasks at the service already and `concurrency` slots.
     #[must_use]
-    pub fn of(due: &[(u32, u32)], outstanding: usize, concurrency: usize) -> Self {
+    pub fn of(due: &[(u32, u32)], active: usize, concurrency: usize) -> Self {
         let polls = |(min, max): (u32, u32)| u64::from((max - min) / 2 / POLL_EVERY_S + 1);
         let mut free: BinaryHeap<Reverse<u64>> = vec![Reverse(0); concurrency.max(1)].into();
         let mut wall_s = 0;
@@ -33,7 +33,7 @@ impl Estimate {
             free.push(Reverse(end));
             wall_s = wall_s.max(end);
         }
-        let requests = due.iter().map(|&typical| 1 + polls(typical)).sum::<u64>() + outstanding as u64;
+        let requests = due.iter().map(|&typical| 1 + polls(typical)).sum::<u64>() + active as u64;
         Self { wall_s, requests }
     }
 }

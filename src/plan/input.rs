@@ -30,7 +30,7 @@ pub struct PlanInput<'g> {
     pub run_limit: Option<Limit>,
     /// Limits over all batches.
     pub limits: Vec<Limit>,
-    /// The most tasks outstanding at once.
+    /// The most tasks active at once.
     pub concurrency: usize,
     /// The number of paid retries of a job whose task fails.
     pub retries: u32,

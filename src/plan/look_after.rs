@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::build::Plan;
-use super::elsewhere::OtherFolder;
+use super::elsewhere::OtherDirectory;
 use crate::domain::{AttemptId, JobId};
 
 impl Plan {
@@ -25,12 +25,12 @@ impl Plan {
 
     /// Looks after the tasks of another batch and fetches its videos, too. `other` is the plan of all that was bought of it; what that
     /// one would buy is left out.
-    pub fn look_after(&mut self, other: Self, folder: &OtherFolder) {
-        self.others.extend(other.outstanding().map(|attempt| attempt.id));
+    pub fn look_after(&mut self, other: Self, directory: &OtherDirectory) {
+        self.others.extend(other.active_tasks().map(|attempt| attempt.id));
         self.collect.extend(other.resume);
         self.collect.extend(other.collect);
         if let (Some(own), Some(theirs)) = (&mut self.downloads, other.downloads) {
-            own.add(theirs, folder);
+            own.add(theirs, directory);
         }
     }
 }

@@ -27,7 +27,7 @@ pub use build::{Plan, Totals};
 pub use decide::Action;
 pub use differences::Difference;
 pub use downloads::{Destination, Download, DownloadPlan};
-pub use elsewhere::{Elsewhere, OtherFolder};
+pub use elsewhere::{Elsewhere, OtherDirectory};
 pub use estimate::Estimate;
 pub use few::Few;
 pub use input::{IsHere, PlanInput};

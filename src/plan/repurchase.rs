@@ -2,7 +2,7 @@
 //!
 //! The ledger knows a job by its name, its batch and its id. Whoever renames a manifest, gives it a name, renames a job, or
 //! leaves the ledger behind, has bought something that the plan would buy again; and so has whoever inserts a row in a table
-//! whose ids count its rows, or saves it with other ends of lines. No rule can tell that from the wish to buy again; so it is told, job by job, and wants a word of its own.
+//! whose ids count its rows, or saves it with other ends of lines. No rule can tell that from the wish to buy again; so it is reported, job by job, and wants a word of its own.
 
 use std::path::PathBuf;
 
@@ -52,6 +52,6 @@ pub enum Before {
     OtherName(BatchKey, JobId),
     /// The ledger has the same request in a batch of the same name that [may be the same round](BatchKey::may_repeat).
     OtherBatch(BatchKey, JobId),
-    /// A report in the output folder has it, and the ledger does not.
+    /// A report in the output directory has it, and the ledger does not.
     Reported(PathBuf),
 }

@@ -63,7 +63,7 @@ impl Retake<'_> {
         }
     }
 
-    /// Returns whether it asks for another video in the place of this attempt's, about which its reviewers made this choice.
+    /// Returns whether it asks for another video in place of this attempt's, about which its reviewers made this choice.
     pub(super) fn is_about(self, attempt: &Attempt, choice: Option<JobChoice>) -> bool {
         match self {
             Self::No => false,
@@ -75,7 +75,7 @@ impl Retake<'_> {
 }
 
 impl Retakes {
-    /// Takes again what matches a glob, and each job that somebody chose while its video was of this task.
+    /// Takes again what matches a glob, and each job that someone chose while its video was of this task.
     pub fn new(globs: &[String], chosen: impl IntoIterator<Item = (JobId, TaskId)>) -> Result<Self, InvalidGlob> {
         let mut words = globs.to_vec();
         words.sort_unstable();

@@ -96,7 +96,7 @@ impl Statement<'_> {
 pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
     let totals = plan.totals();
     let some = |number: usize, statement: Statement<'static>| (number > 0).then_some(statement);
-    let local = plan.pictures();
+    let local = plan.local_images();
     let head = [
         plan.is_simulated.then_some(Statement::Simulated),
         plan.frozen.as_ref().map(Statement::Frozen),

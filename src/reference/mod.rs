@@ -1,4 +1,4 @@
-//! The reference: what stands in no help text because it is about more than one option.
+//! The reference: what is in no help text because it is about more than one option.
 //!
 //! Each topic is one file of Markdown, and everything that shows it is made of that file: these pages, `shotlist help TOPIC`
 //! ([`terminal`]) and the man pages ([`man`]). [`blocks`] reads the part of Markdown that the topics use, and refuses what it does not know,

@@ -9,7 +9,7 @@ pub(super) fn text(blocks: &[Block], columns: usize) -> String {
     let mut text = String::new();
     let mut before: Option<&Block> = None;
     for block in blocks {
-        // Points and rows stand close together if each is one short line, which nobody can know beforehand: so they never do.
+        // Points and rows stand close together if each is one short line, which no one can know beforehand: so they never do.
         if before.is_some() {
             text.push('\n');
         }

@@ -75,9 +75,9 @@ mod tests {
             // A table with one column needs no header.
             let is_head = |next: Option<&&str>| next.is_some_and(|next| next.starts_with("|---"));
             let lines: Vec<&str> = topic.text.lines().collect();
-            let told =
+            let prose =
                 lines.iter().enumerate().filter(|(at, line)| !is_head(lines.get(at + 1)) && !line.starts_with("```"));
-            for word in words(&told.map(|(_, line)| *line).collect::<Vec<_>>().join("\n")) {
+            for word in words(&prose.map(|(_, line)| *line).collect::<Vec<_>>().join("\n")) {
                 assert!(shown.contains(&word), "{} lacks `{word}` on a terminal", topic.name);
                 assert!(page.contains(&word) || !word.is_ascii(), "{} lacks `{word}` as a man page", topic.name);
             }

@@ -14,13 +14,13 @@ use super::row::Row;
 use super::rows::{Report, Sheet};
 use crate::domain::spreadsheet::cell;
 
-/// Writes a report that lies in a folder.
-pub(super) fn write(report: &Report, folder: &Path, to: &mut impl Write) -> std::io::Result<()> {
+/// Writes a report that is in a directory.
+pub(super) fn write(report: &Report, directory: &Path, to: &mut impl Write) -> std::io::Result<()> {
     to.write_all("\u{feff}".as_bytes())?;
     let mut writer = csv::Writer::from_writer(to);
     let sheet = report.sheet();
     writer.write_record(heads(&sheet).iter().map(|head| cell(head).into_owned()))?;
-    for row in report.rows_seen_from(folder) {
+    for row in report.rows_seen_from(directory) {
         for column in &COLUMNS {
             writer.write_field(cell(&(column.text)(&row)).as_bytes())?;
         }

@@ -14,11 +14,11 @@ use crate::files::open_plain;
 /// This many bytes of a report tell that it is one.
 const FIRST_LINES: u64 = 4096;
 
-/// The files in the output folder.
+/// The files in the output directory.
 const USUAL: [(&str, Form); 4] =
     [("report.csv", Form::Csv), ("report.json", Form::Json), ("report.html", Form::Html), ("claims.csv", Form::Claims)];
 
-/// A file that is in the way of a report, and is none itself: a table of products, the manifest, anything that somebody made.
+/// A file that is in the way of a report, and is none itself: a table of products, the manifest, anything that someone made.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {}", path.display(), match unread {
     Some(error) => format!("can't be read to see whether it is a report: {error}"),
@@ -32,10 +32,10 @@ pub struct NoReport {
 }
 
 impl Writer {
-    /// Writes to the usual files in the output folder.
+    /// Writes to the usual files in the output directory.
     #[must_use]
-    pub fn usual(folder: &Path) -> Self {
-        Self::new(USUAL.map(|(name, form)| (folder.join(name), form)).to_vec())
+    pub fn usual(directory: &Path) -> Self {
+        Self::new(USUAL.map(|(name, form)| (directory.join(name), form)).to_vec())
     }
 
     /// Refuses to replace a file that is no report.

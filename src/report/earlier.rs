@@ -33,7 +33,7 @@ pub(crate) struct EarlierJob {
     /// The cost, or `None` while it is unknown.
     #[serde(default, deserialize_with = "usd")]
     pub cost_usd: Option<Usd>,
-    /// Its file, relative to the report's folder.
+    /// Its file, relative to the report's directory.
     pub file: Option<String>,
     /// The URL of the video.
     pub video_url: Option<String>,
@@ -49,19 +49,19 @@ fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>,
 /// The file for purchases of a report that is about to be replaced, beside it.
 const SET_ASIDE: &str = ".bought-before.json";
 
-/// The jobs of a batch that the JSON report in this folder tells of, and those that were set aside; none if there is no report, or
+/// The jobs of a batch that the JSON report in this directory tells of, and those that were set aside; none if there is no report, or
 /// one of the simulator or of another batch.
 #[must_use]
-pub(crate) fn earlier_jobs(folder: &Path, key: &BatchKey) -> Vec<EarlierJob> {
-    let set_aside = read(&folder.join(SET_ASIDE), key).into_iter();
+pub(crate) fn earlier_jobs(directory: &Path, key: &BatchKey) -> Vec<EarlierJob> {
+    let set_aside = read(&directory.join(SET_ASIDE), key).into_iter();
     let set_aside = set_aside.map(|job| EarlierJob { is_set_aside: true, ..job });
-    read(&folder.join("report.json"), key).into_iter().chain(set_aside).collect()
+    read(&directory.join("report.json"), key).into_iter().chain(set_aside).collect()
 }
 
-/// Sets jobs of an earlier report aside, whose purchase nobody else knows of, before the report is replaced.
-pub(crate) fn set_aside(folder: &Path, key: &BatchKey, jobs: Vec<EarlierJob>) -> io::Result<()> {
+/// Sets jobs of an earlier report aside, whose purchase no one else knows of, before the report is replaced.
+pub(crate) fn set_aside(directory: &Path, key: &BatchKey, jobs: Vec<EarlierJob>) -> io::Result<()> {
     let earlier = Earlier { name: key.name.clone(), batch: key.batch.clone(), simulated: false, jobs };
-    replace(&folder.join(SET_ASIDE), |_, file| Ok(serde_json::to_writer(file, &earlier)?))
+    replace(&directory.join(SET_ASIDE), |_, file| Ok(serde_json::to_writer(file, &earlier)?))
 }
 
 fn read(path: &Path, key: &BatchKey) -> Vec<EarlierJob> {

@@ -26,7 +26,7 @@ pub(super) struct Found {
 
 impl Found {
     /// Looks up a job.
-    pub(super) fn new(job: &Job, history: &History, folder: &Path) -> Self {
+    pub(super) fn new(job: &Job, history: &History, directory: &Path) -> Self {
         let places = history.places(&job.id);
         let attempts: Vec<&Attempt> = history.at(places.clone()).collect();
         let takes = Takes::of(job.request.fingerprint(), attempts.iter().copied());
@@ -37,8 +37,8 @@ impl Found {
             None if job.review.is_some() => JobState::Held,
             None => JobState::Pending,
         };
-        let file = shown.and_then(|attempt| file_of(attempts[attempt], folder));
-        let has_poster = file.is_some_and(|file| is_picture_of(folder, &poster_of(file), file));
+        let file = shown.and_then(|attempt| file_of(attempts[attempt], directory));
+        let has_poster = file.is_some_and(|file| is_poster_of(directory, &poster_of(file), file));
         Self { places, shown, state, choice, has_file: file.is_some(), has_poster }
     }
 
@@ -80,18 +80,18 @@ pub(super) fn state(attempt: &Attempt) -> JobState {
 }
 
 /// The video of an attempt, while it is here.
-pub(super) fn file_of<'a>(attempt: &'a Attempt, folder: &Path) -> Option<&'a VideoFile> {
-    attempt.file.as_deref().filter(|file| is_whole(folder, file))
+pub(super) fn file_of<'a>(attempt: &'a Attempt, directory: &Path) -> Option<&'a VideoFile> {
+    attempt.file.as_deref().filter(|file| is_whole(directory, file))
 }
 
-/// The path of a poster that somebody put beside a video.
+/// The path of a poster that someone put beside a video.
 pub(super) fn poster_of(video: &VideoFile) -> String {
     format!("{}.jpg", video.path.as_str().trim_end_matches(".mp4"))
 }
 
 /// Returns whether the poster beside a video is not one of the video before it.
-fn is_picture_of(folder: &Path, poster: &str, video: &VideoFile) -> bool {
-    let changed = |path: &str| folder.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
+fn is_poster_of(directory: &Path, poster: &str, video: &VideoFile) -> bool {
+    let changed = |path: &str| directory.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
     changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)
 }
 

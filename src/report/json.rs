@@ -74,17 +74,17 @@ impl<'r> From<&'r RunnerSeen> for RunnerView<'r> {
 }
 
 impl<'r> ReportView<'r> {
-    /// The form of a report in a folder, at a time.
+    /// The form of a report in a directory, at a time.
     #[must_use]
-    pub(crate) fn new(report: &'r Report, folder: &'r Path, written_at: Timestamp) -> Self {
+    pub(crate) fn new(report: &'r Report, directory: &'r Path, written_at: Timestamp) -> Self {
         Self {
             schema_version: 1,
             name: &report.key.name,
             batch: &report.key.batch,
             simulated: report.simulated,
             written_at,
-            jobs: Rows { report, folder },
-            superseded: report.superseded_seen_from(folder),
+            jobs: Rows { report, directory },
+            superseded: report.superseded_seen_from(directory),
             totals: &report.totals,
             runners: None,
             frozen: None,
@@ -103,17 +103,22 @@ impl<'r> ReportView<'r> {
 #[derive(Debug)]
 struct Rows<'r> {
     report: &'r Report,
-    folder: &'r Path,
+    directory: &'r Path,
 }
 
 impl Serialize for Rows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.report.rows_seen_from(self.folder))
+        serializer.collect_seq(self.report.rows_seen_from(self.directory))
     }
 }
 
-/// Writes a report that lies in a folder.
-pub(super) fn write(report: &Report, folder: &Path, written_at: Timestamp, to: &mut impl Write) -> std::io::Result<()> {
-    serde_json::to_writer_pretty(&mut *to, &ReportView::new(report, folder, written_at))?;
+/// Writes a report that is in a directory.
+pub(super) fn write(
+    report: &Report,
+    directory: &Path,
+    written_at: Timestamp,
+    to: &mut impl Write,
+) -> std::io::Result<()> {
+    serde_json::to_writer_pretty(&mut *to, &ReportView::new(report, directory, written_at))?;
     to.write_all(b"\n")
 }

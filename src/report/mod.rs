@@ -1,4 +1,4 @@
-//! Reports: views of the ledger that a person, a spreadsheet and a script can each read.
+//! Reports: views of the ledger that the user, a spreadsheet and a script can each read.
 //!
 //! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them of what was [`found`] of each. [`csv`],
 //! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`commands`] are what a page offers to copy. [`writer`] owns the destinations, and replaces each file at once, so that a reader

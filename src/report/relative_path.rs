@@ -1,4 +1,4 @@
-//! The way from one folder to another, as a report writes it.
+//! The way from one directory to another, as a report writes it.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,10 +15,10 @@ pub(super) fn relative_path(from: &Path, to: &Path) -> String {
     up.chain(down).flat_map(|part| [part.as_os_str().to_string_lossy(), "/".into()]).collect()
 }
 
-/// The folder without links on the way to it; as it is written, if it is not there.
-fn real(folder: &Path) -> PathBuf {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned())
+/// The directory without links on the way to it; as it is written, if it is not there.
+fn real(directory: &Path) -> PathBuf {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    directory.canonicalize().or_else(|_| std::path::absolute(directory)).unwrap_or_else(|_| directory.to_owned())
 }
 
 #[cfg(test)]
@@ -26,10 +26,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leads_from_folder_to_folder() {
-        let root = tempfile::tempdir().expect("a folder");
+    fn leads_from_directory_to_directory() {
+        let root = tempfile::tempdir().expect("a directory");
         let at = |path: &str| root.path().join(path);
-        std::fs::create_dir_all(at("a/b")).expect("folders");
+        std::fs::create_dir_all(at("a/b")).expect("directories");
         for (from, to, expected) in
             [("a", "a", ""), ("a", "a/b", "b/"), ("a/b", "a", "../"), ("a/b", "c/d", "../../c/d/"), ("", "a", "a/")]
         {

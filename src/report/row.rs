@@ -66,7 +66,7 @@ impl JobState {
         matches!(self, Self::Pending | Self::Held | Self::Rejected)
     }
 
-    /// The state's name for a person.
+    /// The state's name for the user.
     #[must_use]
     pub fn label(self) -> String {
         self.name().replace('_', " ")
@@ -92,7 +92,7 @@ pub struct Row {
     pub task_id: Option<String>,
     /// The URL of the video, from the service.
     pub video_url: Option<String>,
-    /// The video's file while it is there, relative to this report's folder.
+    /// The video's file while it is there, relative to this report's directory.
     pub file: Option<String>,
     /// SHA-256 of the file.
     pub sha256: Option<String>,
@@ -159,7 +159,7 @@ pub struct Row {
     /// The facts of the delivered video.
     #[serde(flatten)]
     pub delivered: Delivered,
-    /// The declaration of a person about its last submission, as text.
+    /// The declaration of the user about its last submission, as text.
     pub declared: Option<String>,
     /// The time at which the video was released from the output directory, to the millisecond.
     #[schemars(with = "Option<String>")]
@@ -256,7 +256,7 @@ pub(super) struct Detail {
     pub times: Option<Times>,
     /// The videos of its other attempts that are still here.
     pub versions: Vec<Version>,
-    /// A picture of the video that somebody put beside it, under the same name.
+    /// An image of the video that someone put beside it, under the same name.
     pub poster: Option<String>,
 }
 
@@ -283,7 +283,7 @@ pub struct Totals {
     pub spent_usd: Usd,
     /// May have been charged on top of that: the price of every attempt in doubt.
     pub at_risk_usd: Usd,
-    /// May have been charged, too: the price of every task of which nobody documents when it is charged, and that is not
+    /// May have been charged, too: the price of every task of which no one documents when it is charged, and that is not
     /// completed.
     pub unknown_usd: Usd,
     /// The fees of its face reviews that were paid, which no task has.
@@ -324,7 +324,7 @@ pub struct Superseded {
     pub task_id: Option<String>,
     /// The URL of its video.
     pub video_url: Option<String>,
-    /// Its video's file while it is there, relative to this report's folder.
+    /// Its video's file while it is there, relative to this report's directory.
     pub file: Option<String>,
     /// The exact request.
     #[schemars(with = "serde_json::Value")]

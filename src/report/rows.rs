@@ -43,19 +43,19 @@ pub struct Report {
     found: Arc<[Found]>,
     history: History,
     /// The directory of the videos.
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Report {
-    /// Reports all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a folder.
+    /// Reports all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a directory.
     #[must_use]
-    pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
+    pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, directory: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
         let (mut shown, mut videos, mut released) = (HashSet::with_capacity(jobs.len()), 0, 0);
         let (mut exec_failed, mut exec_owed, mut unsent) = (0, 0, 0);
         let mut choices: BTreeMap<&'static str, usize> = JobChoice::ALL.map(|choice| (choice.name(), 0)).into();
         let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
-        let found: Arc<[Found]> = jobs.iter().map(|job| Found::new(job, &history, folder)).collect();
+        let found: Arc<[Found]> = jobs.iter().map(|job| Found::new(job, &history, directory)).collect();
         for (job, found) in jobs.iter().zip(&*found) {
             let (attempt, state) = (found.shown(&history), found.state);
             shown.extend(attempt.map(|attempt| attempt.id));
@@ -98,7 +98,7 @@ impl Report {
         let totals = history.attempts().filter(|attempt| differs(attempt).is_some()).fold(totals, |totals, attempt| {
             Totals { differing: totals.differing + 1, differing_usd: totals.differing_usd + attempt.price, ..totals }
         });
-        let superseded = superseded(&shown, &history, folder);
+        let superseded = superseded(&shown, &history, directory);
         Self {
             key: key.clone(),
             simulated,
@@ -108,7 +108,7 @@ impl Report {
             jobs,
             found,
             history,
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
         }
     }
 
@@ -119,7 +119,7 @@ impl Report {
         self
     }
 
-    /// The jobs, in manifest order, with paths of videos in their folder.
+    /// The jobs, in manifest order, with paths of videos in their directory.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         self.rows_in(|_| true)
     }
@@ -127,15 +127,15 @@ impl Report {
     /// The jobs in some states, in manifest order.
     pub fn rows_in(&self, is_meant: impl Fn(JobState) -> bool) -> impl Iterator<Item = Row> {
         let meant = self.each().filter(move |(_, found)| is_meant(found.state));
-        meant.map(|(job, found)| row(&self.key.batch, job, found, &self.history, &self.folder))
+        meant.map(|(job, found)| row(&self.key.batch, job, found, &self.history, &self.directory))
     }
 
-    /// Each job and where it stands, in manifest order.
+    /// Each job and where it is, in manifest order.
     pub fn states(&self) -> impl Iterator<Item = (&Job, JobState)> {
         self.each().map(|(job, found)| (job, found.state))
     }
 
-    /// Each job, where it stands, and the attempt that stands for it, in manifest order.
+    /// Each job, where it is, and the attempt that stands for it, in manifest order.
     pub(super) fn shown(&self) -> impl Iterator<Item = (&Job, JobState, Option<&Attempt>)> {
         self.each().map(|(job, found)| (job, found.state, found.shown(&self.history)))
     }
@@ -176,16 +176,16 @@ impl Report {
         self.history.attempts().filter_map(|attempt| Some((attempt, differs(attempt)?)))
     }
 
-    /// The folder of the videos.
+    /// The directory of the videos.
     #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
-    /// Tasks that no row stands for, with paths of videos as they are seen from a report in this folder.
+    /// Tasks that no row stands for, with paths of videos as they are seen from a report in this directory.
     #[must_use]
-    pub fn superseded_seen_from(&self, folder: &Path) -> Vec<Superseded> {
-        let way = relative_path(folder, &self.folder);
+    pub fn superseded_seen_from(&self, directory: &Path) -> Vec<Superseded> {
+        let way = relative_path(directory, &self.directory);
         let seen = self.superseded.iter().cloned().map(|mut superseded| {
             superseded.file = superseded.file.map(|file| format!("{way}{file}"));
             superseded
@@ -193,9 +193,9 @@ impl Report {
         seen.collect()
     }
 
-    /// The jobs, in manifest order, with paths of videos as they are seen from a report in this folder.
-    pub fn rows_seen_from(&self, folder: &Path) -> impl Iterator<Item = Row> {
-        let way = relative_path(folder, &self.folder);
+    /// The jobs, in manifest order, with paths of videos as they are seen from a report in this directory.
+    pub fn rows_seen_from(&self, directory: &Path) -> impl Iterator<Item = Row> {
+        let way = relative_path(directory, &self.directory);
         self.rows().map(move |mut row| {
             let versions = row.detail.versions.iter_mut().map(|version| &mut version.file);
             for file in row.file.iter_mut().chain(versions).chain(&mut row.detail.poster) {
@@ -206,7 +206,7 @@ impl Report {
     }
 }
 
-fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) -> Row {
+fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Path) -> Row {
     // Those that may have reached the service.
     let attempts: Vec<&Attempt> =
         found.attempts(history).filter(|attempt| attempt.state != AttemptState::Void).collect();
@@ -220,12 +220,12 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
     let error = shown.and_then(|attempt| attempt.error.as_ref());
     let submitted_at = shown.and_then(submitted_at);
     // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
-    let told = shown.or_else(|| found.attempts(history).next_back());
+    let shown = shown.or_else(|| found.attempts(history).next_back());
     let was_last_refused = matches!(state, JobState::Pending | JobState::Rejected | JobState::Failed);
     let unsent = history.why_unsent(&job.id).filter(|_| was_last_refused).map(not_sent);
     // It is newer than any answer, because an intent makes it void: the code and the body of that one are no part of it.
     let error = error.filter(|_| unsent.is_none());
-    let declared = told.and_then(|attempt| attempt.particulars.declared);
+    let declared = shown.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file);
     let released = shown.and_then(|attempt| attempt.particulars.released.as_deref());
@@ -237,7 +237,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
         spent,
         unknown: perhaps.saturating_sub(at_risk),
         times: shown.map(Times::of),
-        versions: versions(job, shown, file, &attempts, folder),
+        versions: versions(job, shown, file, &attempts, directory),
     };
     Row {
         id: job.id.to_string(),
@@ -331,10 +331,10 @@ fn versions(
     shown: Option<&Attempt>,
     file: Option<&VideoFile>,
     attempts: &[&Attempt],
-    folder: &Path,
+    directory: &Path,
 ) -> Vec<Version> {
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
-    let here = others.filter_map(|attempt| Some((attempt, file_of(attempt, folder)?)));
+    let here = others.filter_map(|attempt| Some((attempt, file_of(attempt, directory)?)));
     // Two takes that are the same to the byte are one file.
     let other = here.filter(|(_, other)| file.is_none_or(|file| file.path != other.path));
     let version = other.map(|(attempt, other)| Version {
@@ -363,7 +363,7 @@ fn not_sent(reason: &str) -> String {
     format!("not sent: {reason}")
 }
 
-fn superseded(shown: &HashSet<AttemptId>, history: &History, folder: &Path) -> Vec<Superseded> {
+fn superseded(shown: &HashSet<AttemptId>, history: &History, directory: &Path) -> Vec<Superseded> {
     let others = history.attempts().filter(|attempt| !shown.contains(&attempt.id) && attempt.charge() != Charge::None);
     others
         .map(|attempt| Superseded {
@@ -374,7 +374,7 @@ fn superseded(shown: &HashSet<AttemptId>, history: &History, folder: &Path) -> V
             labels: attempt.particulars.labels.clone(),
             task_id: attempt.task.as_ref().map(|task| task.id.to_string()),
             video_url: attempt.video_url.clone(),
-            file: file_of(attempt, folder).map(|file| file.path.to_string()),
+            file: file_of(attempt, directory).map(|file| file.path.to_string()),
             request: serde_json::from_str(&attempt.request).unwrap_or_default(),
         })
         .collect()

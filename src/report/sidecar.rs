@@ -76,10 +76,10 @@ fn write_one(report: &Report, row: &Row, requests: &impl Fn(&str) -> Option<Valu
         digital_source_type: MADE_BY_A_MODEL,
     };
     let text = serde_json::to_string_pretty(&sidecar)? + "\n";
-    let path = report.folder().join(own.as_str());
+    let path = report.directory().join(own.as_str());
     if fs::read_to_string(&path).is_ok_and(|there| there == text) {
         return Ok(());
     }
-    no_links_below(report.folder(), path.parent().unwrap_or(Path::new("")))?;
+    no_links_below(report.directory(), path.parent().unwrap_or(Path::new("")))?;
     replace(&path, |_, to| to.write_all(text.as_bytes()))
 }

@@ -34,7 +34,7 @@ impl Times {
             accepted,
             generating: attempt.ended_at.and_then(began),
             ended: attempt.ended_at,
-            is_open: attempt.state.is_outstanding(),
+            is_open: attempt.state.is_active(),
             fetched: attempt.fetched_at.filter(|&fetched| is_in_time(attempt.ended_at, fetched)),
         }
     }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::commands::Commands;
 use super::rows::Report;
 use super::{claims, csv, html, json, xlsx};
-use crate::files::{make_folders, replace};
+use crate::files::{make_directories, replace};
 
 /// The form of a report file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,11 +126,11 @@ impl Writer {
                 missed.insert(path.clone());
                 continue;
             }
-            let written = put(path, |folder, file| match form {
-                Form::Csv => csv::write(report, folder, file),
-                Form::Json => json::write(report, folder, now, file),
-                Form::Html => html::write(report, folder, now, self.commands.as_ref(), file),
-                Form::Xlsx => xlsx::write(report, folder, file),
+            let written = put(path, |directory, file| match form {
+                Form::Csv => csv::write(report, directory, file),
+                Form::Json => json::write(report, directory, now, file),
+                Form::Html => html::write(report, directory, now, self.commands.as_ref(), file),
+                Form::Xlsx => xlsx::write(report, directory, file),
                 Form::Claims => claims::write(report, file),
             });
             if written.is_err() {
@@ -142,14 +142,14 @@ impl Writer {
     }
 }
 
-/// Replaces a file whose folder may have to be made.
+/// Replaces a file whose directory may have to be made.
 fn put(
     path: &Path,
     write: impl FnOnce(&Path, &mut BufWriter<&std::fs::File>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    make_folders(folder).map_err(|error| {
-        let message = format!("can't create directory {}: {error}", folder.display());
+    let directory = path.parent().unwrap_or(Path::new(""));
+    make_directories(directory).map_err(|error| {
+        let message = format!("can't create directory {}: {error}", directory.display());
         std::io::Error::new(error.kind(), message)
     })?;
     replace(path, write)
@@ -160,10 +160,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_missing_is_made() {
+    fn a_directory_that_is_missing_is_made() {
         use std::io::Write as _;
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("new/folder/report.csv");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("new/directory/report.csv");
         put(&path, |_, file| file.write_all(b"rows")).expect("written");
         assert_eq!(std::fs::read(&path).expect("the file"), b"rows");
     }

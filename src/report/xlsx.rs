@@ -19,14 +19,14 @@ const LONGEST_LINK: usize = 2083;
 const LONGEST_TEXT: usize = 32_767;
 const MOST_LINKS: usize = 65_530;
 
-/// Writes a report that lies in a folder.
-pub(super) fn write(report: &Report, folder: &Path, to: &mut impl Write) -> io::Result<()> {
+/// Writes a report that is in a directory.
+pub(super) fn write(report: &Report, directory: &Path, to: &mut impl Write) -> io::Result<()> {
     let mut book = Workbook::new();
-    fill(book.add_worksheet(), report, folder).map_err(io::Error::other)?;
+    fill(book.add_worksheet(), report, directory).map_err(io::Error::other)?;
     to.write_all(&book.save_to_buffer().map_err(io::Error::other)?)
 }
 
-fn fill(sheet: &mut Worksheet, report: &Report, folder: &Path) -> Result<(), XlsxError> {
+fn fill(sheet: &mut Worksheet, report: &Report, directory: &Path) -> Result<(), XlsxError> {
     let names = report.sheet();
     let heads = heads(&names);
     sheet.set_name(SHEET)?;
@@ -39,7 +39,7 @@ fn fill(sheet: &mut Worksheet, report: &Report, folder: &Path) -> Result<(), Xls
     }
     let forms = Forms::new();
     let (mut line, mut links) = (0, 0);
-    for row in report.rows_seen_from(folder) {
+    for row in report.rows_seen_from(directory) {
         line += 1;
         let own = COLUMNS.iter().map(|column| (column.text)(&row));
         let texts = own.chain(of_sheet(&row, &names).map(Cow::Borrowed));

@@ -11,7 +11,7 @@ pub enum Fault {
     RetryAfter,
     /// 429, with `Retry-After` as a date; nothing is done.
     RetryAfterDate,
-    /// 500, 502, 503 or 504; every second one of them obeyed, and charged, the request all the same.
+    /// 500, 502, 503 or 504; every second one of them obeyed, and charged, the request anyway.
     ServerError,
     /// The answer comes in drops.
     Slow,

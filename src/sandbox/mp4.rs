@@ -5,9 +5,9 @@
 
 use super::bits::Bits;
 
-/// Pictures a second.
+/// Images a second.
 const RATE: u32 = 2;
-/// The sides of the picture in pixels; whole numbers of macroblocks.
+/// The sides of the image in pixels; whole numbers of macroblocks.
 const LONG: u32 = 1280;
 const SHORT: u32 = 720;
 /// The side of a macroblock in pixels.
@@ -18,12 +18,12 @@ const STRIPE: u32 = 5;
 /// A clip of this many seconds, coloured by a seed.
 pub(super) fn clip(seconds: u32, is_upright: bool, seed: u32) -> Vec<u8> {
     let (width, height) = if is_upright { (SHORT, LONG) } else { (LONG, SHORT) };
-    let pictures: Vec<Vec<u8>> = (0..seconds * RATE).map(|n| picture(width, height, n, seed)).collect();
+    let frames: Vec<Vec<u8>> = (0..seconds * RATE).map(|n| frame(width, height, n, seed)).collect();
     let ftyp = atom("ftyp", &[b"isom", &[0, 0, 2, 0], b"isomiso2avc1mp41"]);
     // The sample table holds absolute offsets, and its length does not depend on their values.
-    let head = ftyp.len() + moov(width, height, &pictures, 0).len() + 8;
-    let moov = moov(width, height, &pictures, length(head));
-    let mdat: Vec<&[u8]> = pictures.iter().map(Vec::as_slice).collect();
+    let head = ftyp.len() + moov(width, height, &frames, 0).len() + 8;
+    let moov = moov(width, height, &frames, length(head));
+    let mdat: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     [ftyp, moov, atom("mdat", &mdat)].concat()
 }
 
@@ -41,11 +41,11 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// The identity matrix that places a picture as it is.
+/// The identity matrix that places an image as it is.
 const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-fn moov(width: u32, height: u32, pictures: &[Vec<u8>], first_offset: u32) -> Vec<u8> {
-    let count = length(pictures.len());
+fn moov(width: u32, height: u32, frames: &[Vec<u8>], first_offset: u32) -> Vec<u8> {
+    let count = length(frames.len());
     let lasts_ms = count * 1000 / RATE;
     let matrix = words(&MATRIX);
     let mvhd = atom(
@@ -60,7 +60,7 @@ fn moov(width: u32, height: u32, pictures: &[Vec<u8>], first_offset: u32) -> Vec
     let dinf = atom("dinf", &[&atom("dref", &[&words(&[0, 1]), &atom("url ", &[&words(&[1])])])]);
     let stts = atom("stts", &[&words(&[0, 1, count, 1])]);
     let stsc = atom("stsc", &[&words(&[0, 1, 1, count, 1])]);
-    let sizes: Vec<u32> = pictures.iter().map(|picture| length(picture.len())).collect();
+    let sizes: Vec<u32> = frames.iter().map(|frame| length(frame.len())).collect();
     let stsz = atom("stsz", &[&words(&[0, 0, count]), &words(&sizes)]);
     let stco = atom("stco", &[&words(&[0, 1, first_offset])]);
     let stbl = atom("stbl", &[&stsd(width, height), &stts, &stsc, &stsz, &stco]);
@@ -111,8 +111,8 @@ fn picture_parameters() -> Vec<u8> {
     bits.finish(0x68)
 }
 
-/// One picture that needs no other, with its length in front (H.264 §7.3.3, §7.3.5).
-fn picture(width: u32, height: u32, number: u32, seed: u32) -> Vec<u8> {
+/// One image that needs no other, with its length in front (H.264 §7.3.3, §7.3.5).
+fn frame(width: u32, height: u32, number: u32, seed: u32) -> Vec<u8> {
     let mut bits = Bits::default();
     bits.put_ue(0).put_ue(7).put_ue(0).put(0, 4).put_ue(number % 2).put(0, 2).put_ue(0).put_ue(1);
     let is_stored = |column: u32, row: u32| column == 0 && row.is_multiple_of(STRIPE);
@@ -122,8 +122,8 @@ fn picture(width: u32, height: u32, number: u32, seed: u32) -> Vec<u8> {
                 store(&mut bits, row * BLOCK, number, seed);
             } else {
                 // `I_16x16` without a residual (table 7-11): like the block above in the first column, and elsewhere like the block to the left.
-                let (kind, colour) = if column == 0 { (1, 2) } else { (2, 1) };
-                bits.put_ue(kind).put_ue(colour).put_ue(0);
+                let (kind, color) = if column == 0 { (1, 2) } else { (2, 1) };
+                bits.put_ue(kind).put_ue(color).put_ue(0);
                 // No coefficients: a stored neighbour counts as full of them (§9.2.1).
                 let is_beside = column == 1 && is_stored(0, row);
                 let is_below = column == 0 && is_stored(0, row - 1);
@@ -139,17 +139,17 @@ fn picture(width: u32, height: u32, number: u32, seed: u32) -> Vec<u8> {
     [length(unit.len()).to_be_bytes().as_slice(), &unit].concat()
 }
 
-/// A stored macroblock: its brightness, and the colour of the clip.
+/// A stored macroblock: its brightness, and the color of the clip.
 fn store(bits: &mut Bits, top: u32, number: u32, seed: u32) {
     bits.put_ue(25).align();
     bits.extend((0..BLOCK * BLOCK).map(|n| light(n % BLOCK, top + n / BLOCK, number)));
     for plane in [seed >> 8, seed >> 16] {
-        let colour = 64 + u8::try_from(plane % 128).unwrap_or(0);
-        bits.extend(std::iter::repeat_n(colour, 64));
+        let color = 64 + u8::try_from(plane % 128).unwrap_or(0);
+        bits.extend(std::iter::repeat_n(color, 64));
     }
 }
 
-/// A soft diagonal wave that moves with the picture's number; never a value that a start code could be made of.
+/// A soft diagonal wave that moves with the image's number; never a value that a start code could be made of.
 fn light(x: u32, y: u32, number: u32) -> u8 {
     let phase = (x * 2 + y * 3 + number * 12) % 256;
     let wave = if phase < 128 { phase } else { 255 - phase };
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clip_is_made_of_whole_boxes_and_points_at_its_pictures() {
+    fn a_clip_is_made_of_whole_boxes_and_points_at_its_image() {
         let clip = clip(5, false, 7);
         let found = boxes(&clip);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
@@ -180,7 +180,7 @@ mod tests {
         let stco = clip.windows(4).position(|window| window == b"stco").expect("an offset table");
         let offset = u32::from_be_bytes(clip[stco + 12..stco + 16].try_into().expect("four bytes")) as usize;
         assert_eq!(&clip[offset - 4..offset], b"mdat");
-        assert_eq!(clip[offset + 4], 0x65, "the first sample is no key picture");
+        assert_eq!(clip[offset + 4], 0x65, "the first sample is no key frame");
     }
 
     #[test]

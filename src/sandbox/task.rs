@@ -12,7 +12,7 @@ pub(super) struct Task {
     pub submitted_ms: u64,
     /// The duration, in milliseconds.
     pub lasts_ms: u32,
-    /// Tells apart tasks of one millisecond, and colours the clip.
+    /// Tells apart tasks of one millisecond, and colors the clip.
     pub serial: u32,
     /// The model, by its position in the catalog.
     pub model: u8,
@@ -49,13 +49,13 @@ impl Task {
         let hex = id.strip_prefix(PREFIX).filter(|hex| hex.len() == 2 * BYTES && hex.is_ascii())?;
         let bytes: Vec<u8> =
             (0..BYTES).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16)).collect::<Result<_, _>>().ok()?;
-        let (&sum, told) = bytes.split_last()?;
-        let [model, duration_s, flags] = *told.last_chunk::<3>()?;
-        (sum == check(told)).then_some(())?;
+        let (&sum, payload) = bytes.split_last()?;
+        let [model, duration_s, flags] = *payload.last_chunk::<3>()?;
+        (sum == check(payload)).then_some(())?;
         Some(Self {
-            submitted_ms: u64::from_be_bytes(*told.first_chunk()?),
-            lasts_ms: u32::from_be_bytes(*told[8..].first_chunk()?),
-            serial: u32::from_be_bytes(*told[12..].first_chunk()?),
+            submitted_ms: u64::from_be_bytes(*payload.first_chunk()?),
+            lasts_ms: u32::from_be_bytes(*payload[8..].first_chunk()?),
+            serial: u32::from_be_bytes(*payload[12..].first_chunk()?),
             model,
             duration_s,
             is_upright: flags & 1 == 1,

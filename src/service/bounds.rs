@@ -18,7 +18,7 @@ const DEEPEST: usize = 32;
 /// The longest task id and address that are taken, in bytes: servers and proxies take no longer ones.
 const ADDRESS: usize = 8 * 1024;
 
-/// A message for a person.
+/// A message for the user.
 pub(super) fn message(text: &str) -> String {
     cut(text, MESSAGE)
 }

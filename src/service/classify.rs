@@ -37,12 +37,12 @@ pub struct Answer<'a> {
 /// | 429, 425; 503 with `Retry-After`, or with a header of overload | refused, asked to wait: said by rate limits (nginx, gateways) before anything is passed on |
 /// | 301, 302, 307, 308 | another address: said by web servers and gateways in front of a service (a missing `https`, `www` or slash), which made nothing |
 /// | 401, 403 | the key; with a page for people, a firewall refuses this job |
-/// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
+/// | 408 | no one knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
 /// | 402; 403, 429 and others with a code of missing funds or quota | refused for good, for want of money on the account: said by gateways whose users pay in advance |
 /// | 404, 405 without a reason or with one that any web server gives; 400 and 407 with a page for people | another address, or a proxy: the same for every job, while a web server says 413 with a page of one that is too long |
-/// | 511 | nobody knows: a network that wants a login answers for everybody (RFC 6585 §6) |
+/// | 511 | no one knows: a network that wants a login answers for everybody (RFC 6585 §6) |
 /// | other 4xx | refused for good |
-/// | everything else | nobody knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id. Where that is a page for people, a proxy or another server answers |
+/// | everything else | no one knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id. Where that is a page for people, a proxy or another server answers |
 ///
 /// With `free_server_errors` the user vouches that the service charges nothing for what it answers with 500, 502, 503 or
 /// 504; these are then refusals.
@@ -348,7 +348,7 @@ mod tests {
         ] {
             assert!(matches!(polled(&answer(status, None, body)), PollAnswer::Missing(_)), "{status} {body}");
         }
-        // Said of something else than the task, or with another status: it may be there all the same.
+        // Said of something else than the task, or with another status: it may be there anyway.
         for (status, body) in [
             (400, r#"{"error": {"message": "model not found"}}"#),
             (400, r#"{"error": {"message": "the task is not finished"}}"#),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_services_own_message_is_told() {
+    fn the_services_own_message_is_reported() {
         let Submission::Rejected(error) =
             submission(&answer(400, None, r#"{"error": {"message": "prompt too long", "code": 17}}"#), false, now())
         else {

@@ -173,7 +173,7 @@ fn forms(secrets: &[&str]) -> Vec<String> {
     forms
 }
 
-/// A secret as it stands in a query (RFC 3986 §2.1).
+/// A secret as it is in a query (RFC 3986 §2.1).
 fn percent_encoded(secret: &str) -> String {
     secret.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

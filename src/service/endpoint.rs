@@ -55,7 +55,7 @@ impl Endpoint {
         is_loopback(&self.0)
     }
 
-    /// The origin, for a person: a path may be a gateway's secret.
+    /// The origin, for the user: a path may be a gateway's secret.
     #[must_use]
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()

@@ -204,7 +204,7 @@ impl HttpService {
             Ok(body) => self.meaning(&head, &body),
             // The status of a refusal is a refusal even if its explanation is cut short.
             Err((_, body)) if (400..500).contains(&head.status) => self.meaning(&head, &body),
-            // The arrived part may contain the task ID, which a person can look up.
+            // The arrived part may contain the task ID, which the user can look up.
             Err((error, body)) => Submission::InDoubt(lost(&error, &self.masked(&body))),
         }
     }
@@ -347,7 +347,7 @@ impl Head {
     }
 }
 
-/// The body, up to a bound; what lies beyond is not read, and a task object that long can't be read as one. If it breaks
+/// The body, up to a bound; what is beyond is not read, and a task object that long can't be read as one. If it breaks
 /// off, what had arrived comes with the error.
 async fn read(mut response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8>)> {
     let mut body = Vec::new();

@@ -58,7 +58,7 @@ pub enum Submission {
     /// Answered with a server error which, by the user's statement about the service, bought nothing; with the wait that it asked for.
     ServerError(Option<Duration>, String),
     /// Not one byte of the request was written, because whoever answers has no certificate that is trusted: it is another
-    /// service, or somebody in between.
+    /// service, or someone in between.
     Untrusted(String),
     /// The service is at another address, in these words: nothing was bought. Never tried again by itself: some answer so to
     /// what they have done (RFC 9110 §15.4.3).
@@ -72,9 +72,9 @@ pub enum Submission {
     /// There is nothing of the service at this address, by the answer: nothing was bought. From a service that took something before, it
     /// is a refusal of this job.
     WrongEndpoint(ServiceError),
-    /// Sent, and answered with a page for people, as a proxy's login does, or a server of something else. Nobody knows what came of it.
+    /// Sent, and answered with a page for people, as a proxy's login does, or a server of something else. No one knows what came of it.
     Page(ServiceError),
-    /// Sent, and nobody knows what came of it.
+    /// Sent, and no one knows what came of it.
     InDoubt(ServiceError),
 }
 

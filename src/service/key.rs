@@ -17,7 +17,7 @@ pub enum InvalidKey {
     /// There is nothing in it.
     #[error("it is empty")]
     Empty,
-    /// It stands in quotes, as in a file of settings.
+    /// It is in quotes, as in a file of settings.
     #[error("it is quoted")]
     Quoted,
     /// It has a character that no HTTP header may carry.

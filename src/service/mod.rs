@@ -3,7 +3,7 @@
 //! [`VideoService`] is the whole of it as the engine sees it, in [`interface`]. [`HttpService`] speaks to the real one; the engine's tests
 //! have one of their own. What an answer means is decided in [`classify`], a pure function with a test for each line
 //! of the table "Which POST failures are safe to send again", and by [`http2`] where the protocol itself said it. However much the service says, [`bounds`] holds it to what a
-//! ledger and a person can keep, and [`mask`] takes the key itself out of it if it is echoed. [`send_by`] keeps
+//! ledger and the user can keep, and [`mask`] takes the key itself out of it if it is echoed. [`send_by`] keeps
 //! what wakes up late from being sent, [`json`] reads bodies, and [`clients`] sets up the HTTP clients.
 
 mod bounds;

@@ -229,7 +229,7 @@ mod tests {
         TaskReport::parse(value.to_string().as_bytes(), &words).expect("an object")
     }
 
-    /// Its names, as a person reads them.
+    /// Its names, as the user reads them.
     fn id(report: &TaskReport) -> Option<String> {
         report.names.as_ref().map(ToString::to_string)
     }

@@ -20,7 +20,7 @@ use crate::ledger::{Event, LockedBatch};
 /// The most reviews that are recorded at once. The ledger commits together what it gets together.
 const AT_ONCE: usize = 64;
 
-/// The longest name of a reviewer, in characters. It stands in a column of each report.
+/// The longest name of a reviewer, in characters. It is in a column of each report.
 const LONGEST_NAME: usize = 80;
 
 /// Choices of one reviewer about the videos of a batch.

@@ -191,13 +191,13 @@ impl Connection {
     }
 
     /// A downloader of its videos into a directory.
-    pub(super) fn downloader(&self, folder: &Path, settings: &Settings) -> Result<Downloader, ConnectionError> {
+    pub(super) fn downloader(&self, directory: &Path, settings: &Settings) -> Result<Downloader, ConnectionError> {
         let ConnectionOptions { allow_private_hosts, allow_http, .. } = self.options;
         let hosts = HostPolicy::new(self.service.base_url(), allow_private_hosts, allow_http);
         let get = self.service.gets(&hosts)?;
         // The first backoff of a download matches the shortest wait for a task.
         let limits = download::Limits { first_pause: settings.poll_floor, ..download::Limits::default() };
-        Ok(Downloader::new(Box::new(get), hosts, folder.to_owned(), limits))
+        Ok(Downloader::new(Box::new(get), hosts, directory.to_owned(), limits))
     }
 }
 

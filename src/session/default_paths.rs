@@ -12,7 +12,7 @@ use crate::manifest::home;
 /// The default paths of a manifest. The simulator has a ledger and a directory of its own: what was never paid must not look paid.
 #[derive(Clone, Debug)]
 pub struct DefaultPaths {
-    folder: PathBuf,
+    directory: PathBuf,
     is_simulated: bool,
 }
 
@@ -32,7 +32,7 @@ impl DefaultPaths {
     /// The paths of real runs.
     #[must_use]
     pub fn of(manifest: &Path) -> Self {
-        Self { folder: home(manifest), is_simulated: false }
+        Self { directory: home(manifest), is_simulated: false }
     }
 
     /// The paths of sandbox runs.
@@ -49,34 +49,34 @@ impl DefaultPaths {
 
     /// The path of a file that the manifest names.
     pub(super) fn beside_manifest(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.directory.join(name)
     }
 
     /// The ledger. Fails if a part of its path is a link.
     pub fn ledger(&self) -> Result<Ledger, ThroughALink> {
         let name = if self.is_simulated { "sandbox.db" } else { "ledger.db" };
-        let path = self.without_links("the ledger", "--ledger", self.folder.join(OWN_FOLDER).join(name))?;
+        let path = self.without_links("the ledger", "--ledger", self.directory.join(OWN_FOLDER).join(name))?;
         Ok(if self.is_simulated { Ledger::of_simulator_in_file(path) } else { Ledger::in_file(path) })
     }
 
     /// The directory for the reports and videos of a batch. Fails if a part of its path is a link.
     pub fn out(&self, batch: &BatchKey) -> Result<PathBuf, ThroughALink> {
         let top = if self.is_simulated { "shotlist-sandbox" } else { "shotlist-out" };
-        let mut folder = self.folder.join(top).join(folder_name(&batch.name));
+        let mut directory = self.directory.join(top).join(directory_name(&batch.name));
         if !batch.batch.is_empty() {
-            folder.push(folder_name(&batch.batch));
+            directory.push(directory_name(&batch.batch));
         }
-        self.without_links("the output directory", "--out", folder)
+        self.without_links("the output directory", "--out", directory)
     }
 
     fn without_links(&self, what: &'static str, option: &'static str, path: PathBuf) -> Result<PathBuf, ThroughALink> {
-        no_links_below(&self.folder, &path).map_err(|source| ThroughALink { what, option, source })?;
+        no_links_below(&self.directory, &path).map_err(|source| ThroughALink { what, option, source })?;
         Ok(path)
     }
 }
 
 /// A directory name that is valid on every system. An altered name gets a digest of the original, so two names never share a directory.
-fn folder_name(name: &str) -> String {
+fn directory_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     let safe: String = name.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
     if safe == name && !safe.starts_with('.') && !safe.is_empty() {
@@ -91,17 +91,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_leaves_its_folder_or_shares_one() {
-        assert_eq!(folder_name("spring-campaign"), "spring-campaign");
-        assert_eq!(folder_name("2026-11-20"), "2026-11-20");
+    fn no_name_leaves_its_directory_or_shares_one() {
+        assert_eq!(directory_name("spring-campaign"), "spring-campaign");
+        assert_eq!(directory_name("2026-11-20"), "2026-11-20");
         for odd in ["..", ".", "", "a/b", "../../etc", "a\\b", "C:", "a b", ".hidden"] {
-            let name = folder_name(odd);
+            let name = directory_name(odd);
             assert!(
                 !name.contains(['/', '\\', ':', ' ']) && !name.starts_with('.') && !name.is_empty(),
                 "{odd:?}: {name}"
             );
         }
-        assert_ne!(folder_name("a b"), folder_name("a-b"));
-        assert_ne!(folder_name("a b"), folder_name("a/b"));
+        assert_ne!(directory_name("a b"), directory_name("a-b"));
+        assert_ne!(directory_name("a b"), directory_name("a/b"));
     }
 }

@@ -145,7 +145,7 @@ impl Executions {
             Some(Earlier::Open(job, batch)) => (job, batch),
             None => (Arc::clone(self.jobs.get(&video.job)?), self.batch.clone()),
         };
-        let path = video.folder.as_deref().unwrap_or(&self.out).join(video.file.path.as_str());
+        let path = video.directory.as_deref().unwrap_or(&self.out).join(video.file.path.as_str());
         let (attempt, file, task) = (video.attempt, video.file, video.task.id);
         Some(Due { attempt, job, batch, path, file, task, tried_at: None })
     }
@@ -153,7 +153,7 @@ impl Executions {
 
 /// Returns whether an attempt has a video, or may get one.
 fn may_have_a_video(attempt: &Attempt) -> bool {
-    attempt.state.is_outstanding() || attempt.state == AttemptState::Completed
+    attempt.state.is_active() || attempt.state == AttemptState::Completed
 }
 
 /// The runner of programs.

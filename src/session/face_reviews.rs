@@ -1,4 +1,4 @@
-//! The fees of face reviews in the books of a ledger.
+//! The fees of face reviews in the ledger of a ledger.
 //!
 //! # Guarantees
 //!

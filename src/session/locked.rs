@@ -63,7 +63,7 @@ impl Locked<'_> {
     /// Refuses to submit while purchases are frozen. If active tasks are to be polled, the run happens, and its first intent stops submitting.
     pub fn check_freeze(&self) -> Result<(), Refusal> {
         match self.plan.freeze() {
-            Some(freeze) if self.plan.outstanding().next().is_none() => Err(freeze.clone().into()),
+            Some(freeze) if self.plan.active_tasks().next().is_none() => Err(freeze.clone().into()),
             _ => Ok(()),
         }
     }
@@ -79,8 +79,8 @@ impl Locked<'_> {
     }
 
     /// Refuses jobs with a local image if no asset command is set.
-    pub(super) fn check_pictures(&self) -> Result<(), Refusal> {
-        match self.plan.pictures() {
+    pub(super) fn check_local_images(&self) -> Result<(), Refusal> {
+        match self.plan.local_images() {
             jobs @ 1.. if self.session.options.assets.is_none() => Err(Refusal::NoAssetCommand { jobs }),
             _ => Ok(()),
         }

@@ -22,7 +22,7 @@ use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, NoticeCode, Request, Spec,
 };
 use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
-use crate::plan::{OtherFolder, Plan, PlanInput, Retakes};
+use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
 
 /// The most other batches of one run; each has files open. The next runs collect the rest.
@@ -37,7 +37,7 @@ pub(super) struct OtherBatch {
     jobs: Arc<[Arc<Job>]>,
     history: History,
     out: PathBuf,
-    folder: OtherFolder,
+    directory: OtherDirectory,
 }
 
 /// Locks the batches with something to collect, and adds that to the plan. Skips a batch that another run has.
@@ -51,7 +51,7 @@ pub(super) async fn lock(
         return Ok(locked);
     }
     let has_work = |open: &&OpenElsewhere| {
-        open.outstanding + open.unanswered > 0
+        open.active + open.unanswered > 0
             || (open.unfetched > 0 && session.options.downloads)
             || (open.unexecuted > 0 && session.options.exec.is_some())
     };
@@ -76,9 +76,10 @@ pub(super) async fn lock(
         let history = session.ledger.history(&key).await?;
         let own = is_usual(session);
         let out = if own { home(session, &key)? } else { session.options.out.clone() };
-        let folder = OtherFolder { path: out.clone().into(), is_shared: !own };
-        let other = OtherBatch { jobs: jobs(session, &key, &history, &out).into(), key, batch, history, out, folder };
-        plan.look_after(other.plan(session), &other.folder);
+        let directory = OtherDirectory { path: out.clone().into(), is_shared: !own };
+        let other =
+            OtherBatch { jobs: jobs(session, &key, &history, &out).into(), key, batch, history, out, directory };
+        plan.look_after(other.plan(session), &other.directory);
         locked.push(other);
     }
     Ok(locked)
@@ -101,7 +102,7 @@ fn unreported(session: &Session) -> Result<Vec<BatchKey>, Refusal> {
 
 /// Marks their reports as pending, in case this run is killed.
 pub(super) fn mark(others: &[OtherBatch]) -> Result<(), Refusal> {
-    let mut own = others.iter().filter(|other| !other.folder.is_shared);
+    let mut own = others.iter().filter(|other| !other.directory.is_shared);
     let marked = own.try_for_each(|other| pending_reports::mark(&other.out, &other.key.batch));
     marked.map_err(|error| Refusal::Files(Box::new(error)))
 }
@@ -216,7 +217,7 @@ pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>
 async fn is_done(session: &Session, other: &OtherBatch) -> bool {
     let is_open = |attempt: &Attempt| {
         let is_unfetched = attempt.state == AttemptState::Completed && attempt.file.is_none();
-        attempt.state.is_outstanding() || (is_unfetched && session.options.downloads)
+        attempt.state.is_active() || (is_unfetched && session.options.downloads)
     };
     session.ledger.history(&other.key).await.is_ok_and(|history| !history.attempts().any(is_open))
 }
@@ -232,10 +233,10 @@ pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Ve
 }
 
 async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, Refusal> {
-    // A folder that is shared holds the reports of this run.
-    let writer = if other.folder.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
+    // A directory that is shared holds the reports of this run.
+    let writer = if other.directory.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
     writer.check()?;
-    if !other.folder.is_shared {
+    if !other.directory.is_shared {
         purchases::keep_what_only_the_report_knows(&session.ledger, &other.out, &other.key, &[], &other.history)?;
     }
     let reporter = Reporter {
@@ -249,7 +250,7 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
         sidecars: session.options.sidecars,
     };
     let reported = reporter.write().await?;
-    if reported.written.is_ok() && !other.folder.is_shared {
+    if reported.written.is_ok() && !other.directory.is_shared {
         pending_reports::unmark(&other.out);
     }
     Ok(reported)

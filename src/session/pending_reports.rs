@@ -13,19 +13,23 @@ const MARK: &str = ".unreported";
 const LONGEST: u64 = 64 << 10;
 
 /// Marks a batch. A directory that is missing has no reports that could be outdated.
-pub(super) fn mark(folder: &Path, batch: &str) -> io::Result<()> {
-    if !folder.is_dir() {
+pub(super) fn mark(directory: &Path, batch: &str) -> io::Result<()> {
+    if !directory.is_dir() {
         return Ok(());
     }
-    replace(&folder.join(MARK), |_, file| file.write_all(batch.as_bytes()))
+    replace(&directory.join(MARK), |_, file| file.write_all(batch.as_bytes()))
 }
 
 /// Removes the mark of a batch.
-pub(super) fn unmark(folder: &Path) {
-    if let Err(error) = fs::remove_file(folder.join(MARK))
+pub(super) fn unmark(directory: &Path) {
+    if let Err(error) = fs::remove_file(directory.join(MARK))
         && error.kind() != ErrorKind::NotFound
     {
-        tracing::warn!(code = NoticeCode::FileLeft.code(), "can't remove `{}`: {error}", folder.join(MARK).display());
+        tracing::warn!(
+            code = NoticeCode::FileLeft.code(),
+            "can't remove `{}`: {error}",
+            directory.join(MARK).display()
+        );
     }
 }
 
@@ -33,7 +37,7 @@ pub(super) fn unmark(folder: &Path) {
 pub(super) fn marked(parent: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
     let below = entries.flatten().map(|entry| entry.path());
-    below.chain([parent.to_owned()]).filter_map(|folder| read(&folder.join(MARK))).collect()
+    below.chain([parent.to_owned()]).filter_map(|directory| read(&directory.join(MARK))).collect()
 }
 
 fn read(path: &Path) -> Option<String> {

@@ -71,12 +71,12 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
 
 /// The work left in other batches, with or without downloads.
 pub(super) fn open_elsewhere(open: &[OpenElsewhere], fetches: bool) -> Vec<Elsewhere> {
-    let told = open.iter().map(|open| Elsewhere {
+    let shown = open.iter().map(|open| Elsewhere {
         batch: open.batch.batch.clone(),
-        outstanding: open.outstanding,
+        active: open.active,
         doubtful: open.doubtful,
         unfetched: if fetches { open.unfetched } else { 0 },
         at_risk: open.at_risk,
     });
-    told.filter(|other| other.outstanding + other.doubtful + other.unfetched > 0).collect()
+    shown.filter(|other| other.active + other.doubtful + other.unfetched > 0).collect()
 }

@@ -32,13 +32,13 @@ impl<'s> Locked<'s> {
         }
         self.check_limits()?;
         self.check_approval()?;
-        self.check_pictures()?;
+        self.check_local_images()?;
         if let Some(connection) = &connection {
             if let Some(job) = connection.with_secret(&self.plan) {
                 return Err(Refusal::KeyInRequest { job });
             }
             other_batches::skip_other_accounts(&self.others, &mut self.plan, connection);
-            connection.check_owner(self.plan.outstanding())?;
+            connection.check_owner(self.plan.active_tasks())?;
         }
         Ready::new(self, connection)
     }

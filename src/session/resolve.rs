@@ -299,7 +299,7 @@ fn in_doubt(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt
     if of_job().any(|attempt| attempt.state == AttemptState::Intended) {
         return Err(ResolveError::RunnerMayLive(job.to_owned()));
     }
-    let is_active = of_job().any(|attempt| attempt.state.is_outstanding());
+    let is_active = of_job().any(|attempt| attempt.state.is_active());
     Err(ResolveError::NotInDoubt { job: job.to_owned(), is_active })
 }
 
@@ -320,7 +320,7 @@ fn to_find(history: &History, job: &str, meant: &IdGlobs) -> Result<Attempt, Res
     }
 }
 
-/// The last attempt of a job, if a person's verdict on it can be taken back: nothing was bought since, and its task has not ended.
+/// The last attempt of a job, if the user's verdict on it can be taken back: nothing was bought since, and its task has not ended.
 fn last_verdict(history: &History, job: &str) -> Result<(Attempt, Declaration), ResolveError> {
     let nothing = || ResolveError::NothingToUndo(job.to_owned());
     let of_job = || history.attempts().filter(|attempt| attempt.job.as_str() == job);
@@ -333,7 +333,7 @@ fn last_verdict(history: &History, job: &str) -> Result<(Attempt, Declaration), 
 /// The attempt whose task never ends: the one with this ID, or without an ID the only active one.
 fn endless(history: &History, job: &str, task: Option<&str>) -> Result<Attempt, ResolveError> {
     let active: Vec<&Attempt> =
-        history.attempts().filter(|attempt| attempt.job.as_str() == job && attempt.state.is_outstanding()).collect();
+        history.attempts().filter(|attempt| attempt.job.as_str() == job && attempt.state.is_active()).collect();
     let has_name =
         |attempt: &Attempt, task: &str| attempt.task.iter().flat_map(TaskNames::each).any(|name| name.as_str() == task);
     let mut meant = active.iter().filter(|attempt| task.is_none_or(|task| has_name(attempt, task)));

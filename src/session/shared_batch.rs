@@ -43,7 +43,7 @@ pub(super) async fn skip_assigned(batch: &LockedBatch, plan: &mut Plan) -> Resul
 fn claimable(plan: &Plan) -> impl Iterator<Item = AttemptId> {
     let missing = plan.downloads.iter().flat_map(|downloads| &downloads.missing);
     let new = missing.filter(|download| download.known.is_none()).map(|download| download.attempt);
-    plan.outstanding().map(|attempt| attempt.id).chain(new)
+    plan.active_tasks().map(|attempt| attempt.id).chain(new)
 }
 
 /// A shared batch as a source of work.
@@ -245,8 +245,8 @@ mod tests {
     /// Consent doesn't cover purchases of other batches since the plan.
     #[tokio::test]
     async fn rest_of_a_plan_keeps_the_purchases_that_consent_covers() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let path = folder.path().join("m.yaml");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("m.yaml");
         std::fs::write(&path, "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n").expect("a manifest");
         let manifest = manifest::load(&manifest::Options::of(&path), Catalog::embedded()).sound().expect("sound");
         let home = DefaultPaths::of(&path);

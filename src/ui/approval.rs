@@ -5,7 +5,7 @@ use super::lines::count;
 use super::page::Page;
 use crate::plan::{Approved, Difference, Plan, ServiceView};
 
-/// The most differences that are told one by one.
+/// The most differences that are reported one by one.
 const LISTED: usize = 20;
 
 /// The digest of a plan and the command that buys it and nothing else; nothing if it buys nothing. `again` is all that leads to the plan.

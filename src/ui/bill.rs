@@ -1,4 +1,4 @@
-//! A bill against the ledger, for a person.
+//! A bill against the ledger, for the user.
 
 use super::command::Again;
 use super::lines::count;
@@ -7,13 +7,13 @@ use super::table::shortened;
 use crate::bill::{Bill, Comparison, Matched};
 use crate::domain::{BatchKey, TaskNames, Usd};
 
-/// The most lines of one kind that are told one by one, and the most tasks that are offered for one doubt.
+/// The most lines of one kind that are reported one by one, and the most tasks that are offered for one doubt.
 const LISTED: usize = 40;
 const OFFERED: usize = 3;
 /// The columns of a task's name, where there is too much of it.
 const TASK: usize = 48;
 
-/// The differences, the charges that the bill settles, and the sums. `is_said` is true if a person set its days, and
+/// The differences, the charges that the bill settles, and the sums. `is_said` is true if the user set its days, and
 /// `again` leads to a batch.
 #[must_use]
 pub(crate) fn reconciliation(

@@ -147,7 +147,7 @@ fn broken(text: &str, margin: usize, width: Option<usize>) -> String {
     }
 }
 
-/// The line of a place, with the value underlined as far as it stands on that line.
+/// The line of a place, with the value underlined as far as it is on that line.
 fn snippet<'s>(
     sources: &'s Sources,
     located: &Located,
@@ -178,10 +178,10 @@ fn notes(group: &[&Diagnostic]) -> Vec<String> {
     }
     let more = |count: usize| if count == 0 { String::new() } else { format!(", and {count} more") };
     let mut notes = vec![format!("in {}{}", named.join(", "), more(alike.len() - named.len()))];
-    let told: Vec<&Diagnostic> = others.iter().copied().take(NAMED).collect();
-    notes.extend(told.iter().filter_map(|other| Some(format!("in {}: {}", origin_of(other)?, other.message))));
+    let shown: Vec<&Diagnostic> = others.iter().copied().take(NAMED).collect();
+    notes.extend(shown.iter().filter_map(|other| Some(format!("in {}: {}", origin_of(other)?, other.message))));
     if let Some(last) = notes.last_mut() {
-        last.push_str(&more(others.len() - told.len()));
+        last.push_str(&more(others.len() - shown.len()));
     }
     notes
 }

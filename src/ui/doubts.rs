@@ -12,7 +12,7 @@ use crate::domain::{Attempt, BatchKey, History, TaskId, Usd};
 const ID: usize = 32;
 const PROMPT: usize = 72;
 
-/// The submissions of a batch of which nobody knows what came, oldest first; `again` is what leads back to it.
+/// The submissions of a batch of which no one knows what came, oldest first; `again` is what leads back to it.
 #[must_use]
 pub(crate) fn doubts(history: &History, again: &Again) -> Page {
     let mut page = Page::new();
@@ -64,7 +64,7 @@ fn prompt(attempt: &Attempt) -> String {
     shortened(sent["prompt"].as_str().unwrap_or_default(), PROMPT)
 }
 
-/// The fields of a response that may hold the task ID, as JSON pointers. None of them is documented, so a person decides.
+/// The fields of a response that may hold the task ID, as JSON pointers. None of them is documented, so the user decides.
 const HELD_IDS: &str = "/id /task_id /data/task_id /data/id /data/0/id /output/task_id /job_id /request_id";
 
 /// The task ID that the response to a job in doubt may hold.

@@ -13,7 +13,7 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
     };
     let at_risk = format!(" in doubt (${} at risk)", other.at_risk);
     let parts = [
-        counted(other.outstanding, "task", " to collect"),
+        counted(other.active, "task", " to collect"),
         counted(other.unfetched, "video", " to download"),
         counted(other.doubtful, "submission", &at_risk),
     ];
@@ -35,5 +35,10 @@ pub(crate) fn collected(report: &Report) -> String {
     });
     let states: Vec<String> = states.collect();
     let spent = report.totals.spent_usd;
-    format!("collected: {}: {}, ${spent} spent by now, in {}", report.key, states.join(", "), report.folder().display())
+    format!(
+        "collected: {}: {}, ${spent} spent by now, in {}",
+        report.key,
+        states.join(", "),
+        report.directory().display()
+    )
 }

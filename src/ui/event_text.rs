@@ -176,7 +176,7 @@ mod tests {
             bytes: 5000,
             footage: None,
         };
-        let video = FetchedVideo { job: job(), attempt: AttemptId(1), task: task(), folder: None, file };
+        let video = FetchedVideo { job: job(), attempt: AttemptId(1), task: task(), directory: None, file };
         let mut events = vec![
             RunEvent::Started { submit: 1, resume: 0, planned: price, fetch: 0 },
             RunEvent::Started { submit: 2, resume: 3, planned: price, fetch: 1 },

@@ -20,7 +20,7 @@ pub(super) fn span(duration: Duration) -> String {
     }
 }
 
-/// A length of a file, for a person: `512 B`, `1.4 MB`.
+/// A length of a file, for the user: `512 B`, `1.4 MB`.
 pub(super) fn size(bytes: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", bytes / unit, bytes % unit * 10 / unit);
     match bytes {
@@ -41,7 +41,7 @@ pub(super) fn first_few(mut names: impl Iterator<Item = String>, most: usize) ->
     (!first.is_empty()).then(|| first.join(", ") + &more)
 }
 
-/// A text of the service without the prompt, where that stands in it.
+/// A text of the service without the prompt, where that is in it.
 pub(super) fn without_prompt(text: &str, prompt: Option<&str>) -> String {
     match prompt.map(str::trim).filter(|prompt| prompt.len() >= SHORTEST_PROMPT) {
         Some(prompt) => text.replace(prompt, "[the prompt]"),

@@ -18,7 +18,7 @@ pub(super) fn size() -> (usize, usize) {
     size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)))
 }
 
-/// Draws lines in the place of those that are drawn now; with none, takes those away.
+/// Draws lines in place of those that are drawn now; with none, takes those away.
 pub(super) fn draw(lines: Vec<String>) {
     let mut drawn = drawn();
     if *drawn == lines {
@@ -50,7 +50,7 @@ fn drawn() -> MutexGuard<'static, Vec<String>> {
     DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes all of it at once, so that nobody sees half of it. Nobody can be told that stderr is gone.
+/// Writes all of it at once, so that no one sees half of it. No one can be reported that stderr is gone.
 fn put(text: &str) {
     let mut stderr = io::stderr().lock();
     let _nobody_looks = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());

@@ -1,5 +1,5 @@
 //! The log on stderr, above the progress where there is one. What is in it may come from anywhere, so it passes through
-//! the same rule as every other text; colours would not survive that, and a log has none.
+//! the same rule as every other text; colors would not survive that, and a log has none.
 //!
 //! As JSON, each line is one object with `ts`, `level` and `event`, and what the event is about beside them (spec §8).
 

@@ -1,6 +1,6 @@
 //! Output for people: diagnostics, plans, progress, status. The only module that prints.
 //!
-//! Results go to stdout, everything else to stderr. On a stream that is no terminal there is no colour, no bar and no
+//! Results go to stdout, everything else to stderr. On a stream that is no terminal there is no color, no bar and no
 //! cursor movement. A reader that goes away (`| head -1`) ends no run: what can't be shown is passed over.
 //!
 //! Much of what is shown came from outside: from a manifest, a spreadsheet, a file's name, the service. [`Terminal`] shows

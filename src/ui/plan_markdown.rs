@@ -129,7 +129,7 @@ fn lints(warnings: &[WarningView]) -> Vec<String> {
     for WarningView { job, message, .. } in warnings {
         lints.entry(message).or_default().extend(job.as_deref());
     }
-    let told = lints.into_iter().map(|(message, jobs)| {
+    let shown = lints.into_iter().map(|(message, jobs)| {
         let more = jobs.len().saturating_sub(NAMED);
         let named: Vec<String> = jobs.iter().take(NAMED).map(|job| named_job(job)).collect();
         let (named, message) = (named.join(", "), escaped(&shortened(message, WARNING)));
@@ -139,7 +139,7 @@ fn lints(warnings: &[WarningView]) -> Vec<String> {
             _ => format!("{named} and {more} more: {message}"),
         }
     });
-    told.collect()
+    shown.collect()
 }
 
 /// The ID of a job; of an unselected job, it may be any string.

@@ -7,7 +7,7 @@ use super::approval::{approve, can_be_approved};
 use super::command::Again;
 use super::lines::{count, span};
 use super::plan_text::{action_name, cost, stated};
-use crate::domain::Picture;
+use crate::domain::LocalImage;
 use crate::plan::{Action, Plan, Planned, WarningView};
 use crate::report::{Proposal, ProposalCard};
 
@@ -17,20 +17,21 @@ pub(crate) fn plan_page(
     plan: &Plan,
     warnings: &[WarningView],
     again: &Again,
-    mut embed: impl FnMut(&Picture) -> Option<String>,
+    mut embed: impl FnMut(&LocalImage) -> Option<String>,
 ) -> Proposal {
     let totals = plan.totals();
     let mut by_job: HashMap<&str, Vec<String>> = HashMap::new();
     for WarningView { job, message, .. } in warnings {
         by_job.entry(job.as_deref().unwrap_or_default()).or_default().push(message.clone());
     }
-    let mut pictures: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut local_images: BTreeMap<String, Option<String>> = BTreeMap::new();
     let mut card = |planned: &Planned| {
-        let picture = planned.job.spec.local_images.first();
-        let held = picture
-            .is_some_and(|picture| pictures.entry(picture.sha256.clone()).or_insert_with(|| embed(picture)).is_some());
+        let local_image = planned.job.spec.local_images.first();
+        let held = local_image.is_some_and(|local_image| {
+            local_images.entry(local_image.sha256.clone()).or_insert_with(|| embed(local_image)).is_some()
+        });
         ProposalCard {
-            picture: picture.filter(|_| held).map(|picture| picture.sha256.clone()),
+            local_image: local_image.filter(|_| held).map(|local_image| local_image.sha256.clone()),
             ..card(planned, by_job.get(planned.job.id.as_str()).cloned().unwrap_or_default())
         }
     };
@@ -50,11 +51,11 @@ pub(crate) fn plan_page(
         name: plan.key.name.clone(),
         batch: plan.key.batch.clone(),
         figures,
-        told: stated(plan, again),
+        statements: stated(plan, again),
         warnings: by_job.remove("").unwrap_or_default(),
         command: can_be_approved(plan).then(|| approve(plan, again)),
         cards,
-        pictures: pictures.into_iter().filter_map(|(sha256, held)| Some((sha256, held?))).collect(),
+        local_images: local_images.into_iter().filter_map(|(sha256, held)| Some((sha256, held?))).collect(),
     }
 }
 
@@ -67,7 +68,7 @@ fn card(planned: &Planned, warnings: Vec<String>) -> ProposalCard {
         id: job.id.to_string(),
         action: action_name(*action),
         label: action_name(*action),
-        colour: colour(*action),
+        color: color(*action),
         reason: reason.to_string(),
         model: spec.model.clone(),
         price: if money.is_empty() { "costs nothing now".to_owned() } else { money },
@@ -79,12 +80,12 @@ fn card(planned: &Planned, warnings: Vec<String>) -> ProposalCard {
         prompt: spec.prompt.clone().unwrap_or_default(),
         warnings,
         image: spec.image.first().cloned(),
-        picture: None,
+        local_image: None,
     }
 }
 
-/// The state whose colour an action has on pages.
-fn colour(action: Action) -> &'static str {
+/// The state whose color an action has on pages.
+fn color(action: Action) -> &'static str {
     match action {
         Action::Submit => "pending",
         Action::Changed | Action::Retry => "rejected",

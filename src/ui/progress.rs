@@ -42,7 +42,7 @@ impl Progress {
     #[must_use]
     pub(crate) fn new(terminal: &Terminal, again: &Again, plan: &Plan, settings: &Settings) -> Self {
         let state = ProgressState::new(Instant::now());
-        // Without a terminal nobody looks at single tasks, and ten thousand need not be kept for it.
+        // Without a terminal no one looks at single tasks, and ten thousand need not be kept for it.
         let state =
             if terminal.shows_bar { state.with_tasks(plan, settings.concurrency, settings.speed) } else { state };
         let jobs = plan.jobs.iter().filter(|_| terminal.logs_json).map(|planned| &planned.job);
@@ -64,7 +64,7 @@ impl Progress {
         }
     }
 
-    /// Goes on showing how far the run is: as a picture where there is a terminal, and elsewhere in a line a minute. Never
+    /// Goes on showing how far the run is: as an image where there is a terminal, and elsewhere in a line a minute. Never
     /// returns.
     pub(crate) async fn keep_telling(&self) -> std::convert::Infallible {
         if self.terminal.shows_bar {
@@ -133,7 +133,7 @@ impl Progress {
         due
     }
 
-    /// Takes the picture away; what comes next is the summary.
+    /// Takes the image away; what comes next is the summary.
     pub(crate) fn finish(&self) {
         live::draw(Vec::new());
         let named = self.named.load(Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl Progress {
     }
 }
 
-/// Returns whether a person needs to know it, even with `--quiet`.
+/// Returns whether the user needs to know it, even with `--quiet`.
 fn is_bad(event: &RunEvent) -> bool {
     match event {
         RunEvent::NotSent { .. }

@@ -32,7 +32,7 @@ pub struct ProgressState {
     to_fetch: usize,
     reserved: Usd,
     planned: Usd,
-    /// Since when nobody answers.
+    /// Since when no one answers.
     silent_since: Option<Instant>,
     last_failed: Option<(JobId, String)>,
     last_doubt: Option<(JobId, Usd)>,
@@ -75,7 +75,7 @@ impl ProgressState {
             RunEvent::Started { submit, resume, planned, .. } if self.total == 0 => {
                 (self.total, self.running, self.planned) = (submit + resume, *resume, *planned);
             }
-            // It goes on with what another runner left, which was a part of the plan before.
+            // It continues what another runner left, which was a part of the plan before.
             RunEvent::Started { resume, .. } => self.running += resume,
             RunEvent::Submitted { price, .. } => {
                 self.running += 1;
@@ -122,7 +122,7 @@ impl ProgressState {
         lines.take(most).map(|line| shortened(&line, width)).collect()
     }
 
-    /// The same in words, for a log that has no place for a picture.
+    /// The same in words, for a log that has no place for an image.
     #[must_use]
     pub fn sentence(&self, now: Instant) -> String {
         [self.done()].into_iter().chain(self.counts()).chain(self.future(now)).collect::<Vec<_>>().join(", ")
@@ -173,7 +173,7 @@ impl ProgressState {
 
     /// The few tasks that are worth a line.
     fn tasks(&self, now: Instant) -> Vec<String> {
-        let line = |job: &JobId, told: &str| format!("  {:<ID$}  {told}", shortened_inside(job.as_str(), ID));
+        let line = |job: &JobId, shown: &str| format!("  {:<ID$}  {shown}", shortened_inside(job.as_str(), ID));
         let oldest = self.eta.iter().flat_map(|eta| eta.oldest(OLDEST, now));
         let mut lines: Vec<String> = oldest
             .map(|(job, age, percent)| {

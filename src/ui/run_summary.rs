@@ -34,7 +34,7 @@ pub(crate) struct RunSummary<'t> {
     pub report: Option<&'t Report>,
 }
 
-/// The jobs that ask for somebody first, and within that as in the manifest.
+/// The jobs that ask for someone first, and within that as in the manifest.
 const ORDER: [JobState; 8] = [
     JobState::InDoubt,
     JobState::Failed,
@@ -91,7 +91,7 @@ fn line(row: &Row) -> String {
     format!("| {} | `{}` | {} | {cost} | {} |\n", row.state.label(), row.id, escaped(&row.model), escaped(&detail))
 }
 
-/// A few lines: how it ended, sums, and which jobs ask for somebody.
+/// A few lines: how it ended, sums, and which jobs ask for someone.
 #[must_use]
 pub(crate) fn short_summary(summary: &RunSummary<'_>) -> String {
     let RunSummary { key, exit_code, meaning, is_simulated, report, .. } = *summary;

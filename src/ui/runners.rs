@@ -52,7 +52,7 @@ mod tests {
     use crate::domain::BatchKey;
 
     #[test]
-    fn each_runner_is_told_with_what_it_has() {
+    fn each_runner_is_reported_with_what_it_has() {
         let now: Timestamp = "2026-11-22T10:00:00Z".parse().expect("a time");
         let runner = |name: &str, silent, is_expired, open: &[(AttemptState, u32)]| RunnerSeen {
             name: name.to_owned(),
@@ -62,14 +62,14 @@ mod tests {
             batches: vec![BatchKey { name: "spring".into(), batch: "1".into() }],
             open: open.to_vec(),
         };
-        let told = runners_text(
+        let shown = runners_text(
             &[
                 runner("desk-1 process 7", 2, false, &[(AttemptState::Queued, 3), (AttemptState::InProgress, 1)]),
                 runner("desk-2 process 9", 200, true, &[]),
             ],
             now,
         );
-        insta::assert_snapshot!(told.as_str(), @r"
+        insta::assert_snapshot!(shown.as_str(), @r"
         runners:
           desk-1 process 7: for 5 min, last heartbeat 2 s ago, at spring / 1: 3 queued, 1 in progress
           desk-2 process 9: expired, last heartbeat 4 min ago, at spring / 1: nothing open

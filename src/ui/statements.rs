@@ -163,7 +163,7 @@ mod tests {
         let (hero, spin) = (JobId::new("hero").expect("an ID"), JobId::new("spin").expect("an ID"));
         let begun = UnfinishedRetake { globs: vec!["hero*".into(), "spin".into()], after: 0 };
         let many = UnfinishedRetake { globs: (0..6).map(|glob| format!("j{glob}")).collect(), after: 0 };
-        let other = Elsewhere { batch: String::new(), outstanding: 1, doubtful: 0, unfetched: 2, at_risk: Usd::ZERO };
+        let other = Elsewhere { batch: String::new(), active: 1, doubtful: 0, unfetched: 2, at_risk: Usd::ZERO };
         let doubtful = Elsewhere { batch: "may".into(), doubtful: 1, at_risk: usd("0.90"), ..other.clone() };
         let (freeze, files) = (Freeze::on_request("the bill is checked"), (0..6).map(|file| format!("{file}.csv")));
         let (files, variables) = (files.collect::<Vec<_>>(), ["TEAM".to_owned()]);

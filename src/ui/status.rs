@@ -14,7 +14,7 @@ use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, form_o
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;
-/// The most causes that are told at the end of a run, the most jobs that are named with each, and the most of its words.
+/// The most causes that are reported at the end of a run, the most jobs that are named with each, and the most of its words.
 const CAUSES: usize = 8;
 const NAMED: usize = 5;
 const WHY: usize = 200;
@@ -64,7 +64,7 @@ fn cells(row: &Row) -> Vec<String> {
     let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(|error| format!("exec: {error}"));
     let reviewers = row.reviewer.as_deref().filter(|_| row.choice == Some(JobChoice::Conflict));
     let disagree = reviewers.map(|reviewers| format!("reviewers disagree: {reviewers}"));
-    let told = row
+    let shown = row
         .error_message
         .as_deref()
         .or(row.declared.as_deref())
@@ -72,7 +72,7 @@ fn cells(row: &Row) -> Vec<String> {
         .or(disagree.as_deref())
         .or(row.file.as_deref())
         .or(released.as_deref());
-    let detail = match told {
+    let detail = match shown {
         Some(detail) => detail,
         None if is_missing => "no video on this machine",
         None => row.task_id.as_deref().unwrap_or(""),
@@ -123,7 +123,7 @@ fn not_done(report: &Report, again: &Again) -> Option<String> {
     let is_open = |state| matches!(state, JobState::Pending | JobState::Queued | JobState::InProgress);
     let jobs =
         first_few(report.states().filter(|(_, state)| is_open(*state)).map(|(job, _)| job.id.to_string()), NAMED)?;
-    // Only shown: on another day, `{{ today }}` in a prompt asks for another video, and a person has to see that before it is bought.
+    // Only shown: on another day, `{{ today }}` in a prompt asks for another video, and the user has to see that before it is bought.
     let plan = again.command("run", &["--plan"]);
     Some(format!("not done: {jobs}; the next run polls active tasks, and `{plan}` shows the rest"))
 }
@@ -169,13 +169,13 @@ fn errors(report: &Report) -> Vec<String> {
             groups.entry(cause).or_default().push(row.id.clone());
         }
     }
-    let told = groups.iter().take(CAUSES).map(|((what, why), jobs)| {
+    let shown = groups.iter().take(CAUSES).map(|((what, why), jobs)| {
         let more = if jobs.len() > NAMED { ", …" } else { "" };
         let names = jobs.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         format!("{what}, {}: {}: {names}{more}", count(jobs.len(), "job"), shortened(why, WHY))
     });
     let hidden = groups.len().saturating_sub(CAUSES);
-    told.chain((hidden > 0).then(|| format!("… and {hidden} more causes (`status -v` has all)"))).collect()
+    shown.chain((hidden > 0).then(|| format!("… and {hidden} more causes (`status -v` has all)"))).collect()
 }
 
 fn sum_up(page: &mut Page, report: &Report, again: &Again) {
@@ -210,7 +210,7 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
         let wanted = completed - totals.released;
         let missing = if totals.videos < wanted { format!(" of {wanted}") } else { String::new() };
         let released = if totals.released > 0 { format!(", {} released", totals.released) } else { String::new() };
-        page.line(format_args!("videos: {}{missing} in {}{released}", totals.videos, report.folder().display()));
+        page.line(format_args!("videos: {}{missing} in {}{released}", totals.videos, report.directory().display()));
     }
     let choices = [(JobChoice::Keep, "kept"), (JobChoice::Again, "to retake"), (JobChoice::Conflict, "in conflict")];
     let choices = choices.map(|(choice, what)| (totals.choices.get(choice.name()).copied().unwrap_or(0), what));

@@ -25,7 +25,7 @@ pub(crate) struct Column<'h> {
 enum Kind {
     /// Stays whole.
     Word,
-    /// Stays whole, and stands at the right.
+    /// Stays whole, and is at the right.
     Number,
     /// Cut in its middle: ids differ at their ends.
     Id,

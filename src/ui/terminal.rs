@@ -107,7 +107,7 @@ impl Terminal {
         say(&format!("warning[{code}]"), WARNING, text, 0);
     }
 
-    /// An error, to stderr: what happened, how to mend it, what it means for the money.
+    /// An error, to stderr: what happened, how to fix it, what it means for the money.
     pub(crate) fn error(&self, code: Option<&str>, message: &str, help: Option<&str>, note: Option<&str>) {
         if self.logs_json {
             return tracing::error!(event = "error", code, message, help, note);
@@ -121,7 +121,7 @@ impl Terminal {
     }
 
     /// A rendered finding, to stderr, with an empty line behind it. Its renderer makes harmless what it shows, and adds the
-    /// colours, which a [`Page`] has none of.
+    /// colors, which a [`Page`] has none of.
     pub(super) fn problem(rendered: &str) {
         line(&format!("{rendered}\n"));
     }
@@ -164,7 +164,7 @@ fn say(name: &str, style: Style, text: &str, margin: usize) {
     line(&format!("{blank}{style}{name}{style:#}{rest}"));
 }
 
-/// A line to stderr, whatever was asked for. Nobody can be told that stderr is gone.
+/// A line to stderr, whatever was asked for. No one can be reported that stderr is gone.
 fn line(text: &str) {
     super::live::above(|| {
         let _nobody_listens = writeln!(anstream::stderr().lock(), "{text}");

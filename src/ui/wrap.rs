@@ -1,4 +1,4 @@
-//! Texts broken at words, for a terminal: no word is cut in two, and a command stands on a line of its own, whole, so that it can be
+//! Texts broken at words, for a terminal: no word is cut in two, and a command is on a line of its own, whole, so that it can be
 //! copied.
 
 use unicode_width::UnicodeWidthStr as _;

@@ -28,7 +28,7 @@ pub struct Browser {
 impl Browser {
     /// Opens an address in a window of this size.
     pub fn open(url: &str, width: u32, height: u32) -> Self {
-        let profile = tempfile::tempdir().expect("a folder");
+        let profile = tempfile::tempdir().expect("a directory");
         let mut child = NAMES
             .iter()
             .find_map(|name| start(name, profile.path()))
@@ -36,7 +36,7 @@ impl Browser {
         let mut lines = BufReader::new(child.stderr.take().expect("stderr")).lines();
         let address = lines.find_map(|line| line.ok()?.strip_prefix("DevTools listening on ").map(str::to_owned));
         let address = address.expect("the browser says where it listens");
-        // Nobody reads what it says from here on; it must not stand still for that.
+        // No one reads what it says from here on; it must not halt for that.
         std::thread::spawn(move || lines.for_each(drop));
         let host = address.trim_start_matches("ws://").split('/').next().expect("a host");
         let stream = TcpStream::connect(host).expect("a connection");
@@ -86,7 +86,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key, as a person does; `Control+p` with the control key held down.
+    /// Presses a key, as the user does; `Control+p` with the control key held down.
     pub fn press(&mut self, key: &str) {
         if let Some(key) = key.strip_prefix("Control+") {
             let event = json!({ "type": "rawKeyDown", "key": key, "modifiers": 2 });
@@ -110,7 +110,7 @@ impl Browser {
         }
     }
 
-    /// Clicks into the middle of an element, as a person does.
+    /// Clicks into the middle of an element, as the user does.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
         let place = self.eval(&format!(
@@ -180,7 +180,7 @@ fn start(name: &str, profile: &Path) -> Option<Child> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Asked first: killed, it leaves the processes that it started, and what they write while their folder is being removed.
+        // Asked first: killed, it leaves the processes that it started, and what they write while their directory is being removed.
         let order = json!({ "id": 0, "method": "Browser.close" });
         let _already_closed = self.socket.send(Message::text(order.to_string()));
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! How the contact sheet looks: what comes first, what stands in line, what fits, what a person can read, and what axe-core says.
+//! How the contact sheet looks: what comes first, what is in line, what fits, what the user can read, and what axe-core says.
 
 use std::sync::OnceLock;
 
@@ -82,7 +82,7 @@ fn axe_finds_nothing_serious() {
         for scheme in ["light", "dark"] {
             let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
             page.call("Emulation.setEmulatedMedia", &features);
-            // What moves is looked at once it stands.
+            // What moves is looked at once it is.
             page.eval("Promise.all(document.getAnimations().map((one) => one.finished))");
             assert_accessible(&mut page, &format!("{scheme} at {width}"));
         }
@@ -140,7 +140,7 @@ fn videos_come_first_and_everything_fits() {
 }
 
 #[test]
-fn a_picture_that_is_not_there_says_why_and_what_to_type() {
+fn an_image_that_is_not_there_says_why_and_what_to_type() {
     let mut page = open(1440, 900);
     // Text of a card that is out of sight is not laid out.
     let told = |page: &mut Browser, id: &str| {

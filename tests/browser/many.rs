@@ -12,7 +12,7 @@ fn opened(manifest: &str) -> Browser {
     Browser::open(&format!("file://{}", here.path("shotlist-out/m/report.html").display()), 1440, 1000)
 }
 
-/// How long the page itself works while somebody scrolls for a hundred frames, in milliseconds of its thread.
+/// How long the page itself works while someone scrolls for a hundred frames, in milliseconds of its thread.
 fn scrolled(page: &mut Browser) -> f64 {
     page.call("Performance.enable", &json!({ "timeDomain": "threadTicks" }));
     let worked = |page: &mut Browser| {
@@ -87,7 +87,7 @@ fn cards_in_blocks_stand_where_they_would_without() {
 }
 
 #[test]
-fn blocks_are_made_again_around_what_somebody_reads() {
+fn blocks_are_made_again_around_what_someone_reads() {
     let mut page = opened(&numbered_jobs(2000));
     page.eval("document.querySelector('#job-j900').scrollIntoView({ block: 'center' })");
     page.wait_for("document.querySelector('#job-j900').getBoundingClientRect().top > 0");

@@ -1,4 +1,4 @@
-//! The contact sheet before the run: what a person sees before anything is paid, and what hostile texts can't.
+//! The contact sheet before the run: what the user sees before anything is paid, and what hostile texts can't.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn opened(here: &Workspace, args: &[&str], width: u32) -> Browser {
 }
 
 #[test]
-fn every_job_is_a_card_with_its_finished_prompt_price_shape_picture_and_warnings() {
+fn every_job_is_a_card_with_its_finished_prompt_price_shape_image_and_warnings() {
     let here = Workspace::with_manifest(
         "version: 1
 vars: { brand: Acme }
@@ -37,7 +37,7 @@ jobs:
     assert_eq!(text(&mut page, "#job-mug .prompt"), "Acme mug");
     let facts = text(&mut page, "#job-mug .facts");
     assert!(["$0.90", "alpha-2", "12 s", "16:9"].iter().all(|fact| facts.contains(fact)), "{facts}");
-    // One picture for both, held once, and drawn by the page's own policy.
+    // One image for both, held once, and drawn by the page's own policy.
     page.wait_for(
         "[...document.querySelectorAll('.frame img')].filter((img) => img.naturalWidth === 640).length === 2",
     );

@@ -1,4 +1,4 @@
-//! The contact sheet in a real browser: what a person does with it, and what hostile texts can't.
+//! The contact sheet in a real browser: what the user does with it, and what hostile texts can't.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -151,7 +151,7 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
     });
     assert_eq!(choices, expected);
     assert_eq!(page.eval("window.savedAs"), "choices.json");
-    // As it stands, the next run takes it.
+    // As it is, the next run takes it.
     here.write("choices.json", saved.as_str().expect("a text"));
     let plan =
         here.shotlist(&["run", "m.yaml", "--sandbox", "--plan", "--retake", "@choices.json"]).ends_with(0).stdout;
@@ -180,7 +180,7 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
 }
 
 #[test]
-fn printing_waits_for_the_pictures() {
+fn printing_waits_for_the_image() {
     for by_keys in [false, true] {
         let mut page = open(finished(), REPORT, 700, 300);
         let loaded = "[...document.querySelectorAll('video')].filter((video) => video.readyState >= 2).length
@@ -254,7 +254,7 @@ fn texts_from_outside_stay_texts() {
     here.run(&service, &["--concurrency", "1", "--out", "out"]).ends_with(1);
     let mut page = open(&here, "out/report.html", 1200, 1000);
     page.wait_for("document.querySelectorAll('.card').length === 4");
-    // Somebody goes over everything.
+    // Someone goes over everything.
     assert!(
         !fs::read_to_string(here.path("out/report.html")).expect("the page").contains("\"None\""),
         "nothing became a word"
@@ -292,7 +292,7 @@ fn texts_from_outside_stay_texts() {
 }
 
 #[test]
-fn a_thousand_cards_have_players_only_where_somebody_polls() {
+fn a_thousand_cards_have_players_only_where_someone_polls() {
     let manifest = crate::support::numbered_jobs(1000);
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
     here.run(&service, &["--concurrency", "64", "-q"]).ends_with(0);

@@ -1,5 +1,5 @@
 //! Everything at once: a client that is killed again and again while its jobs get new ids, its batches follow each other, half of
-//! its runs are approved plans, and every purchase has a label; against a service that loses answers, resets, fails and lies.
+//! its runs are approved plans, and every purchase has a label; against a service that loses answers, resets, fails and is.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;

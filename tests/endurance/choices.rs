@@ -22,7 +22,7 @@ fn takes(here: &Workspace) -> Vec<Vec<String>> {
     (0..JOBS).map(|job| here.ledger(&of(job)).concat()).collect()
 }
 
-/// The jobs that a retake may buy: somebody wants another video than the newest, and nobody keeps one.
+/// The jobs that a retake may buy: someone wants another video than the newest, and no one keeps one.
 fn to_retake(choices: &Choices, takes: &[Vec<String>]) -> BTreeSet<usize> {
     let of = |job: usize| REVIEWERS.iter().filter_map(move |by| choices.get(&(job, *by)));
     let is_again = |job: &usize| of(*job).any(|(is_again, task)| *is_again && takes[*job].last() == Some(task));

@@ -63,7 +63,7 @@ fn the_video_is_found_where_it_is_put() {
         ),
         content("only a status", &json!({ "status": "completed" })),
         content("a list of texts", &json!({ "status": "completed", "data": ["$V"] })),
-        // An address that is none is never opened: the content stands in for it.
+        // An address that is none is never opened: the content is in for it.
         content("data:", &json!({ "status": "completed", "video_url": "data:video/mp4;base64,AAAA" })),
         content("file:", &json!({ "status": "completed", "video_url": "file:///etc/passwd" })),
         content("javascript:", &json!({ "status": "completed", "video_url": "javascript:alert(1)" })),
@@ -136,7 +136,7 @@ fn a_failure_is_understood_with_its_reason() {
 }
 
 #[test]
-fn what_is_no_end_is_asked_about_again_and_told() {
+fn what_is_no_end_is_asked_about_again_and_reported() {
     let running = |name, poll| seen(name, poll, RUNNING);
     let open = |name, poll, told| seen(name, poll, Must { told, ..OPEN });
     let trouble = |name, answer, told| looked(name, vec![answer], Must { told, ..OPEN });
@@ -209,7 +209,7 @@ fn what_is_no_end_is_asked_about_again_and_told() {
 }
 
 #[test]
-fn a_word_that_nobody_knows_with_an_error_is_a_failure() {
+fn a_word_that_no_one_knows_with_an_error_is_a_failure() {
     let refused = |status: &str, more: serde_json::Value| {
         let mut task = json!({ "id": "t0", "status": status, "error": { "message": "the prompt was refused" } });
         task.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());

@@ -79,7 +79,7 @@ fn acknowledged(service: &Service) -> HashSet<String> {
     polls.filter_map(|asked| Some(asked.path.rsplit('/').next()?.to_owned())).collect()
 }
 
-/// A run that stands still at places in its ledger's writer.
+/// A run that halts at places in its ledger's writer.
 struct Halted {
     child: Child,
     file: PathBuf,
@@ -110,7 +110,7 @@ impl Halted {
         self.file.exists()
     }
 
-    /// Kills it where it stands.
+    /// Kills it where it is.
     fn dies(self) {
         kill(&self.child, "-KILL");
         assert_eq!(Ended::of(self.child).code, None, "it was not killed");
@@ -149,7 +149,7 @@ fn killed_at_every_single_write_of_the_ledger() {
 
 #[test]
 fn killed_at_every_boundary_of_a_request() {
-    // The service has read its nth request and stands still before the answer, until the client is dead.
+    // The service has read its nth request and halts before the answer, until the client is dead.
     for number in 0..8 {
         let (seen, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (count, go) = (Arc::clone(&seen), Arc::clone(&release));
@@ -246,7 +246,7 @@ fn killed_three_hundred_times_over_a_thousand_jobs_with_faults_on_the_wire() {
     random_kills(1000, 300);
 }
 
-/// A batch of jobs against a service that loses answers, resets, fails and lies, with the client killed again and again.
+/// A batch of jobs against a service that loses answers, resets, fails and is, with the client killed again and again.
 fn random_kills(jobs: usize, kills: usize) {
     let manifest = numbered_jobs(jobs);
     // Every task that was made, with its prompt.

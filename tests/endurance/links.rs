@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use crate::support::{Ended, Service, TWO_JOBS, Workspace, kill, sha256, wait_until};
 
-/// Every file below a folder that is no part of the program's own.
+/// Every file below a directory that is no part of the program's own.
 fn planted(here: &Workspace) -> Vec<(String, Vec<u8>)> {
     let read = |name: &str| (name.to_owned(), fs::read(here.path(name)).unwrap_or_default());
     let mut kept: Vec<_> =
@@ -53,18 +53,18 @@ fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project
 
 fn writes_through_no_link(name: &str) {
     let targets = [("victims/precious.txt", Some("precious")), ("victims/new.txt", None)];
-    // In a folder that was never used, and in one that was.
+    // In a directory that was never used, and in one that was.
     for ((target, content), is_used) in targets.into_iter().flat_map(|target| [(target, false), (target, true)]) {
         let service = Service::well();
         let here = Workspace::with_manifest(TWO_JOBS);
-        fs::create_dir_all(here.path("victims/folder")).expect("a folder");
+        fs::create_dir_all(here.path("victims/directory")).expect("a directory");
         if let Some(content) = content {
             here.write(target, content);
         }
-        let is_folder = [".shotlist", "shotlist-out", "shotlist-out/m"].contains(&name);
-        let target = if is_folder { "victims/folder" } else { target };
+        let is_directory = [".shotlist", "shotlist-out", "shotlist-out/m"].contains(&name);
+        let target = if is_directory { "victims/directory" } else { target };
         let at = here.path(name);
-        fs::create_dir_all(at.parent().expect("a folder")).expect("folders");
+        fs::create_dir_all(at.parent().expect("a directory")).expect("directories");
         if is_used {
             here.run(&service, &["--select", "one"]).ends_with(0);
             let _was_not_there = fs::remove_file(&at).or_else(|_| fs::remove_dir_all(&at));
@@ -74,6 +74,6 @@ fn writes_through_no_link(name: &str) {
         let ended = here.run(&service, &["--report", "more.csv"]).ends();
         assert!(!ended.stderr.contains("panicked"), "{name}: {}", ended.stderr);
         assert_eq!(planted(&here), before, "{name} was written through");
-        assert_eq!(fs::read_dir(here.path("victims/folder")).expect("a folder").count(), 0, "{name}");
+        assert_eq!(fs::read_dir(here.path("victims/directory")).expect("a directory").count(), 0, "{name}");
     }
 }

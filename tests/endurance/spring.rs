@@ -1,4 +1,4 @@
-//! The folder that a team would copy: from a spreadsheet and six pictures to a page and a workbook, with the programs beside them.
+//! The directory that a team would copy: from a spreadsheet and six images to a page and a workbook, with the programs beside them.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::support::{Program, Workspace};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/spring");
 
-/// A copy of the folder, and programs of the names that its own call, which only note how they were called.
+/// A copy of the directory, and programs of the names that its own call, which only note how they were called.
 fn copied() -> Workspace {
     let here = Workspace::new();
     let status = std::process::Command::new("cp").args(["-R", EXAMPLE]).arg(here.path("spring")).status();
@@ -37,7 +37,7 @@ fn notes(here: &Workspace) -> String {
 }
 
 #[test]
-fn from_a_spreadsheet_and_pictures_to_a_page_and_a_workbook() {
+fn from_a_spreadsheet_and_image_to_a_page_and_a_workbook() {
     let here = copied();
     let run = |args: &[&str]| {
         let usual = ["run", "spring/spring.yaml", "--sandbox", "--asset-command", "spring/programs/address-stub"];
@@ -58,7 +58,7 @@ fn from_a_spreadsheet_and_pictures_to_a_page_and_a_workbook() {
         assert!(heads.iter().any(|other| other == head), "{head}: {heads:?}");
     }
     assert_eq!(sheet.rows().count(), 15);
-    // What the page writes when somebody has chosen.
+    // What the page writes when someone has chosen.
     let report = here.json("spring/shotlist-sandbox/spring/report.json");
     let task = |id: &str| {
         report["jobs"].as_array().expect("jobs").iter().find(|job| job["id"] == id).expect("a job")["task_id"].clone()

@@ -1,5 +1,5 @@
 //! What a user sees: stdout, stderr, exit codes and files, of the real program against a real server on loopback. The engine is
-//! tested on Tokio's paused clock, with a service and a ledger of its own. Each folder is named as the room that it is about.
+//! tested on Tokio's paused clock, with a service and a ledger of its own. Each directory is named as the room that it is about.
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 /// Habits, words and exit codes of the command line, and documents that say what it does.
@@ -22,7 +22,7 @@ mod sandbox;
 mod service;
 /// Whole runs: what is sent and written, limits and consent, signals, and the same from a program.
 mod session;
-/// What the tests share: the program, a workspace, and services that do as they are told.
+/// What the tests share: the program, a workspace, and services that do as they are reported.
 mod support;
 /// What people see on a terminal, and what text from outside can not do there.
 mod ui;

@@ -1,4 +1,4 @@
-//! What runs where nobody watches, by the tools that run it there: systemd's units, and metrics in Prometheus's own exporter. A target of
+//! What runs where no one watches, by the tools that run it there: systemd's units, and metrics in Prometheus's own exporter. A target of
 //! its own, because it needs those tools and the rights of root: `cargo test --test nights`.
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
@@ -20,7 +20,7 @@ use support::{Answer, Service, TWO_JOBS, Workspace, json, output_of, wait_until}
 
 /// Where the units say that the program is.
 const INSTALLED: &str = "/usr/local/bin/shotlist";
-/// `nobody`, who stands for the user that systemd makes.
+/// `no one`, who stands for the user that systemd makes.
 const NOBODY: u32 = 65534;
 
 fn examples() -> PathBuf {
@@ -54,7 +54,7 @@ fn systemd_finds_nothing_wrong_with_the_units() {
 }
 
 /// The command of the unit as systemd starts it: as another user without any rights, in a system that is read-only but for its own
-/// folder, with its key as a credential.
+/// directory, with its key as a credential.
 #[test]
 fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
     let unit = unit("shotlist.service");
@@ -70,15 +70,15 @@ fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
     let daily = fs::read_to_string(examples().join("../daily.yaml")).expect("the example");
     let here = Workspace::new().file("state/daily.yaml", daily).file("credentials/key", "from-the-credential\n");
     // Whoever may write anything may write here, but for the system that is read-only.
-    fs::create_dir(here.path("open")).expect("a folder");
+    fs::create_dir(here.path("open")).expect("a directory");
     fs::set_permissions(here.path("open"), fs::Permissions::from_mode(0o777)).expect("a mode");
-    // What systemd makes for that user: its folder, and its own copy of the key.
+    // What systemd makes for that user: its directory, and its own copy of the key.
     fs::set_permissions(here.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
     for (path, mode) in [("state", 0o755), ("credentials", 0o500), ("credentials/key", 0o400)] {
         chown(here.path(path), Some(NOBODY), Some(NOBODY)).expect("the tests run as root");
         fs::set_permissions(here.path(path), fs::Permissions::from_mode(mode)).expect("a mode");
     }
-    // The build's own folder may be one that nobody else can read.
+    // The build's own directory may be one that no one else can read.
     fs::copy(env!("CARGO_BIN_EXE_shotlist"), here.path("shotlist")).expect("a copy");
     let command = settings(&unit, "ExecStart")[0].replace(INSTALLED, &here.path("shotlist").to_string_lossy());
     let umask = settings(&unit, "UMask")[0];
@@ -104,7 +104,7 @@ fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
     }
     assert_eq!(service.posts().len(), 2);
     let days: Vec<PathBuf> = fs::read_dir(here.path("state/shotlist-out/daily"))
-        .expect("a folder")
+        .expect("a directory")
         .map(|day| day.expect("an entry").path().join("report.json"))
         .collect();
     let report: serde_json::Value = serde_json::from_slice(&fs::read(&days[0]).expect("a report")).expect("JSON");
@@ -134,7 +134,7 @@ fn scraped(port: u16) -> Option<String> {
 fn prometheus_reads_the_metrics() {
     let service = Service::scripted(|asked| if asked.body.contains("a dog") { Answer::Hangup } else { Answer::Well });
     let here = Workspace::with_manifest(&format!("{TWO_JOBS}name: \"odd \\\"name\\\\\"\n"));
-    fs::create_dir(here.path("metrics")).expect("a folder");
+    fs::create_dir(here.path("metrics")).expect("a directory");
     here.run(&service, &["--metrics", "metrics/videos.prom", "--batch", "b"]).ends_with(7);
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
     let mut exporter = Command::new("prometheus-node-exporter");

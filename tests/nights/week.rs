@@ -37,8 +37,9 @@ jobs:
 
 /// The library that sets the clock of a process.
 fn clock() -> PathBuf {
-    let folders = std::fs::read_dir("/usr/lib").expect("a folder").flatten();
-    let mut found = folders.map(|entry| entry.path().join("faketime/libfaketime.so.1")).filter(|path| path.exists());
+    let directories = std::fs::read_dir("/usr/lib").expect("a directory").flatten();
+    let mut found =
+        directories.map(|entry| entry.path().join("faketime/libfaketime.so.1")).filter(|path| path.exists());
     found.next().expect("libfaketime is there")
 }
 

@@ -1,10 +1,10 @@
-//! Connections that break at any point, and a server that goes and comes: nobody pays twice, and nobody is left in doubt.
+//! Connections that break at any point, and a server that goes and comes: no one pays twice, and no one is left in doubt.
 
 use std::process::Child;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::cluster::{Cluster, as_postgres, folder, free_port};
+use crate::cluster::{Cluster, as_postgres, directory, free_port};
 use crate::proxy::Proxy;
 use crate::support::{Ended, Program, wait_until};
 use crate::team::{Team, all_end, murdered, quick};
@@ -13,7 +13,7 @@ fn is_running(children: &mut [Child]) -> bool {
     children.iter_mut().any(|child| child.try_wait().expect("a status").is_none())
 }
 
-/// What breaks for a moment is no death: nobody is called dead here within twelve seconds.
+/// What breaks for a moment is no death: no one is called dead here within twelve seconds.
 const PATIENT: &str = "5";
 
 /// While they run, something is done to them again and again.
@@ -127,22 +127,22 @@ fn a_server_that_crashes_and_comes_back_is_waited_for() {
 #[test]
 fn a_pooler_that_hands_out_transactions_changes_nothing() {
     let mut team = Team { time_scale: PATIENT, ..Team::new(3, 300) };
-    let (folder, port) = (folder(), free_port());
+    let (directory, port) = (directory(), free_port());
     let settings = format!(
         "[databases]\n* = user=postgres host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
          unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 100\n\
          ignore_startup_parameters = extra_float_digits\nserver_login_retry = 0\nlogfile = {}/log\npidfile = {}/pid\n",
         Cluster::shared().port,
-        folder.path().display(),
-        folder.path().display(),
+        directory.path().display(),
+        directory.path().display(),
     );
-    std::fs::write(folder.path().join("settings.ini"), settings).expect("a file");
+    std::fs::write(directory.path().join("settings.ini"), settings).expect("a file");
     let program =
         ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| std::path::Path::new(path).exists());
     let program = program.expect("pgbouncer is here: apt install pgbouncer");
     let mut pooler = as_postgres(std::path::Path::new(program))
         .arg("-q")
-        .arg(folder.path().join("settings.ini"))
+        .arg(directory.path().join("settings.ini"))
         .spawn()
         .expect("it starts");
     wait_until("the pooler takes connections", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
@@ -157,7 +157,7 @@ fn a_pooler_that_hands_out_transactions_changes_nothing() {
     assert!(terminated > 5, "only {terminated} sessions died");
     pooler.kill().expect("it ends");
     pooler.wait().expect("it ended");
-    drop(std::process::Command::new("pkill").args(["-f", &folder.path().display().to_string()]).status());
+    drop(std::process::Command::new("pkill").args(["-f", &directory.path().display().to_string()]).status());
     assert_eq!(team.agree(), (300, 0));
 }
 
@@ -227,7 +227,7 @@ fn runners_wait_for_tables_that_are_gone_for_a_while() {
     assert_eq!(team.agree(), (40, 0));
 }
 
-/// Nobody else remembers what was bought.
+/// No one else remembers what was bought.
 #[test]
 fn runner_names_its_purchases_if_the_tables_stay_away() {
     let team = Team::new(1, 40);

@@ -1,4 +1,4 @@
-//! A PostgreSQL cluster of the tests' own, on loopback in a temporary folder. It ends with the process that started it, however that ends.
+//! A PostgreSQL cluster of the tests' own, on loopback in a temporary directory. It ends with the process that started it, however that ends.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::support::wait_until;
 
 /// A server that runs.
 pub struct Cluster {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     pub port: u16,
     /// It ends the server when its input ends.
     keeper: Child,
@@ -32,7 +32,7 @@ pub fn program(name: &str) -> PathBuf {
     found.retain(|path| path.exists());
     found.sort();
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&paths).map(|folder| folder.join(name)).find(|path| path.exists());
+    let in_path = std::env::split_paths(&paths).map(|directory| directory.join(name)).find(|path| path.exists());
     found.pop().or(in_path).unwrap_or_else(|| panic!("{name} is not here: install PostgreSQL (apt install postgresql)"))
 }
 
@@ -57,29 +57,29 @@ pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port()
 }
 
-/// A folder that the server's user owns.
-pub fn folder() -> tempfile::TempDir {
-    let folder = tempfile::Builder::new().prefix("shotlist-pg").tempdir_in("/tmp").expect("a folder");
-    let owner = Command::new("chown").arg("postgres").arg(folder.path()).output();
+/// A directory that the server's user owns.
+pub fn directory() -> tempfile::TempDir {
+    let directory = tempfile::Builder::new().prefix("shotlist-pg").tempdir_in("/tmp").expect("a directory");
+    let owner = Command::new("chown").arg("postgres").arg(directory.path()).output();
     drop(owner);
-    folder
+    directory
 }
 
 impl Cluster {
-    /// The one that most tests share. Nothing drops it, so its keeper removes the folder.
+    /// The one that most tests share. Nothing drops it, so its keeper removes the directory.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(|| {
             let cluster = Self::start(&[]);
-            std::fs::write(cluster.folder.path().join("sweep"), "").expect("a mark for its keeper");
+            std::fs::write(cluster.directory.path().join("sweep"), "").expect("a mark for its keeper");
             cluster
         })
     }
 
     /// Makes one and starts it. `settings` are lines of its configuration.
     pub fn start(settings: &[&str]) -> Self {
-        let folder = folder();
-        let data = folder.path().join("data");
+        let directory = directory();
+        let data = directory.path().join("data");
         done(
             as_postgres(&program("initdb"))
                 .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"])
@@ -87,25 +87,25 @@ impl Cluster {
         );
         let hba = "host all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n";
         std::fs::write(data.join("pg_hba.conf"), hba).expect("its rules");
-        Self::of_folder(folder, settings)
+        Self::of_directory(directory, settings)
     }
 
-    /// Starts the one whose data is in this folder.
-    pub fn of_folder(folder: tempfile::TempDir, settings: &[&str]) -> Self {
+    /// Starts the one whose data is in this directory.
+    pub fn of_directory(directory: tempfile::TempDir, settings: &[&str]) -> Self {
         let port = free_port();
-        let keeper = Self::run(folder.path(), port, settings);
-        let cluster = Self { folder, port, keeper };
+        let keeper = Self::run(directory.path(), port, settings);
+        let cluster = Self { directory, port, keeper };
         cluster.wait();
         cluster
     }
 
-    fn run(folder: &Path, port: u16, settings: &[&str]) -> Child {
+    fn run(directory: &Path, port: u16, settings: &[&str]) -> Child {
         // Whoever holds the other end of the input may be killed; the server then ends at once.
         let script = r#"exec 3<&0; server=$1; data=$2; shift 2; "$server" -D "$data" "$@" >"$data/../log" 2>&1 3<&- & pid=$!
             (cat <&3 >/dev/null; kill -QUIT $pid 2>/dev/null) & wait $pid
             if [ -e "$data/../sweep" ]; then cd /; rm -rf "${data%/data}"; fi; exit 0"#;
         let mut command = as_postgres(Path::new("/bin/sh"));
-        command.args(["-c", script, "sh"]).arg(program("postgres")).arg(folder.join("data"));
+        command.args(["-c", script, "sh"]).arg(program("postgres")).arg(directory.join("data"));
         command.args(["-p", &port.to_string(), "-k", "", "-h", "127.0.0.1"]);
         for setting in ["max_connections=200", "shared_buffers=64MB"].iter().chain(settings) {
             command.args(["-c", setting]);
@@ -140,13 +140,13 @@ impl Cluster {
     }
 
     pub fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.directory.path().join("data")
     }
 
     /// Ends it as a loss of power does, and starts it again.
     pub fn crash_and_restart(&mut self, settings: &[&str]) {
         self.stop();
-        self.keeper = Self::run(self.folder.path(), self.port, settings);
+        self.keeper = Self::run(self.directory.path(), self.port, settings);
         self.wait();
     }
 

@@ -95,7 +95,7 @@ fn a_video_belongs_to_the_machine_that_fetched_it() {
     assert_eq!(videos(&team.desks[1]), 1, "{}", fetched.stdout);
     team.command(1, &["fetch", "m.yaml"]).ends_with(0);
     assert_eq!((videos(&team.desks[1]), runners_of(&team, 1)), (2, vec!["desk-1".into(), "desk-1".into()]));
-    // Nobody's videos are gone because somebody else has them, too.
+    // No one's videos are gone because someone else has them, too.
     team.command(0, &["fetch", "m.yaml"]).ends_with(0);
     team.command(0, &run).ends_with(0);
     assert_eq!((videos(&team.desks[0]), team.agree()), (2, (2, 0)));
@@ -175,7 +175,7 @@ fn runner_of_another_account_is_refused_at_a_batch_that_is_bought() {
     assert_eq!(team.agree(), (4, 0));
 }
 
-/// The copy has all that the source will ever have: nobody buys between the reading and the end.
+/// The copy has all that the source will ever have: no one buys between the reading and the end.
 #[test]
 fn copy_freezes_its_source_before_it_reads() {
     let team = Team::new(2, 4);
@@ -247,7 +247,7 @@ fn clocks_that_differ_by_an_hour_change_nothing() {
     assert_eq!(team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt"), "3");
 }
 
-/// A day's limit is spent by the ledger's day, also where somebody's calendar is a day ahead.
+/// A day's limit is spent by the ledger's day, also where someone's calendar is a day ahead.
 #[test]
 fn whose_calendar_is_ahead_spends_no_other_day() {
     let team = Team::new(2, 2);
@@ -265,7 +265,7 @@ fn whose_calendar_is_ahead_spends_no_other_day() {
     assert_eq!(team.agree(), (1, 0));
 }
 
-/// Whoever comes with another version of the manifest is told what differs, and buys nothing.
+/// Whoever comes with another version of the manifest is reported what differs, and buys nothing.
 #[test]
 fn another_manifest_is_refused_while_others_run() {
     let team = Team::new(2, 3);

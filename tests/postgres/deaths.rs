@@ -1,4 +1,4 @@
-//! Runners that die, and runners that stand still and wake up when everybody thinks that they are dead.
+//! Runners that die, and runners that halt and wake up when everybody thinks that they are dead.
 
 use std::path::Path;
 use std::process::Child;
@@ -27,7 +27,7 @@ fn what_a_killed_runner_bought_is_collected_by_the_others() {
     assert!(charges + doubts >= 200, "{charges} charged, {doubts} in doubt: every job was somebody's");
 }
 
-/// Whoever is told to end leaves what it was about to buy to the others, and none of it is forgotten.
+/// Whoever is reported to end leaves what it was about to buy to the others, and none of it is forgotten.
 /// A runner that ends with tasks completed and videos not downloaded leaves them to the others.
 #[test]
 fn videos_that_a_runner_left_are_downloaded_by_the_others() {
@@ -93,7 +93,7 @@ fn what_an_interrupted_runner_left_is_bought_by_the_others() {
     assert_eq!(team.agree(), (300, 0));
 }
 
-/// Ends a runner that stands still behind an intent, once that is too old to be sent.
+/// Ends a runner that halts behind an intent, once that is too old to be sent.
 fn is_interrupted_unsent(runner: Child, stands_at: &Path) {
     kill(&runner, "-TERM");
     std::thread::sleep(PAST_SENDING);
@@ -102,7 +102,7 @@ fn is_interrupted_unsent(runner: Child, stands_at: &Path) {
     assert_eq!(ended.code, Some(143), "{}", ended.stderr);
 }
 
-/// What it was just about to send when it was told to end, others had seen in its hands: they buy it all the same, once it is let go.
+/// What it was just about to send when it was reported to end, others had seen in its hands: they buy it anyway, once it is let go.
 #[test]
 fn what_an_interrupted_runner_lets_go_is_bought_by_who_had_seen_it_taken() {
     let team = Team::new(2, 2);
@@ -161,7 +161,7 @@ fn what_was_let_go_is_bought_by_who_had_tried_in_vain() {
     assert_eq!(team.database.sql(states), "void completed");
 }
 
-/// One stands still for longer than everybody waits, and wakes up: what it was about to do is not its to do any more.
+/// One halts for longer than everybody waits, and wakes up: what it was about to do is not its to do any more.
 #[test]
 fn a_runner_that_wakes_up_after_its_death_buys_nothing() {
     for _ in 0..3 {
@@ -177,7 +177,7 @@ fn a_runner_that_wakes_up_after_its_death_buys_nothing() {
         let dead = "SELECT count(*) FROM shotlist.runner WHERE expired_us IS NOT NULL AND name LIKE 'desk-0 %'";
         let is_noticed = || team.database.sql(dead) == "1";
         if !is_noticed() {
-            // Nobody was left to notice: the next to come does.
+            // No one was left to notice: the next to come does.
             wait_until("its death is noticed", || {
                 team.run(1, &[]).ends();
                 is_noticed()
@@ -214,9 +214,9 @@ fn an_intent_is_not_sent_once_its_deadline_is_over() {
     );
 }
 
-/// A doubt is settled by a person, but not while the answer may still come.
+/// A doubt is settled by the user, but not while the answer may still come.
 #[test]
-fn nobody_says_never_created_while_the_sender_may_live() {
+fn no_one_says_never_created_while_the_sender_may_live() {
     let team = Team::new(2, 1);
     let flag = team.desks[0].path("halted");
     let run = team.run(0, &[]).env("SHOTLIST_HALT_AT", "after-intent:1");
@@ -224,7 +224,7 @@ fn nobody_says_never_created_while_the_sender_may_live() {
     wait_until("it stands still", || flag.exists());
     let denied = |code| team.command(1, &["resolve", "m.yaml", "j0", "--never-created"]).ends_with(code);
     denied(75).shows("runner-may-live");
-    // Somebody else puts it in doubt: its word is no proof that the sender is dead.
+    // Someone else puts it in doubt: its word is no proof that the sender is dead.
     team.database.sql(
         "UPDATE shotlist.attempt SET state = 'in_doubt', record = (record::jsonb || '{\"state\": \"in_doubt\"}')::text",
     );

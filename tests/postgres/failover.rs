@@ -1,25 +1,25 @@
-//! A standby takes over that lacks the last commits: what the database has forgotten is put back, and nobody buys on before a person has
+//! A standby takes over that lacks the last commits: what the database has forgotten is put back, and no one buys on before the user has
 //! looked.
 
 use std::path::Path;
 
-use crate::cluster::{Cluster, as_postgres, done, folder, program};
+use crate::cluster::{Cluster, as_postgres, directory, done, program};
 use crate::proxy::Proxy;
 use crate::support::{Ended, wait_until};
 use crate::team::{Team, all_end};
 
 /// A copy of a cluster that follows it, not started yet.
 fn standby_of(primary: &Cluster) -> tempfile::TempDir {
-    let folder = folder();
+    let directory = directory();
     let copy = as_postgres(&program("pg_basebackup"))
         .args(["-h", "127.0.0.1", "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-p"])
         .arg(primary.port.to_string())
         .arg("-D")
-        .arg(folder.path().join("data"))
+        .arg(directory.path().join("data"))
         .output()
         .expect("pg_basebackup starts");
     assert!(copy.status.success(), "{}", String::from_utf8_lossy(&copy.stderr));
-    folder
+    directory
 }
 
 fn promote(data: &Path) {
@@ -46,7 +46,7 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     wait_until("the primary knows more", || bought(&team) > had + 20);
     proxy.close(true);
     primary.stop();
-    let standby = Cluster::of_folder(copy, &[]);
+    let standby = Cluster::of_directory(copy, &[]);
     promote(&standby.data());
     team.database = standby.named(&team.database.name);
     proxy.lead_to(standby.port);
@@ -66,7 +66,7 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
             .expect("a number")
             > 0
     );
-    // Nobody buys before a person has looked.
+    // No one buys before the user has looked.
     let before = bought(&team);
     let refused = team.run(1, &[]).ends();
     assert_eq!((refused.code, bought(&team)), (Some(74), before), "{}", refused.stderr);
@@ -77,7 +77,7 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     assert!(charges + doubts >= 400, "{charges} {doubts}");
 }
 
-/// Also when nobody who runs has lost anything: whoever was alive and stays silent may be the one who has, and that it is called dead by now is no proof
+/// Also when no one who runs has lost anything: whoever was alive and stays silent may be the one who has, and that it is called dead by now is no proof
 /// of the contrary.
 fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
@@ -97,7 +97,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
         std::thread::sleep(std::time::Duration::from_secs(3));
     }
     primary.stop();
-    let standby = Cluster::of_folder(copy, &[]);
+    let standby = Cluster::of_directory(copy, &[]);
     promote(&standby.data());
     team.database = standby.named(&team.database.name);
     proxy.lead_to(standby.port);
@@ -109,7 +109,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
     }
     assert!(team.database.sql("SELECT frozen FROM shotlist.ledger").contains("may be missing"));
-    // What only the dead runner and the dead server knew is known to nobody; so much the less may anybody buy it.
+    // What only the dead runner and the dead server knew is known to no one; so much the less may anybody buy it.
     let mut prompts: Vec<String> = team.charges().into_iter().map(|(prompt, _)| prompt).collect();
     let bought = prompts.len();
     prompts.sort();
@@ -118,7 +118,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
 }
 
 #[test]
-fn after_a_standby_took_over_nobody_buys_before_all_have_answered() {
+fn after_a_standby_took_over_no_one_buys_before_all_have_answered() {
     silent_after_a_change_of_server(false);
 }
 
@@ -136,13 +136,13 @@ fn team_with_an_old_copy() -> (Cluster, Team, tempfile::TempDir) {
     (primary, team, copy)
 }
 
-/// The runner that bought has ended, and nobody remembers: what survived can't show that something is missing.
+/// The runner that bought has ended, and no one remembers: what survived can't show that something is missing.
 #[test]
 fn standby_that_never_saw_a_runner_freezes_purchases() {
     let (mut primary, mut team, copy) = team_with_an_old_copy();
     team.run(0, &["--first", "5"]).ends_with(0);
     primary.stop();
-    let standby = Cluster::of_folder(copy, &[]);
+    let standby = Cluster::of_directory(copy, &[]);
     promote(&standby.data());
     team.database = standby.named(&team.database.name);
     team.ledger = team.database.url();
@@ -170,7 +170,7 @@ fn standby_that_saw_no_purchase_freezes_purchases() {
         let copy = standby_of(&primary);
         team.run(0, &[]).ends_with(0);
         primary.stop();
-        let standby = Cluster::of_folder(copy, &[]);
+        let standby = Cluster::of_directory(copy, &[]);
         promote(&standby.data());
         team.database = standby.named(&team.database.name);
         team.ledger = team.database.url();
@@ -194,7 +194,7 @@ fn runner_that_a_standby_never_saw_puts_its_purchases_back() {
     proxy.close(true);
     let known = team.charges().len();
     primary.stop();
-    let standby = Cluster::of_folder(copy, &[]);
+    let standby = Cluster::of_directory(copy, &[]);
     promote(&standby.data());
     team.database = standby.named(&team.database.name);
     assert_ne!(direct, team.database.url());
@@ -228,7 +228,7 @@ fn synchronous_standby_takes_over_without_a_freeze() {
         let copy = standby_of(&primary);
         (primary, team, copy)
     };
-    let standby = Cluster::of_folder(copy, &[]);
+    let standby = Cluster::of_directory(copy, &[]);
     primary.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
     primary.sql("postgres", "SELECT pg_reload_conf()");
     wait_until("commits wait for it", || {
@@ -248,7 +248,7 @@ fn synchronous_standby_takes_over_without_a_freeze() {
 fn failover_keeps_an_earlier_freeze() {
     let (mut primary, mut team, copy) = team_with_an_old_copy();
     primary.stop();
-    let standby = Cluster::of_folder(copy, &[]);
+    let standby = Cluster::of_directory(copy, &[]);
     promote(&standby.data());
     team.database = standby.named(&team.database.name);
     team.ledger = team.database.url();

@@ -1,4 +1,4 @@
-//! What can be wrong with a database before anything is sent: each is told, with how to mend it, and ends with 74.
+//! What can be wrong with a database before anything is sent: each is reported, with how to fix it, and ends with 74.
 
 use crate::cluster::Cluster;
 use crate::support::{Workspace, has_code};
@@ -17,7 +17,7 @@ fn refused(team: &Team, ledger: &str, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn bad_addresses_and_passwords_are_told() {
+fn bad_addresses_and_passwords_are_reported() {
     let team = Team::new(1, 1);
     let port = Cluster::shared().port;
     let name = &team.database.name;

@@ -24,7 +24,7 @@ fn plan(jobs: &str, concurrency: i32) -> Joining {
     }
 }
 
-/// What another runner has is not taken for what a crash left, and nobody takes it.
+/// What another runner has is not taken for what a crash left, and no one takes it.
 #[test]
 fn manifest_with_a_shared_ledger_runs_on_a_database() {
     let team = crate::team::Team::new(1, 1);
@@ -65,7 +65,7 @@ async fn several_runners_share_a_batch() {
     two.accept(again, task("t")).await.expect("written");
     let late = three.accept(again, task("u")).await;
     assert!(matches!(late, Err(LedgerError::Claimed(_))), "only the sender has the answer: {late:?}");
-    // What one of them did with a job since the first began is done, also for who was told to do it anew.
+    // What one of them did with a job since the first began is done, also for who was reported to do it anew.
     two.record(again, completed()).await.expect("recorded");
     let retake = Intent { known: Some(again), ..intent_of("a") };
     assert!(matches!(three.intend(retake).await, Err(LedgerError::Claimed(_))));
@@ -83,7 +83,7 @@ async fn a_task_is_looked_after_by_one_runner() {
     assert_eq!(taken(&two).await, HashSet::new());
     assert_eq!(sharing(&two).others(false).await.expect("counted").assigned, 1);
     drop(one);
-    // Leaving takes its time, and nobody waits for it.
+    // Leaving takes its time, and no one waits for it.
     for _ in 0..100 {
         if sharing(&two).others(false).await.expect("counted").orphans == 1 {
             break;

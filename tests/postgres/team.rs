@@ -1,4 +1,4 @@
-//! Several runners with one ledger, each in a folder of its own as on another machine, and one simulator that keeps books of what
+//! Several runners with one ledger, each in a directory of its own as on another machine, and one simulator that keeps books of what
 //! it charged. Whatever happens to them, the two must agree.
 
 use std::collections::BTreeMap;

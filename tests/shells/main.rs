@@ -37,7 +37,7 @@ struct Shell {
 impl Shell {
     /// Starts it without anybody's settings, with the program on its path.
     fn start(here: &Workspace, command: &str) -> Self {
-        let program = Path::new(env!("CARGO_BIN_EXE_shotlist")).parent().expect("a folder");
+        let program = Path::new(env!("CARGO_BIN_EXE_shotlist")).parent().expect("a directory");
         let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a path"));
         let mut script = Command::new("script");
         script.args(["-q", "-c", command, "/dev/null"]).current_dir(here.root()).env_clear();

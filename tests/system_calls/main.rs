@@ -62,7 +62,7 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
             assert_eq!(std::fs::read(file).expect("the video"), video, "{what}: {job}");
         }
     }
-    // Each task that was made is known, or was told, or its job is in doubt.
+    // Each task that was made is known, or was reported, or its job is in doubt.
     let doubts = jobs.iter().filter(|job| job["state"] == "in_doubt").count();
     let known = |task: &str| jobs.iter().any(|job| job["task_id"] == task) || stdout.contains(&format!("is {task},"));
     let lost = (0..posts.len()).filter(|number| !known(&format!("t{number}"))).count();
@@ -96,9 +96,9 @@ fn process_with_a_key_is_not_dumpable() {
     assert!(!trace.contains("PR_SET_DUMPABLE"), "{trace}");
 }
 
-/// Where no thread can be had, that is what is told, and nothing is sent.
+/// Where no thread can be had, that is what is reported, and nothing is sent.
 #[test]
-fn a_thread_that_cannot_be_started_is_told_as_that() {
+fn a_thread_that_cannot_be_started_is_reported_as_that() {
     for when in ["1+", "2+"] {
         let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
         let trace =
@@ -117,14 +117,14 @@ fn a_thread_that_cannot_be_started_is_told_as_that() {
 }
 
 #[test]
-fn every_folder_that_was_made_is_on_the_disk_before_anything_is_sent() {
+fn every_directory_that_was_made_is_on_the_disk_before_anything_is_sent() {
     let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
     let trace = "strace -f -y -qq -o trace.log -e trace=fsync,fdatasync,connect";
     here.script(&service, &format!("{trace} \"$0\" run m.yaml --yes --first-poll 0s --poll-floor 5ms")).ends_with(0);
     let log = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
     let (before, _) = log.split_once("connect(").expect("it was sent");
-    let root = here.root().canonicalize().expect("a folder").display().to_string();
-    // The folder of the ledger, the one above it, and the log with the first intent.
+    let root = here.root().canonicalize().expect("a directory").display().to_string();
+    // The directory of the ledger, the one above it, and the log with the first intent.
     for synced in ["/.shotlist>", ">", "/.shotlist/ledger.db-wal>"] {
         assert!(before.contains(&format!("<{root}{synced}")), "{root}{synced} was not synced before: {before}");
     }

@@ -290,7 +290,7 @@ pub(crate) struct SpendArgs {
     pub format: SpendFormat,
 }
 
-/// The form of the books.
+/// The form of the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum SpendFormat {
     Text,

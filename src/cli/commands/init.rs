@@ -40,7 +40,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     })?;
     let schema = file.with_file_name(SCHEMA);
     match write_new(&schema, schema::page(SchemaOf::Manifest)?.as_str().as_bytes()) {
-        // One that is there may be somebody's own.
+        // One that is there may be someone's own.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         written => written.map_err(|error| cannot_write(&schema, &error))?,
     }
@@ -80,12 +80,12 @@ fn comes_to(file: &Path) -> String {
 fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, Draft), Failure> {
     let refused = |why: String| Failure::plain(RefusalCode::SheetInvalid, why);
     let file = args.file.clone().unwrap_or_else(|| sheet.with_extension("yaml"));
-    let folder = file.parent().unwrap_or(Path::new(""));
+    let directory = file.parent().unwrap_or(Path::new(""));
     let real = |path: &Path| {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         path.canonicalize().map_err(|error| refused(format!("can't read `{}`: {error}", path.display())))
     };
-    let name = real(sheet)?.strip_prefix(real(folder)?).ok().and_then(|inside| inside.to_str().map(str::to_owned));
+    let name = real(sheet)?.strip_prefix(real(directory)?).ok().and_then(|inside| inside.to_str().map(str::to_owned));
     let name = name.filter(|_| sheet.file_name().and_then(OsStr::to_str).is_some()).ok_or_else(|| {
         let outside =
             refused(format!("`{}` must be in the directory of `{}` or below", sheet.display(), file.display()));
@@ -93,7 +93,7 @@ fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, Draft), Failure
             "write the manifest beside the spreadsheet, or in a directory above it: `shotlist init FILE --from SHEET`",
         )
     })?;
-    let draft = draft::draft(folder, &name, args.sheet.as_deref(), args.model.as_deref()).map_err(|error| {
+    let draft = draft::draft(directory, &name, args.sheet.as_deref(), args.model.as_deref()).map_err(|error| {
         let failure = refused(error.to_string());
         error.help().into_iter().fold(failure, Failure::with_help)
     })?;

@@ -7,15 +7,15 @@ use crate::cli::args::{Cli, ManArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::domain::{NoticeCode, RefusalCode};
-use crate::files::{make_folders, replace};
+use crate::files::{make_directories, replace};
 use crate::reference::TOPICS;
 use crate::ui::{Page, Terminal};
 
-/// Writes all pages below a folder, as `man -M DIR` looks for them; without a folder, prints the first.
+/// Writes all pages below a directory, as `man -M DIR` looks for them; without a directory, prints the first.
 pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let mut program = Cli::program().disable_help_subcommand(true);
     program.build();
-    let Some(folder) = &args.dir else {
+    let Some(directory) = &args.dir else {
         if std::io::stdout().is_terminal() {
             let failure = Failure::plain(RefusalCode::OptionInvalid, "a man page can't be printed on a terminal");
             return Err(failure.with_help(
@@ -29,18 +29,18 @@ pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure
     add_commands(&program, "shotlist", &mut pages);
     pages.extend(TOPICS.map(|topic| (format!("shotlist-{}", topic.name), topic.section, topic.man_page())));
     for (name, section, text) in &pages {
-        let path = folder.join(format!("man{section}")).join(format!("{name}.{section}"));
+        let path = directory.join(format!("man{section}")).join(format!("{name}.{section}"));
         write_page(&path, text).map_err(|error| {
             Failure::plain(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
         })?;
     }
-    let wrote = format!("wrote {} pages; read one with `man -M {} shotlist`", pages.len(), folder.display());
+    let wrote = format!("wrote {} pages; read one with `man -M {} shotlist`", pages.len(), directory.display());
     terminal.note(NoticeCode::Written, &wrote);
     Ok(Exit::Done)
 }
 
 fn write_page(path: &Path, text: &str) -> std::io::Result<()> {
-    path.parent().map_or(Ok(()), make_folders)?;
+    path.parent().map_or(Ok(()), make_directories)?;
     replace(path, |_, file| file.write_all(text.as_bytes()))
 }
 

@@ -4,7 +4,7 @@ use super::run::Run;
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::pictures;
+use crate::cli::images;
 use crate::cli::service::service_view;
 use crate::cli::wanted::wanted;
 use crate::plan::{Approved, Plan, PlanView, WarningView, statements};
@@ -25,7 +25,7 @@ impl Run<'_> {
             }
             PlanFormat::Markdown => ui::plan_markdown(plan, &warnings, &self.in_full(plan)),
             PlanFormat::Html => {
-                let proposal = ui::plan_page(plan, &warnings, &self.in_full(plan), pictures::embedding());
+                let proposal = ui::plan_page(plan, &warnings, &self.in_full(plan), images::embedding());
                 let mut page = Vec::new();
                 write_proposal(proposal, &mut page).map_err(|error| Failure::cannot_write(&error))?;
                 // Made of our own templates, which escape whatever comes from outside.
@@ -70,7 +70,7 @@ impl Run<'_> {
     fn in_full(&self, plan: &Plan) -> Again {
         let RunArgs { programs, reports, money, .. } = self.args;
         let mut full = wanted(self.args, self.again.clone());
-        if plan.pictures() > 0
+        if plan.local_images() > 0
             && let Some(command) = &programs.asset_command
         {
             full = full.with("--asset-command", command);

@@ -54,7 +54,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     Ok(if comparison.agrees() && bill.unread.is_empty() { Exit::Done } else { Exit::SomeFailed })
 }
 
-/// The days that the bill covers, in this machine's time zone: everything, unless somebody says otherwise.
+/// The days that the bill covers, in this machine's time zone: everything, unless someone says otherwise.
 fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     let start = |day: Date| {
         let start = day.to_zoned(TimeZone::system());

@@ -8,7 +8,7 @@ use crate::cli::{destinations, paths, runtime};
 use crate::session::{Options, Reported, Session};
 use crate::ui::{self, Terminal};
 
-/// Writes the reports of a manifest's batch. Asks nobody, and changes nothing but the reports.
+/// Writes the reports of a manifest's batch. Asks no one, and changes nothing but the reports.
 pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;

@@ -26,7 +26,7 @@ use crate::ui::{self, Again, Progress, Terminal};
 /// The interval of checks whether another run has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Runs a manifest, or only plans it. How a run went is told to whoever wants to know; a plan is nobody's concern.
+/// Runs a manifest, or only plans it. How a run went is reported to whoever wants to know; a plan is no one's concern.
 pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let named = |failure: Failure| failure.of_manifest(&args.manifest.manifest);
     if args.money.plan {
@@ -101,7 +101,7 @@ impl Run<'_> {
         }
         self.session.check_reports()?;
         programs::check(&args.programs)?;
-        let collects = plan.elsewhere.iter().any(|other| other.outstanding > 0);
+        let collects = plan.elsewhere.iter().any(|other| other.active > 0);
         let early =
             (plan.asks_about_tasks() || collects).then(|| address(&args.manifest, &args.service)).transpose()?;
         // It is made anew under the lock, of what the ledger says then.

@@ -67,7 +67,7 @@ fn csv(books: &SpendView, by: &By) -> std::io::Result<Page> {
 }
 
 fn text(books: &SpendView, by: &By, terminal: &Terminal) -> Page {
-    // A name and its batch are one thing for a person.
+    // A name and its batch are one thing for the user.
     let joined = |keys: Vec<String>| match by {
         By::All | By::Batch => {
             let at = usize::from(*by == By::All);

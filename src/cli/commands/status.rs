@@ -14,7 +14,7 @@ use crate::domain::{Job, JobId};
 use crate::report::{Report, ReportView};
 use crate::ui::{self, Page, Terminal};
 
-/// Shows where each selected job stands. Asks nobody, writes nothing.
+/// Shows where each selected job stands. Asks no one, writes nothing.
 pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let as_json = args.format == StatusFormat::Json;
     let wanted = Wanted { as_json, ..Wanted::default() };

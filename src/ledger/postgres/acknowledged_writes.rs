@@ -1,7 +1,7 @@
 //! The writes of this runner that the database acknowledged. It may lose them when a standby takes over that lagged behind.
 //!
 //! The runner that notices restores the facts: the missing attempts, and those of which the database has an older
-//! state. Then purchases freeze until a person has checked, because another runner's purchases may be missing, too.
+//! state. Then purchases freeze until the user has checked, because another runner's purchases may be missing, too.
 
 use std::collections::HashMap;
 
@@ -87,11 +87,11 @@ impl AcknowledgedWrites {
         }
         rows::write(transaction, &changes).await?;
         let name = &runner.machine;
-        let told = format!(
+        let shown = format!(
             "the database has forgotten what it had acknowledged: {name} put {gone} attempts and {aged} newer states back"
         );
-        freeze::freeze(transaction, &told).await?;
-        Ok(told)
+        freeze::freeze(transaction, &shown).await?;
+        Ok(shown)
     }
 }
 

@@ -25,7 +25,7 @@ pub struct PostgresAddress {
     pub(super) config: Box<Config>,
     /// The address as given, without a password.
     shown: Box<str>,
-    /// The file with the authority that is trusted in the place of this machine's.
+    /// The file with the authority that is trusted in place of this machine's.
     pub(super) root_cert: Option<PathBuf>,
     has_password: bool,
 }
@@ -147,7 +147,7 @@ impl fmt::Display for PostgresAddress {
     }
 }
 
-/// A valid address without the password, which stands behind the user or among the options. As for the client, the first `@` ends the user.
+/// A valid address without the password, which is behind the user or among the options. As for the client, the first `@` ends the user.
 fn without_password(text: &str) -> String {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let (user, rest) = match rest.split_once('@') {
@@ -272,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_password_comes_from_the_environment_or_a_file_and_is_never_shown() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("pgpass");
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("pgpass");
         std::fs::write(&file, "# of the team\nother:5432:books:ann:no\ndb.example:*:books:ann:a\\:b:c\n")
             .expect("a file");
         let file = file.to_str().expect("a path");

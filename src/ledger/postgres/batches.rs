@@ -1,4 +1,4 @@
-//! Batches: who is at one, what they agreed on, and who looks after a task.
+//! Batches: who is at one, what they agreed on, and who polls a task.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 use super::error::PostgresError;
 use super::rows::storable;
 use super::runner::Runner;
-use super::schema::{IS_ACTIVE, IS_OUTSTANDING};
+use super::schema::{HAS_SLOT, IS_ACTIVE};
 use super::transaction::{Transaction, Value};
 use crate::domain::{AttemptId, BatchKey, JobId, UnfinishedRetake};
 use crate::ledger::{Joining, LedgerError, OtherRunners};
@@ -138,7 +138,7 @@ pub(super) async fn take_over(
 ) -> Result<HashSet<AttemptId>, PostgresError> {
     let sql = format!(
         "UPDATE attempt SET assigned_runner = $1, version = version + 1 WHERE id IN (SELECT id FROM attempt WHERE id = ANY($2) ORDER BY id FOR UPDATE)
-             AND ({IS_OUTSTANDING} OR needs_download)
+             AND ({IS_ACTIVE} OR needs_download)
              AND (assigned_runner IS NULL OR assigned_runner <> $1 AND assigned_runner NOT IN ({LIVE} AND runner_batch.batch = attempt.batch)) RETURNING id"
     );
     let ids: Vec<i64> = attempts.iter().map(|id| id.0).collect();
@@ -159,7 +159,7 @@ pub(super) async fn others(
              count(*) FILTER (WHERE NOT needs_download AND assigned_runner IN (SELECT runner FROM alive)),
              count(*) FILTER (WHERE state <> 'intended' AND coalesce(assigned_runner, 0) <> $2
                  AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = assigned_runner))
-         FROM attempt WHERE batch = $1 AND ({IS_ACTIVE} OR $3 AND needs_download)"
+         FROM attempt WHERE batch = $1 AND ({HAS_SLOT} OR $3 AND needs_download)"
     );
     let values: [Value<'_>; 3] = [(&batch, Type::INT8), (&runner.id, Type::INT8), (&videos, Type::BOOL)];
     let row = transaction.query_typed_one(&sql, &values).await?;

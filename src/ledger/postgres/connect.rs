@@ -1,4 +1,4 @@
-//! A connection, encrypted where it leaves this machine, to a database that keeps what it is told.
+//! A connection, encrypted where it leaves this machine, to a database that keeps what it is reported.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The freeze after a failover.
 //!
 //! A standby that takes over may lack commits of any runner, also of one whose first commit it never saw. What survived can't prove that nothing
-//! is missing. So a change of timeline freezes purchases until a person unfreezes them, unless a synchronous standby acknowledged every
+//! is missing. So a change of timeline freezes purchases until the user unfreezes them, unless a synchronous standby acknowledged every
 //! intent since the last unfreeze.
 //!
 //! Without such a standby, the ledger says so from its first row on: a standby may have the ledger, but not the first intent.
@@ -21,7 +21,7 @@ const ANOTHER_SERVER: &str = "another database server took over";
 pub(super) enum Gate {
     /// Yes; it is now, by the database's clock, in microseconds.
     Open(i64),
-    /// Not before a person unfreezes them.
+    /// Not before the user unfreezes them.
     Frozen(Freeze),
 }
 
@@ -83,7 +83,7 @@ async fn lost(transaction: &Transaction, what: &str) -> Result<Freeze, PostgresE
     let (last, now): (Option<i64>, i64) = (row.try_get(0)?, row.try_get(1)?);
     let at = |micros| format!("{:.0}", Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX));
     let from = last.map_or_else(|| "the beginning".to_owned(), at);
-    // A person's reason still holds, such as a copy that is in use elsewhere.
+    // The user's reason still holds, such as a copy that is in use elsewhere.
     let earlier = row.try_get::<_, Option<String>>(2)?.map(|why| format!("{why}; ")).unwrap_or_default();
     let why = format!("{earlier}{what}, and purchases from {from} to {} may be missing", at(now));
     Ok(Freeze { why: why.into(), by_failover: true })

@@ -117,7 +117,7 @@ impl PostgresLedger {
         ask!(self, None, look => limits::slots(&look))
     }
 
-    /// Freezes purchases for this reason, or unfreezes them. To unfreeze is a person's word that nothing is missing on this server.
+    /// Freezes purchases for this reason, or unfreezes them. To unfreeze is the user's word that nothing is missing on this server.
     pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         let freeze = "UPDATE ledger SET frozen = $1, by_failover = false WHERE id = 1";
         let unfreeze = format!(

@@ -2,7 +2,7 @@
 //!
 //! # What it promises
 //!
-//! All that the ledger promises holds for all runners together: also when one stands still for an hour and wakes up, when
+//! All that the ledger promises holds for all runners together: also when one halts for an hour and wakes up, when
 //! connections break at any point, and when the database forgets its last commits. Safety never rests on who is thought to be
 //! alive; that decides only how soon the work of one that died goes on elsewhere. There are no sessions to keep, no advisory
 //! locks, no queues and no notifications, so that a pooler may hand each transaction to another connection.
@@ -13,11 +13,11 @@
 //! |---|---|
 //! | two runners want one job | all decide under one lock, one after the other, and two open attempts of a job are refused by an index |
 //! | the answer to a commit is lost | the runner's own count of its writes, in the same transaction, says whether it was made; until that is known, nothing is sent |
-//! | a runner dies after its intent | its job is open, and nobody else takes it; when no answer can come any more it is in doubt, which only a person settles |
-//! | a runner stands still, is declared dead, and wakes up | its next intent is refused; an intent from before is not sent once its deadline is over, on a clock that counts standstill; an answer that comes late is still its own to write down |
-//! | a person says "never created" | refused while the sender may still live |
-//! | two runners look after one task | the first final word counts, the second is the same |
-//! | a standby takes over that lacks the last commits | its timeline is another one: purchases freeze until a person unfreezes them, unless a synchronous standby acknowledged every intent; a runner that misses its writes puts them back and freezes purchases in any case |
+//! | a runner dies after its intent | its job is open, and no one else takes it; when no answer can come any more it is in doubt, which only the user settles |
+//! | a runner halts, is declared dead, and wakes up | its next intent is refused; an intent from before is not sent once its deadline is over, on a clock that counts standstill; an answer that comes late is still its own to write down |
+//! | the user says "never created" | refused while the sender may still live |
+//! | two runners poll one task | the first final word counts, the second is the same |
+//! | a standby takes over that lacks the last commits | its timeline is another one: purchases freeze until the user unfreezes them, unless a synchronous standby acknowledged every intent; a runner that misses its writes puts them back and freezes purchases in any case |
 //!
 //! # Modules
 //!

@@ -20,7 +20,7 @@ use crate::ledger::kind::Kind;
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Facts};
 use crate::ledger::times::Times;
-use crate::ledger::writing::{self, Changes, Locked, PictureKey};
+use crate::ledger::writing::{self, Changes, ImageUrlKey, Locked};
 use crate::ledger::{Event, LedgerError};
 
 /// A transaction of a runner.
@@ -168,7 +168,7 @@ impl writing::Transaction for RunnerTransaction {
         batches::keep_retake(&self.transaction, batch, retake).await
     }
 
-    async fn picture_url(&self, key: &PictureKey, since: Timestamp) -> Result<Option<String>, PostgresError> {
+    async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, PostgresError> {
         let sql = "SELECT url FROM image_url WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
         let (command, since) = (storable(&key.command), since.as_microsecond());
         let values: [Value<'_>; 3] = [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&since, Type::INT8)];
@@ -176,7 +176,7 @@ impl writing::Transaction for RunnerTransaction {
         Ok(row.map(|row| row.try_get(0)).transpose()?.map(restored))
     }
 
-    async fn keep_picture_url(&self, key: &PictureKey, url: &str) -> Result<(), PostgresError> {
+    async fn keep_image_url(&self, key: &ImageUrlKey, url: &str) -> Result<(), PostgresError> {
         let sql = format!(
             "INSERT INTO image_url VALUES ($1, $2, $3, {NOW})
              ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us"

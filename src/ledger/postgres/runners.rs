@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::runner::micros;
-use super::schema::IS_ACTIVE;
+use super::schema::HAS_SLOT;
 use super::transaction::{NOW, Transaction};
 use crate::domain::{AttemptState, BatchKey, RunnerSeen};
 
@@ -48,7 +48,7 @@ async fn batches(transaction: &Transaction) -> Result<HashMap<i64, Vec<BatchKey>
 
 async fn open(transaction: &Transaction) -> Result<HashMap<i64, Vec<(AttemptState, u32)>>, PostgresError> {
     let sql = format!(
-        "SELECT assigned_runner, state, count(*) FROM attempt WHERE {IS_ACTIVE} AND assigned_runner IS NOT NULL
+        "SELECT assigned_runner, state, count(*) FROM attempt WHERE {HAS_SLOT} AND assigned_runner IS NOT NULL
          GROUP BY 1, 2 ORDER BY 1, 2"
     );
     let mut open: HashMap<i64, Vec<(AttemptState, u32)>> = HashMap::new();

@@ -27,7 +27,7 @@ impl Kind {
 const VERSION: i32 = 1;
 
 /// One open attempt for a job is the index `attempt_sent_once`, and one for each request of it `attempt_at_the_service`. A fact
-/// that came too late is kept all the same: what a person found, and what was put back after the database had forgotten it.
+/// that came too late is kept anyway: what the user found, and what was put back after the database had forgotten it.
 const TABLES: &str = "
 CREATE TABLE ledger (
     id             INTEGER PRIMARY KEY CHECK (id = 1),
@@ -139,9 +139,9 @@ CREATE TABLE spent (
 ";
 
 /// The condition of an attempt that takes a slot ([`AttemptState`](crate::domain::AttemptState)), as the index `attempt_open` has it.
-pub(super) const IS_ACTIVE: &str = "state IN ('intended', 'queued', 'in_progress')";
+pub(super) const HAS_SLOT: &str = "state IN ('intended', 'queued', 'in_progress')";
 /// The condition of an attempt with a task whose final state is not known.
-pub(super) const IS_OUTSTANDING: &str = "state IN ('queued', 'in_progress')";
+pub(super) const IS_ACTIVE: &str = "state IN ('queued', 'in_progress')";
 
 /// The schema of a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,11 +227,11 @@ mod tests {
             let names: Vec<String> = names.map(|state| format!("'{}'", state.name())).collect();
             format!("state IN ({})", names.join(", "))
         };
-        assert_eq!(IS_ACTIVE, condition(|state| state == AttemptState::Intended || state.is_outstanding()));
-        assert_eq!(IS_OUTSTANDING, condition(AttemptState::is_outstanding));
+        assert_eq!(HAS_SLOT, condition(|state| state == AttemptState::Intended || state.is_active()));
+        assert_eq!(IS_ACTIVE, condition(AttemptState::is_active));
         assert!(TABLES.contains(&condition(AttemptState::is_doubtful)));
         assert!(
-            TABLES.contains(&condition(|state| state.is_doubtful() || state.is_outstanding()))
+            TABLES.contains(&condition(|state| state.is_doubtful() || state.is_active()))
                 || TABLES.contains("'in_doubt', 'queued'")
         );
     }

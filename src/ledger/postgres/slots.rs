@@ -8,13 +8,13 @@ use tokio_postgres::types::{ToSql, Type};
 use super::error::PostgresError;
 use super::limits;
 use super::runner::{Runner, micros};
-use super::schema::IS_ACTIVE;
+use super::schema::HAS_SLOT;
 use super::transaction::{NOW, Transaction, Value};
 use crate::domain::Account;
 use crate::ledger::rules::Slots;
 use crate::ledger::times::Times;
 
-/// For how long a task that nobody looks after counts as being at the service: several times what any takes (interface §4). Whoever runs its batch
+/// For how long a task that no one polls counts as being at the service: several times what any takes (interface §4). Whoever runs its batch
 /// learns what became of it.
 const ABANDONED: Duration = Duration::from_hours(1);
 
@@ -33,7 +33,7 @@ pub(super) async fn slots(
     let paused = format!("SELECT paused_us - {NOW} FROM account WHERE service = $1 AND key = $2");
     let open = format!(
         "SELECT coalesce(assigned_runner, 0), count(*) FROM attempt WHERE service = $1 AND key = $2
-         AND {IS_ACTIVE} AND (intended_us > {NOW} - $3 OR EXISTS (SELECT 1 FROM runner
+         AND {HAS_SLOT} AND (intended_us > {NOW} - $3 OR EXISTS (SELECT 1 FROM runner
              WHERE runner.id = assigned_runner AND expired_us IS NULL AND ended_us IS NULL)) GROUP BY 1"
     );
     let alive = format!(

@@ -161,7 +161,7 @@ impl Facts {
     fn is_claimed(&self, Row { attempt, batch, shared }: &Row, intent: &Intent) -> bool {
         let known = intent.known.unwrap_or(AttemptId(0));
         let is_open = attempt.state.is_doubtful()
-            || attempt.state.is_outstanding() && attempt.fingerprint == intent.fingerprint
+            || attempt.state.is_active() && attempt.fingerprint == intent.fingerprint
             || attempt.id > known && !attempt.state.is_free();
         let is_others = |own: &OtherRunnersFacts| {
             let began = own.runs.get(batch).map_or(i64::MAX, |(began, _)| *began);

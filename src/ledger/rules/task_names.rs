@@ -52,7 +52,7 @@ impl Owners {
     }
 
     /// Claims a task for an attempt, without an alias that belongs to another. Refuses a task that belongs to another: one of the two
-    /// responses was wrong, and nobody knows which.
+    /// responses was wrong, and no one knows which.
     pub(in crate::ledger) fn claim(
         &mut self,
         attempt: &Attempt,

@@ -14,7 +14,7 @@ use super::rows::{attempt_at, repeats_its_record};
 use super::schema::difference;
 use super::{checksum, commit_counter, spending};
 use crate::domain::{Charge, Usd};
-use crate::files::sync_folder;
+use crate::files::sync_directory;
 use crate::ledger::kind::Kind;
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::Sums;
@@ -38,8 +38,8 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
     if to.symlink_metadata().is_ok() {
         return Err(failed(ErrorKind::AlreadyExists.into()));
     }
-    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let on_its_way = tempfile::Builder::new().prefix(".shotlist-").tempdir_in(folder).map_err(failed)?;
+    let directory = to.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let on_its_way = tempfile::Builder::new().prefix(".shotlist-").tempdir_in(directory).map_err(failed)?;
     let copy = on_its_way.path().join("ledger.db");
     let contents = at_one_moment(path, || {
         let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
@@ -58,7 +58,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
             Err(_) if to.symlink_metadata().is_err() => fs::rename(&copy, to),
             named => named,
         })
-        .and_then(|()| sync_folder(to));
+        .and_then(|()| sync_directory(to));
     named.map_err(failed)?;
     Ok(contents)
 }

@@ -12,7 +12,7 @@
 //! Each row has a digest: the first 64 bits of the SHA-256 of a tag and its values. A checksum is the wrapping sum of digests, so a trigger
 //! updates it from the row before and after, in the transaction of the write. `batch.checksum` covers the attempts of a batch and the jobs
 //! that were not sent; `ledger.checksum` covers the batches with their checksums, the ledger limits, and the freeze; `ledger.sums`
-//! covers what was spent by hour. A checksum stands in the row that counts commits, so both are of the same moment.
+//! covers what was spent by hour. A checksum is in the row that counts commits, so both are of the same moment.
 //!
 //! To verify a batch costs a read of its own rows and of the list of batches, however many attempts the ledger has.
 

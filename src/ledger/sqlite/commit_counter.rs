@@ -30,7 +30,7 @@ pub(super) struct CommitCounter {
 }
 
 impl CommitCounter {
-    /// Opens the commit counter of a ledger, and creates it if it does not exist. It lies beside the file that the path leads to.
+    /// Opens the commit counter of a ledger, and creates it if it does not exist. It is beside the file that the path leads to.
     pub(super) fn open(ledger: &Path) -> std::io::Result<Self> {
         let path = beside(&std::fs::canonicalize(ledger)?);
         let file = open_private(&path, File::options().read(true).write(true).create(true).truncate(false))?;

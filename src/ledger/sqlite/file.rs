@@ -261,7 +261,7 @@ mod tests {
 
     impl Fresh for OnDisk {
         fn fresh() -> Self {
-            Self(tempfile::tempdir().expect("a folder"))
+            Self(tempfile::tempdir().expect("a directory"))
         }
 
         fn ledger(&self) -> Ledger {

@@ -39,7 +39,7 @@ struct LockFileError {
 impl RunLock {
     /// Takes the lock of a batch in a ledger that is there, or says who has it. Never waits.
     ///
-    /// The lock lies beside the file that the path leads to, so that two names of one ledger share it.
+    /// The lock is beside the file that the path leads to, so that two names of one ledger share it.
     pub(super) fn acquire(ledger: &Path, batch: &BatchKey) -> Result<Self, HoldError> {
         let fault = |path: &Path, source| Unavailable::new(LockFileError { path: path.to_owned(), source }, WRITABLE);
         let real = std::fs::canonicalize(ledger).map_err(|source| fault(ledger, source))?;
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn one_runner_for_a_batch() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let ledger = folder.path().join("ledger.db");
+        let directory = tempfile::tempdir().expect("a directory");
+        let ledger = directory.path().join("ledger.db");
         std::fs::write(&ledger, "").expect("a file");
         let batch = |batch: &str| BatchKey { name: "n".into(), batch: batch.into() };
         let held = RunLock::acquire(&ledger, &batch("a")).expect("a lock");
@@ -91,7 +91,7 @@ mod tests {
         RunLock::acquire(&ledger, &batch("b")).expect("another batch");
         #[cfg(unix)]
         {
-            let other_name = folder.path().join("link.db");
+            let other_name = directory.path().join("link.db");
             std::os::unix::fs::symlink(&ledger, &other_name).expect("a link");
             RunLock::acquire(&other_name, &batch("a")).expect_err("the same ledger by another name");
         }

@@ -13,12 +13,12 @@ use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
 use super::schema::{Found, VERSION, create, is_table, recognize};
 use super::{checksum, commit_counter};
-use crate::files::{make_folders, make_private_folder, sync_folder};
+use crate::files::{make_directories, make_private_directory, sync_directory};
 use crate::ledger::kind::Kind;
 use crate::ledger::transfer::BRING_BACK;
 use crate::ledger::{HoldError, Unavailable};
 
-/// The folder of a ledger that was given no other place.
+/// The directory of a ledger that was given no other place.
 pub(crate) const OWN_FOLDER: &str = ".shotlist";
 /// The help for most write errors.
 pub(super) const WRITABLE: &str = "check the path, the permissions of the file and its directory, and the free space";
@@ -35,10 +35,10 @@ const BUSY: Duration = Duration::from_secs(30);
 /// The reason why a ledger can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
-    /// Its folder can't be made.
+    /// Its directory can't be made.
     #[error("can't create directory `{}`", path.display())]
-    Folder {
-        /// The folder.
+    Directory {
+        /// The directory.
         path: PathBuf,
         /// The cause.
         source: std::io::Error,
@@ -73,7 +73,7 @@ pub(super) enum OpenError {
     Damaged(PathBuf),
     /// The file has two names, and with them two logs and two locks.
     #[error("`{}` has a hard link, so two runs could use it at once", .0.display())]
-    #[cfg_attr(not(unix), expect(dead_code, reason = "only there can it be told"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only there can it be shown"))]
     TwoNames(PathBuf),
     /// It is a link to a file that is no ledger yet: whatever that is, it is not ours to fill.
     #[error("`{}` is a link to an empty file", .0.display())]
@@ -150,7 +150,7 @@ impl OpenError {
             Self::Link(_) => "name the target with `--ledger`, or remove the link",
             Self::NoLog(_) => "put the ledger on a local disk with `--ledger`",
             Self::Thread(_) => "too many processes or threads are running; try again with fewer",
-            Self::Folder { .. } | Self::Store { .. } | Self::Unreachable { .. } | Self::CommitCounter { .. } => {
+            Self::Directory { .. } | Self::Store { .. } | Self::Unreachable { .. } | Self::CommitCounter { .. } => {
                 WRITABLE
             }
         }
@@ -188,7 +188,7 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Opens a ledger for reading; nothing if there is none. Writes nothing, not even beside it, unless a log lies there:
+/// Opens a ledger for reading; nothing if there is none. Writes nothing, not even beside it, unless a log is there:
 /// then a run is at it, or one was killed.
 pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenError> {
     if !is_there(path)? {
@@ -197,7 +197,7 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
     // Before anything of the ledger itself: what is committed from now on makes it know more, never less.
     let known = commit_counter::read(path);
     // A database in WAL mode can be read without its side files only if it is declared unchanging. That is true while
-    // no log lies beside it, because the last connection to close removes the log. SQLite follows links, and puts the
+    // no log is beside it, because the last connection to close removes the log. SQLite follows links, and puts the
     // log beside the file that they lead to.
     let real =
         std::fs::canonicalize(path).map_err(|source| OpenError::Unreachable { path: path.to_owned(), source })?;
@@ -242,20 +242,21 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 
 /// Makes a ledger under a name of its own, whole and synced, and gives it its name unless another process was quicker.
 fn create_file(path: &Path, kind: Kind) -> Result<(), OpenError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |source| OpenError::Folder { path: folder.to_owned(), source };
-    let make = if folder.file_name() == Some(OWN_FOLDER.as_ref()) { make_private_folder } else { make_folders };
-    make(folder).map_err(failed)?;
-    hide_from_git(folder).map_err(failed)?;
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |source| OpenError::Directory { path: directory.to_owned(), source };
+    let make =
+        if directory.file_name() == Some(OWN_FOLDER.as_ref()) { make_private_directory } else { make_directories };
+    make(directory).map_err(failed)?;
+    hide_from_git(directory).map_err(failed)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".shotlist-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // It holds prompts and signed links: nobody's but the user's, and the group's where the umask lets it write.
+        // It holds prompts and signed links: no one's but the user's, and the group's where the umask lets it write.
         builder.permissions(std::fs::Permissions::from_mode(0o660));
     }
-    let file = builder.tempfile_in(folder).map_err(failed)?;
+    let file = builder.tempfile_in(directory).map_err(failed)?;
     // The tables first, with a journal, and the log only then: it is empty at the end, and all that there is is in the file.
     let store = |error| store_error(path, error);
     let mut connection = connect(file.path(), OpenFlags::default()).map_err(store)?;
@@ -271,17 +272,17 @@ fn create_file(path: &Path, kind: Kind) -> Result<(), OpenError> {
     file.as_file().sync_all().map_err(failed)?;
     match file.persist_noclobber(path) {
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        named => named.map_err(|error| failed(error.error)).and_then(|_| sync_folder(path).map_err(failed)),
+        named => named.map_err(|error| failed(error.error)).and_then(|_| sync_directory(path).map_err(failed)),
     }
 }
 
-/// Keeps a folder of ours out of version control: an old ledger that is checked out makes everything due again that was bought
-/// since. A folder that the user chose is the user's own affair.
-fn hide_from_git(folder: &Path) -> std::io::Result<()> {
-    if folder.file_name() != Some(OWN_FOLDER.as_ref()) {
+/// Keeps a directory of ours out of version control: an old ledger that is checked out makes everything due again that was bought
+/// since. A directory that the user chose is the user's own affair.
+fn hide_from_git(directory: &Path) -> std::io::Result<()> {
+    if directory.file_name() != Some(OWN_FOLDER.as_ref()) {
         return Ok(());
     }
-    let path = folder.join(".gitignore");
+    let path = directory.join(".gitignore");
     match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         opened => std::io::Write::write_all(&mut opened?, b"*\n"),
@@ -328,7 +329,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
     let own = match look()? {
         Some(own) => own,
         None if !has_companions(path) => return Ok(false),
-        // Another first start may have made it between the two looks: it comes before what lies beside it.
+        // Another first start may have made it between the two looks: it comes before what is beside it.
         None => look()?.ok_or_else(|| OpenError::Gone(path.to_owned()))?,
     };
     // A broken link fails here.
@@ -351,11 +352,11 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
 
 /// Returns whether runs have used this ledger before: their locks or its commit counter are beside it.
 fn has_companions(path: &Path) -> bool {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return false };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let prefix = format!("{}.", name.to_string_lossy());
     let is_one = |rest: &str| rest.ends_with("lock") || rest == commit_counter::EXTENSION;
-    std::fs::read_dir(folder).is_ok_and(|entries| {
+    std::fs::read_dir(directory).is_ok_and(|entries| {
         entries.flatten().any(|entry| entry.file_name().to_string_lossy().strip_prefix(&prefix).is_some_and(is_one))
     })
 }
@@ -380,7 +381,7 @@ pub(super) fn store_error(path: &Path, source: rusqlite::Error) -> OpenError {
     }
 }
 
-/// An error without the address that the file was opened by, which has parts that nobody wrote.
+/// An error without the address that the file was opened by, which has parts that no one wrote.
 fn without_address(error: rusqlite::Error) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqliteFailure(code, Some(why)) if code.code == SqliteCode::CannotOpen => {
@@ -415,17 +416,17 @@ mod tests {
 
     #[test]
     fn what_the_store_says_is_said_once() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let opened = Connection::open(folder.path()).expect_err("a folder is no database");
-        let told = with_causes(&store_error(Path::new("l.db"), opened));
-        let why = told.strip_prefix("can't open `l.db`: ").expect("where and what");
+        let directory = tempfile::tempdir().expect("a directory");
+        let opened = Connection::open(directory.path()).expect_err("a directory is not a database");
+        let shown = with_causes(&store_error(Path::new("l.db"), opened));
+        let why = shown.strip_prefix("can't open `l.db`: ").expect("where and what");
         assert_eq!(why, "unable to open database file");
     }
 
     #[test]
     fn refuses_what_is_not_its_own() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("odd %?# name.db");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("odd %?# name.db");
         assert!(open_to_read(&path, Kind::Real).expect("no error").is_none());
         drop(open(&path, Kind::Real).expect("a new ledger"));
         assert!(open_to_read(&path, Kind::Real).expect("no error").is_some());
@@ -435,15 +436,15 @@ mod tests {
         drop(connection);
         assert!(matches!(open(&path, Kind::Real), Err(OpenError::OtherVersion { found, .. }) if found == VERSION + 1));
 
-        let foreign = folder.path().join("foreign.db");
+        let foreign = directory.path().join("foreign.db");
         Connection::open(&foreign).and_then(|c| c.execute_batch("CREATE TABLE x (y)")).expect("a table");
         assert!(matches!(open(&foreign, Kind::Real), Err(OpenError::Foreign(_))));
 
-        let text = folder.path().join("text.db");
+        let text = directory.path().join("text.db");
         std::fs::write(&text, "not a database, but long enough to look at").expect("a file");
         assert!(matches!(open(&text, Kind::Real), Err(OpenError::Damaged(_))));
 
-        let simulated = folder.path().join("simulated.db");
+        let simulated = directory.path().join("simulated.db");
         drop(open(&simulated, Kind::Simulated).expect("a new ledger"));
         assert!(matches!(open(&simulated, Kind::Real), Err(OpenError::OtherKind { found: Kind::Simulated, .. })));
         assert!(matches!(open_to_read(&simulated, Kind::Real), Err(OpenError::OtherKind { .. })));
@@ -451,18 +452,18 @@ mod tests {
 
     #[test]
     fn empty_file_beside_a_commit_counter_is_outdated() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("ledger.db");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ledger.db");
         std::fs::write(&path, "").expect("a file");
-        std::fs::write(folder.path().join("ledger.db.commits"), format!("commits {:020}\n", 7)).expect("a counter");
+        std::fs::write(directory.path().join("ledger.db.commits"), format!("commits {:020}\n", 7)).expect("a counter");
         assert!(open(&path, Kind::Real).is_err() && open_to_read(&path, Kind::Real).is_err());
         assert_eq!(std::fs::read(&path).expect("the file"), b"");
     }
 
     #[test]
     fn a_commit_survives_the_loss_of_power() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a new ledger");
+        let directory = tempfile::tempdir().expect("a directory");
+        let connection = open(&directory.path().join("ledger.db"), Kind::Real).expect("a new ledger");
         let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).expect(name);
         assert_eq!(pragma("synchronous"), 2, "FULL: the log is synced at every commit");
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).expect("a mode");
@@ -471,41 +472,41 @@ mod tests {
 
     #[test]
     fn a_ledger_that_cannot_be_reached_is_not_taken_for_none() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("ledger.db");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ledger.db");
         std::fs::write(&path, "").expect("a file");
         assert!(open_to_read(&path, Kind::Real).expect("no error").is_none(), "a new and empty one");
-        std::fs::write(folder.path().join("ledger.db.0123.lock"), "").expect("a file");
+        std::fs::write(directory.path().join("ledger.db.0123.lock"), "").expect("a file");
         assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Damaged(_))));
         assert!(matches!(open(&path, Kind::Real), Err(OpenError::Damaged(_))));
         std::fs::remove_file(&path).expect("gone");
         assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Gone(_))));
         #[cfg(unix)]
         {
-            let real = folder.path().join("real.db");
+            let real = directory.path().join("real.db");
             let writer = open(&real, Kind::Real).expect("a new ledger");
             writer.execute("INSERT INTO batch (name, batch) VALUES ('n', '')", []).expect("a row in the log");
-            let link = folder.path().join("to-real.db");
+            let link = directory.path().join("to-real.db");
             std::os::unix::fs::symlink(&real, &link).expect("a link");
             let reader = open_to_read(&link, Kind::Real).expect("no error").expect("a ledger");
             let batches: i64 = reader.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).expect("a count");
             assert_eq!(batches, 1, "the log of a linked ledger was passed over");
 
-            let link = folder.path().join("link.db");
-            std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).expect("a link");
+            let link = directory.path().join("link.db");
+            std::os::unix::fs::symlink(directory.path().join("nowhere"), &link).expect("a link");
             assert!(matches!(open_to_read(&link, Kind::Real), Err(OpenError::Unreachable { .. })));
         }
     }
 
     #[test]
     fn reading_writes_nothing() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("ledger.db");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ledger.db");
         drop(open(&path, Kind::Real).expect("a new ledger"));
         let reader = open_to_read(&path, Kind::Real).expect("no error").expect("a ledger");
         let tables: i64 = reader.query_row("SELECT count(*) FROM attempt", [], |row| row.get(0)).expect("a count");
         assert_eq!(tables, 0);
-        let files: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+        let files: Vec<_> = std::fs::read_dir(directory.path()).expect("a directory").collect();
         assert_eq!(files.len(), 1, "{files:?}");
     }
 }

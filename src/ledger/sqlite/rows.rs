@@ -94,7 +94,7 @@ pub(super) fn key(row: &SqlRow<'_>, name: usize) -> rusqlite::Result<BatchKey> {
     Ok(BatchKey { name: row.get(name)?, batch: row.get(name + 1)? })
 }
 
-/// A value of our own that can't be read: somebody else changed it, and a guess would cost money.
+/// A value of our own that can't be read: someone else changed it, and a guess would cost money.
 pub(super) fn unreadable(place: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(place, Type::Text, error.into())
 }

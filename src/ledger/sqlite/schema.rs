@@ -252,8 +252,8 @@ mod tests {
             "ALTER TABLE batch ADD COLUMN evil",
         ];
         for alteration in alterations {
-            let folder = tempfile::tempdir().expect("a folder");
-            let path = folder.path().join("ledger.db");
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().join("ledger.db");
             drop(open(&path, Kind::Real).expect("a ledger"));
             Connection::open(&path).and_then(|file| file.execute_batch(alteration)).expect("altered");
             assert!(matches!(open(&path, Kind::Real), Err(OpenError::Altered { .. })), "{alteration}");

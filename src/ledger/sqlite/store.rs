@@ -101,9 +101,9 @@ mod tests {
     use crate::ledger::{Event, LedgerError};
 
     #[tokio::test]
-    async fn no_intent_is_written_before_the_task_that_was_told_first() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("ledger.db");
+    async fn no_intent_is_written_before_the_task_that_was_reported_first() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ledger.db");
         let held = lock_without_a_file(&path, &batch("")).await;
         let sent = held.intend(intent_of("sent")).await.expect("an intent");
         let disk = Connection::open(&path).expect("the file");
@@ -111,43 +111,43 @@ mod tests {
         disk.execute_batch(full).expect("a trigger");
 
         // In one commit, and in two.
-        let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
-        assert!(told.is_err() && comes_again(&next), "{told:?}, {next:?}");
+        let (shown, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
+        assert!(shown.is_err() && comes_again(&next), "{shown:?}, {next:?}");
         disk.execute_batch("DROP TRIGGER full").expect("room");
         let next = held.intend(intent_of("next")).await;
         assert!(comes_again(&next), "{next:?}");
 
-        let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
-        told.expect("written");
+        let (shown, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
+        shown.expect("written");
         next.expect("behind it");
     }
 
     #[tokio::test]
     async fn intent_that_fails_keeps_neither_a_task_nor_other_intents_from_being_written() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("ledger.db");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ledger.db");
         let held = lock_without_a_file(&path, &batch("")).await;
         let sent = held.intend(intent_of("sent")).await.expect("an intent");
         let full = "CREATE TRIGGER full BEFORE INSERT ON attempt WHEN NEW.job = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'disk is full'); END";
         Connection::open(&path).and_then(|disk| disk.execute_batch(full)).expect("a trigger");
-        let (told, bad, good) =
+        let (shown, bad, good) =
             futures::join!(held.accept(sent, task("t")), held.intend(intent_of("bad")), held.intend(intent_of("good")));
         let why = crate::domain::with_causes(&bad.expect_err("undone"));
         assert!(why.contains("disk is full"), "{why}");
-        told.expect("written");
+        shown.expect("written");
         good.expect("written");
     }
 
     #[tokio::test]
     async fn no_intent_is_written_behind_a_task_of_another_before_the_doubt_is() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let held = lock_without_a_file(&folder.path().join("ledger.db"), &batch("")).await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let held = lock_without_a_file(&directory.path().join("ledger.db"), &batch("")).await;
         let (first, second) = futures::join!(held.intend(intent_of("a")), held.intend(intent_of("b")));
         let second = second.expect("an intent");
         held.accept(first.expect("an intent"), task("t")).await.expect("written");
 
-        let (told, next) = futures::join!(held.accept(second, task("t")), held.intend(intent_of("next")));
-        assert!(matches!(told, Err(LedgerError::TaskTaken { .. })) && comes_again(&next), "{told:?}, {next:?}");
+        let (shown, next) = futures::join!(held.accept(second, task("t")), held.intend(intent_of("next")));
+        assert!(matches!(shown, Err(LedgerError::TaskTaken { .. })) && comes_again(&next), "{shown:?}, {next:?}");
         let doubt = Event::Doubted(crate::domain::ServiceError::default());
         let (doubted, next) = futures::join!(held.record(second, doubt), held.intend(intent_of("next")));
         doubted.expect("written");
@@ -156,8 +156,8 @@ mod tests {
 
     #[tokio::test]
     async fn events_and_intents_share_a_commit() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let path = folder.path().join("ledger.db");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ledger.db");
         let held = lock_without_a_file(&path, &batch("")).await;
         let commits = || commits(&Connection::open(&path).expect("the file")).expect("a count");
         // On a busy machine, the two may come further apart than the writer waits.

@@ -8,14 +8,14 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::rows::{self, attempt, key, of_batch};
-use super::{limits, pictures, spending};
+use super::{image_urls, limits, spending};
 use crate::domain::{AttemptId, AttemptState, BatchKey, JobId, TaskId, UnfinishedRetake};
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Facts, Named, Sums};
-use crate::ledger::writing::{Changes, Locked, PictureKey, Transaction};
+use crate::ledger::writing::{Changes, ImageUrlKey, Locked, Transaction};
 use crate::ledger::{Event, LedgerError};
 
-/// A transaction on a connection that nobody else uses. No other process writes before it ends.
+/// A transaction on a connection that no one else uses. No other process writes before it ends.
 pub(in crate::ledger) struct SqliteTransaction {
     pub(super) connection: Rc<Connection>,
     now: Timestamp,
@@ -116,12 +116,12 @@ impl Transaction for SqliteTransaction {
         keep_retake(&self.connection, batch, retake)
     }
 
-    async fn picture_url(&self, key: &PictureKey, since: Timestamp) -> Result<Option<String>, rusqlite::Error> {
-        pictures::find(&self.connection, key, since)
+    async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, rusqlite::Error> {
+        image_urls::find(&self.connection, key, since)
     }
 
-    async fn keep_picture_url(&self, key: &PictureKey, url: &str) -> Result<(), rusqlite::Error> {
-        pictures::keep(&self.connection, key, url, self.now.as_microsecond())
+    async fn keep_image_url(&self, key: &ImageUrlKey, url: &str) -> Result<(), rusqlite::Error> {
+        image_urls::keep(&self.connection, key, url, self.now.as_microsecond())
     }
 }
 

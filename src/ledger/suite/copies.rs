@@ -56,7 +56,7 @@ fn job(state: AttemptState) -> JobId {
 }
 
 pub(in crate::ledger) async fn copies_carry_every_state<S: Fresh>() {
-    let (store, folder) = (S::fresh(), tempfile::tempdir().expect("a directory"));
+    let (store, directory) = (S::fresh(), tempfile::tempdir().expect("a directory"));
     let (ledger, keys) = (store.ledger(), [batch("today"), batch("")]);
     let first = ledger.lock(&keys[0]).await.expect("the batch");
     for (state, events) in lives() {
@@ -87,7 +87,7 @@ pub(in crate::ledger) async fn copies_carry_every_state<S: Fresh>() {
     drop((first, second));
 
     let before = contents(&ledger, &keys).await;
-    let file = Ledger::in_file(folder.path().join("copy.db"));
+    let file = Ledger::in_file(directory.path().join("copy.db"));
     let out = ledger.copy_to(&file).await.expect("a copy");
     assert_eq!(contents(&file, &keys).await, before);
     assert!(
@@ -96,7 +96,7 @@ pub(in crate::ledger) async fn copies_carry_every_state<S: Fresh>() {
     );
     assert_eq!(file.file().expect("a file").check().await.expect("whole"), out);
 
-    let (again, last) = (S::fresh(), Ledger::in_file(folder.path().join("last.db")));
+    let (again, last) = (S::fresh(), Ledger::in_file(directory.path().join("last.db")));
     assert_eq!(file.copy_to(&again.ledger()).await.expect("back"), out);
     assert_eq!(contents(&again.ledger(), &keys).await, before);
     again.ledger().copy_to(&last).await.expect("a copy");

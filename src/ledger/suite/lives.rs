@@ -80,7 +80,7 @@ async fn lived(held: &LockedBatch, lives: &[Vec<Event>]) {
     }
 }
 
-/// Checks something for many lists of lives; the shortest list that breaks it is told.
+/// Checks something for many lists of lives; the shortest list that breaks it is reported.
 async fn for_any_lives<F: Future<Output = ()>>(cases: u32, check: impl Fn(Vec<Vec<Event>>) -> F + Send + 'static) {
     // A thread that may block: the runner calls no asynchronous code.
     let checked = tokio::task::spawn_blocking(move || {
@@ -111,10 +111,10 @@ pub(in crate::ledger) async fn whatever_the_service_says_is_read_back<S: Fresh>(
         };
         for (attempt, life) in read.attempts().zip(&lives).filter(|one| !is_cut(one)) {
             if let [Event::Refused(error) | Event::Doubted(error)] | [_, Event::Failed { error, .. }] = life.as_slice()
-                && let Some(told) = &attempt.error
+                && let Some(shown) = &attempt.error
             {
-                let is_kept = **told == *error || told.raw.as_str().is_some_and(|raw| raw.contains("in the middle"));
-                assert!(is_kept, "{error:?} became {told:?}");
+                let is_kept = **shown == *error || shown.raw.as_str().is_some_and(|raw| raw.contains("in the middle"));
+                assert!(is_kept, "{error:?} became {shown:?}");
             }
         }
     })

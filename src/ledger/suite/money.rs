@@ -1,4 +1,4 @@
-//! Limits, approvals, new ids, and what a person or a bill says.
+//! Limits, approvals, new ids, and what the user or a bill says.
 
 use jiff::Timestamp;
 
@@ -23,8 +23,8 @@ pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent
     two.intend(intent("second")).await.expect("an intent");
     match two.intend(intent("third")).await {
         Err(LedgerError::OverLimit { name, limit, used }) => {
-            let told = (&*name, limit.to_string(), used.to_string());
-            assert_eq!(told, ("budget.day", "2.00".into(), "1.80".into()));
+            let shown = (&*name, limit.to_string(), used.to_string());
+            assert_eq!(shown, ("budget.day", "2.00".into(), "1.80".into()));
         }
         other => panic!("{other:?}"),
     }
@@ -107,13 +107,13 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
         }
     }
     other.intend(intent_of("done")).await.expect("an intent");
-    let told = async || {
+    let shown = async || {
         let history = ledger.history(&batch("")).await.expect("read");
-        let told = history.attempts().map(|attempt| {
+        let shown = history.attempts().map(|attempt| {
             let before = attempt.particulars.bought_as.as_ref().map_or(String::new(), |id| format!(" was {id}"));
             format!("{}: {}{before}", attempt.job, attempt.state.name())
         });
-        told.collect::<Vec<_>>()
+        shown.collect::<Vec<_>>()
     };
     for (list, expected) in [
         (moves(&[("done", "d2"), ("gone", "x")]), ["doubt: in_doubt", "d2: completed was done"]),
@@ -123,14 +123,14 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
         let by_history = ledger.history(&batch("")).await.expect("read").moved(&list).expect("moved");
         for _ in 0..2 {
             held.move_jobs(&list).await.expect("moved");
-            assert_eq!(told().await, expected);
+            assert_eq!(shown().await, expected);
         }
         let by_ledger = ledger.history(&batch("")).await.expect("read");
         assert!(by_history.attempts().eq(by_ledger.attempts()), "a plan would say something else than the run does");
     }
     let refused = held.move_jobs(&moves(&[("done", "z"), ("doubt", "z")])).await;
     assert!(matches!(refused, Err(LedgerError::MovedOnto(_))), "{refused:?}");
-    assert_eq!(told().await, ["doubt: in_doubt", "done: completed"], "all of it, or nothing");
+    assert_eq!(shown().await, ["doubt: in_doubt", "done: completed"], "all of it, or nothing");
     let elsewhere = ledger.history(&batch("b")).await.expect("read");
     assert!(elsewhere.attempts().all(|attempt| attempt.job == id("done")), "another batch is left alone");
 }
@@ -156,15 +156,15 @@ pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh
     let held = ledger.lock(&batch("")).await.expect("the batch");
     let of_acme = |job| Intent { labels: Labels::from([("client".to_owned(), "acme".to_owned())]), ..intent_of(job) };
     held.intend(of_acme("a")).await.expect("within both");
-    let told = async |intent| match held.intend(intent).await {
+    let shown = async |intent| match held.intend(intent).await {
         Err(LedgerError::OverLimit { name, .. }) => name.to_string(),
         other => format!("{other:?}"),
     };
-    assert_eq!(told(of_acme("b")).await, "ledger.client.acme.day");
+    assert_eq!(shown(of_acme("b")).await, "ledger.client.acme.day");
     for job in ["c", "d"] {
         held.intend(intent_of(job)).await.expect("nobody's, and within the month");
     }
-    assert_eq!(told(intent_of("e")).await, "ledger.month");
+    assert_eq!(shown(intent_of("e")).await, "ledger.month");
     ledger.set_limit(limit(None, Span::Month, 0), false).await.expect("taken away");
     held.intend(intent_of("e")).await.expect("no limit is about it any more");
 }
@@ -190,12 +190,12 @@ pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() 
         }
     }
     let open = ledger.history(&batch("")).await.expect("read");
-    let told: Vec<(Option<Declaration>, Charge)> = open
+    let shown: Vec<(Option<Declaration>, Charge)> = open
         .attempts()
         .map(|attempt| (attempt.particulars.declared.map(|declared| declared.what), attempt.charge()))
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             (Some(Declaration::NeverCreated), Charge::None),
             (Some(Declaration::Found), Charge::Unknown),

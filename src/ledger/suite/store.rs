@@ -47,7 +47,7 @@ macro_rules! for_store {
         free_failure_still_counts_as_an_attempt_elsewhere
         a_task_belongs_to_one_attempt
         only_tasks_that_can_be_asked_about_change_their_account
-        what_is_open_elsewhere_is_told
+        open_work_elsewhere_is_reported
         what_was_bought_under_another_name_is_found
         whatever_the_service_says_is_read_back
         the_books_add_up

@@ -51,7 +51,7 @@ fn fetched() -> Event {
     })
 }
 
-pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
+pub(in crate::ledger) async fn open_work_elsewhere_is_reported<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("yesterday")).await.expect("the batch");
@@ -71,13 +71,11 @@ pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
     let other = BatchKey { name: "other".into(), batch: String::new() };
     assert!(ledger.open_elsewhere(&other).await.expect("read").is_empty(), "of another name");
     let open = ledger.open_elsewhere(&batch("today")).await.expect("read");
-    let told: Vec<_> = open
+    let shown: Vec<_> = open
         .iter()
-        .map(|open| {
-            (&*open.batch.batch, open.outstanding, open.doubtful, open.unanswered, open.unfetched, open.at_risk)
-        })
+        .map(|open| (&*open.batch.batch, open.active, open.doubtful, open.unanswered, open.unfetched, open.at_risk))
         .collect();
-    assert_eq!(told, [("yesterday", 1, 1, 1, 1, Usd::from_micros(900_000))]);
+    assert_eq!(shown, [("yesterday", 1, 1, 1, 1, Usd::from_micros(900_000))]);
 }
 
 pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fresh>() {
@@ -94,15 +92,15 @@ pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fr
         assert!(found.is_empty(), "another batch is meant to buy again: {own}");
     }
     let all = ledger.submitted_since(Timestamp::UNIX_EPOCH).await.expect("read");
-    let told: Vec<_> = all.iter().map(|(key, attempt)| (key.clone(), attempt.job.as_str())).collect();
-    assert_eq!(told, [(batch("one"), "bought"), (batch("one"), "refused")]);
+    let shown: Vec<_> = all.iter().map(|(key, attempt)| (key.clone(), attempt.job.as_str())).collect();
+    assert_eq!(shown, [(batch("one"), "bought"), (batch("one"), "refused")]);
     assert!(ledger.submitted_since(Timestamp::MAX).await.expect("read").is_empty());
     // The last one lost its batch value.
     for key in [BatchKey { name: "m".into(), batch: String::new() }, batch(" One "), batch("")] {
         let found = ledger.bought_elsewhere(&key, requests).await.expect("read");
-        let told: Vec<_> =
+        let shown: Vec<_> =
             found.iter().map(|bought| (bought.batch.clone(), bought.attempt.job.to_string(), bought.jobs)).collect();
-        assert_eq!(told, [(batch("one"), "bought".to_owned(), 1)]);
+        assert_eq!(shown, [(batch("one"), "bought".to_owned(), 1)]);
     }
 }
 

@@ -204,7 +204,7 @@ impl Side {
 
     /// All facts of the ledger, without its own times and numbers.
     async fn contents(&self) -> String {
-        let mut told = String::new();
+        let mut shown = String::new();
         let place = |attempt: &Attempt| self.attempts.iter().position(|(_, id)| *id == attempt.id);
         for key in keys() {
             let history = self.ledger.history(&key).await.expect("read");
@@ -212,32 +212,32 @@ impl Side {
                 let place = place(attempt);
                 let mut record = serde_json::to_value(Attempt { id: AttemptId(0), ..attempt.clone() }).expect("JSON");
                 without_times(&mut record);
-                told += &format!("{key} {place:?} {record}\n");
+                shown += &format!("{key} {place:?} {record}\n");
             }
             let unsent: Vec<_> = (0..3).map(|job| history.why_unsent(&id(job)).map(str::to_owned)).collect();
-            told += &format!("{key}: {unsent:?} {:?}\n", history.retake());
+            shown += &format!("{key}: {unsent:?} {:?}\n", history.retake());
             for open in self.ledger.open_elsewhere(&BatchKey { batch: "x".into(), ..key.clone() }).await.expect("read")
             {
-                let counts = (open.outstanding, open.doubtful, open.unanswered, open.unfetched, open.unexecuted);
-                told += &format!("{} {counts:?} {}\n", open.batch, open.at_risk);
+                let counts = (open.active, open.doubtful, open.unanswered, open.unfetched, open.unexecuted);
+                shown += &format!("{} {counts:?} {}\n", open.batch, open.at_risk);
             }
             let requests = || (0..3).map(|job| intent_of(id(job).as_str()).normalized).collect();
             let bought = self.ledger.bought_elsewhere(&key, requests).await.expect("read");
             let bought = bought.iter().map(|one| (&one.attempt.normalized, (place(&one.attempt), one.attempts)));
-            told += &format!("{:?}\n", bought.collect::<BTreeMap<_, _>>());
+            shown += &format!("{:?}\n", bought.collect::<BTreeMap<_, _>>());
         }
         let label = Label { name: "client".into(), value: "acme".into() };
         for label in [None, Some(label)] {
-            told += &format!("{}\n", self.ledger.used_since(Timestamp::UNIX_EPOCH, label).await.expect("read"));
+            shown += &format!("{}\n", self.ledger.used_since(Timestamp::UNIX_EPOCH, label).await.expect("read"));
         }
         let spent = self.ledger.spending(Timestamp::UNIX_EPOCH).await.expect("read");
         let spent = |charge| spent.iter().filter(|line| line.charge == charge).map(|line| line.price).sum::<Usd>();
-        told += &format!("{} {}\n", spent(crate::domain::Charge::Charged), spent(crate::domain::Charge::Unknown));
+        shown += &format!("{} {}\n", spent(crate::domain::Charge::Charged), spent(crate::domain::Charge::Unknown));
         for name in 0..4 {
             let owner = self.ledger.find_task(&task(&format!("t{name}")).id).await.expect("read");
-            told += &format!("{owner:?}\n");
+            shown += &format!("{owner:?}\n");
         }
-        told
+        shown
     }
 }
 
@@ -270,12 +270,12 @@ pub(in crate::ledger) async fn every_sequence_has_the_same_answers_as_in_a_file<
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let store = S::fresh();
-                let folder = tempfile::tempdir().expect("a folder");
-                let file = Ledger::in_place(folder.path().join("ledger.db"), || ());
+                let directory = tempfile::tempdir().expect("a directory");
+                let file = Ledger::in_place(directory.path().join("ledger.db"), || ());
                 let (mut real, mut model) = (Side::of(store.ledger()).await, Side::of(file).await);
                 for operation in &operations {
-                    let (told, expected) = (real.execute(operation).await, model.execute(operation).await);
-                    prop_assert_eq!(told, expected, "{:?}", operation);
+                    let (shown, expected) = (real.execute(operation).await, model.execute(operation).await);
+                    prop_assert_eq!(shown, expected, "{:?}", operation);
                 }
                 prop_assert_eq!(real.contents().await, model.contents().await);
                 Ok(())

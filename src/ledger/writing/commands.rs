@@ -22,8 +22,8 @@ pub(in crate::ledger) enum Command {
     MoveJobs(usize, Vec<Move>, Answer<()>),
     KeepRetake(usize, Option<UnfinishedRetake>, Answer<()>),
     Reassign(usize, Account, Answer<()>),
-    PictureUrl(PictureKey, Timestamp, Answer<Option<String>>),
-    KeepPictureUrl(PictureKey, String, Answer<()>),
+    ImageUrl(ImageUrlKey, Timestamp, Answer<Option<String>>),
+    KeepImageUrl(ImageUrlKey, String, Answer<()>),
     Share(SharingCommand),
 }
 
@@ -35,9 +35,9 @@ pub(in crate::ledger) enum SharingCommand {
     Pause(Account, Duration, Answer<()>),
 }
 
-/// A picture, and the command that gave it a URL.
+/// An image, and the command that gave it a URL.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(in crate::ledger) struct PictureKey {
+pub(in crate::ledger) struct ImageUrlKey {
     pub(in crate::ledger) sha256: String,
     pub(in crate::ledger) command: String,
 }

@@ -11,7 +11,7 @@ use futures::FutureExt as _;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-use super::commands::{Answer, Command, PictureKey, SharingCommand};
+use super::commands::{Answer, Command, ImageUrlKey, SharingCommand};
 use super::store::Store;
 use super::writer::Writer;
 use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
@@ -189,21 +189,21 @@ impl LockedBatch {
         self.writer.ask(|answer| Command::KeepRetake(self.own, retake, answer)).await
     }
 
-    /// The URL that a command gave a picture since a time, by the SHA-256 of the picture.
-    pub async fn picture_url(
+    /// The URL that a command gave an image since a time, by the SHA-256 of the image.
+    pub async fn image_url(
         &self,
         sha256: &str,
         command: &str,
         since: Timestamp,
     ) -> Result<Option<String>, LedgerError> {
-        let key = PictureKey { sha256: sha256.to_owned(), command: command.to_owned() };
-        self.writer.ask(|answer| Command::PictureUrl(key, since, answer)).await
+        let key = ImageUrlKey { sha256: sha256.to_owned(), command: command.to_owned() };
+        self.writer.ask(|answer| Command::ImageUrl(key, since, answer)).await
     }
 
-    /// Records the URL that a command gave a picture.
-    pub async fn keep_picture_url(&self, sha256: &str, command: &str, url: &str) -> Result<(), LedgerError> {
-        let key = PictureKey { sha256: sha256.to_owned(), command: command.to_owned() };
-        self.writer.ask(|answer| Command::KeepPictureUrl(key, url.to_owned(), answer)).await
+    /// Records the URL that a command gave an image.
+    pub async fn keep_image_url(&self, sha256: &str, command: &str, url: &str) -> Result<(), LedgerError> {
+        let key = ImageUrlKey { sha256: sha256.to_owned(), command: command.to_owned() };
+        self.writer.ask(|answer| Command::KeepImageUrl(key, url.to_owned(), answer)).await
     }
 
     /// Gives the tasks of the batch that can still be polled to an account, after a key was changed.

@@ -9,7 +9,7 @@ pub(super) mod operations;
 mod store;
 mod writer;
 
-pub(super) use commands::{Answer, PictureKey, SharingCommand};
+pub(super) use commands::{Answer, ImageUrlKey, SharingCommand};
 pub(super) use locked::WriterHandle;
 pub use locked::{LockedBatch, Sharing};
 pub(super) use store::{Changes, Locked, Store, Transaction};

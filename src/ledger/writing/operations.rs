@@ -184,7 +184,7 @@ pub(in crate::ledger) async fn reassign<T: Transaction>(
 ) -> Result<Result<usize, LedgerError>, T::Error> {
     let reassign = |row: &mut Row| {
         let state = row.attempt.state;
-        let has_task = state.is_outstanding() || matches!(state, AttemptState::InDoubt | AttemptState::Completed);
+        let has_task = state.is_active() || matches!(state, AttemptState::InDoubt | AttemptState::Completed);
         let is_other = has_task && row.attempt.account != *account;
         if is_other {
             row.attempt.account = account.clone();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::commands::{PictureKey, SharingCommand};
+use super::commands::{ImageUrlKey, SharingCommand};
 use crate::domain::{Account, AttemptId, BatchKey, JobId, TaskId, UnfinishedRetake};
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Facts, Named, Sums};
@@ -68,7 +68,7 @@ pub(in crate::ledger) trait Store {
     async fn end(&mut self) {}
 }
 
-/// A transaction of a store that writes: it sees what was committed before it, and nobody else writes what it has locked.
+/// A transaction of a store that writes: it sees what was committed before it, and no one else writes what it has locked.
 pub(in crate::ledger) trait Transaction {
     /// The error of the medium. After one, nothing of the transaction is committed.
     type Error;
@@ -100,11 +100,11 @@ pub(in crate::ledger) trait Transaction {
     /// Stores a retake that began, or removes it.
     async fn keep_retake(&self, batch: i64, retake: Option<&UnfinishedRetake>) -> Result<(), Self::Error>;
 
-    /// The URL of a picture, if a command gave it since a time.
-    async fn picture_url(&self, key: &PictureKey, since: Timestamp) -> Result<Option<String>, Self::Error>;
+    /// The URL of an image, if a command gave it since a time.
+    async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, Self::Error>;
 
-    /// Stores the URL of a picture, in place of an older one.
-    async fn keep_picture_url(&self, key: &PictureKey, url: &str) -> Result<(), Self::Error>;
+    /// Stores the URL of an image, in place of an older one.
+    async fn keep_image_url(&self, key: &ImageUrlKey, url: &str) -> Result<(), Self::Error>;
 }
 
 /// The facts for an event.

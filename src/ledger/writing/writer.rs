@@ -142,7 +142,7 @@ impl<S: Store> Writer<S> {
         if records.is_empty() && intents.is_empty() {
             return;
         }
-        // A batch that was released has no name for others; its events are written all the same.
+        // A batch that was released has no name for others; its events are written anyway.
         let batch = |own: &usize| self.store.batch(*own).map(|(number, key)| (number, key.clone())).unwrap_or_default();
         let known: Vec<(i64, BatchKey)> = records.iter().map(|(own, ..)| batch(own)).collect();
         let batches: Vec<(i64, BatchKey)> = intents.iter().map(|(own, ..)| batch(own)).collect();
@@ -270,11 +270,11 @@ impl<S: Store> Writer<S> {
                 let change = async |it: &S::Transaction, batch| operations::reassign(it, batch, &account).await;
                 drop(answer.send(at_batch(store, own, change).await.map(drop)));
             }
-            Command::PictureUrl(key, since, answer) => {
-                drop(answer.send(store.transact(async |it| it.picture_url(&key, since).await).await));
+            Command::ImageUrl(key, since, answer) => {
+                drop(answer.send(store.transact(async |it| it.image_url(&key, since).await).await));
             }
-            Command::KeepPictureUrl(key, url, answer) => {
-                drop(answer.send(store.transact(async |it| it.keep_picture_url(&key, &url).await).await));
+            Command::KeepImageUrl(key, url, answer) => {
+                drop(answer.send(store.transact(async |it| it.keep_image_url(&key, &url).await).await));
             }
             Command::Share(command) => store.share(command).await,
         }

@@ -52,7 +52,7 @@ const LONGEST_ID: usize = 60;
 
 impl Column {
     /// The column of this name with these cells, one for each row.
-    pub(super) fn of(name: &str, cells: &[&str], folder: &Path, catalog: &Catalog) -> Self {
+    pub(super) fn of(name: &str, cells: &[&str], directory: &Path, catalog: &Catalog) -> Self {
         let written = Written::new(name, cells, catalog);
         let place_in_ids = written.place_in_ids();
         // A count changes if a row is inserted.
@@ -63,7 +63,7 @@ impl Column {
         };
         Self {
             name: name.to_owned(),
-            meaning: written.meaning(folder),
+            meaning: written.meaning(directory),
             twice: twice(cells).filter(|_| place_in_ids.is_some_and(|(list, _)| list < NAMES)),
             is_count,
             why: written.why_not(),
@@ -197,7 +197,7 @@ pub(super) fn is_data(line: &[String], catalog: &Catalog) -> bool {
     is_sentence(line) || line.iter().any(is_value)
 }
 
-/// The first cell that stands in an earlier row already.
+/// The first cell that is in an earlier row already.
 fn twice(cells: &[&str]) -> Option<String> {
     let mut seen = HashSet::new();
     cells.iter().map(|cell| cell.trim()).find(|cell| !cell.is_empty() && !seen.insert(*cell)).map(str::to_owned)

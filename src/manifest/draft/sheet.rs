@@ -39,7 +39,7 @@ pub enum DraftError {
     /// The first row is one of the videos.
     #[error("the first row of `{0}` looks like data, not like the names of columns")]
     NoHeader(String),
-    /// The catalogue has no such model.
+    /// The catalog has no such model.
     #[error("found no model `{0}`")]
     NoModel(String),
 }
@@ -62,14 +62,14 @@ impl DraftError {
     }
 }
 
-/// A manifest in this folder that makes a job of each row of a file, which lies there or below, or of one of its sheets.
-pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>) -> Result<Draft, DraftError> {
+/// A manifest in this directory that makes a job of each row of a file, which is there or below, or of one of its sheets.
+pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&str>) -> Result<Draft, DraftError> {
     let catalog = Catalog::embedded();
     if let Some(unknown) = model.filter(|model| catalog.model(model).is_none()) {
         return Err(DraftError::NoModel(unknown.to_owned()));
     }
     let mut found = Vec::new();
-    let access = FileAccess::new(folder, None, None);
+    let access = FileAccess::new(directory, None, None);
     let Place { table, others, is_without_header } = find(file, sheet, &access, catalog);
     let (sheet, header_row) = (table.sheet.clone(), table.header_row);
     let rows = rows::read(&RawForEach::File(table), &access, &Pointer::top(), &mut found);
@@ -87,7 +87,7 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
     let columns: Vec<Column> = names
         .map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
-            Column::of(name, &cells, folder, catalog)
+            Column::of(name, &cells, directory, catalog)
         })
         .collect();
     let columns = columns::settled(columns);

@@ -162,7 +162,7 @@ fn prompt(columns: &[Column]) -> String {
         return format!("    prompt: {}\n", quoted(&filled(column)));
     }
     let words: Vec<String> = columns.iter().filter(|column| column.has_words()).map(filled).collect();
-    // Blank, it is an error until somebody has written it: words alone would be paid for all the same.
+    // Blank, it is an error until someone has written it: words alone would be paid for anyway.
     if words.is_empty() {
         return "    # No column seems to be a prompt: write what the video shows.\n    prompt: \"\"\n".to_owned();
     }
@@ -194,7 +194,7 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
     let line = format!("{key}: {}", quoted(&filled(column)));
     match not_taken(column, columns, model, catalog) {
         Some(why) => format!("    # {line} # {why}\n"),
-        None => format!("    {line}{}\n", told(column.meaning)),
+        None => format!("    {line}{}\n", shown(column.meaning)),
     }
 }
 
@@ -221,7 +221,7 @@ fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Ca
 }
 
 /// The comment on a field that was read from a column.
-fn told(meaning: Meaning) -> &'static str {
+fn shown(meaning: Meaning) -> &'static str {
     match meaning {
         Meaning::ImageFile { .. } => " # needs `--asset-command`, which gives each an address",
         Meaning::Field(Field::Model) => " # decides the price",

@@ -18,7 +18,7 @@ pub(super) enum Meaning {
     Prompt,
     /// A field of the request.
     Field(Field),
-    /// A picture on this machine, and whether each of them lies where the manifest will look.
+    /// An image on this machine, and whether each of them is where the manifest will look.
     ImageFile { is_here: bool },
     /// The number of takes.
     Takes,
@@ -68,9 +68,9 @@ impl<'c> Written<'c> {
     }
 
     /// The most probable meaning.
-    pub(super) fn meaning(&self, folder: &Path) -> Meaning {
+    pub(super) fn meaning(&self, directory: &Path) -> Meaning {
         let Self { catalog, headers, .. } = self;
-        let ends_as_picture = |cell: &str| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending));
+        let ends_as_image = |cell: &str| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending));
         let has_shape = |cell: &str| is_ratio(cell) || is_known_ratio(cell, catalog);
         if let Some(field) = self.own_field() {
             Meaning::Field(field)
@@ -90,8 +90,8 @@ impl<'c> Written<'c> {
             Meaning::Field(Field::Duration)
         } else if self.all(&is_url) && self.is_named_as_image() {
             Meaning::Field(Field::Image)
-        } else if self.all(&|cell| ends_as_picture(cell) && !is_url(cell)) {
-            Meaning::ImageFile { is_here: self.all(&|cell| folder.join(cell).is_file()) }
+        } else if self.all(&|cell| ends_as_image(cell) && !is_url(cell)) {
+            Meaning::ImageFile { is_here: self.all(&|cell| directory.join(cell).is_file()) }
         } else if self.is_named(&headers.tags) {
             Meaning::Tags
         } else if self.is_named(&headers.labels) {
@@ -101,7 +101,7 @@ impl<'c> Written<'c> {
         }
     }
 
-    /// The field whose own name it has: whatever stands there is meant for it, and the plan tells what is wrong with it, row by row.
+    /// The field whose own name it has: whatever is there is meant for it, and the plan tells what is wrong with it, row by row.
     fn own_field(&self) -> Option<Field> {
         let is_meant = |field: &Field| match field {
             Field::Prompt | Field::Image => false,

@@ -9,8 +9,8 @@ use super::checked::{Checked, Origin, check};
 use super::fields::Fields;
 use super::finisher::Finisher;
 use super::lists::undocumented;
+use super::local_images::LocalImages;
 use super::maker::{Entry, render};
-use super::pictures::Pictures;
 use super::prompt_files::{PromptFiles, PromptText};
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job, Labels, NoticeCode, Rule};
@@ -37,8 +37,8 @@ pub(crate) struct Expander<'e> {
     pub access: &'e FileAccess,
     /// The prompts that stand in files.
     pub prompts: &'e PromptFiles<'e>,
-    /// The pictures on this machine.
-    pub pictures: &'e Pictures,
+    /// The images on this machine.
+    pub local_images: &'e LocalImages,
 }
 
 /// The jobs so far, and the remaining bounds.
@@ -114,7 +114,7 @@ impl Expander<'_> {
         (0..rows.len() * combinations.len()).all(|job| taken.admit(make(job), &at))
     }
 
-    /// The fields of an entry, unless they can't be filled in, which is told.
+    /// The fields of an entry, unless they can't be filled in, which is reported.
     fn compile<'t>(
         &'t self,
         raw_job: &'t RawJob,
@@ -134,8 +134,8 @@ impl Expander<'_> {
     }
 
     fn entry<'r, 't>(&'r self, own: &'r Fields<'t>, defaults: &'r Fields<'t>) -> Entry<'r, 't, 'r> {
-        let Self { templates, catalog, prompts, pictures, .. } = *self;
-        Entry { templates, catalog, prompts, pictures, own, defaults }
+        let Self { templates, catalog, prompts, local_images, .. } = *self;
+        Entry { templates, catalog, prompts, local_images, own, defaults }
     }
 
     fn rows_of(&self, job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Option<Row>> {
@@ -155,7 +155,7 @@ impl Taken<'_> {
         has_room
     }
 
-    /// Takes a job in; false if there is no room for more, which is told.
+    /// Takes a job in; false if there is no room for more, which is reported.
     fn admit(&mut self, mut checked: Checked, at: &Pointer) -> bool {
         for passed_over in checked.passed_over.drain(..) {
             *self.passed_over.entry(passed_over).or_default() += 1;
@@ -187,7 +187,7 @@ fn values_of(combination: &Combination) -> Option<Arc<Labels>> {
 fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Combination> {
     let Some(matrix) = &job.matrix else { return vec![Vec::new()] };
     let combinations = matrix.combinations();
-    // A matrix that was wrong is told already.
+    // A matrix that was wrong is reported already.
     if combinations.is_empty() && !job.is_damaged {
         let place = at.key("matrix").named();
         let finding = Diagnostic::error(Rule::MatrixEmpty, "the matrix has no combination left", place);
@@ -198,8 +198,8 @@ fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> V
 
 /// A value of the matrix that the job itself has too, or that templates know as something else.
 fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
-    let mut told = HashSet::new();
-    for (name, at) in job.matrix.iter().flat_map(RawMatrix::names).filter(|(name, _)| told.insert(*name)) {
+    let mut shown = HashSet::new();
+    for (name, at) in job.matrix.iter().flat_map(RawMatrix::names).filter(|(name, _)| shown.insert(*name)) {
         let field = JobField::named(name);
         if name == F::Id.name() || field.is_some_and(|field| own.says(field)) {
             let message = format!("`{name}` is set on the job and in its matrix");

@@ -123,7 +123,7 @@ impl<'t> Fields<'t> {
         }
         match prompt_in_file {
             None => {}
-            Some(Err(error)) => found.push(unreadable("the prompt file", Path::new(path), error, at.value())),
+            Some(Err(error)) => found.push(unreadable("prompt file", Path::new(path), error, at.value())),
             Some(Ok(text)) => match templates.compile(text) {
                 Ok(text) => self.prompt_in_file = Some(text),
                 Err(error) => found.push(in_file(template_finding(error, at), path)),
@@ -171,12 +171,12 @@ impl<'t> Fields<'t> {
         self.at.key(field.name())
     }
 
-    /// A text that stands here, compiled.
+    /// A text that is here, compiled.
     pub(super) fn text(&self, field: JobField) -> Option<&Text<'t>> {
         self.texts.iter().find(|(known, _)| *known == field).map(|(_, text)| text)
     }
 
-    /// A whole number that stands here.
+    /// A whole number that is here.
     pub(super) fn whole(&self, field: JobField) -> Option<i64> {
         self.wholes.iter().find(|(known, _)| *known == field).map(|(_, number)| *number)
     }

@@ -42,7 +42,7 @@ impl Finisher {
         }
     }
 
-    /// Holds a job against the others and takes all of its takes in. One with a mistake is told and left out.
+    /// Holds a job against the others and takes all of its takes in. One with a mistake is reported and left out.
     pub(super) fn admit(&mut self, checked: Checked, found: &mut Vec<Diagnostic>) {
         let Checked { number, is_damaged, id, ids, job, tags, files, files_at, row, found: mut list, .. } = checked;
         let id_at = || Pointer::top().key("jobs").index(number).key(F::Id.name()).value();

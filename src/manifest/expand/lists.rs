@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::fields::Fields;
+use super::local_images::Unusable;
 use super::maker::Maker;
-use super::pictures::Unusable;
-use crate::domain::{Field, Labels, Picture, Rule, has_web_url, why_no_web_address};
+use crate::domain::{Field, Labels, LocalImage, Rule, has_web_url, why_no_web_address};
 use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::raw::table::tags_of;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
@@ -17,8 +17,8 @@ use crate::manifest::template::engine::{Text, is_template};
 const LONGEST_LABEL: usize = 200;
 
 impl<'t> Maker<'_, 't, '_> {
-    /// The URLs of the images, or the local images in their place. What stands on the job takes the place of both defaults.
-    pub(super) fn images(&mut self) -> (Vec<String>, Vec<Picture>) {
+    /// The URLs of the images, or the local images in their place. What is on the job takes the place of both defaults.
+    pub(super) fn images(&mut self) -> (Vec<String>, Vec<LocalImage>) {
         let own = self.images_in(self.own);
         match self.default_source(Field::Image) {
             Ok(Some(source)) if own == (Vec::new(), Vec::new()) => self.images_in(source),
@@ -26,14 +26,14 @@ impl<'t> Maker<'_, 't, '_> {
         }
     }
 
-    fn images_in(&mut self, source: &Fields<'t>) -> (Vec<String>, Vec<Picture>) {
+    fn images_in(&mut self, source: &Fields<'t>) -> (Vec<String>, Vec<LocalImage>) {
         let urls = self.fill_list(source.image.as_deref(), || source.at(F::Image));
         let files = source.image_files.iter().flatten().enumerate();
         let local = files.filter_map(|(index, file)| self.local_image(file, source.at(F::ImageFile).index(index)));
         (urls, local.collect())
     }
 
-    fn local_image(&mut self, text: &Text<'_>, at: Pointer) -> Option<Picture> {
+    fn local_image(&mut self, text: &Text<'_>, at: Pointer) -> Option<LocalImage> {
         let name = self.fill(text, || at.clone()).ok()?;
         let name = name.trim();
         if name.is_empty() {
@@ -50,11 +50,11 @@ impl<'t> Maker<'_, 't, '_> {
             self.found.push(finding.with_help("write the URL under `image`"));
             return None;
         }
-        match &*self.pictures.read(name) {
-            Ok(picture) => return Some(picture.clone()),
+        match &*self.local_images.read(name) {
+            Ok(image) => return Some(image.clone()),
             Err(Unusable::Unreadable(error)) => {
-                let finding = unreadable("the image", Path::new(name), error, at.value());
-                self.found.push(finding.with_help(help_for_a_picture(error)));
+                let finding = unreadable("image", Path::new(name), error, at.value());
+                self.found.push(finding.with_help(help_for_an_image(error)));
             }
             Err(Unusable::NoPicture) => {
                 let message = format!("`{name}` is not an image");
@@ -205,9 +205,9 @@ fn is_json(value: &serde_yaml::Value) -> bool {
 }
 
 /// The help for an image that can't be read.
-fn help_for_a_picture(error: &TextError) -> &'static str {
+fn help_for_an_image(error: &TextError) -> &'static str {
     match error {
-        TextError::Folder => "name an image in the directory",
+        TextError::Directory => "name an image in the directory",
         TextError::TooLarge(_) => "shrink the image; a 720p frame as PNG has less than 4 MiB",
         _ => "check the path, which is relative to the manifest's directory",
     }

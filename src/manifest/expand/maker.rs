@@ -6,7 +6,7 @@ use minijinja::Value;
 use minijinja::value::Serde;
 
 use super::fields::Fields;
-use super::pictures::Pictures;
+use super::local_images::LocalImages;
 use super::prompt_files::PromptFiles;
 use crate::catalog::{Catalog, Model};
 use crate::domain::{Field, Labels, Rule, Spec};
@@ -44,7 +44,7 @@ pub(super) struct Rendered<'c> {
     pub found: Vec<Diagnostic>,
 }
 
-/// Something could not be made, and that was told.
+/// Something could not be made, and that was reported.
 pub(super) struct Reported;
 
 /// The state of a plain field.
@@ -53,7 +53,7 @@ pub(super) enum State {
     Unmade,
     /// Being made: to need it now is a circle.
     Busy,
-    /// Could not be made, which was told.
+    /// Could not be made, which was reported.
     Broken,
     /// Made, though it may have no value.
     Made,
@@ -68,8 +68,8 @@ pub(super) struct Entry<'r, 't, 'c> {
     pub catalog: &'c Catalog,
     /// The files of prompts.
     pub prompts: &'r PromptFiles<'r>,
-    /// The pictures on this machine.
-    pub pictures: &'r Pictures,
+    /// The images on this machine.
+    pub local_images: &'r LocalImages,
     /// The entry's own fields.
     pub own: &'r Fields<'t>,
     /// The defaults.
@@ -80,7 +80,7 @@ pub(super) struct Maker<'r, 't, 'c> {
     templates: &'r Templates,
     pub(super) catalog: &'c Catalog,
     pub(super) prompts: &'r PromptFiles<'r>,
-    pub(super) pictures: &'r Pictures,
+    pub(super) local_images: &'r LocalImages,
     pub(super) own: &'r Fields<'t>,
     pub(super) defaults: &'r Fields<'t>,
     pub(super) combination: &'r [Cell],
@@ -94,7 +94,7 @@ pub(super) struct Maker<'r, 't, 'c> {
 
 /// Makes one job's fields.
 pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Cell]) -> Rendered<'c> {
-    let Entry { templates, catalog, prompts, pictures, own, defaults } = entry;
+    let Entry { templates, catalog, prompts, local_images, own, defaults } = entry;
     let other = combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
     let scope = Arc::new(Scope {
         row: row.map(|row| row.value.clone()),
@@ -106,7 +106,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         templates,
         catalog,
         prompts,
-        pictures,
+        local_images,
         own,
         defaults,
         combination,
@@ -155,7 +155,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
 }
 
 impl Maker<'_, '_, '_> {
-    /// Fills a text in. Where it stands is asked only if something is to be told of it.
+    /// Fills a text in. Where it is is asked only if something is to be reported of it.
     pub(super) fn fill(&mut self, text: &Text<'_>, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
         if let Text::Template(template) = text {
             let is_used = |field: &JobField| template.names.iter().any(|name| name == field.name());
@@ -164,7 +164,7 @@ impl Maker<'_, '_, '_> {
                     continue;
                 }
                 if self.states[field as usize] == State::Busy {
-                    let message = format!("`{}` is used to make itself", field.name());
+                    let message = format!("`{}` refers to itself", field.name());
                     let place = Location::Value(at(), Part::Fragment(field.name().to_owned(), 0));
                     self.found.push(Diagnostic::error(Rule::TemplateCycle, message, place));
                 }
@@ -196,7 +196,7 @@ impl Maker<'_, '_, '_> {
         at: impl FnOnce() -> Pointer,
     ) -> Result<i64, Reported> {
         whole_in(filled).ok_or_else(|| {
-            let message = format!("`{}` must be a whole number, and this gives `{}`", field.name(), filled.trim());
+            let message = format!("`{}` must be a whole number, found `{}`", field.name(), filled.trim());
             let finding = Diagnostic::error(Rule::WrongType, message, at().value());
             self.found.push(finding.with_help(help_with_whole(filled)));
             Reported

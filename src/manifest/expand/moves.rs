@@ -8,7 +8,7 @@ use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::suggest;
 
 /// The moves, each chain from its first id to its last. `ids` are those of the manifest's jobs; while some of them are unknown, because
-/// a job has a mistake, nothing is said of ids that are not there. What is wrong is told, and left out.
+/// a job has a mistake, nothing is said of ids that are not there. What is wrong is reported, and left out.
 pub(in crate::manifest) fn moves(
     raw: &[RawMove],
     ids: &HashSet<&JobId>,
@@ -21,7 +21,7 @@ pub(in crate::manifest) fn moves(
         let Move { from, to } = &a_move.entry;
         let (of_old, of_new) = (a_move.at.key("from").value(), a_move.at.key("to").value());
         if ids.contains(from) {
-            let message = format!("`{from}` is moved, and is still a job");
+            let message = format!("`{from}` is moved, but is still a job");
             let finding = Diagnostic::error(Rule::MovedFromJob, message, of_old);
             found.push(finding.with_help("write each ID once; to swap jobs, use two runs"));
         } else if by_old.insert(from, a_move).is_some() {
@@ -50,7 +50,7 @@ pub(in crate::manifest) fn moves(
     // A move that no chain reaches is part of a cycle.
     let is_ordered: HashSet<&JobId> = ordered.iter().map(|a_move| &a_move.from).collect();
     if let Some(a_move) = raw.iter().find(|a_move| !is_ordered.contains(&a_move.entry.from)) {
-        let message = format!("`{}` is moved in a circle", a_move.entry.from);
+        let message = format!("`moved` has a cycle at `{}`", a_move.entry.from);
         found.push(Diagnostic::error(Rule::MovedCycle, message, a_move.at.clone().value()));
     }
     ordered

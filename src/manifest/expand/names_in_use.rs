@@ -43,14 +43,14 @@ impl NamesInUse {
             (_, false) => {
                 format!("the IDs `{id}` and `{name}` differ only in letter case")
             }
-            (Some(row), true) => format!("the ID `{id}` is not unique: {} line {} has it, too", row.file, row.line),
+            (Some(row), true) => format!("the ID `{id}` is not unique: {} line {} also has it", row.file, row.line),
             (None, true) => format!("the ID `{id}` is not unique"),
         };
         let at = |entry: usize| Pointer::top().key("jobs").index(entry).key("id");
         let mut finding = Diagnostic::error(Rule::IdDuplicate, message, at(entry).value());
         if first.entry == entry {
             return Some(finding.with_help(
-                "put what differs into the id: a column of the row, `name-{{ row.column }}`, or a value of the matrix, \
+                "put what differs into the ID: a column of the row, `name-{{ row.column }}`, or a value of the matrix, \
                  `name-{{ model }}`",
             ));
         }
@@ -59,13 +59,13 @@ impl NamesInUse {
     }
 
     /// Notes that a job's video goes to a path, or tells that another's does, or that one of the two would have to be a
-    /// folder.
+    /// directory.
     pub(super) fn file(&mut self, job: &JobId, file: &OutputPath, place: Location) -> Option<Diagnostic> {
         let folded = file.as_str().to_lowercase();
-        let mut folders = folded.match_indices('/').map(|(at, _)| &folded[..at]);
-        let above = folders.find_map(|folder| self.files.get_key_value(folder));
+        let mut directories = folded.match_indices('/').map(|(at, _)| &folded[..at]);
+        let above = directories.find_map(|directory| self.files.get_key_value(directory));
         let message = match (self.files.get(&folded), above) {
-            (Some(other), _) => Some(format!("the video of `{other}` has the file `{file}`, too")),
+            (Some(other), _) => Some(format!("the videos of `{job}` and `{other}` have the same file: `{file}`")),
             (None, Some((path, other))) => {
                 Some(format!("`{path}` is the video of `{other}`, and can't be a directory"))
             }
@@ -74,7 +74,7 @@ impl NamesInUse {
         if let Some(message) = message {
             let finding = Diagnostic::error(Rule::FileDuplicate, message, place);
             return Some(
-                finding.with_help("put the id into the name: `file: \"{{ id }}.mp4\"`; takes have ids of their own"),
+                finding.with_help("put the ID into the name: `file: \"{{ id }}.mp4\"`; each take has its own ID"),
             );
         }
         self.files.insert(folded, job.clone());

@@ -82,7 +82,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         Ok(Some(filled.into()))
     }
 
-    /// The value that stands in one of the two places, if one does and it is not empty.
+    /// The value that is in one of the two places, if one does and it is not empty.
     fn value_in(&mut self, source: &'r Fields<'t>, field: JobField) -> Result<Option<Value>, Reported> {
         if let Some(seconds) = source.whole(field) {
             return Ok(Some(seconds.into()));
@@ -98,7 +98,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         let filled = if field == F::Prompt { self.fill_prompt(text, at)? } else { self.fill(text, at)? };
         let is_empty = filled.trim().is_empty();
         match field {
-            // A blank prompt is told where it stands, unless an image makes it needless; a blank id always is.
+            // A blank prompt is reported where it is, unless an image makes it needless; a blank id always is.
             F::Id => Ok(Some(filled.into())),
             F::Prompt if is_empty && !self.own.says(F::Image) => Ok(Some(filled.into())),
             _ if is_empty => Ok(None),
@@ -112,7 +112,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         if !self.defaults.says(JobField::of(field)) {
             return Ok(None);
         }
-        // Without its model nobody can say whether a default is for this job.
+        // Without its model no one can say whether a default is for this job.
         if field != Field::Model && !self.make(F::Model) {
             return Err(Reported);
         }
@@ -176,7 +176,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
             return Ok(None);
         }
         let text = self.prompts.read_one(path.trim()).map_err(|error| {
-            self.found.push(unreadable("the prompt file", Path::new(path.trim()), &error, at().value()));
+            self.found.push(unreadable("prompt file", Path::new(path.trim()), &error, at().value()));
             Reported
         })?;
         self.fill_source(&text, at).map(Some)

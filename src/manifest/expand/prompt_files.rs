@@ -20,7 +20,7 @@ pub(crate) struct PromptFiles<'a> {
 }
 
 impl<'a> PromptFiles<'a> {
-    /// None yet. Paths are relative to the manifest's folder, and stay in it.
+    /// None yet. Paths are relative to the manifest's directory, and stay in it.
     pub(crate) fn new(access: &'a FileAccess) -> Self {
         Self { access, texts: Mutex::default() }
     }

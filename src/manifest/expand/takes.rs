@@ -32,7 +32,7 @@ impl Maker<'_, '_, '_> {
             (None, None) => 1,
         };
         u32::try_from(takes).ok().filter(|_| (1..=MOST_TAKES).contains(&takes)).unwrap_or_else(|| {
-            let message = format!("`takes` is from 1 to {MOST_TAKES}, and this is {takes}");
+            let message = format!("`takes` must be 1 to {MOST_TAKES}, found {takes}");
             let finding = Diagnostic::error(Rule::TakesOutOfRange, message, at().value());
             self.found.push(finding.with_help("write 1 or more; exclude a job with `--exclude` or `--tag`"));
             1

@@ -29,7 +29,7 @@ pub struct SpanBudget {
     pub month: Option<Usd>,
 }
 
-/// Takes the limits out of a manifest. What is wrong is told, and left out.
+/// Takes the limits out of a manifest. What is wrong is reported, and left out.
 pub(super) fn decode(table: &mut Table<'_>) -> RawBudget {
     let at = table.at("budget");
     let Some(value) = table.take("budget") else { return RawBudget::default() };
@@ -75,7 +75,7 @@ fn text_key(key: &Value, what: &str, at: &Pointer, found: &mut Vec<Diagnostic>) 
         Value::String(text) => Some(text.clone()),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
         _ => {
-            let message = format!("{what} must be a text");
+            let message = format!("{what} must be a string");
             found.push(
                 Diagnostic::error(Rule::KeyNotText, message, at.clone().value()).with_help("put quotes around it"),
             );
@@ -84,7 +84,7 @@ fn text_key(key: &Value, what: &str, at: &Pointer, found: &mut Vec<Diagnostic>) 
     }
 }
 
-/// An amount of dollars. One that was forgotten is told: nobody means "no limit" by it.
+/// An amount of dollars. One that was forgotten is reported: no one means "no limit" by it.
 fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
     let value = table.take_even_null(key)?;
     // The parser hands numbers over as binary floats; their shortest decimal form is the text that was written as long as that has
@@ -93,7 +93,7 @@ fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
         other => {
-            let finding = wrong_type(&format!("`{key}`"), "an amount of dollars", other, table.at(key).value());
+            let finding = wrong_type(&format!("`{key}`"), "an amount in USD", other, table.at(key).value());
             table.tell(finding);
             return None;
         }

@@ -1,4 +1,4 @@
-//! From values to the mirror: what is wrong is told, and what is right is still there.
+//! From values to the mirror: what is wrong is reported, and what is right is still there.
 
 use serde_yaml::{Mapping, Value};
 
@@ -9,7 +9,7 @@ use super::labels;
 use super::matrix;
 use super::mirror::{RawFields, RawForEach, RawJob, RawManifest, RawTable};
 use super::moved;
-use super::table::{Table, WholeOrTemplate, wrong_type};
+use super::table::{Table, WholeOrTemplate, kind, wrong_type};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
 use crate::manifest::source::location::{Location, Part, Pointer};
@@ -61,13 +61,22 @@ impl RawManifest {
     }
 }
 
+/// A scalar as it is written, and the type of any other value.
+fn shown_value(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => format!("`{text}`"),
+        other => kind(other).to_owned(),
+    }
+}
+
 fn decode_version(table: &mut Table<'_>) {
     let help = "write `version: 1` at the top of the manifest";
     let finding = match table.take("version") {
         Some(Value::Number(number)) if number.as_i64() == Some(1) => return,
-        Some(_) => {
-            let place = table.at("version").value();
-            Diagnostic::error(Rule::VersionUnknown, "write `version: 1`, the only format of this shotlist", place)
+        Some(other) => {
+            let message = format!("`version` must be 1, found {}", shown_value(&other));
+            Diagnostic::error(Rule::VersionUnknown, message, table.at("version").value())
         }
         None => Diagnostic::error(Rule::VersionMissing, "the manifest has no `version`", Pointer::top().value()),
     };
@@ -168,7 +177,7 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
     Some(RawJob { id, for_each, matrix, fields, is_damaged })
 }
 
-/// Names the job in findings about its entry, so that they stop nobody who did not select it. An id that is a template
+/// Names the job in findings about its entry, so that they stop no one who did not select it. An id that is a template
 /// names no job yet.
 fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
     if let Some(id) = id.filter(|id| !is_template(id)) {

@@ -30,7 +30,7 @@ pub(crate) struct Face {
 /// The declared faces, by name.
 pub(crate) type Faces = BTreeMap<String, Face>;
 
-/// Takes the declarations apart. What is wrong is told, and left out.
+/// Takes the declarations apart. What is wrong is reported, and left out.
 pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces {
     let mut faces = Faces::new();
     let Value::Mapping(map) = value else {

@@ -2,7 +2,7 @@
 //!
 //! A new field is a variant here, with its name and its traits. The compiler then asks for it in [`of_request`](JobField::of_request). Besides, it
 //! needs: a member of [`RawFields`](super::mirror::RawFields) with what an editor shows, and its line in [`decode`](super::decode); its line in `Fields::compile` of
-//! `expand`, and a use in `expand::maker`; for one that is sent, a [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalogue.
+//! `expand`, and a use in `expand::maker`; for one that is sent, a [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalog.
 //! A test holds the schema and the reference against the names.
 
 use crate::domain::Field;
@@ -33,7 +33,7 @@ use JobField as F;
 impl JobField {
     /// The number of fields.
     pub(in crate::manifest) const COUNT: usize = Self::SHARED.len() + 1;
-    /// All that may stand on a job and under `defaults`; an id stands on a job alone.
+    /// All that may stand on a job and under `defaults`; an id is on a job alone.
     pub(in crate::manifest) const SHARED: [Self; 15] = [
         F::Model,
         F::Prompt,

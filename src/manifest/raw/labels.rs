@@ -13,7 +13,7 @@ const RESERVED: [&str; 3] = ["day", "batch", "model"];
 /// Labels as they were written: names, and values that may be templates.
 pub(crate) type RawLabels = Vec<(String, String)>;
 
-/// Takes the labels of an entry apart. What is wrong is told, and left out.
+/// Takes the labels of an entry apart. What is wrong is reported, and left out.
 pub(super) fn decode(table: &mut Table<'_>) -> Option<RawLabels> {
     let name = F::Labels.name();
     let at = table.at(name);
@@ -37,7 +37,7 @@ pub(super) fn decode(table: &mut Table<'_>) -> Option<RawLabels> {
 fn what_is_wrong_with(name: &str) -> Option<&'static str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if RESERVED.contains(&name) {
-        Some("`spend --by` means something else by that")
+        Some("it is a word of `spend --by`")
     } else if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
         Some("it must be 1 to 64 of A-Z a-z 0-9 . _ -")
     } else {

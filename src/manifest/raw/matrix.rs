@@ -51,7 +51,7 @@ impl Cell {
 /// One value of each axis.
 pub(crate) type Combination = Vec<Cell>;
 
-/// Takes a matrix apart. What is wrong is told, and left out.
+/// Takes a matrix apart. What is wrong is reported, and left out.
 pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawMatrix {
     let Value::Mapping(map) = value else {
         let finding = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.clone().value());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_matrix_is_told() {
+    fn what_is_no_matrix_is_reported() {
         for (yaml, code) in [
             ("[a]", "wrong-type"),
             ("{ a: x }", "wrong-type"),

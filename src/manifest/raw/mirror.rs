@@ -142,7 +142,7 @@ pub(crate) struct RawFields {
     /// The URL of a first-frame image, or a list of URLs (alpha-2 only).
     #[schemars(schema_with = "texts_schema", default)]
     pub image: Option<Vec<String>>,
-    /// A local image (relative to the manifest) in the place of `image`, or a list of them; `run --asset-command` gives each a URL. Its
+    /// A local image (relative to the manifest) in place of `image`, or a list of them; `run --asset-command` gives each a URL. Its
     /// contents are part of the request.
     #[schemars(schema_with = "texts_schema", default)]
     pub image_file: Option<Vec<String>>,

@@ -7,7 +7,7 @@ use crate::domain::{JobId, Move, Rule};
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::Pointer;
 
-/// One entry, and where it stands.
+/// One entry, and where it is.
 #[derive(Debug)]
 pub(crate) struct RawMove {
     /// The move.
@@ -16,7 +16,7 @@ pub(crate) struct RawMove {
     pub at: Pointer,
 }
 
-/// Takes the entries apart. What is wrong is told, and left out.
+/// Takes the entries apart. What is wrong is reported, and left out.
 pub(super) fn decode(table: &mut Table<'_>) -> Vec<RawMove> {
     let at = table.at("moved");
     let entries = match table.take("moved") {

@@ -147,7 +147,7 @@ pub(super) fn size_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Adds to the schema of a job what its family allows, where the job names its model as it is: the catalogue's rules, as
+/// Adds to the schema of a job what its family allows, where the job names its model as it is: the catalog's rules, as
 /// far as a schema can say them.
 pub(super) fn family_rules(schema: &mut Schema) {
     let catalog = Catalog::embedded();

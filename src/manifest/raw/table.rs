@@ -1,6 +1,6 @@
 //! Takes a YAML mapping apart key by key, so that one pass finds every mistake in it.
 //!
-//! A derived deserializer stops at the first error. Here each key is taken on its own, a value of a wrong type is told
+//! A derived deserializer stops at the first error. Here each key is taken on its own, a value of a wrong type is reported
 //! and counts as absent, and what is left over at the end is unknown.
 
 use serde_yaml::{Mapping, Value};
@@ -32,7 +32,7 @@ pub(crate) enum WholeOrTemplate {
 }
 
 impl<'f> Table<'f> {
-    /// A mapping at this place; anything else is told, and nothing.
+    /// A mapping at this place; anything else is reported, and nothing.
     pub(crate) fn open(value: Value, at: Pointer, what: &str, found: &'f mut Vec<Diagnostic>) -> Option<Self> {
         match value {
             Value::Mapping(map) => Some(Self { map, at, found }),
@@ -83,14 +83,14 @@ impl<'f> Table<'f> {
         self.map.get(key).is_some_and(Value::is_mapping).then(|| self.take(key)).flatten()
     }
 
-    /// A text. A whole number is taken as its digits, because nobody writes quotes around `id: 7`.
+    /// A text. A whole number is taken as its digits, because no one writes quotes around `id: 7`.
     pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let value = self.take(key)?;
         let at = self.at.key(key);
         text(value, key, &at, self.found)
     }
 
-    /// A text of a job. Typographic quotes around a word are taken away, and told; elsewhere they may be meant so, and what jobs
+    /// A text of a job. Typographic quotes around a word are taken away, and reported; elsewhere they may be meant so, and what jobs
     /// are known by must not change.
     pub(crate) fn field(&mut self, field: JobField) -> Option<String> {
         let text = self.text(field.name())?;
@@ -154,7 +154,7 @@ impl<'f> Table<'f> {
         self.tell(wrong_type(&format!("`{key}`"), wanted, value, place));
     }
 
-    /// Tells every key that nobody took.
+    /// Tells every key that no one took.
     pub(crate) fn close(self, known: &[&str]) {
         let mut unknown = 0;
         for key in self.map.keys() {
@@ -168,7 +168,7 @@ impl<'f> Table<'f> {
                 self.found.push(finding);
                 continue;
             };
-            // A known key that is still here was null, or is taken by nobody because it came twice.
+            // A known key that is still here was null, or is taken by no one because it came twice.
             if known.contains(&name.as_str()) {
                 continue;
             }
@@ -194,7 +194,7 @@ fn text(value: Value, key: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> O
         Value::String(text) => Some(text),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
         other => {
-            found.push(wrong_type(&format!("`{key}`"), "a text", &other, at.clone().value()));
+            found.push(wrong_type(&format!("`{key}`"), "a string", &other, at.clone().value()));
             None
         }
     }
@@ -222,15 +222,14 @@ pub(crate) fn help_with_whole(written: &str) -> String {
     }
 }
 
-/// A value of a wrong type, with the mend for the ways in which YAML surprises people.
+/// A value of a wrong type, with the fix for the ways in which YAML surprises people.
 pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> Diagnostic {
-    let finding =
-        Diagnostic::error(Rule::WrongType, format!("{what} must be {wanted}, and this is {}", kind(value)), place);
+    let finding = Diagnostic::error(Rule::WrongType, format!("{what} must be {wanted}, found {}", kind(value)), place);
     match value {
         Value::Mapping(map) if map.len() == 1 && map.keys().all(Value::is_mapping) => {
             finding.with_help("put quotes around the template: \"{{ … }}\"")
         }
-        Value::Bool(_) | Value::Number(_) if wanted == "a text" => finding.with_help("put quotes around it"),
+        Value::Bool(_) | Value::Number(_) if wanted == "a string" => finding.with_help("put quotes around it"),
         Value::Tagged(_) => finding.with_help("put quotes around it, because YAML reads a leading `!` as a tag"),
         Value::Null if wanted.starts_with("a mapping") => finding.with_help("write the fields, or remove the line"),
         Value::Number(_) if what == "`budget`" => finding.with_help("name the limit: `budget: { run: 50 }`"),
@@ -244,14 +243,14 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
     }
 }
 
-/// The type of a value, for a person.
+/// The type of a value, for the user.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
-        Value::Null => "empty",
+        Value::Null => "no value",
         Value::Bool(_) => "true or false",
         Value::Number(number) if number.is_f64() => "a decimal number",
         Value::Number(_) => "a whole number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Sequence(_) => "a list",
         Value::Mapping(_) => "a mapping",
         Value::Tagged(_) => "a value with a YAML tag",

@@ -1,4 +1,4 @@
-//! A finding, with its place, the rule, and how to mend it.
+//! A finding, with its place, the rule, and how to fix it.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub struct Diagnostic {
     pub job: Option<JobLabel>,
     /// The line of the CSV file that the job came from.
     pub row: Option<RowLocation>,
-    /// The other place that a finding about two places has, with what stands there.
+    /// The other place that a finding about two places has, with what is there.
     pub other: Option<(Location, &'static str)>,
 }
 
@@ -77,7 +77,7 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::error(rule, message, place) }
     }
 
-    /// Adds how to mend it.
+    /// Adds how to fix it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -187,7 +187,7 @@ fn text_end(text: &str, range: &Range<usize>) -> usize {
     text.get(range.clone()).map_or(range.end, |written| range.start + written.trim_end().len())
 }
 
-/// A file that could not be taken as text, told as a finding about it.
+/// A file that could not be taken as text, reported as a finding about it.
 pub(in crate::manifest) fn unreadable(what: &str, path: &Path, error: &text::TextError, place: Location) -> Diagnostic {
-    Diagnostic::error(Rule::Unreadable, format!("{what} {} can't be read: {error}", path.display()), place)
+    Diagnostic::error(Rule::Unreadable, format!("can't read {what} `{}`: {error}", path.display()), place)
 }

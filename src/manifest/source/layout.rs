@@ -20,11 +20,11 @@ fn error(message: String, place: Location, help: &str) -> Diagnostic {
 pub(super) fn slip(text: &str, line: usize) -> Option<Diagnostic> {
     let written = text.lines().nth(line.checked_sub(1)?)?;
     if text.starts_with("{\\rtf") {
-        let message = "this is an RTF document, and not plain text".to_owned();
+        let message = "this is an RTF document, not plain text".to_owned();
         return Some(error(message, Location::At(1, 1), "save it as plain text in the editor that wrote it"));
     }
     if written.trim_start().starts_with(FENCE) {
-        let message = "a line of backticks is Markdown, and not YAML".to_owned();
+        let message = "a line of backticks is Markdown, not YAML".to_owned();
         return Some(error(message, Location::At(line, 1), "remove the lines that begin with three backticks"));
     }
     unindented(text).or_else(|| on_one_line(written, line))
@@ -65,7 +65,7 @@ fn on_one_line(written: &str, line: usize) -> Option<Diagnostic> {
 }
 
 /// A key that stands further in than the one before it, which has a value already; or, where the parser stops at it, in a column in which no key
-/// above it stands. `number` counts from 0, `stopped` from 1.
+/// above it is. `number` counts from 0, `stopped` from 1.
 pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Option<Diagnostic> {
     let (name, column, _) = key(lines.get(number)?)?;
     let above = || lines[..number].iter().rev().filter(|line| !line.trim().is_empty());
@@ -87,7 +87,7 @@ pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Opti
     Some(error(message, Location::At(number + 1, column + 1), "begin keys of one mapping in the same column"))
 }
 
-/// The key of a line such as `- key: value`, the column at which it stands, from 0, and its value.
+/// The key of a line such as `- key: value`, the column at which it is, from 0, and its value.
 fn key(line: &str) -> Option<(&str, usize, &str)> {
     let inside = line.trim_start_matches([' ', '-']);
     let (key, value) = inside.split_once(':')?;

@@ -26,7 +26,7 @@ pub enum Part {
     Value,
     /// An occurrence of this text inside the value, after so many earlier ones; or the value if it can't be found as it is.
     Fragment(String, usize),
-    /// A second occurrence of the key, where a key stands twice.
+    /// A second occurrence of the key, where a key is twice.
     Again,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Marks of a text. One that is no YAML has none: its fault was told with a place by the parser that found it.
+    /// Marks of a text. One that is no YAML has none: its fault was reported with a place by the parser that found it.
     #[must_use]
     pub(crate) fn of(text: &str) -> Self {
         let mut builder = Builder::default();
@@ -115,7 +115,7 @@ impl Marks {
         Some(range)
     }
 
-    /// Every key that stands twice in one mapping, with the pointer to it.
+    /// Every key that is twice in one mapping, with the pointer to it.
     #[must_use]
     pub(crate) fn duplicates(&self) -> Vec<Pointer> {
         let mut found = Vec::new();
@@ -168,7 +168,7 @@ fn collect_duplicates(node: &Node, at: &Pointer, found: &mut Vec<Pointer>) {
     }
 }
 
-/// The first line of a range: underlining a whole file helps nobody.
+/// The first line of a range: underlining a whole file helps no one.
 fn first_line(range: &Range<usize>, text: &str) -> Range<usize> {
     let written = text.get(range.clone()).unwrap_or_default();
     let length = written.find('\n').unwrap_or(written.len());

@@ -2,7 +2,7 @@
 //!
 //! [`origin`] says where a manifest comes from, and [`text`] reads it, and the files that it names, within bounds; [`bounds`] holds jobs, text
 //! and depth. A [`diagnostic`] holds a symbolic [`location`], and only when there is one to show does [`marks`] parse the file a second
-//! time for byte ranges. [`syntax`] explains what the parser could not read, [`layout`] what stands in a wrong column, [`surrogates`] mends what JSON writes in two halves, [`slips`] are
+//! time for byte ranges. [`syntax`] explains what the parser could not read, [`layout`] what is in a wrong column, [`surrogates`] fixes what JSON writes in two halves, [`slips`] are
 //! warnings about what no rule forbids, and [`suggest`] says what was probably meant.
 
 pub(in crate::manifest) mod bounds;

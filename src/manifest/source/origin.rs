@@ -21,18 +21,18 @@ pub(crate) fn is_stream(path: &Path) -> bool {
         || path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// The folder of a manifest, from which on it names files; the working folder for a stream.
+/// The directory of a manifest, from which on it names files; the working directory for a stream.
 #[must_use]
-pub(crate) fn folder(path: &Path) -> PathBuf {
+pub(crate) fn directory(path: &Path) -> PathBuf {
     if is_stream(path) { PathBuf::new() } else { path.parent().unwrap_or(Path::new("")).to_owned() }
 }
 
-/// The folder of the manifest's own file, where its ledger and its reports are. A link to it is not another manifest: with
+/// The directory of the manifest's own file, where its ledger and its reports are. A link to it is not another manifest: with
 /// a ledger of its own, everything would be paid for again.
 #[must_use]
 pub(crate) fn home(path: &Path) -> PathBuf {
     let real = if path.is_symlink() && !is_stream(path) { path.canonicalize().ok() } else { None };
-    folder(real.as_deref().unwrap_or(path))
+    directory(real.as_deref().unwrap_or(path))
 }
 
 /// The manifest's text.

@@ -134,14 +134,14 @@ fn in_capitals(prompt: &str) -> Option<String> {
         .or_else(|| between("${", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
 }
 
-/// A cell that is empty where a prompt has it among its words; `earlier` says how often its name stands there before.
+/// A cell that is empty where a prompt has it among its words; `earlier` says how often its name is there before.
 pub(crate) fn hole(column: &str, prompt: Pointer, earlier: usize) -> Diagnostic {
     let place = Location::Value(prompt, Part::Fragment(format!("row.{column}"), earlier));
-    let message = format!("`row.{column}` is empty, and the prompt has a hole where it should stand");
+    let message = format!("`row.{column}` is empty in the middle of the prompt");
     // Of rows that have the cell, the prompt stays what it was: one that changes by a blank would be bought again.
     let help = format!(
-        "fill the cell in, or write {{% if row.{column} | trim %}}{{{{ row.{column} }}}}{{% endif %}} in its place, with the words that go \
-         with it inside; where the prompt changes, by a blank even, a job that is paid is bought again"
+        "fill the cell, or write {{% if row.{column} | trim %}}{{{{ row.{column} }}}}{{% endif %}} around it and its words; a paid job \
+         whose prompt changes, even by a space, costs again"
     );
     warning(Rule::PromptEmptyCell, message, place, &help)
 }
@@ -168,8 +168,8 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
     dollars.into_iter().find(|form| form.len() > 1 && prompt.contains(form.as_str()))
 }
 
-/// A limit for a label that no job has, where one has nearly the same: the limit would hold nobody.
-pub(crate) fn limit_of_nobody(label: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
+/// A limit for a label that no job has, where one has nearly the same: the limit would hold no one.
+pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
     let names: HashSet<&str> = jobs.iter().flat_map(|job| job.labels.keys()).map(String::as_str).collect();
     if !names.contains(label.name.as_str()) {
         let meant = nearest(&label.name, names)?;
@@ -224,7 +224,7 @@ impl Same {
             return None;
         };
         let help = "remove one of the jobs, or write `takes` for several videos of one request";
-        let message = format!("`{}` asks for the same as `{}`", job.id, first.id);
+        let message = format!("`{}` has the same request as `{}`", job.id, first.id);
         Some(warning(Rule::SameRequest, message, place(), help))
     }
 }
@@ -238,7 +238,7 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     for (number, line) in (1..).zip(text.split('\n')) {
         if let Some((at, cut)) = cut(line) {
             let column = line[..at].chars().count() + 1;
-            let message = format!("`{cut}` and what follows is a comment in YAML, and no part of the text");
+            let message = format!("`{cut}` starts a YAML comment, which cuts off the string");
             let help = "put quotes around the string, or a space after the `#` of a comment";
             found.push((start + at, warning(Rule::TextCutOff, message, Location::At(number, column), help)));
         }
@@ -263,15 +263,15 @@ fn cut(line: &str) -> Option<(usize, &str)> {
     (word.len() > 1 && has_words).then_some((at, word))
 }
 
-/// A short text that stands in typographic quotes, which would be a part of it; and what is between them.
+/// A short text that is in typographic quotes, which would be a part of it; and what is between them.
 pub(crate) fn typographic<'v>(value: &'v str, at: &Pointer) -> Option<(Diagnostic, &'v str)> {
     let quotes = ['“', '”', '„', '‟', '«', '»', '‘', '’', '‚'];
     let (first, last) = (value.chars().next()?, value.chars().last()?);
     (quotes.contains(&first) && quotes.contains(&last)).then(|| {
-        let message = format!("`{first}` and `{last}` are typographic quotes, and a part of the text");
+        let message = format!("typographic quotes `{first}` and `{last}` are part of the string");
         let place = Location::Value(at.clone(), Part::Value);
         let finding = Diagnostic::error(Rule::TypographicQuotes, message, place);
-        (finding.with_help("write \" in their place, or no quotes at all"), value.trim_matches(quotes))
+        (finding.with_help("write \" instead, or remove the quotes"), value.trim_matches(quotes))
     })
 }
 

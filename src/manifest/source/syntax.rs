@@ -14,7 +14,7 @@ const LINES_BEFORE: usize = 2;
 /// The parser's error at its location, with the help for common mistakes.
 pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
     let said = error.to_string();
-    // The parser refuses a key that stands twice without saying where.
+    // The parser refuses a key that is twice without saying where.
     if said.contains("duplicate entry") {
         let duplicates = sources.marks().duplicates();
         if !duplicates.is_empty() {
@@ -78,7 +78,7 @@ fn slip(text: &str, line: usize) -> Option<Diagnostic> {
         let is_trouble = value.contains(": ") || value.contains(" #");
         if let Some(quote) = value.chars().next().filter(|quote| is_trouble && "“”„‟«‘’‚".contains(*quote))
         {
-            let help = "write \" in its place: YAML knows no other quotes";
+            let help = "write \" instead; YAML has no other quotes";
             return Some(error(&format!("`{quote}` is a typographic quote"), at(number, start), help));
         }
         if let Some(end) = end_of_quoted(value).filter(|end| goes_on(&value[*end..])) {
@@ -181,7 +181,7 @@ fn limit_finding(said: &str) -> Diagnostic {
             .with_help("use fewer `*name` references inside anchors");
     }
     if said.contains("more than one document") {
-        let finding = Diagnostic::error(Rule::Yaml, "the file holds more than one YAML document", Location::File);
+        let finding = Diagnostic::error(Rule::Yaml, "the file contains more than one YAML document", Location::File);
         return finding.with_help("split it at the `---` lines: one manifest for each file");
     }
     Diagnostic::error(Rule::Yaml, format!("invalid YAML: {said}"), Location::File)

@@ -26,12 +26,12 @@ pub(crate) enum TextError {
     /// It is no plain file, or one that a manifest has no business with.
     #[error("a manifest can read plain files only, not the key file or system files")]
     NotForManifests,
-    /// It lies elsewhere.
+    /// It is elsewhere.
     #[error("it is outside the manifest's directory; `--root DIR` allows more")]
     Outside,
-    /// It is a folder.
+    /// It is a directory.
     #[error("it is a directory")]
-    Folder,
+    Directory,
     /// It is a workbook of a spreadsheet, and no text.
     #[error("must be text, found a workbook")]
     Workbook,
@@ -56,7 +56,7 @@ impl TextError {
             Self::Workbook => Some(
                 "name it with the ending .xlsx if it is one; otherwise save it as .xlsx or \"CSV UTF-8\", and name that file",
             ),
-            Self::Io(_) | Self::TooLarge(_) | Self::NotForManifests | Self::Outside | Self::Folder => None,
+            Self::Io(_) | Self::TooLarge(_) | Self::NotForManifests | Self::Outside | Self::Directory => None,
         }
     }
 }
@@ -68,7 +68,7 @@ impl TextError {
 /// contain the environment.
 #[derive(Clone, Debug)]
 pub(crate) struct FileAccess {
-    folder: PathBuf,
+    directory: PathBuf,
     /// The directory above all readable files: the manifest's, or that of `--root`.
     top: PathBuf,
     secret: Option<Identity>,
@@ -112,11 +112,11 @@ impl Identity {
 const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 impl FileAccess {
-    /// From the manifest's folder on, or from the one that `--root` names, without the file of the key.
-    pub(crate) fn new(folder: &Path, root: Option<&Path>, secret: Option<&Path>) -> Self {
-        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    /// From the manifest's directory on, or from the one that `--root` names, without the file of the key.
+    pub(crate) fn new(directory: &Path, root: Option<&Path>, secret: Option<&Path>) -> Self {
+        let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         Self {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             top: root.unwrap_or(here).to_owned(),
             secret: secret.and_then(|path| Identity::of(path).ok()),
             read: Arc::default(),
@@ -130,7 +130,7 @@ impl FileAccess {
 
     /// The path of a name.
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.directory.join(name)
     }
 
     /// The text of a plain file below the top, of at most so many bytes.
@@ -138,7 +138,7 @@ impl FileAccess {
         read_at_most(&self.inside(name)?, largest)
     }
 
-    /// The same of a file that is no text, with where it lies when every link is followed.
+    /// The same of a file that is no text, with where it is when every link is followed.
     pub(crate) fn read_bytes(&self, name: &str, largest: u64) -> Result<(PathBuf, Vec<u8>), TextError> {
         let (path, mut bytes) = (self.inside(name)?, Vec::new());
         File::open(&path)?.take(largest + 1).read_to_end(&mut bytes)?;
@@ -166,10 +166,10 @@ impl FileAccess {
 
     fn allowed(&self, name: &str) -> Result<PathBuf, TextError> {
         // Links are followed first: what counts is where they lead.
-        let path = self.folder.join(name).canonicalize()?;
+        let path = self.directory.join(name).canonicalize()?;
         let is_of_the_system = OF_THE_SYSTEM.iter().any(|top| path.starts_with(top));
         if path.is_dir() {
-            return Err(TextError::Folder);
+            return Err(TextError::Directory);
         }
         if is_of_the_system || !path.is_file() {
             return Err(TextError::NotForManifests);
@@ -208,9 +208,9 @@ fn decoded(bytes: &[u8]) -> (String, Option<&'static str>) {
 /// All of a text of at most so many bytes, without a byte order mark. There is room for as many as are expected.
 pub(crate) fn read_all(source: impl Read, expected: usize, largest: u64) -> Result<String, TextError> {
     let mut bytes = Vec::with_capacity(expected);
-    // The bound holds for devices and pipes too, whose length nobody knows beforehand.
+    // The bound holds for devices and pipes too, whose length no one knows beforehand.
     let read = source.take(largest + 1).read_to_end(&mut bytes);
-    read.map_err(|error| if error.kind() == ErrorKind::IsADirectory { TextError::Folder } else { error.into() })?;
+    read.map_err(|error| if error.kind() == ErrorKind::IsADirectory { TextError::Directory } else { error.into() })?;
     // A zip archive, as .xlsx and .ods are, and the older .xls.
     if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0]) {
         return Err(TextError::Workbook);

@@ -9,7 +9,7 @@ pub(super) const MOST_COLUMNS: usize = 16_384;
 pub(super) const MOST_CELLS: usize = 2_000_000;
 pub(super) const MOST_TEXT: usize = 64 << 20;
 
-/// The text in place of a formula whose result nobody stored, as in a workbook that a program wrote.
+/// The text in place of a formula whose result no one stored, as in a workbook that a program wrote.
 pub(super) const NO_RESULT: &str = "#NO-RESULT!";
 
 /// The reason why a sheet can't be read.
@@ -33,7 +33,7 @@ impl Problem {
 pub(super) struct Line {
     /// Its number in the sheet, from 1.
     pub number: u64,
-    /// True if a person or a filter hides it.
+    /// True if the user or a filter hides it.
     pub is_hidden: bool,
     /// The column of each cell, from 0, and its text.
     pub cells: Vec<(usize, String)>,

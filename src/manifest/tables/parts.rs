@@ -16,7 +16,7 @@ pub(super) const MOST_UNPACKED: u64 = 192 << 20;
 /// The facts of a sheet besides its values.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    /// The rows that a person or a filter hides, from 1.
+    /// The rows that the user or a filter hides, from 1.
     pub hidden: HashSet<u64>,
     /// Rows, from 1, and columns, from 0, of formulas without a stored result.
     pub without_result: HashSet<(u64, usize)>,

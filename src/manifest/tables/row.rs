@@ -16,11 +16,11 @@ pub(crate) struct Row {
     pub value: Value,
     /// Its cells, as they were written.
     pub cells: Arc<Cells>,
-    /// The line of the file; nothing for a row that stands in the manifest.
+    /// The line of the file; nothing for a row that is in the manifest.
     pub place: Option<RowLocation>,
     /// The number among all rows, from 1: `row_number` in templates.
     pub number: usize,
-    /// True if a person or a filter hides it in its sheet.
+    /// True if the user or a filter hides it in its sheet.
     pub is_hidden: bool,
 }
 
@@ -51,7 +51,7 @@ fn broken(column: &str, cell: &str) -> Option<Error> {
             .is_some_and(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()));
     let held = if cell == NO_RESULT { "a formula without a result" } else { cell };
     is_error.then(|| {
-        Error::new(ErrorKind::InvalidOperation, format!("the cell under `{column}` holds {held}"))
+        Error::new(ErrorKind::InvalidOperation, format!("the cell under `{column}` contains {held}"))
             .with_source(BrokenCell)
     })
 }

@@ -21,7 +21,7 @@ use crate::manifest::source::text::{FileAccess, LARGEST, TextError};
 /// The most hidden rows that are named in a message.
 const MOST_NAMED: usize = 8;
 
-/// The rows that a job names. What is wrong with them is told, and the sound ones are there.
+/// The rows that a job names. What is wrong with them is reported, and the sound ones are there.
 pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let mut rows: Vec<Row> = match from {
         RawForEach::Rows(rows) => {
@@ -118,14 +118,15 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
     // A synchronised directory shows an online sheet as a link to it, too.
     let is_link = ["http://", "https://"].iter().any(|scheme| file.starts_with(scheme));
     if is_link || ending.as_deref() == Some("gsheet") {
-        let finding = Diagnostic::error(Rule::Unreadable, "a link can't be read", at.clone().value());
+        let finding =
+            Diagnostic::error(Rule::Unreadable, "`for_each` must name a file, found a link", at.clone().value());
         found.push(
-            finding.with_help("in the sheet choose File, Download, \"Comma-separated values\", and name that file"),
+            finding.with_help("in the sheet, choose File, Download, \"Comma-separated values\", then name that file"),
         );
         return Vec::new();
     }
     let refused = |error: &TextError| {
-        let finding = unreadable("the file of the rows", &access.path_of(file), error, at.clone().value());
+        let finding = unreadable("file of rows", &access.path_of(file), error, at.clone().value());
         finding.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
     };
     let page = || {
@@ -160,7 +161,7 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
     if let Some(encoding) = assumed {
         let words = text.split([' ', '\n', '\r', '\t', ',', ';', '"']).filter(|word| !word.is_ascii()).take(3);
         let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
-        let message = format!("{file} is not UTF-8, and was read as {encoding}: {}", words.join(", "));
+        let message = format!("{file} is not UTF-8; assumed {encoding}: {}", words.join(", "));
         let finding = Diagnostic::warning(Rule::EncodingAssumed, message, at.clone().value());
         found.push(finding.with_help("if these words are wrong, save the file as \"CSV UTF-8\""));
     }

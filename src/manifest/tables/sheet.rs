@@ -27,7 +27,7 @@ pub(super) fn beginning(csv: &str, most: usize) -> Beginning {
         .collect()
 }
 
-/// The rows below the header, which stands in this line.
+/// The rows below the header, which is in this line.
 pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let file: Arc<str> = file.into();
     let before = found.len();
@@ -66,7 +66,7 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
         return Vec::new();
     }
     if let Some(line) = unclosed(csv, separator) {
-        let message = "a quote is never closed, and swallows all that follows";
+        let message = "a quote is not closed, so the rest of the file is one cell";
         let finding = Diagnostic::error(Rule::CsvOpenQuote, message, place());
         let row = RowLocation { file, line: line + above };
         found.push(
@@ -90,7 +90,7 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
         let row = RowLocation { file: Arc::clone(&file), line: line_of(csv, &cells) + above };
         if cells.len() != header.names().len() {
             let message =
-                format!("a row has {} and the header {}", counted(cells.len()), counted(header.names().len()));
+                format!("a row must have {} like the header, found {}", counted(header.names().len()), cells.len());
             let finding = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
             found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
         } else if rows.len() >= MOST_JOBS {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_rows_one_thing_is_told() {
+    fn of_too_many_rows_one_thing_is_reported() {
         let csv = format!("a\n{}", "1\n".repeat(MOST_JOBS + 100_000));
         let (rows, found) = parsed(&csv);
         assert_eq!((rows.len(), found), (MOST_JOBS, vec!["csv-too-long"]));

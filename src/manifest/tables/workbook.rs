@@ -88,7 +88,7 @@ fn diagnostic(problem: Problem, file: &str, place: &Location) -> Box<Diagnostic>
     let (rule, message, help) = match problem {
         Problem::Unreadable(why) => (
             Rule::Unreadable,
-            format!("{file} can't be read as a workbook: {why}"),
+            format!("can't read workbook {file}: {why}"),
             "save it as .xlsx in the spreadsheet program, without a password, or as CSV UTF-8",
         ),
         Problem::TooLong(what) => (

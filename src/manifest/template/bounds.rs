@@ -26,7 +26,7 @@ const REFUSED: [&str; 6] = ["macro", "call", "recursive", "include", "import", "
 /// Replaces what multiplies by what looks first.
 pub(super) fn bound(engine: &mut Environment<'_>) {
     engine.remove_global("namespace");
-    // Lists of as many lists as somebody writes.
+    // Lists of as many lists as someone writes.
     engine.remove_filter("slice");
     engine.remove_filter("batch");
     engine.add_filter("indent", |text: String, width: usize, first: Option<bool>| {
@@ -81,15 +81,14 @@ fn within(length: usize) -> Result<(), Error> {
     if length <= LONGEST {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::InvalidOperation, format!("the text would be longer than {} KiB", LONGEST / 1024)))
+    Err(Error::new(ErrorKind::InvalidOperation, format!("the string must have at most {} KiB", LONGEST / 1024)))
 }
 
 /// Refuses a template that could grow without bounds.
 pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     let (mut joins, tags) = (0, tags(source));
     if tags.len() > MOST_TAGS || tags.iter().any(|tag| tag.code.len() > LONGEST_TAG) {
-        let message =
-            format!("a text may have {MOST_TAGS} templates of {LONGEST_TAG} bytes each, and this one has more");
+        let message = format!("a string must have at most {MOST_TAGS} templates of {LONGEST_TAG} bytes each");
         return Some(TemplateError {
             rule: Rule::Template,
             message,
@@ -102,7 +101,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
             && tag.code.trim_start_matches(['-', '+', ' ']).starts_with("set ")
             && !tag.code.contains('=')
         {
-            let message = "`set` without `=` is not for the templates of a manifest".to_owned();
+            let message = "templates can't use `set` without `=`".to_owned();
             return Some(TemplateError {
                 rule: Rule::Template,
                 message,
@@ -112,7 +111,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
         }
         let words = || tag.code.split(|c: char| !c.is_alphanumeric() && c != '_');
         if let Some(word) = words().find(|word| tag.is_statement && REFUSED.contains(word)) {
-            let message = format!("`{word}` is not for the templates of a manifest");
+            let message = format!("templates can't use `{word}`");
             let help = "use {{ name }}, {% if %} and {% for %}".to_owned();
             return Some(TemplateError {
                 rule: Rule::Template,

@@ -48,7 +48,7 @@ impl<'t> Named<'t> {
         let (mut holes, mut before): (Vec<(&str, usize)>, Vec<&str>) = (Vec::new(), Vec::new());
         for (at, part) in self.0.iter().enumerate().filter(|_| has_words) {
             let Part::Column(column) = part else { continue };
-            let is_told = holes.iter().any(|(told, _)| told == column);
+            let is_told = holes.iter().any(|(shown, _)| shown == column);
             if is_empty(column) && !is_told && !self.stands_apart(at) {
                 holes.push((*column, before.iter().filter(|earlier| earlier.starts_with(*column)).count()));
             }

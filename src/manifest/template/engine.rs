@@ -176,7 +176,7 @@ impl Templates {
     fn explain(&self, error: &minijinja::Error, source: &str, scope: &Scope) -> TemplateError {
         let fragment = Fragment::of(error, source);
         if error.kind() == ErrorKind::WriteFailure {
-            let message = format!("the text would be longer than {} KiB", bounds::LONGEST / 1024);
+            let message = format!("the string must have at most {} KiB", bounds::LONGEST / 1024);
             return TemplateError {
                 rule: Rule::Template,
                 message,
@@ -185,7 +185,7 @@ impl Templates {
             };
         }
         if error.kind() == ErrorKind::OutOfFuel {
-            let message = format!("the template takes more than {MOST_STEPS} steps");
+            let message = format!("the template must take at most {MOST_STEPS} steps");
             return TemplateError {
                 rule: Rule::Template,
                 message,
@@ -279,7 +279,7 @@ fn is_of_a_broken_cell(error: &minijinja::Error) -> bool {
     std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<BrokenCell>()).is_some()
 }
 
-/// Writes a value into a text. What would put words there that nobody wrote, such as `None` for an empty var or a whole
+/// Writes a value into a text. What would put words there that no one wrote, such as `None` for an empty var or a whole
 /// list with its brackets, is an error.
 fn write_value(out: &mut Output, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
     let refuse = |what: &str| Err(minijinja::Error::new(ErrorKind::BadSerialization, format!("the value is {what}")));
@@ -339,7 +339,7 @@ fn column_with_a_blank(before: &str, source: &str) -> Option<String> {
     let inside = &source[before.rfind("{{")? + 2..];
     let name = inside[..inside.find("}}")?].trim().strip_prefix("row.")?;
     let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '/' | '(' | ')'));
-    is_name.then(|| format!("a column whose name has a blank in it is read so: {{{{ row['{name}'] }}}}"))
+    is_name.then(|| format!("for a column with a space in its name, write {{{{ row['{name}'] }}}}"))
 }
 
 /// Returns whether a string is a template.
@@ -365,7 +365,7 @@ fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
     let help = error.range().and_then(|range| column_with_a_blank(source.get(..range.start)?, source));
     TemplateError {
         rule: Rule::Template,
-        message: format!("the template can't be read: {detail}"),
+        message: format!("can't read the template: {detail}"),
         help: Some(help.unwrap_or_else(usual)),
         fragment: Fragment::of(error, source),
     }

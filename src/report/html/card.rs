@@ -21,7 +21,7 @@ pub(super) struct Group<'r> {
     /// Videos of other attempts that are still here.
     earlier: Vec<Earlier<'r>>,
     /// The name of one of several cards.
-    told: Option<String>,
+    text: Option<String>,
 }
 
 /// A card, in words.
@@ -95,10 +95,10 @@ impl<'r> Group<'r> {
             count => Some(format!("{count} {more}")),
         };
         let takes = if cards.len() > 1 { counted(cards.len(), "take", "takes") } else { None };
-        let told: Vec<String> =
+        let text: Vec<String> =
             [takes, counted(earlier.len(), "other video", "other videos")].into_iter().flatten().collect();
-        let told = (!told.is_empty()).then(|| told.join(", "));
-        Self { id, cards, earlier, told }
+        let text = (!text.is_empty()).then(|| text.join(", "));
+        Self { id, cards, earlier, text }
     }
 }
 

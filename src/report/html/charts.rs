@@ -59,7 +59,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Each with the class of its colour and its word.
+    /// Each with the class of its color and its word.
     fn parts(&self) -> [(&'static str, &'static str, Usd); 4] {
         [
             ("charged", "spent", self.spent),

@@ -58,13 +58,13 @@ pub(super) struct Chip<'p> {
 #[template(path = "foot.html")]
 pub(super) struct Foot<'p> {
     script: &'static str,
-    /// Pictures that the page holds, by their SHA-256.
-    pictures: Option<&'p BTreeMap<String, String>>,
+    /// Images that the page holds, by their SHA-256.
+    local_images: Option<&'p BTreeMap<String, String>>,
 }
 
 impl<'p> Foot<'p> {
-    /// Of a page that holds these pictures.
-    pub(super) fn new(pictures: &'p BTreeMap<String, String>) -> Self {
-        Self { script: SCRIPT, pictures: (!pictures.is_empty()).then_some(pictures) }
+    /// Of a page that holds these images.
+    pub(super) fn new(local_images: &'p BTreeMap<String, String>) -> Self {
+        Self { script: SCRIPT, local_images: (!local_images.is_empty()).then_some(local_images) }
     }
 }

@@ -1,4 +1,4 @@
-//! The contact sheet: one file that a person opens in a browser, from the disk and without a network.
+//! The contact sheet: one file that the user opens in a browser, from the disk and without a network.
 //!
 //! Everything in it that comes from outside, a manifest or a service, is escaped by the templates, and the page's own
 //! policy lets nothing run but the script that it carries: should an escape ever fail, it still would not run. Videos come

@@ -1,4 +1,4 @@
-//! The page itself: what stands above the cards, the cards one by one, and what stands below.
+//! The page itself: what is above the cards, the cards one by one, and what is below.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -42,16 +42,16 @@ struct Page<'p> {
     timeline: Option<Timeline>,
 }
 
-/// Writes a contact sheet that lies in a folder.
+/// Writes a contact sheet that is in a directory.
 pub(crate) fn write(
     report: &Report,
-    folder: &Path,
+    directory: &Path,
     written_at: Timestamp,
     commands: Option<&Commands>,
     to: &mut impl Write,
 ) -> io::Result<()> {
     write_top(report, written_at, commands, to)?;
-    let mut rows = report.rows_seen_from(folder).peekable();
+    let mut rows = report.rows_seen_from(directory).peekable();
     while let Some(first) = rows.next() {
         // The takes of a job follow each other.
         let mut takes = vec![first];

@@ -17,8 +17,8 @@ pub(super) struct Policy {
     style: String,
     script: String,
     hosts: BTreeSet<String>,
-    /// Hosts of pictures.
-    picture_hosts: BTreeSet<String>,
+    /// Hosts of images.
+    image_hosts: BTreeSet<String>,
     /// True if some host can't be named.
     is_open: bool,
 }
@@ -31,7 +31,7 @@ impl Policy {
             style: hash(style),
             script: hash(script),
             hosts: BTreeSet::new(),
-            picture_hosts: BTreeSet::new(),
+            image_hosts: BTreeSet::new(),
             is_open: false,
         }
     }
@@ -45,10 +45,10 @@ impl Policy {
         self.hosts.extend(host);
     }
 
-    /// Lets pictures come from where this address is.
-    pub(super) fn allow_pictures_of(&mut self, url: Option<&str>) {
+    /// Lets images come from where this address is.
+    pub(super) fn allow_images_of(&mut self, url: Option<&str>) {
         let host = self.host_of(url);
-        self.picture_hosts.extend(host);
+        self.image_hosts.extend(host);
     }
 
     fn host_of(&mut self, url: Option<&str>) -> Option<String> {
@@ -67,10 +67,10 @@ impl Policy {
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { style, script, hosts, picture_hosts, is_open } = self;
-        // `'self'` is the folder where a page was served from, and `file:` that of one that was opened from the disk.
+        let Self { style, script, hosts, image_hosts, is_open } = self;
+        // `'self'` is the directory where a page was served from, and `file:` that of one that was opened from the disk.
         write!(f, "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {style}; script-src {script}; ")?;
-        for (what, hosts) in [("img-src 'self' file: data:", picture_hosts), ("; media-src 'self' file:", hosts)] {
+        for (what, hosts) in [("img-src 'self' file: data:", image_hosts), ("; media-src 'self' file:", hosts)] {
             write!(f, "{what}")?;
             if *is_open || hosts.len() > MOST_HOSTS {
                 write!(f, " https: http:")?;

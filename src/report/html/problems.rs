@@ -4,16 +4,16 @@ use super::text::plain;
 use crate::report::row::{JobState, Totals};
 use crate::report::{Commands, Report};
 
-/// Jobs that ask for somebody, for one reason.
+/// Jobs that ask for someone, for one reason.
 pub(super) struct Problem {
     /// The filter of a click: a state, or another mark of the cards.
     pub shows: &'static str,
-    pub colour: &'static str,
-    pub told: String,
+    pub color: &'static str,
+    pub text: String,
     pub command: Option<String>,
 }
 
-/// The most of a reason that stands above the cards, in characters: the card has all of it.
+/// The most of a reason that is above the cards, in characters: the card has all of it.
 const LONGEST_REASON: usize = 120;
 
 /// Marks of cards besides their state: jobs that were due and not sent, videos whose program is due, and videos that differ from their request.
@@ -28,12 +28,12 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
     let problem = |state: JobState, rest: String, command: Option<(&str, &[&str])>| {
         let count = states.get(state.name()).copied().filter(|&count| count > 0)?;
         let (name, command) = (state.name(), command.and_then(|(name, rest)| line(name, rest)));
-        Some(Problem { shows: name, colour: name, told: format!("{count} {}{rest}", state.label()), command })
+        Some(Problem { shows: name, color: name, text: format!("{count} {}{rest}", state.label()), command })
     };
     let unsent = (report.unsent > 0).then(|| Problem {
         shows: UNSENT,
-        colour: JobState::Pending.name(),
-        told: format!(
+        color: JobState::Pending.name(),
+        text: format!(
             "{} not sent, and not charged: {}; the next run with --asset-command tries again",
             report.unsent,
             why_unsent(report)
@@ -48,14 +48,14 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
         .collect();
     let exec = (!exec.is_empty()).then(|| Problem {
         shows: EXEC,
-        colour: JobState::Failed.name(),
-        told: format!("--exec: {}; the next run with it starts it again", exec.join(", ")),
+        color: JobState::Failed.name(),
+        text: format!("--exec: {}; the next run with it starts it again", exec.join(", ")),
         command: None,
     });
     let differs = (*differing > 0).then(|| Problem {
         shows: DIFFERS,
-        colour: JobState::Failed.name(),
-        told: format!(
+        color: JobState::Failed.name(),
+        text: format!(
             "{differing} {} from what was paid for: ${differing_usd}; see claims.csv",
             if *differing == 1 { "video differs" } else { "videos differ" }
         ),

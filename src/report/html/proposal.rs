@@ -1,4 +1,4 @@
-//! A plan as a contact sheet, before anything is paid: every job with its finished prompt, its price, its shape, its picture and what looks
+//! A plan as a contact sheet, before anything is paid: every job with its finished prompt, its price, its shape, its image and what looks
 //! like a slip. Bounded and safe like the report's page, with the same style and script.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,14 +20,14 @@ pub(crate) struct Proposal {
     /// The large figures: a title, the figure, and a remark.
     pub figures: Vec<[String; 3]>,
     /// The facts of the whole plan: limits, held jobs, earlier purchases.
-    pub told: Vec<String>,
+    pub statements: Vec<String>,
     /// The warnings that are about no job.
     pub warnings: Vec<String>,
     /// The command that buys exactly this.
     pub command: Option<String>,
     pub cards: Vec<ProposalCard>,
-    /// Pictures of this machine by their SHA-256, as addresses that hold them whole.
-    pub pictures: BTreeMap<String, String>,
+    /// Images of this machine by their SHA-256, as addresses that hold them whole.
+    pub local_images: BTreeMap<String, String>,
 }
 
 /// One job of a plan.
@@ -38,7 +38,7 @@ pub(crate) struct ProposalCard {
     /// The action, for scripts and people, and the state that gives it its color.
     pub action: &'static str,
     pub label: &'static str,
-    pub colour: &'static str,
+    pub color: &'static str,
     pub reason: String,
     pub model: String,
     pub price: String,
@@ -52,7 +52,7 @@ pub(crate) struct ProposalCard {
     pub warnings: Vec<String>,
     /// The image: a URL, or the key of one that is embedded in the page.
     pub image: Option<String>,
-    pub picture: Option<String>,
+    pub local_image: Option<String>,
 }
 
 /// The part above the cards.
@@ -62,7 +62,7 @@ struct Above<'p> {
     head: Head,
     tools: Tools<'p>,
     figures: &'p [[String; 3]],
-    told: &'p [String],
+    statements: &'p [String],
     warnings: &'p [String],
     command: Option<&'p str>,
     left_out: usize,
@@ -73,7 +73,7 @@ pub(crate) fn write(mut plan: Proposal, to: &mut impl Write) -> io::Result<()> {
     let mut policy = Head::policy();
     for card in &mut plan.cards {
         card.image = card.image.take().filter(|url| web_link(url).is_some());
-        policy.allow_pictures_of(card.image.as_deref());
+        policy.allow_images_of(card.image.as_deref());
         for text in [&mut card.reason, &mut card.model, &mut card.prompt].into_iter().chain(&mut card.tags) {
             *text = plain(text).into_owned();
         }
@@ -81,13 +81,13 @@ pub(crate) fn write(mut plan: Proposal, to: &mut impl Write) -> io::Result<()> {
             *text = plain(text).into_owned();
         }
     }
-    for text in plan.told.iter_mut().chain(&mut plan.warnings).chain([&mut plan.name, &mut plan.batch]) {
+    for text in plan.statements.iter_mut().chain(&mut plan.warnings).chain([&mut plan.name, &mut plan.batch]) {
         *text = plain(text).into_owned();
     }
-    let Proposal { name, batch, figures, told, warnings, command, cards, pictures } = plan;
+    let Proposal { name, batch, figures, statements, warnings, command, cards, local_images } = plan;
     let (mut chips, mut models, mut tags) = (BTreeMap::<_, Chip<'_>>::new(), BTreeSet::new(), BTreeSet::new());
-    for ProposalCard { action, label, colour, model, tags: own, .. } in &cards {
-        let chip = Chip { name: action, label, class: colour, count: 0 };
+    for ProposalCard { action, label, color, model, tags: own, .. } in &cards {
+        let chip = Chip { name: action, label, class: color, count: 0 };
         chips.entry(*action).or_insert(chip).count += 1;
         models.insert(model.as_str());
         tags.extend(own.iter().map(String::as_str));
@@ -101,7 +101,7 @@ pub(crate) fn write(mut plan: Proposal, to: &mut impl Write) -> io::Result<()> {
             retake: None,
         },
         figures: &figures,
-        told: &told,
+        statements: &statements,
         warnings: &warnings,
         command: command.as_deref(),
         left_out: cards.len().saturating_sub(MOST),
@@ -110,5 +110,5 @@ pub(crate) fn write(mut plan: Proposal, to: &mut impl Write) -> io::Result<()> {
     for card in cards.iter().take(MOST) {
         card.write_into(to)?;
     }
-    Foot::new(&pictures).write_into(to)
+    Foot::new(&local_images).write_into(to)
 }

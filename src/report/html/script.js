@@ -20,17 +20,17 @@
     const sources = [frame.dataset.file, frame.dataset.url].filter(Boolean);
     const tryNext = () => {
       const next = sources.shift();
-      // A moment after the start, so that the first picture is shown where there is none at zero.
+      // A moment after the start, so that the first image is shown where there is none at zero.
       if (next) video.src = next + (next.includes("#") ? "" : "#t=0.01");
       else video.replaceWith(Object.assign(document.createElement("p"), { className: "none gone", textContent: "The video is not beside this page, and there is no good link to it. The next run fetches it." }));
     };
     video.addEventListener("error", tryNext);
-    // A picture that lies beside the video is quicker to have.
+    // A image that lies beside the video is quicker to have.
     if (frame.dataset.poster) Object.assign(video, { poster: frame.dataset.poster, preload: "none" });
     tryNext();
     return video;
   }
-  // What stays of a video that is far: its picture, for the eye and for paper. Not of too many, for the sake of memory.
+  // What stays of a video that is far: its image, for the eye and for paper. Not of too many, for the sake of memory.
   const MOST_STILLS = 300;
   function still(video) {
     const { videoWidth: width, videoHeight: height } = video;
@@ -40,7 +40,7 @@
     canvas.getContext("2d").drawImage(video, 0, 0, canvas.width, canvas.height);
     return [canvas];
   }
-  // A picture without anything over it, until somebody wants to steer.
+  // A image without anything over it, until somebody wants to steer.
   function fill(frame) {
     const video = player(frame), play = Object.assign(document.createElement("button"), { className: "play", type: "button", textContent: "▶", tabIndex: -1 });
     play.setAttribute("aria-label", "Play");
@@ -127,9 +127,9 @@
 
   const size = $("#size");
 
-  // A plan holds the pictures of this machine once, for all cards that begin with one.
-  const pictures = JSON.parse($("#pictures")?.textContent ?? "{}");
-  for (const frame of $$("[data-picture]")) frame.append(Object.assign(document.createElement("img"), { src: pictures[frame.dataset.picture] ?? "", alt: "", loading: "lazy" }));
+  // A plan holds the image of this machine once, for all cards that begin with one.
+  const localImages = JSON.parse($("#local_images")?.textContent ?? "{}");
+  for (const frame of $$("[data-local-image]")) frame.append(Object.assign(document.createElement("img"), { src: localImages[frame.dataset.localImage] ?? "", alt: "", loading: "lazy" }));
 
   // Filter.
   const everything = { text: "", states: [], model: "", tag: "", decision: "" };
@@ -357,7 +357,7 @@
     stage.replaceChildren(playable(card) ? Object.assign(player(frame), { autoplay: true }) : $(".none, img", frame)?.cloneNode(true) ?? "");
     $("h2 bdi", viewer).textContent = card.dataset.id;
     $(".prompt", viewer).textContent = $(".prompt", card)?.textContent ?? "";
-    $(".told .facts", viewer).replaceChildren(...$$(".facts li, .tags li, .more li", card).map((fact) => fact.cloneNode(true)));
+    $(".about .facts", viewer).replaceChildren(...$$(".facts li, .tags li, .more li", card).map((fact) => fact.cloneNode(true)));
     $(".decide", viewer).replaceChildren(...choiceAgain(card));
     if (!viewer.open) viewer.showModal();
     tellChoices();
@@ -476,7 +476,7 @@
   live.addEventListener("click", () => keepLive(live.getAttribute("aria-pressed") !== "true"));
   if (store.get("live")) { keepLive(true); scrollTo(0, store.get("scroll") ?? 0); }
 
-  // On paper nobody scrolls: every picture is there before the page is printed, or has had its time.
+  // On paper nobody scrolls: every image is there before the page is printed, or has had its time.
   async function printAll() {
     printing = true;
     const loads = shown().filter(playable).map((card) => {

@@ -26,7 +26,7 @@ pub(super) fn web_link(url: &str) -> Option<&str> {
     (is_web && !url.chars().any(|c| c.is_control() || c.is_whitespace())).then_some(url)
 }
 
-/// A span of time for a person: `40 ms`, `0.4 s`, `12 s`, `1 min 32 s`, `2 h 5 min`.
+/// A span of time for the user: `40 ms`, `0.4 s`, `12 s`, `1 min 32 s`, `2 h 5 min`.
 pub(super) fn span(seconds: f64) -> String {
     if seconds < 0.0995 {
         return format!("{:.0} ms", seconds * 1000.0);

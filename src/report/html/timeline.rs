@@ -16,7 +16,7 @@ const PAUSE_S: f64 = 180.0;
 const CUT: f64 = 4.0;
 /// For how long after the last that is known something open is drawn.
 const UNSEEN: SignedDuration = SignedDuration::from_mins(3);
-/// The most tasks that are drawn; a page with more would be slow, and nobody could tell them apart.
+/// The most tasks that are drawn; a page with more would be slow, and no one could tell them apart.
 const MOST: usize = 1000;
 
 /// The tasks that are drawn.
@@ -45,8 +45,8 @@ pub(super) struct Timeline {
     pub gaps: Vec<f64>,
     pub from: Timestamp,
     pub to: Timestamp,
-    pub from_told: String,
-    pub to_told: String,
+    pub from_text: String,
+    pub to_text: String,
     /// The median time of a task.
     pub typical: Option<String>,
     /// True if the start of any generation is estimated from progress.
@@ -57,7 +57,7 @@ pub(super) struct Timeline {
 /// One task.
 pub(super) struct Bar {
     pub job: String,
-    pub told: String,
+    pub text: String,
     pub y: usize,
     pub parts: Vec<Part>,
 }
@@ -102,8 +102,8 @@ impl Timeline {
             gaps: axis.cuts(),
             from: first,
             to: last,
-            from_told: first.strftime(format).to_string(),
-            to_told: format!("{} UTC", last.strftime(format)),
+            from_text: first.strftime(format).to_string(),
+            to_text: format!("{} UTC", last.strftime(format)),
             typical: typical(&tasks),
             estimated: tasks.iter().any(|(_, times)| times.generating.is_some()),
             left_out,
@@ -118,9 +118,9 @@ fn bar(job: &str, times: &Times, now: Timestamp, lane: usize, axis: &Axis) -> Ba
         // A part without a visible duration is visible nevertheless.
         Part { phase, x: rounded(x), width: rounded((end - x).max(0.4)) }
     });
-    let told: Vec<String> =
+    let text: Vec<String> =
         phases.iter().map(|&(phase, from, to)| format!("{phase} {}", span(between(from, to)))).collect();
-    Bar { job: job.to_owned(), told: told.join(", "), y: lane * LANE + 1, parts: parts.collect() }
+    Bar { job: job.to_owned(), text: text.join(", "), y: lane * LANE + 1, parts: parts.collect() }
 }
 
 fn between(from: Timestamp, to: Timestamp) -> f64 {
@@ -130,15 +130,15 @@ fn between(from: Timestamp, to: Timestamp) -> f64 {
 /// The median of each phase over the tasks that have it, in words.
 fn typical(tasks: &[(String, Times)]) -> Option<String> {
     let phases: Vec<_> = tasks.iter().map(|(_, times)| times.phases(None)).collect();
-    let told = ["submission", "queue", "generation", "fetch"].into_iter().filter_map(|name| {
+    let text = ["submission", "queue", "generation", "fetch"].into_iter().filter_map(|name| {
         let own = phases.iter().flatten().filter(|(phase, ..)| *phase == name);
         let mut took: Vec<f64> = own.map(|&(_, from, to)| between(from, to)).collect();
         took.sort_by(f64::total_cmp);
         let median = *took.get(took.len() / 2)?;
         Some(format!("{name} {}", span(median)))
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("{} (median)", told.join(" · ")))
+    let text: Vec<String> = text.collect();
+    (!text.is_empty()).then(|| format!("{} (median)", text.join(" · ")))
 }
 
 /// Time as a place in the drawing. Pieces are spans in which something was going on.

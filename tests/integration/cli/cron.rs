@@ -33,7 +33,7 @@ fn crontab(replaced: &[(&str, String)]) -> (BTreeMap<String, String>, String) {
 #[test]
 fn the_crontab_runs_as_cron_runs_it() {
     let here = Workspace::new().file("daily.yaml", example("daily.yaml")).file("etc/key", "k\n");
-    std::fs::create_dir(here.path("bin")).expect("a folder");
+    std::fs::create_dir(here.path("bin")).expect("a directory");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shotlist"), here.path("bin/shotlist")).expect("installed");
     let refusing = Service::scripted(|_| json(400, &serde_json::json!({ "error": { "message": "not today" } })));
     let nights = [
@@ -56,7 +56,7 @@ fn the_crontab_runs_as_cron_runs_it() {
                 example("daily.yaml").replace("The sky over", "The gulls over").replace("day: 5.00", "day: 9.00");
             here.write("daily.yaml", text);
         }
-        // What cron gives a job, and no more: no shell's profile, no terminal, the home folder.
+        // What cron gives a job, and no more: no shell's profile, no terminal, the home directory.
         let mut cron = std::process::Command::new("/bin/sh");
         cron.args(["-c", &command]).env_clear().envs(&settings).env_remove("MAILTO").current_dir("/");
         cron.envs([("HOME", &*at("")), ("LOGNAME", "videos"), ("SHELL", "/bin/sh")]);
@@ -108,7 +108,7 @@ fn a_cluster_does_about_each_exit_code_what_the_table_says() {
             let action = match what.split(':').next() {
                 Some("retry") => "Count",
                 Some("ignore") if code > 128 => "Ignore",
-                // Another start would change nothing: a person has to do something, or nobody.
+                // Another start would change nothing: the user has to do something, or no one.
                 Some("alert" | "ignore") => fails,
                 other => panic!("{code}: {other:?}"),
             };
@@ -143,7 +143,7 @@ fn what_several_machines_start_is_a_command() {
 }
 
 #[test]
-fn what_was_spent_is_told_from_any_folder() {
+fn what_was_spent_is_reported_from_any_directory() {
     let (service, here) = (Service::well(), Workspace::with_manifest(crate::support::TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     let manifest = here.path("m.yaml");

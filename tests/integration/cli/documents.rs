@@ -94,12 +94,12 @@ fn blocks(text: &str, language: &str) -> Vec<Vec<String>> {
     starts.map(|rest| rest.lines().take_while(|line| *line != "```").map(str::to_owned).collect()).collect()
 }
 
-/// Every command of the README is run: here, in this order and in one folder, or by what `.ci/release` runs of the packages.
+/// Every command of the README is run: here, in this order and in one directory, or by what `.ci/release` runs of the packages.
 #[test]
 fn every_command_of_the_readme_is_run() {
     let readme = read("README.md");
     let here = Workspace::new();
-    fs::create_dir(here.path("examples")).expect("a folder");
+    fs::create_dir(here.path("examples")).expect("a directory");
     copy(&project("examples"), &here.path("examples"));
     let sheet = blocks(&readme, "text").into_iter().next().expect("a sheet");
     here.write("products.csv", sheet.join("\n"));
@@ -126,7 +126,7 @@ fn every_command_of_the_readme_is_run() {
                     let choices = json!({ "name": "products", "again": ["mug"], "tasks": { "mug": task } });
                     here.write("choices.json", choices.to_string());
                 }
-                // Nobody is there to be asked.
+                // No one is there to be asked.
                 let more = ["--yes", "--first-poll", "0s", "--poll-interval", "50ms"];
                 simulator.used_by(here.shotlist(&[&["run"], args, &more[..]].concat())).ends_with(0);
                 bought.push(simulator.ledger()["count"].as_u64().expect("a count"));
@@ -171,8 +171,8 @@ fn the_schemas_are_those_of_the_types() {
 fn every_example_plans_and_names_the_schema() {
     let here = Workspace::new();
     let mut seen = 0;
-    for (folder, way) in [("examples", ".."), ("examples/spring", "../..")] {
-        for entry in fs::read_dir(project(folder)).expect("the examples") {
+    for (directory, way) in [("examples", ".."), ("examples/spring", "../..")] {
+        for entry in fs::read_dir(project(directory)).expect("the examples") {
             let path = entry.expect("an entry").path();
             if path.extension().is_none_or(|extension| extension != "yaml") {
                 continue;
@@ -208,11 +208,11 @@ fn every_example_runs_against_the_simulator_and_a_second_run_costs_nothing() {
 }
 
 fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).expect("a folder") {
+    for entry in fs::read_dir(from).expect("a directory") {
         let path = entry.expect("an entry").path();
         let target = to.join(path.file_name().expect("a name"));
         if path.is_dir() {
-            fs::create_dir_all(&target).expect("a folder");
+            fs::create_dir_all(&target).expect("a directory");
             copy(&path, &target);
         } else {
             fs::copy(&path, &target).expect("a copy");

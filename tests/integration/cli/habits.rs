@@ -155,9 +155,9 @@ fn a_report_that_was_not_written_is_not_listed() {
     crate::support::wait_until("the report is there", || {
         here.path("more/again.json").exists() && !service.posts().is_empty()
     });
-    // A folder in its place can't be replaced.
+    // A directory in its place can't be replaced.
     std::fs::remove_file(here.path("more/again.json")).expect("removed");
-    std::fs::create_dir_all(here.path("more/again.json/x")).expect("a folder");
+    std::fs::create_dir_all(here.path("more/again.json/x")).expect("a directory");
     switch.store(true, std::sync::atomic::Ordering::SeqCst);
     let ended = crate::support::Ended::of(run);
     assert_eq!(ended.code, Some(74), "{}", ended.stderr);
@@ -179,7 +179,7 @@ fn a_lock_that_is_held_leads_to_nothing_that_buys_twice() {
 }
 
 #[test]
-fn a_wrong_address_is_told_as_such_after_one_request() {
+fn a_wrong_address_is_reported_as_such_after_one_request() {
     let page = "<!doctype html><title>Log in to the hotel's network</title>";
     let html = [("content-type", "text/html")];
     for (told, status, body) in [
@@ -206,7 +206,7 @@ fn a_wrong_address_is_told_as_such_after_one_request() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(1);
     assert_eq!(here.states(), ["rejected"]);
-    // Nobody at that port.
+    // No one at that port.
     let here = Workspace::with_manifest(&numbered_jobs(60));
     let ended = here.run(&service, &["--base-url", "http://127.0.0.1:9"]).ends_with(6);
     assert!(ended.shows("stopping").stderr.contains("http://127.0.0.1:9"));

@@ -14,7 +14,7 @@ fn what_the_owner_allows_is_all_that_is_bought() {
         "ledger.day: $20.00 (Europe/Berlin), $0.00 used, $20.00 left\n\
          ledger.month: $5.00 (Europe/Berlin), $0.00 used, $5.00 left\n"
     );
-    // In a wrong folder it would hold for nobody.
+    // In a wrong directory it would hold for no one.
     assert!(set.stderr.contains("`.shotlist/ledger.db`"), "{}", set.stderr);
     let refused = here.run(&service, &[]).fails_with("over-limit", 3).stderr;
     assert!(refused.contains("(ledger.month)") && refused.contains("`shotlist limit set`"), "{refused}");
@@ -30,7 +30,7 @@ fn what_the_owner_allows_is_all_that_is_bought() {
 }
 
 #[test]
-fn what_makes_no_limit_is_told() {
+fn what_makes_no_limit_is_reported() {
     let here = Workspace::new();
     for (words, told) in [
         (&["limit", "set"][..], "--day"),
@@ -60,6 +60,6 @@ fn videos_that_are_missing_are_fetched_without_a_purchase() {
         || here.shotlist(&["fetch", "m.yaml"]).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k");
     fetch().ends_with(0);
     assert_eq!((videos(), service.posts().len()), (1, 1), "what is due stays due");
-    // With nothing missing, nobody is asked.
+    // With nothing missing, no one is asked.
     here.shotlist(&["fetch", "m.yaml"]).ends_with(0);
 }

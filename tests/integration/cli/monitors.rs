@@ -1,4 +1,4 @@
-//! What machines are told of a run that nobody watches: a monitor, metrics, a summary; and how long another run is waited for.
+//! What machines are reported of a run that no one watches: a monitor, metrics, a summary; and how long another run is waited for.
 
 #![cfg(unix)]
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{Answer, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, json, numbered_jobs, raw, wait_until};
 
-/// What a monitor was told: the words behind its address, with the ids of the runs.
+/// What a monitor was reported: the words behind its address, with the ids of the runs.
 fn told(monitor: &Service) -> Vec<(String, String)> {
     let words = monitor.asked().into_iter().map(|asked| {
         let (path, query) = asked.path.split_once('?').expect("an id of the run");
@@ -89,7 +89,7 @@ fn a_monitor_that_is_not_well_costs_one_warning_and_changes_nothing() {
         warned(&ended, told);
         assert_eq!((ended.stdout.as_str(), service.posts().len()), ("", 2));
     }
-    // Nobody there, and the address as an option.
+    // No one there, and the address as an option.
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &["--ping", "http://127.0.0.1:9/ping/secret-uuid"]).ends_with(0);
     warned(&ended, "`--ping`");
@@ -131,7 +131,7 @@ fn metrics_say_how_it_stands_also_of_a_run_that_was_refused() {
     here.write("m.yaml", "jobs: nope");
     here.run(&service, &options).ends_with(2);
     assert_eq!(value("shotlist_last_run_exit_code{name=\"campaign\""), Some(2.0));
-    // What somebody else wrote is never replaced, and nothing is bought before that is seen.
+    // What someone else wrote is never replaced, and nothing is bought before that is seen.
     here.write("m.yaml", TWO_JOBS);
     here.write("notes.prom", "my notes\n");
     for option in ["--metrics", "--summary"] {
@@ -171,7 +171,7 @@ fn metrics_say_how_it_stands_also_of_a_run_that_was_refused() {
     assert_eq!(rehearsal.path("s.md").metadata().expect("a file").permissions().mode() & 0o111, 0);
     assert_eq!(told(&hears).iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>(), ["/log"]);
     assert!(hears.asked()[0].body.contains("This was the simulator"));
-    // One that can't be written is told, and costs nothing else.
+    // One that can't be written is reported, and costs nothing else.
     here.run(&service, &["--retake", "one", "--metrics", "/proc/none/m.prom"])
         .ends_with(0)
         .shows("monitor-not-written");

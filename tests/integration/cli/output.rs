@@ -20,7 +20,7 @@ fn a_reader_that_goes_away_ends_no_run() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_told_before_anything_is_spent() {
+fn a_report_that_cannot_be_written_is_reported_before_anything_is_spent() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS).file("file", ""));
     for args in [["--report", "file/report.csv"], ["--out", "file"]] {
         here.run(&service, &args).fails_with("not-writable", 74);
@@ -32,7 +32,7 @@ fn a_report_that_cannot_be_written_is_told_before_anything_is_spent() {
 /// The root user may write everywhere but where the kernel itself refuses.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_ledger_that_cannot_be_written_is_told_before_anything_is_spent() {
+fn a_ledger_that_cannot_be_written_is_reported_before_anything_is_spent() {
     let (service, here) =
         (Service::well(), Workspace::with_manifest(TWO_JOBS).file("text.db", "this is no database, really"));
     for ledger in ["/proc/shotlist/ledger.db", "text.db"] {
@@ -111,7 +111,7 @@ fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
         );
         assert!(!ended.stderr.contains("secret prompt") && !ended.stderr.contains("the-key"), "{}", ended.stderr);
     }
-    // Also where the service repeats what it was asked for; and a quiet run tells what a person has to know, as data.
+    // Also where the service repeats what it was asked for; and a quiet run tells what the user has to know, as data.
     let echoing = Service::scripted(|asked| {
         json(400, &serde_json::json!({ "error": { "message": format!("no: {}", asked.body) } }))
     });
@@ -130,7 +130,7 @@ fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
 }
 
 #[test]
-fn each_request_is_told_to_whoever_wants_to_know() {
+fn each_request_is_reported_to_whoever_wants_to_know() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &["-v"]).ends_with(0);
     let requests: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("/v1/videos")).collect();
@@ -219,7 +219,7 @@ fn what_the_service_says_cannot_steer_a_terminal() {
 fn a_link_to_a_manifest_is_the_same_manifest() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
-    fs::create_dir(here.path("elsewhere")).expect("a folder");
+    fs::create_dir(here.path("elsewhere")).expect("a directory");
     std::os::unix::fs::symlink(here.path("m.yaml"), here.path("elsewhere/m.yaml")).expect("a link");
     let plan = here.shotlist(&["run", "elsewhere/m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
     let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
@@ -242,7 +242,7 @@ fn all_reports_can_be_written_again_from_the_ledger_alone() {
         fs::remove_file(out.join(name)).expect("gone");
     }
     let asked = service.asked().len();
-    // No address, no key: nobody is asked.
+    // No address, no key: no one is asked.
     let ended = here.shotlist(&["report", "m.yaml", "--report", "more/again.html"]).ends_with(0);
     assert!(ended.stdout.contains("more/again.html"), "{}", ended.stdout);
     assert_eq!((read("report.csv"), undated("report.json")), (csv, json));
@@ -315,11 +315,11 @@ fn the_sheet_adds_up_to_what_the_ledger_says() {
     assert!(page.contains("<li class=\"price\">$3.75 spent, $3.75 unknown</li>"), "the card of one");
 }
 
-/// What is in the way of a report is told once, with its cause; and a plan, which writes no report, does not care.
+/// What is in the way of a report is reported once, with its cause; and a plan, which writes no report, does not care.
 #[test]
-fn a_file_in_the_way_of_a_report_is_told_once() {
+fn a_file_in_the_way_of_a_report_is_reported_once() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    fs::create_dir_all(here.path("shotlist-out/m/report.csv")).expect("a folder");
+    fs::create_dir_all(here.path("shotlist-out/m/report.csv")).expect("a directory");
     let refused = here.run(&service, &[]).ends_with(2).stderr;
     assert_eq!(refused.matches("can't be read to see whether it is a report").count(), 1, "{refused}");
     assert_eq!(refused.matches("not a plain file").count(), 1, "{refused}");

@@ -66,7 +66,7 @@ fn there_is_a_man_page_of_every_command_and_it_names_every_option() {
 }
 
 #[test]
-fn what_there_is_no_help_about_is_told_with_what_was_meant() {
+fn what_there_is_no_help_about_is_reported_with_what_was_meant() {
     let here = Workspace::new();
     let near = here.shotlist(&["help", "exit-code"]).fails_with("topic-unknown", 2).stderr;
     assert!(near.contains("`shotlist help exit-codes`"), "{near}");
@@ -95,7 +95,7 @@ const MANIFEST: &str = "version: 1\njobs:\n  \
     - { id: high, model: alpha-2, prompt: A cat, tags: [later, launch] }\n  \
     - { id: 'spin-{{ row.n }}', model: beta-2.0-lite-fast, for_each: [{ n: 1 }, { n: 2 }], prompt: 'No {{ row.n }}' }\n";
 
-/// The prices that the reference names are those of the catalogue.
+/// The prices that the reference names are those of the catalog.
 #[test]
 fn the_reference_names_every_model_with_its_price() {
     let page = include_str!("../../../src/reference/manifest.md");
@@ -107,7 +107,7 @@ fn the_reference_names_every_model_with_its_price() {
 }
 
 #[test]
-fn what_stands_for_something_else_is_told_with_what_was_meant() {
+fn what_stands_for_something_else_is_reported_with_what_was_meant() {
     let here = Workspace::with_manifest(MANIFEST).file("my videos.csv", "id,prompt\na,A dog\n");
     let topic = here.shotlist(&["money"]).ends_with(2).stderr;
     assert!(topic.contains("shotlist help TOPIC"), "{topic}");

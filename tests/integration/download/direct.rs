@@ -17,7 +17,7 @@ pub fn head(headers: &str) -> Vec<u8> {
 }
 
 /// A downloader that loses its patience soon.
-pub fn downloader(folder: &Workspace) -> Downloader {
+pub fn downloader(directory: &Workspace) -> Downloader {
     let limits = Limits {
         longest: 1 << 20,
         // Far longer than the pauses of the slow drip below, also on a machine that is busy.
@@ -32,12 +32,12 @@ pub fn downloader(folder: &Workspace) -> Downloader {
     let service = HttpService::new(endpoint, ApiKey::new("k").expect("a key")).expect("a service");
     let hosts = HostPolicy::new(service.base_url(), false, false);
     let get = service.gets(&hosts).expect("a client");
-    Downloader::new(Box::new(get), hosts, folder.path("out"), limits)
+    Downloader::new(Box::new(get), hosts, directory.path("out"), limits)
 }
 
 pub fn destination() -> Destination {
     Destination {
-        folder: None,
+        directory: None,
         path: OutputPath::new("one.mp4").expect("a path"),
         is_version: false,
         occupant: None,

@@ -11,7 +11,7 @@ use crate::support::{Answer, Asked, json as answer, raw, video};
 
 type Script = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
 
-/// What a server does, and what is told of it.
+/// What a server does, and what is reported of it.
 type Hostile = Vec<(&'static str, Script, &'static str)>;
 
 fn servers_that_send_something_else() -> Hostile {
@@ -124,7 +124,7 @@ async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run(
         let error = fetched.expect_err(what).to_string();
         assert!(error.contains(expected), "{what}: {error}");
         let left: Vec<String> = fs::read_dir(here.path("out"))
-            .expect("the folder")
+            .expect("the directory")
             .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
             .filter(|name| !name.starts_with('.') && !name.ends_with(".refused"))
             .collect();

@@ -75,8 +75,8 @@ fn a_video_that_can_not_be_kept_ends_submitting_and_says_where() {
     let manifest = numbered_jobs(40) + "  - { id: last, prompt: y }\n";
     let manifest = manifest.replace("{ id: j0,", "{ id: j0, file: sub/first.mp4,");
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
-    fs::create_dir_all(here.path("shotlist-out/m")).expect("a folder");
-    here.write("shotlist-out/m/sub", "a file where a folder must be");
+    fs::create_dir_all(here.path("shotlist-out/m")).expect("a directory");
+    here.write("shotlist-out/m/sub", "a file where a directory must be");
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
     assert!(ended.stderr.contains("m/sub") && has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
     assert!(service.posts().len() < 40, "more was paid for that there is no room for");
@@ -87,9 +87,9 @@ fn a_video_that_can_not_be_kept_ends_submitting_and_says_where() {
 
 #[cfg(unix)]
 #[test]
-fn no_link_leads_a_video_out_of_the_folder() {
+fn no_link_leads_a_video_out_of_the_directory() {
     let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
-    fs::create_dir_all(here.path("shotlist-out/m")).expect("a folder");
+    fs::create_dir_all(here.path("shotlist-out/m")).expect("a directory");
     here.write("precious.mp4", "precious");
     std::os::unix::fs::symlink(here.path("precious.mp4"), here.path("shotlist-out/m/one.mp4")).expect("a link");
     let ended = here.run(&service, &[]).ends_with(74);
@@ -120,9 +120,9 @@ fn the_video_of_a_job_that_is_gone_is_fetched_all_the_same() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_never_replaced() {
+fn a_file_of_someone_else_is_never_replaced() {
     let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
-    fs::create_dir_all(here.path("shotlist-out/m")).expect("a folder");
+    fs::create_dir_all(here.path("shotlist-out/m")).expect("a directory");
     here.write("shotlist-out/m/one.mp4", "my holiday");
     here.run(&service, &[]).ends_with(0);
     assert_eq!(fs::read(here.path("shotlist-out/m/one~1.mp4")).expect("the holiday"), b"my holiday");
@@ -134,7 +134,7 @@ fn a_file_of_somebody_else_is_never_replaced() {
 }
 
 #[test]
-fn batches_that_share_a_folder_keep_all_their_videos_and_fetch_none_twice() {
+fn batches_that_share_a_directory_keep_all_their_videos_and_fetch_none_twice() {
     // Videos of different lengths: by that, and not by reading all of it, a file is known to be the right one.
     let word = |path: &str| if path.contains("t0") { "the first".to_owned() } else { "another one".to_owned() };
     let service = Service::scripted_wholly(move |asked| {

@@ -136,7 +136,7 @@ fn after_a_key_was_changed_the_same_account_is_asked_for_new_links() {
 }
 
 #[test]
-fn an_old_take_whose_link_is_dead_is_told_and_fails_no_later_run() {
+fn an_old_take_whose_link_is_dead_is_reported_and_fails_no_later_run() {
     let service = Service::scripted_wholly(|asked| match asked.path.as_str() {
         "/videos/t0.mp4" => raw(403, &[], ""),
         path if path.ends_with("/content") => raw(404, &[], ""),

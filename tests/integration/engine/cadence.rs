@@ -48,7 +48,7 @@ async fn measure_jobs(
     let mut service = FakeService::taking(move |number| Duration::from_secs_f64(takes(number)));
     service.progress = Box::new(progress);
     let (plan, ledger) = (plan_of(jobs, &History::default()), OwnBatch::default());
-    // Only now: the folder of the ledger takes random numbers, too.
+    // Only now: the directory of the ledger takes random numbers, too.
     fastrand::seed(7);
     let start = Instant::now();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
@@ -122,7 +122,7 @@ async fn progress_that_is_of_no_use_does_no_harm() {
     let none = measure(as_documented, |_, _| None).await;
     for progress in [
         |_, _| Some(0),
-        // It lies, goes backwards, stalls and jumps.
+        // It is, goes backwards, stalls and jumps.
         |number: usize, share: f64| Some(percent((share * 1000.0 * spread(number)).fract())),
         |_, share: f64| Some(percent(1.0 - share)),
         |_, share: f64| Some(percent(share * 3.0)),

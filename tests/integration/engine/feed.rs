@@ -11,7 +11,7 @@ use shotlist::service::{PollAnswer, Status, TaskReport};
 use tokio::time::{Instant, sleep};
 
 use crate::support::fake::{FakeService, OwnBatch, jobs, report, run_fed};
-use crate::support::plans::{SECOND, limit, outstanding, plan};
+use crate::support::plans::{SECOND, active, limit, plan};
 
 /// Forty jobs, of which some have an active task that another runner left.
 struct Shared {
@@ -28,7 +28,7 @@ fn shared(own: usize, orphans: usize, takes: Duration) -> Shared {
     let attempts = of_others.iter().enumerate().map(|(number, job)| {
         let task = format!("old{number}");
         service.tasks.lock().expect("no panic").insert(TaskId::new(&*task).expect("an ID"), (Instant::now(), takes));
-        Attempt { id: ledger.accepted(job, &task), ..outstanding(number, job, Timestamp::now()) }
+        Attempt { id: ledger.accepted(job, &task), ..active(number, job, Timestamp::now()) }
     });
     let orphans = plan(&of_others, &History::new(attempts.collect()), None);
     Shared { service, ledger, own: all[..own].to_vec(), orphans }
@@ -114,9 +114,9 @@ async fn added_tasks_take_slots() {
     assert_eq!(later.len(), 8);
     for at in later {
         assert!(
-            shared.service.outstanding_at(at) <= 4,
+            shared.service.active_at(at) <= 4,
             "{} tasks {:?} after the start",
-            shared.service.outstanding_at(at),
+            shared.service.active_at(at),
             at - start
         );
     }

@@ -52,7 +52,7 @@ async fn nothing_is_sent_when_the_intent_cannot_be_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_stops() {
+async fn an_id_that_cannot_be_written_is_reported_as_a_rescue_line_and_submitting_stops() {
     let service = FakeService::taking(|_| SECOND);
     let ledger = OwnBatch::failing_at("UPDATE");
     let settings = Settings { concurrency: 1, ..Settings::default() };
@@ -65,7 +65,7 @@ async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_st
     assert!(outcome.stopped.contains(&StopReason::LedgerFailed));
 }
 
-/// The codes of failures are not documented: one that looks like our own for a denied task is a failure all the same.
+/// The codes of failures are not documented: one that looks like our own for a denied task is a failure anyway.
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not() {
     let failed = || {
@@ -247,7 +247,7 @@ async fn nothing_is_sent_after_the_run_was_stopped_while_it_waited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_leaves_outstanding_tasks_and_submits_no_more() {
+async fn a_signal_leaves_active_tasks_and_submits_no_more() {
     let service = FakeService::taking(|_| 600 * SECOND);
     let (ledger, stop) = (OwnBatch::default(), Stop::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };

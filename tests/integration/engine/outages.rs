@@ -60,7 +60,7 @@ async fn a_service_that_was_never_reached_ends_the_run_soon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_are_dead_hold_up_nobody() {
+async fn connections_that_are_dead_hold_up_no_one() {
     // Two polls in three hang for half a minute and then bring nothing.
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.poll_latency = Box::new(|number| if number % 3 == 0 { Duration::from_millis(50) } else { 30 * SECOND });
@@ -69,7 +69,7 @@ async fn connections_that_are_dead_hold_up_nobody() {
     let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(300), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 300]);
-    // Whoever got a good connection was told soon, though two hundred others hung.
+    // Whoever got a good connection was reported soon, though two hundred others hung.
     let mut lags: Vec<Duration> = service.lags.lock().expect("no panic").values().copied().collect();
     lags.sort_unstable();
     assert!(lags[50] < 15 * SECOND, "{:?}", lags[50]);
@@ -108,7 +108,7 @@ async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_slept_for_an_hour_polls_once_more_before_it_gives_up() {
-    // An hour is longer than the deadline; the tasks ended while nobody looked.
+    // An hour is longer than the deadline; the tasks ended while no one looked.
     let service = FakeService::taking(|_| 300 * SECOND);
     let (ledger, stop) = (OwnBatch::default(), Stop::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };
@@ -163,7 +163,7 @@ async fn a_long_wait_that_a_submission_was_asked_for_does_not_hide_what_is_done(
 async fn a_burst_beyond_what_the_service_takes_ends_with_the_first_refusal() {
     // It takes twenty tasks; a thousand are ready to go.
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.is_full = Some(Box::new(|outstanding| (outstanding >= 20).then_some(Some(30 * SECOND))));
+    service.is_full = Some(Box::new(|active| (active >= 20).then_some(Some(30 * SECOND))));
     let settings = Settings { concurrency: 1000, ..Settings::default() };
     let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
     let plan = plan(&jobs(1000), &History::default(), None);
@@ -188,7 +188,7 @@ async fn a_wait_holds_for_all_submissions() {
     let start = Instant::now();
     let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(6), &History::default(), None)).await;
-    // The request that was told to wait had an intent of its own, which is void, and the job another.
+    // The request that was reported to wait had an intent of its own, which is void, and the job another.
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!((ended(AttemptState::Completed), ended(AttemptState::Void)), (6, 1));
     let early = service.submissions().iter().filter(|(at, _)| *at - start < 60 * SECOND).count();

@@ -40,7 +40,7 @@ fn behind(gate: Option<&Gate>) -> FakeService {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_is_learned_and_nearly_as_good_as_one_that_was_told() {
+async fn a_rate_is_learned_and_nearly_as_good_as_one_that_was_reported() {
     let plan = plan_of(&jobs(200), &History::default());
     let mut took = Vec::new();
     for (limit, rps) in [(None, Some(35.0)), (Some(Duration::from_millis(25)), None)] {
@@ -62,7 +62,7 @@ async fn a_rate_is_learned_and_nearly_as_good_as_one_that_was_told() {
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_full_without_a_word_is_not_taken_for_one_that_is_slow() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.is_full = Some(Box::new(|outstanding| (outstanding >= 20).then_some(None)));
+    service.is_full = Some(Box::new(|active| (active >= 20).then_some(None)));
     let settings = Settings { concurrency: 64, ..Settings::default() };
     let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan_of(&jobs(200), &History::default());

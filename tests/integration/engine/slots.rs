@@ -10,10 +10,10 @@ use shotlist::service::PollAnswer;
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, OwnBatch, jobs, run};
-use crate::support::plans::{SECOND, outstanding, plan};
+use crate::support::plans::{SECOND, active, plan};
 
 #[tokio::test(start_paused = true)]
-async fn no_more_tasks_are_outstanding_than_there_are_slots_and_a_slot_is_refilled_at_once() {
+async fn no_more_tasks_are_active_than_there_are_slots_and_a_slot_is_refilled_at_once() {
     let service = FakeService::taking(|_| 60 * SECOND);
     let settings = Settings { concurrency: 4, ..Settings::default() };
     let (ledger, start) = (OwnBatch::default(), Instant::now());
@@ -77,7 +77,7 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
     let ledger = OwnBatch::default();
     let attempts = all.iter().take(10).enumerate().map(|(number, job)| {
         let id = ledger.accepted(job, &format!("old{number}"));
-        Attempt { id, ..outstanding(number, job, Timestamp::now()) }
+        Attempt { id, ..active(number, job, Timestamp::now()) }
     });
     let history = History::new(attempts.collect());
     // They end one after the other, a minute apart.
@@ -91,8 +91,8 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
     assert_eq!(ledger.states(), [AttemptState::Completed; 16]);
     // More tasks than slots: none waits to be polled, and nothing is submitted before the surplus has ended.
     for (at, _) in service.submissions() {
-        let outstanding = service.outstanding_at(at);
-        assert!(outstanding <= 4, "{outstanding} tasks outstanding at {at:?}");
+        let active = service.active_at(at);
+        assert!(active <= 4, "{active} tasks active at {at:?}");
     }
 }
 
@@ -101,9 +101,9 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
     // It takes three tasks at first, and eight from the tenth minute on.
     let start = Instant::now();
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.is_full = Some(Box::new(move |outstanding| {
+    service.is_full = Some(Box::new(move |active| {
         let most = if start.elapsed() < 600 * SECOND { 3 } else { 8 };
-        (outstanding >= most).then_some(Some(10 * SECOND))
+        (active >= most).then_some(Some(10 * SECOND))
     }));
     let ledger = OwnBatch::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
@@ -114,8 +114,8 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
     assert!(wall < 19 * 60 * SECOND * 12 / 10, "{wall:?}");
     // Refused submissions are rare: some at the beginning, and then a probe now and then.
     assert!(ended(AttemptState::Void) < 30, "{} refusals", ended(AttemptState::Void));
-    let full = (0..100).filter(|n| service.outstanding_at(start + (700 + n) * SECOND) == 8).count();
-    assert!(full > 60, "it did not recover: eight were outstanding in {full} of 100 seconds");
+    let full = (0..100).filter(|n| service.active_at(start + (700 + n) * SECOND) == 8).count();
+    assert!(full > 60, "it did not recover: eight were active in {full} of 100 seconds");
     let bodies: Vec<String> = service.submissions().into_iter().map(|(_, body)| body).collect();
     let mut seen = HashSet::new();
     let first: Vec<&String> = bodies.iter().filter(|body| seen.insert(body.as_str())).collect();
@@ -151,7 +151,7 @@ async fn tasks_that_ended_long_ago_teach_nothing() {
     let ledger = OwnBatch::default();
     let attempts = all.iter().take(10).enumerate().map(|(number, job)| {
         let id = ledger.accepted(job, &format!("old{number}"));
-        Attempt { id, ..outstanding(number, job, yesterday) }
+        Attempt { id, ..active(number, job, yesterday) }
     });
     let history = History::new(attempts.collect());
     for number in 0..10 {

@@ -130,7 +130,7 @@ fn one_task_for_several_jobs_is_believed_once() {
     assert_eq!((&report["totals"]["spent_usd"], &report["totals"]["at_risk_usd"]), (&json!("0.90"), &json!("1.80")));
 }
 
-/// The next intent comes with the task that was told before it, and not with one that is another's.
+/// The next intent comes with the task that was reported before it, and not with one that is another's.
 #[test]
 fn one_task_for_many_jobs_puts_no_more_in_doubt_than_are_open() {
     let taken = Arc::new(AtomicUsize::new(0));

@@ -10,13 +10,13 @@ use super::imports::{Import, imports};
 /// A room, and those that it may import.
 type Line = (&'static str, &'static [&'static str]);
 
-/// What each room may import. Nobody imports `cli` but the program itself.
+/// What each room may import. No one imports `cli` but the program itself.
 const ROOMS: [Line; 18] = [
     ("domain", &[]),
     ("files", &[]),
     ("reference", &[]),
     ("catalog", &["domain"]),
-    // Expansion asks the catalogue which fields a family takes, to pass over soft defaults and to check each job.
+    // Expansion asks the catalog which fields a family takes, to pass over soft defaults and to check each job.
     ("manifest", &["domain", "files", "catalog"]),
     ("plan", &["domain"]),
     ("bill", &["domain"]),
@@ -26,10 +26,10 @@ const ROOMS: [Line; 18] = [
     ("download", &["domain", "files"]),
     // A report names the file of a video only while it is there, whole.
     ("report", &["domain", "files", "download"]),
-    // The simulator refuses what the catalogue refuses: one definition of every limit.
+    // The simulator refuses what the catalog refuses: one definition of every limit.
     ("sandbox", &["domain", "catalog"]),
     ("engine", &["domain", "plan", "service", "ledger", "download", "hooks"]),
-    // The one safe order: nobody else puts a ledger and an engine together.
+    // The one safe order: no one else puts a ledger and an engine together.
     (
         "session",
         &[
@@ -60,7 +60,7 @@ const ROOMS: [Line; 18] = [
     ),
 ];
 
-/// The rooms inside rooms. What lies beside them in the room itself is its own; `.` is all of that.
+/// The rooms inside rooms. What is beside them in the room itself is its own; `.` is all of that.
 const INNER: [(&str, &[Line]); 5] = [
     (
         "manifest",
@@ -74,7 +74,7 @@ const INNER: [(&str, &[Line]); 5] = [
             (".", &["source", "template", "raw", "tables", "expand", "draft"]),
         ],
     ),
-    // A store knows what goes through the door; behind the door, nobody knows a store.
+    // A store knows what goes through the door; behind the door, no one knows a store.
     (
         "ledger",
         &[
@@ -96,7 +96,7 @@ const INNER: [(&str, &[Line]); 5] = [
 const OF_THE_SYSTEM: [(&str, &str); 12] = [
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("cli/signals.rs", "signals"),
-    ("files/folder.rs", "folders that are synced"),
+    ("files/directory.rs", "directories that are synced"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),
     ("files/replace.rs", "the mode of a file that is replaced"),
     ("hooks/program.rs", "groups of processes"),
@@ -112,16 +112,16 @@ fn src() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// Every source file under a folder, by its path in it.
-fn sources(folder: &Path) -> BTreeMap<String, String> {
-    let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).expect("a folder") {
+/// Every source file under a directory, by its path in it.
+fn sources(directory: &Path) -> BTreeMap<String, String> {
+    let (mut directories, mut found) = (vec![directory.to_owned()], BTreeMap::new());
+    while let Some(next) = directories.pop() {
+        for entry in fs::read_dir(next).expect("a directory") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let inside = path.strip_prefix(folder).expect("inside").to_string_lossy().replace('\\', "/");
+                let inside = path.strip_prefix(directory).expect("inside").to_string_lossy().replace('\\', "/");
                 found.insert(inside, fs::read_to_string(&path).expect("a source file"));
             }
         }
@@ -164,7 +164,7 @@ fn assert_no_circle(table: &[Line]) {
 fn every_import_is_in_the_table() {
     let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (file, text) in sources(&src()) {
-        // What lies in no room is the front door.
+        // What is in no room is the front door.
         let Some((room, _)) = file.split_once('/') else { continue };
         let imported = imports(&file, &text).into_iter().filter_map(|import| import.path.into_iter().next());
         edges.entry(room.to_owned()).or_default().extend(imported);
@@ -298,16 +298,16 @@ fn a_door_holds_docs_and_names_only() {
 #[test]
 fn no_file_holds_more_than_one_idea() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (folder, most) in [("src", 330), ("tests", 400), ("benches", 300), ("examples", 60)] {
-        for (file, text) in sources(&root.join(folder)) {
-            let code = if folder == "src" { production(&text) } else { &text }.lines().map(str::trim);
+    for (directory, most) in [("src", 330), ("tests", 400), ("benches", 300), ("examples", 60)] {
+        for (file, text) in sources(&root.join(directory)) {
+            let code = if directory == "src" { production(&text) } else { &text }.lines().map(str::trim);
             let code = code.filter(|line| !line.is_empty() && !line.starts_with("//")).count();
-            assert!(code <= most, "{folder}/{file} has {code} lines of code");
+            assert!(code <= most, "{directory}/{file} has {code} lines of code");
         }
     }
 }
 
-/// What is only of one operating system stands in few places.
+/// What is only of one operating system is in few places.
 #[test]
 fn what_is_of_the_system_stands_in_one_place_each() {
     let knows = |text: &str| {

@@ -51,8 +51,9 @@ fn every_refusal_and_every_rule_has_its_text_in_a_snapshot() {
     // An answer on a terminal, where its text has colors; and a disk that fails while a sheet is read.
     const OTHERS: [&str; 2] = ["not-confirmed", "csv-malformed"];
     let tests = ["tests", "src"].map(project);
-    let snapshots =
-        tests.iter().flat_map(|folder| files_below(folder, "snap").into_iter().chain(files_below(folder, "rs")));
+    let snapshots = tests
+        .iter()
+        .flat_map(|directory| files_below(directory, "snap").into_iter().chain(files_below(directory, "rs")));
     let texts: String = snapshots.map(|path| fs::read_to_string(path).expect("a file")).collect();
     let codes: Vec<String> = ["RefusalCode", "Rule"].into_iter().flat_map(codes_of).collect();
     assert!(codes.len() > 130, "{}", codes.len());

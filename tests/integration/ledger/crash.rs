@@ -12,7 +12,7 @@ fn states_in_ledger(here: &Workspace) -> Vec<String> {
 }
 
 #[test]
-fn tasks_that_were_outstanding_when_the_process_was_killed_are_polled_on() {
+fn tasks_that_were_active_when_the_process_was_killed_are_polled_on() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     let child = here.run(&service, &[]).starts();
     wait_until("both tasks are in progress", || states_in_ledger(&here) == ["in_progress", "in_progress"]);

@@ -87,7 +87,7 @@ fn a_file_that_may_not_grow_sends_nothing_or_loses_nothing() {
         let Ended { code, stdout, stderr } = here.script(&service, &script).ends();
         assert!(!stderr.contains("panicked"), "{blocks}: {stderr}");
         assert!([Some(0), Some(74)].contains(&code), "{blocks} blocks: exit {code:?}\n{stderr}");
-        // Every task that the service made is in the ledger or was told on stdout.
+        // Every task that the service made is in the ledger or was reported on stdout.
         let known: Vec<String> = here.ledger_if_any("SELECT task FROM attempt WHERE task IS NOT NULL");
         for number in 0..service.posts().len() {
             let task = format!("t{number}");

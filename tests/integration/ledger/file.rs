@@ -58,7 +58,7 @@ fn a_log_that_was_left_behind_is_noticed() {
 }
 
 #[test]
-fn a_folder_that_moves_as_a_whole_goes_on() {
+fn a_directory_that_moves_as_a_whole_goes_on() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
     wait_until("all are taken", || service.polls() > 3);
@@ -66,7 +66,7 @@ fn a_folder_that_moves_as_a_whole_goes_on() {
     drop(Ended::of(child));
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let there = Workspace::with_manifest(&numbered_jobs(3));
-    fs::create_dir(there.path(".shotlist")).expect("a folder");
+    fs::create_dir(there.path(".shotlist")).expect("a directory");
     for file in here.files().iter().filter(|file| file.starts_with(".shotlist/")) {
         fs::copy(here.path(file), there.path(file)).expect("a copy");
     }
@@ -183,7 +183,7 @@ fn a_ledger_is_made_at_once_for_its_owner_and_knows_a_link_that_its_owner_named(
     let ended = here.run(&service, &["--ledger", "link.db"]).ends_with(74);
     assert!(has_code(&ended.stderr, "ledger-unavailable"), "{}", ended.stderr);
     assert_eq!(fs::read(here.path("empty")).expect("the file"), b"");
-    // Neither a pipe nor a folder is waited for.
+    // Neither a pipe nor a directory is waited for.
     assert!(std::process::Command::new("mkfifo").arg(here.path("pipe.db")).status().expect("mkfifo").success());
     here.run(&service, &["--ledger", "pipe.db"]).ends_with(74);
     here.run(&service, &["--catalog", "pipe.db"]).fails_with("catalog-invalid", 2);

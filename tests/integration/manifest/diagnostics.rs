@@ -105,7 +105,7 @@ jobs:
 }
 
 #[test]
-fn an_error_in_many_rows_is_told_once_with_the_lines_of_the_csv() {
+fn an_error_in_many_rows_is_reported_once_with_the_lines_of_the_csv() {
     let mut csv = String::from("sku,name\n");
     for number in 0..500 {
         csv.push_str(&format!("s{number},\"{}\"\n", if number % 2 == 0 { "fine" } else { "" }));
@@ -118,7 +118,7 @@ fn an_error_in_many_rows_is_told_once_with_the_lines_of_the_csv() {
 }
 
 #[test]
-fn a_default_that_is_out_of_range_is_told_once_at_the_default() {
+fn a_default_that_is_out_of_range_is_reported_once_at_the_default() {
     insta::assert_snapshot!(refused(
         "version: 1\ndefaults: { duration: 99 }\njobs:\n  - { id: a, model: beta-2.0-lite, prompt: x }\n  - { id: b, model: beta-2.0-lite, prompt: x }\n  - { id: c, model: alpha-2, prompt: x }\n"
     ));
@@ -139,7 +139,7 @@ jobs:
 }
 
 #[test]
-fn yaml_that_is_none_is_told_with_its_place() {
+fn yaml_that_is_none_is_reported_with_its_place() {
     let cases = [
         ("tabs", "version: 1\njobs:\n\t- id: a\n"),
         ("duplicate keys", "version: 1\njobs:\n  - id: a\n    prompt: x\n    prompt: y\n"),
@@ -198,7 +198,7 @@ fn hostile_sizes_are_refused_not_endured() {
 }
 
 #[test]
-fn spreadsheets_are_read_as_they_come_and_their_faults_are_told() {
+fn spreadsheets_are_read_as_they_come_and_their_faults_are_reported() {
     let manifest = jobs("  - { id: \"{{ row.sku }}\", for_each: p.csv, model: alpha-2, prompt: \"{{ row.name }}\" }\n");
     let planned = |csv: &str| {
         let here = Workspace::with_manifest(&manifest).file("p.csv", csv);
@@ -275,7 +275,7 @@ fn findings_can_be_had_as_data() {
 }
 
 #[test]
-fn vars_can_be_overridden_and_a_typo_is_told() {
+fn vars_can_be_overridden_and_a_typo_is_reported() {
     let manifest = "version: 1\nvars: { brand: Acme }\njobs: [{ id: a, model: alpha-2, prompt: '{{ brand }}' }]\n";
     let here = Workspace::with_manifest(manifest);
     let plan =
@@ -314,7 +314,7 @@ jobs:
 }
 
 #[test]
-fn a_default_that_a_family_does_not_take_is_passed_over_and_told_on_request() {
+fn a_default_that_a_family_does_not_take_is_passed_over_and_reported_on_request() {
     let manifest = "
 version: 1
 defaults: { duration: 5, size: 1280x720 }

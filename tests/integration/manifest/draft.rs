@@ -1,4 +1,4 @@
-//! `init --from`: a manifest for a sheet that somebody has.
+//! `init --from`: a manifest for a sheet that someone has.
 
 use proptest::prelude::*;
 use shotlist::domain::Rule;
@@ -21,7 +21,7 @@ fn planned(here: &Workspace, args: &[&str]) -> (u64, String) {
 }
 
 #[test]
-fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_told() {
+fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_reported() {
     let sheet = "Client;SKU;Product Name;Length (s);Size;Video Prompt;Price\n\
                  Acme;M 1;Mug;5;720x1280;A blue mug turns slowly on marble;9,99\n\
                  Beta;L 2;Lamp;8;720x1280;A brass lamp lights up a dark desk;19,99\n";
@@ -63,7 +63,7 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_told() {
 
 #[test]
 fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest() {
-    let sheet = "Name,Colour,Seconds,Aspect,Photo\nmug,blue,7,16:9,mug.png\nmug,red,7,9:16,none.png\n";
+    let sheet = "Name,Color,Seconds,Aspect,Photo\nmug,blue,7,16:9,mug.png\nmug,red,7,9:16,none.png\n";
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
     # yaml-language-server: $schema=shotlist.schema.json
@@ -79,25 +79,25 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
       model: alpha-2
 
     jobs:
-      - id: "{{ row.Colour }}"
-        # What was paid is known by the id: a row whose `Colour` changes is bought again.
+      - id: "{{ row.Color }}"
+        # What was paid is known by the id: a row whose `Color` changes is bought again.
         for_each: "sheet.csv"
-        # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Name }}, {{ row.Colour }}".
+        # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Name }}, {{ row.Color }}".
         prompt: ""
         # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
         aspect_ratio: "{{ row.Aspect }}"
         # image_file: "{{ row.Photo }}" # some of these images are not in this directory
         # The columns, with their first values:
         #   `Name` (mug, mug): words for the prompt
-        #   `Colour` (blue, red): the ID
+        #   `Color` (blue, red): the ID
         #   `Seconds` (7, 7): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
         #   `Aspect` (16:9, 9:16): aspect_ratio
         #   `Photo` (mug.png, none.png): not used: some of these images are not in this directory
     "#);
-    // Words of a sheet are not bought before somebody has made a sentence of them.
+    // Words of a sheet are not bought before someone has made a sentence of them.
     let refused = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(2).stderr;
     assert!(has_code(&refused, "prompt-blank"), "{refused}");
-    here.write("sheet.yaml", text.replace("prompt: \"\"", "prompt: \"A {{ row.Colour }} {{ row.Name }} turns\""));
+    here.write("sheet.yaml", text.replace("prompt: \"\"", "prompt: \"A {{ row.Color }} {{ row.Name }} turns\""));
     here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
 }
 
@@ -201,9 +201,9 @@ fn shot_lists_and_campaign_sheets_are_understood() {
     "#);
 }
 
-/// A guess that is wrong costs money, so what stands under a field's own name is never passed over.
+/// A guess that is wrong costs money, so what is under a field's own name is never passed over.
 #[test]
-fn what_is_wrong_under_a_fields_own_name_is_told_by_the_plan() {
+fn what_is_wrong_under_a_fields_own_name_is_reported_by_the_plan() {
     for (sheet, told) in [
         ("id,prompt,model\na,A dog,beta-2.0-lite\nb,A cat,beta-2-lite\n", "`beta-2-lite`"),
         ("id,prompt,duration\na,A dog,5s\nb,A cat,7s\n", "5s"),
@@ -229,7 +229,7 @@ fn a_sheet_of_both_families_is_mended_by_empty_cells() {
     assert_eq!(told.matches("; clear the cell to leave out the field for this job").count(), 3, "{told}");
     here.write("sheet.csv", sheet(",,16:9", "5,1280x720,"));
     here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
-    // Of what stands in the manifest itself, no cell is to blame.
+    // Of what is in the manifest itself, no cell is to blame.
     here.write(
         "m.yaml",
         "version: 1\njobs: [{ id: '{{ row.id }}', for_each: sheet.csv, model: alpha-2, prompt: x, duration: 5 }]\n",
@@ -393,7 +393,7 @@ proptest! {
             sheet.write_record(&row[..names.len()]).expect("a row");
         }
         sheet.flush().expect("written");
-        // A name of blanks alone is none, and a sheet may be no sheet: that is told.
+        // A name of blanks alone is none, and a sheet may be no sheet: that is reported.
         if let Ok(Draft { text, .. }) = draft(here.root(), &name, None, None) {
             here.write("s.yaml", &text);
             let path = here.path("s.yaml");

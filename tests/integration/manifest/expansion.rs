@@ -46,7 +46,7 @@ jobs:
     takes: 2
 ";
     let here = Workspace::with_manifest(manifest);
-    std::fs::create_dir(here.path("prompts")).expect("a folder");
+    std::fs::create_dir(here.path("prompts")).expect("a directory");
     here.write("prompts/mug.txt", "{{ greeting }} from {{ brand }}, {{ duration }} s\n");
     here.write("prompts/lamp.txt", "A lamp\n");
     let plan = plan(&here);
@@ -86,7 +86,7 @@ jobs:
 ";
 
 #[test]
-fn a_job_is_held_until_its_face_is_approved_and_the_fee_is_told_once() {
+fn a_job_is_held_until_its_face_is_approved_and_the_fee_is_reported_once() {
     let (service, here) = (Service::well(), Workspace::with_manifest(FACES));
     let before = plan(&here);
     let actions: Vec<&str> =
@@ -169,8 +169,8 @@ impl Team {
     }
 
     fn jobs(&self) -> Vec<Arc<Job>> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("m.yaml");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("m.yaml");
         std::fs::write(&path, self.yaml()).expect("a manifest");
         let options = Options {
             path: &path,
@@ -397,7 +397,7 @@ fn field_reaches_request_from_every_source() {
         }
     }
     let tried: Vec<&str> = cases.iter().map(|(field, ..)| *field).collect();
-    // The consent of a person is not sent.
+    // The consent of the user is not sent.
     let all: Vec<&str> = Field::ALL.iter().filter(|field| **field != Field::Face).map(|field| field.name()).collect();
     assert_eq!(tried, all);
 }

@@ -1,4 +1,4 @@
-//! Images of requests: the name of their field, and what stands in for URLs that change.
+//! Images of requests: the name of their field, and what is in for URLs that change.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ fn a_catalog_names_the_field_of_an_image_for_a_family_that_documents_none() {
         "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: x, image: 'https://example.com/a.png' }]\n";
     let here = Workspace::with_manifest(manifest);
     let refused = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
-    let help = "put the URL under `extra`, or set `image.sent_as` with `--catalog`";
+    let help = "put the URL under `extra`, where the field name is up to you, or set `image.sent_as` with `--catalog`";
     assert!(refused.contains(help), "{refused}");
     let catalog = "version: 1\nprices_taken_on: 2027-01-01\nfamilies: { beta: { fields: { image: { sent_as: first_frame } } } }\n";
     here.write("catalog.yaml", catalog);

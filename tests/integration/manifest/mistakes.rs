@@ -1,4 +1,4 @@
-//! Mistakes that people made, and what they are told: where, what, and how to mend it.
+//! Mistakes that people made, and what they are reported: where, what, and how to fix it.
 
 use std::fmt::Write as _;
 
@@ -52,7 +52,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("templates in cells", "jobs: [{ id: \"{{ row.id }}\", for_each: cells.csv, prompt: \"{{ row.p }}\" }]"),
     (
         "an empty cell in a prompt",
-        "jobs: [{ id: \"{{ row.id }}\", for_each: holes.csv, prompt: \"a {{ row.colour }} {{ row.thing }}\" }]",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: holes.csv, prompt: \"a {{ row.color }} {{ row.thing }}\" }]",
     ),
     ("the same twice", "jobs: [{ id: a, prompt: same }, { id: b, prompt: same }]"),
     ("another ending", "jobs: [{ id: a, prompt: x, file: a.mov }]"),
@@ -61,7 +61,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("an address for a file", "jobs: [{ id: a, prompt: x, image_file: \"https://cdn.example/a.png\" }]"),
     ("no picture", "jobs: [{ id: a, prompt: x, image_file: \"\" }]"),
     ("a picture that is not there", "jobs: [{ id: a, prompt: x, image_file: frames/a.png }]"),
-    ("a folder for a picture", "jobs: [{ id: a, prompt: x, image_file: . }]"),
+    ("a directory for a picture", "jobs: [{ id: a, prompt: x, image_file: . }]"),
     ("a link in place of a sheet", "jobs: [{ id: \"{{ row.id }}\", for_each: \"Spring shots.gsheet\", prompt: x }]"),
     ("tabs", "jobs:\n\t- id: a"),
     ("labels as a list", "jobs: [{ id: a, prompt: x, labels: [acme] }]"),
@@ -114,7 +114,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("moves in a circle", "jobs: [{ id: a, prompt: x }]\nmoved: [{ from: b, to: c }, { from: c, to: b }]"),
 ];
 
-fn folder() -> Workspace {
+fn directory() -> Workspace {
     Workspace::new()
         .file("book.xlsx", b"PK\x03\x04xx")
         .file("utf16.csv", b"\xff\xfei\0d\0")
@@ -123,13 +123,13 @@ fn folder() -> Workspace {
         .file("bad.jsonl", "{\"id\": \"a\"}\nnot JSON\n")
         .file("numbers.csv", "id;d\na;\"7,5\"\nb;5.0\nc;five\n")
         .file("blank.csv", "id,Prompt Text\na,x\n")
-        .file("holes.csv", "id,colour,thing\na,red,mug\nb,,mug\nc,blue,\nd, ,tray\n")
+        .file("holes.csv", "id,color,thing\na,red,mug\nb,,mug\nc,blue,\nd, ,tray\n")
         .file("cells.csv", "id,p\na,{{ brand }} mug\nb,#REF!\nc,n/a\n")
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_its_mend() {
-    let here = folder();
+fn every_mistake_is_reported_with_its_place_and_its_fix() {
+    let here = directory();
     let mut told = String::new();
     for (name, manifest) in MISTAKES {
         let is_whole = ["version: 1", "rtf"].iter().any(|sign| manifest.contains(sign));
@@ -145,9 +145,9 @@ fn every_mistake_is_told_with_its_place_and_its_mend() {
 /// Whoever does what the help says pays for no row again that had the cell.
 #[test]
 fn the_mend_of_a_hole_leaves_what_is_paid_as_it_is() {
-    let here = folder();
-    let prompts = |colour: &str| {
-        let prompt = format!("a {colour} mug for {{{{ row.id }}}}");
+    let here = directory();
+    let prompts = |color: &str| {
+        let prompt = format!("a {color} mug for {{{{ row.id }}}}");
         here.write(
             "m.yaml",
             format!("version: 1\njobs: [{{ id: \"{{{{ row.id }}}}\", for_each: holes.csv, model: alpha-2, prompt: \"{prompt}\" }}]\n"),
@@ -161,20 +161,22 @@ fn the_mend_of_a_hole_leaves_what_is_paid_as_it_is() {
             jobs.iter().map(|job| job["request"]["prompt"].as_str().expect("a prompt").to_owned()).collect::<Vec<_>>(),
         )
     };
-    let (told, before) = prompts("{{ row.colour }}");
-    let (told_of_mended, mended) = prompts("{% if row.colour | trim %}{{ row.colour }}{% endif %}");
+    let (told, before) = prompts("{{ row.color }}");
+    let (told_of_mended, mended) = prompts("{% if row.color | trim %}{{ row.color }}{% endif %}");
     assert!(told && !told_of_mended);
     assert_eq!((&before[0], &before[2]), (&mended[0], &mended[2]), "rows that have the cell");
     assert_eq!((&*mended[1], &*mended[3]), ("a  mug for b", "a  mug for d"), "an empty cell, and one of a blank");
 }
 
 #[test]
-fn a_manifest_that_cannot_be_read_is_told_what_to_do() {
-    let here =
-        Workspace::new().file("utf16.yaml", b"\xff\xfev\0").file("latin1.yaml", b"name: caf\xe9").file("folder/x", "");
+fn a_manifest_that_cannot_be_read_is_reported_what_to_do() {
+    let here = Workspace::new()
+        .file("utf16.yaml", b"\xff\xfev\0")
+        .file("latin1.yaml", b"name: caf\xe9")
+        .file("directory/x", "");
     for (path, told) in [
         ("nowhere.yaml", "`shotlist init nowhere.yaml`"),
-        ("folder", "directory"),
+        ("directory", "directory"),
         ("utf16.yaml", "UTF-16"),
         ("latin1.yaml", "UTF-8"),
     ] {
@@ -184,7 +186,7 @@ fn a_manifest_that_cannot_be_read_is_told_what_to_do() {
 }
 
 #[test]
-fn what_polls_like_a_slip_stops_nobody_unless_it_is_asked_for() {
+fn what_polls_like_a_slip_stops_no_one_unless_it_is_asked_for() {
     let manifest =
         "version: 1\njobs: [{ id: a, model: alpha-2, prompt: same }, { id: b, model: alpha-2, prompt: same }]\n";
     let here = Workspace::with_manifest(manifest);

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::support::{Workspace, has_code};
 
 #[test]
-fn a_manifest_reads_files_of_its_own_folder_and_says_which() {
+fn a_manifest_reads_files_of_its_own_directory_and_says_which() {
     let manifest = "version: 1\nenv: [HOME_TOWN]\ndefaults: { model: alpha-2 }\njobs:\n  - { id: \"{{ row.n }}\", for_each: sub/rows.csv, prompt_file: p.txt }\n";
     let here = Workspace::new().file("p.txt", "{{ env.HOME_TOWN }} {{ row.n }}");
-    fs::create_dir_all(here.path("in/sub")).expect("a folder");
+    fs::create_dir_all(here.path("in/sub")).expect("a directory");
     for (name, content) in [("in/m.yaml", manifest), ("in/sub/rows.csv", "n\n1\n"), ("in/p.txt", "{{ env.HOME_TOWN }}")]
     {
         here.write(name, content);

@@ -1,4 +1,4 @@
-//! Sheets as people and their programs make them, from the folder `tests/sheets`: what is read of each, and what would be bought.
+//! Sheets as people and their programs make them, from the directory `tests/sheets`: what is read of each, and what would be bought.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::support::Workspace;
 
 fn sheets() -> Vec<PathBuf> {
     let kept = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sheets");
-    let folder = std::env::var_os("SHOTLIST_TEST_SHEETS").map_or_else(kept, PathBuf::from);
-    let entries = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let directory = std::env::var_os("SHOTLIST_TEST_SHEETS").map_or_else(kept, PathBuf::from);
+    let entries = std::fs::read_dir(directory).expect("the directory").map(|entry| entry.expect("an entry").path());
     let is_sheet = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|ending| ending != "py");
     let mut sheets: Vec<PathBuf> = entries.filter(is_sheet).collect();
     sheets.sort();

@@ -6,10 +6,10 @@ use crate::support::{Service, Workspace, has_code};
 const NAMED: &str = "version: 1\nname: piped\nvars: { a: 1 }\njobs: [{ id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, prompt: x }]\n";
 const QUICK: &str = "--yes --first-poll 0s --poll-interval 50ms --poll-floor 5ms";
 
-/// Every way in which a manifest comes as a stream: what is read is in the working folder, and so is what is kept; nothing
+/// Every way in which a manifest comes as a stream: what is read is in the working directory, and so is what is kept; nothing
 /// is paid for twice, whichever way it came.
 #[test]
-fn a_manifest_from_a_stream_is_at_home_in_the_working_folder() {
+fn a_manifest_from_a_stream_is_at_home_in_the_working_directory() {
     let service = Service::well();
     let here = Workspace::with_manifest(NAMED).file("rows.csv", "id\na\nb\n");
     for (way, script) in [
@@ -44,7 +44,7 @@ fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
     error[manifest-invalid]: `-` has 1 error
       note: nothing was submitted; nothing was spent
     ");
-    // Nobody can answer a question on a pipe.
+    // No one can answer a question on a pipe.
     let here = Workspace::with_manifest("version: 1\nname: n\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
     here.script(&service, "cat m.yaml | \"$0\" run -").fails_with("no-consent", 3);
     let endless = here.script(&service, "\"$0\" run /dev/zero --yes").ends_with(2);
@@ -53,7 +53,7 @@ fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
 }
 
 #[test]
-fn the_folder_of_the_ledger_stays_out_of_version_control() {
+fn the_directory_of_the_ledger_stays_out_of_version_control() {
     let service = Service::well();
     let manifest = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n";
     let here = Workspace::with_manifest(manifest);
@@ -70,5 +70,5 @@ fn the_folder_of_the_ledger_stays_out_of_version_control() {
     assert_eq!(std::fs::read_to_string(own.path(".shotlist/.gitignore")).expect("the file"), "mine\n");
     let elsewhere = Workspace::with_manifest(manifest);
     elsewhere.run(&service, &["--ledger", "books/l.db"]).ends_with(0);
-    assert!(!elsewhere.path("books/.gitignore").exists(), "a folder that the user chose");
+    assert!(!elsewhere.path("books/.gitignore").exists(), "a directory that the user chose");
 }

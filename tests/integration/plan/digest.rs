@@ -10,7 +10,7 @@ use shotlist::domain::{Attempt, AttemptState, Digest, History, Job, JobId, Outpu
 use shotlist::plan::Plan;
 
 use crate::support::fake::{jobs, plan_of};
-use crate::support::plans::outstanding;
+use crate::support::plans::active;
 
 /// What a plan is about, as far as money goes: by ID, the prompt, the price, the label, and when it was submitted before to no avail.
 type Bought = BTreeMap<u8, (u8, i64, String, Vec<i64>)>;
@@ -57,11 +57,11 @@ fn plan(bought: &Bought, besides: &Besides) -> Plan {
             // Another wording, which was paid for: the job is due again.
             let before = job(*id, 9, *price, label, besides);
             let at = Timestamp::from_second(*at).expect("a time");
-            let attempt = outstanding(history.len() + 1, &before, at);
+            let attempt = active(history.len() + 1, &before, at);
             history.push(Attempt { state: AttemptState::Completed, ..attempt });
         }
         // What certainly bought nothing came before nothing.
-        let free = outstanding(history.len() + 1, &own, Timestamp::now());
+        let free = active(history.len() + 1, &own, Timestamp::now());
         history.push(Attempt { state: AttemptState::Void, task: None, ..free });
         planned.push(own);
     }

@@ -53,7 +53,7 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
 }
 
 /// A table that another program has saved: other ends of lines within cells, a blank at the end of one, and an accent that is a character
-/// of its own. Nobody sees that.
+/// of its own. No one sees that.
 #[test]
 fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
     let manifest =
@@ -205,14 +205,14 @@ fn an_old_ledger_that_knows_only_a_refusal_does_not_make_the_task_forgotten() {
     here.run(&service, &["--select", "one"]).ends_with(1);
     fs::copy(here.path(".shotlist/ledger.db"), here.path("old.db")).expect("a copy");
     here.run(&service, &["--select", "one"]).ends_with(0);
-    // The old one, taken on purpose: its file is named, and no commit counter lies beside it.
+    // The old one, taken on purpose: its file is named, and no commit counter is beside it.
     let ended = here.run(&service, &["--select", "one", "--ledger", "old.db"]).ends_with(3);
     assert!(has_code(&ended.stderr, "already-paid") && ended.stderr.contains("t0"), "{}", ended.stderr);
     assert_eq!(service.posts().len(), 2);
 }
 
 #[test]
-fn the_report_of_another_manifest_in_the_same_folder_says_nothing() {
+fn the_report_of_another_manifest_in_the_same_directory_says_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--out", "shared"]).ends_with(0);
     here.write("other.yaml", TWO_JOBS.replace("a cat", "a cow").replace("a dog", "a pig"));

@@ -8,7 +8,7 @@ use shotlist::domain::{Attempt, AttemptState, History, Job, JobId, Request, Spec
 use shotlist::plan::{Few, Plan};
 
 use crate::support::fake::{input_of, jobs, plan_of};
-use crate::support::plans::outstanding;
+use crate::support::plans::active;
 
 /// The prompts that jobs ask for: the second and the third are the first, in other spellings.
 const PROMPTS: [&str; 5] = ["a red mug", "A  red mug", "a red mug\u{200b} ", "a blue mug", "a cat – asleep"];
@@ -22,7 +22,7 @@ fn job(id: usize, prompt: usize) -> Arc<Job> {
 
 fn history(bought: &[(usize, usize, AttemptState)]) -> History {
     let attempts = bought.iter().enumerate().map(|(number, (id, prompt, state))| {
-        let attempt = outstanding(number + 1, &job(*id, *prompt), jiff::Timestamp::UNIX_EPOCH);
+        let attempt = active(number + 1, &job(*id, *prompt), jiff::Timestamp::UNIX_EPOCH);
         Attempt { state: *state, ..attempt }
     });
     History::new(attempts.collect())

@@ -35,11 +35,11 @@ fn the_markdown_is_for_a_pull_request() {
 /// Whoever approves it in a pull request sees nothing else.
 #[test]
 fn the_markdown_has_what_looks_like_a_slip() {
-    let rows = "id,colour\nr0,\nr1,\nr2,\nr3,\nr4,\nr5,\nr6,\nr7,red\nr8,red\n";
+    let rows = "id,color\nr0,\nr1,\nr2,\nr3,\nr4,\nr5,\nr6,\nr7,red\nr8,red\n";
     let here = Workspace::with_manifest(
         "version: 1
 jobs:
-  - { id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, prompt: \"a {{ row.colour }} mug {{ row.id }}\" }
+  - { id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, prompt: \"a {{ row.color }} mug {{ row.id }}\" }
   - { id: one, model: alpha-2, prompt: <b> & *so* on }
   - { id: two, model: alpha-2, prompt: <b> & *so* on }
 ",
@@ -114,7 +114,7 @@ fn a_plan_over_the_limit_exits_with_three_and_so_does_the_run() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_spent_unless_somebody_agreed() {
+fn without_a_terminal_nothing_is_spent_unless_someone_agreed() {
     let here = Workspace::with_manifest(&MANIFEST.replace("budget: { run: 20 }\n", ""));
     let service = Service::well();
     let run = |args: &[&str]| {

@@ -102,7 +102,7 @@ fn it_refuses_what_the_interface_refuses() {
 }
 
 #[test]
-fn tasks_fail_as_often_as_it_was_told() {
+fn tasks_fail_as_often_as_it_was_reported() {
     let here = Workspace::new();
     here.write("m.yaml", numbered_jobs(40));
     let run = |rate: &str, batch: &str| {

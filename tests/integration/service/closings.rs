@@ -135,7 +135,7 @@ fn serve(
     Ok(())
 }
 
-/// Holds the ledger against the books, and gives how many doubts are about no submission that the server cut off.
+/// Holds the ledger against the ledger, and gives how many doubts are about no submission that the server cut off.
 pub fn doubts_too_many(here: &Workspace, books: &Books) -> usize {
     for (prompt, times) in &books.made {
         assert_eq!(*times, 1, "{prompt} was made twice");

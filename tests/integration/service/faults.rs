@@ -1,4 +1,4 @@
-//! `run` when the service is not well: what is sent again, what never is, and what the user is told.
+//! `run` when the service is not well: what is sent again, what never is, and what the user is reported.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,7 +79,7 @@ fn a_key_that_turns_invalid_leaves_paid_tasks_for_the_next_run() {
 #[test]
 fn an_unreachable_service_costs_nothing() {
     let here = Workspace::with_manifest(TWO_JOBS);
-    // The near end of a connection: nobody listens there, and no other test's service can take it meanwhile.
+    // The near end of a connection: no one listens there, and no other test's service can take it meanwhile.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = std::net::TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
     let port = taken.local_addr().expect("an address").port();
@@ -178,7 +178,7 @@ fn no_trouble_with_polls_fails_a_job() {
 }
 
 #[test]
-fn an_unknown_status_is_asked_about_again_and_told_once() {
+fn an_unknown_status_is_asked_about_again_and_reported_once() {
     let (_, here, ended) = one_job(0, |asked| {
         let odd = !is_post(asked) && asked.earlier < 4;
         if odd { answer(200, &json!({ "id": "t0", "status": "moderating" })) } else { Answer::Well }
@@ -227,7 +227,7 @@ fn no_submission_goes_over_a_connection_of_polls() {
     let of = |of_posts: bool| -> HashSet<usize> {
         service.asked().iter().filter(|asked| is_post(asked) == of_posts).map(|asked| asked.connection).collect()
     };
-    // Those may have been silent for longer, and nobody may know.
+    // Those may have been silent for longer, and no one may know.
     assert_eq!(of(true).intersection(&of(false)).count(), 0);
     assert!(of(false).len() < 12, "polls share theirs");
 }

@@ -16,7 +16,7 @@ fn completed(asked: &Asked, id: &str) -> Answer {
     answer(200, &json!({ "id": id, "status": "completed", "video_url": format!("http://{host}/videos/{id}.mp4") }))
 }
 
-/// A person who names the task of the second job, as if nobody had known it.
+/// The user who names the task of the second job, as if no one had known it.
 fn naming_the_second_task(here: &Workspace, service: &Service) -> Program {
     let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL, alias = NULL, charge = 'unknown',
          record = json_set(record, '$.state', 'in_doubt', '$.task', NULL) WHERE job = 'j1'";
@@ -52,7 +52,7 @@ fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
     let ended = ended.shows("task-left");
     assert!(ended.stderr.contains("t1") && ended.stderr.contains("j0"), "{}", ended.stderr);
     assert_eq!(here.ledger("SELECT count(alias) FROM attempt"), [["0"]]);
-    // Nor is it believed when a person names the second task.
+    // Nor is it believed when the user names the second task.
     let ended = naming_the_second_task(&here, &service).ends_with(2);
     assert!(has_code(&ended.stderr, "task-taken"), "{}", ended.stderr);
 }
@@ -88,7 +88,7 @@ fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
     assert!(lost.stderr.contains("$3.75"), "{}", lost.stderr);
     here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(2);
 
-    // It is polled once more, nothing is bought before somebody says so, and the money stays unknown.
+    // It is polled once more, nothing is bought before someone says so, and the money stays unknown.
     let polls = service.polls();
     here.run(&service, &[]).ends_with(1);
     let job = here.report()["jobs"][0].clone();
@@ -114,7 +114,7 @@ fn of_two_tasks_of_a_job_the_endless_one_has_to_be_named() {
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["in_progress"]]);
 }
 
-/// Two tasks whose second name is the same, as of a group: it is nobody's own, and nobody is asked about by it.
+/// Two tasks whose second name is the same, as of a group: it is no one's own, and no one is asked about by it.
 #[test]
 fn a_second_name_that_another_task_has_is_no_name_of_this_one() {
     let service = Service::scripted(|asked| {
@@ -141,11 +141,11 @@ fn a_second_name_that_another_task_has_is_no_name_of_this_one() {
     let urls = here.ledger("SELECT video_url FROM attempt ORDER BY id");
     assert!(urls[0][0].ends_with("t0.mp4") && urls[1][0].ends_with("t1.mp4"), "{urls:?}");
     assert!(!service.asked().iter().any(|asked| asked_for(asked) == "group"), "asked by a name of another");
-    // A person may settle such a task, too.
+    // The user may settle such a task, too.
     naming_the_second_task(&here, &service).ends_with(0);
 }
 
-/// A number beside the id that the service does not take: it is asked for once, and the first name has its grace all the same.
+/// A number beside the id that the service does not take: it is asked for once, and the first name has its grace anyway.
 #[test]
 fn a_second_name_that_is_no_good_does_not_keep_a_task_from_being_found() {
     for bad in [400, 403, 500] {

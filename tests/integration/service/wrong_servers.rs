@@ -140,7 +140,7 @@ fn content_that_is_not_ready_is_asked_for_again() {
     }
 }
 
-/// Nobody knows the word, so the task may live: a second submission could be charged, too.
+/// No one knows the word, so the task may live: a second submission could be charged, too.
 #[test]
 fn unknown_word_with_an_error_is_not_retried_by_itself() {
     for more in ["", r#", "progress": 100"#] {

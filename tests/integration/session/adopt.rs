@@ -60,7 +60,7 @@ fn tasks_of_a_script_are_adopted_once_the_service_confirms_them() {
     );
     assert_eq!(here.planned(&[]).0, 3, "the others are due");
     assert!(service.posts().is_empty());
-    // The money is in the books, on the day of the purchase.
+    // The money is in the ledger, on the day of the purchase.
     let spent = here.shotlist(&["spend", "m.yaml", "--by", "day"]).ends_with(0).stdout;
     assert!(spent.contains("2026-11-01"), "{spent}");
     here.write("bad.csv", "id,price\nj0,1\n");

@@ -108,7 +108,7 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     here.write(
         "dear.yaml",
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/catalog.yaml"))
-            .expect("the catalogue")
+            .expect("the catalog")
             .replace("0.75", "0.80"),
     );
     here.write("m.yaml", list("  - { id: same, prompt: same }\n"));
@@ -167,7 +167,7 @@ fn saved_plan_that_contradicts_its_digest_is_refused() {
     assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
 }
 
-/// A stand-in for an image tells when a job was bought, and not what is: another picture is another plan.
+/// A stand-in for an image tells when a job was bought, and not what is: another image is another plan.
 #[test]
 fn the_request_that_was_approved_is_the_one_that_is_sent() {
     let list = |image: &str| {
@@ -247,7 +247,7 @@ fn a_run_that_was_killed_goes_on_with_the_same_approval() {
         drop(Ended::of(child));
         let ended = approved(&here, &service, &["--approved", "plan.json"]);
         assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
-        // The one whose answer was not written down is settled by a person, and may be bought then.
+        // The one whose answer was not written down is settled by the user, and may be bought then.
         if ended.code == Some(7) {
             here.shotlist(&["resolve", "m.yaml", "*", "--never-created"]).ends_with(0);
             let ended = approved(&here, &service, &["--approved", "plan.json"]);

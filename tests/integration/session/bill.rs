@@ -1,4 +1,4 @@
-//! The service's bill, held against the ledger: what agrees, what does not, what is settled, and bills that nobody should believe.
+//! The service's bill, held against the ledger: what agrees, what does not, what is settled, and bills that no one should believe.
 
 use serde_json::json;
 
@@ -248,7 +248,7 @@ fn a_bill_is_about_the_accounts_that_it_names() {
     assert!(!ended.stdout.contains("only in the ledger: 1\n"), "{}", ended.stdout);
 }
 
-/// A price that is wrong is what bills are read for: nobody is told to buy again beside a probable charge.
+/// A price that is wrong is what bills are read for: no one is reported to buy again beside a probable charge.
 #[test]
 fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
     let (_, here) = bought();

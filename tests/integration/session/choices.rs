@@ -126,7 +126,7 @@ fn choices_that_can_not_be_certain_are_refused_whole() {
     here.write("text.json", "j0\n");
     refused(&["text.json"], "choices-invalid");
     refused(&["gone.json"], "choices-invalid");
-    // Nobody knows which of the two is the later one.
+    // No one knows which of the two is the later one.
     save(&here, "one.json", "anna", &["j0"], &[]);
     save(&here, "two.json", "anna", &[], &["j0"]);
     refused(&["one.json", "two.json"], "choices-invalid");

@@ -85,7 +85,7 @@ fn hide_times(text: &str) -> String {
     text.lines().map(hidden).collect::<Vec<_>>().join("\n")
 }
 
-/// A person may be wrong: the task turns up, and what it cost is known again.
+/// The user may be wrong: the task turns up, and what it cost is known again.
 #[test]
 fn what_was_said_to_be_never_created_can_be_found_after_all() {
     let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
@@ -101,7 +101,7 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
     });
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
     here.run(&service, &["--batch", "b"]).ends_with(7);
-    // Of another batch, too, it is told where it is.
+    // Of another batch, too, it is reported where it is.
     let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
     assert!(listed.contains("shotlist resolve m.yaml --batch b\n"), "{listed}");
     here.shotlist(&["resolve", "m.yaml", "a", "--never-created", "--batch", "b"]).ends_with(0);
@@ -118,7 +118,7 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
     here.shotlist(&["ledger", "check"]).ends_with(0);
 }
 
-/// A wrong answer of a person is taken back, as long as nothing was bought on it.
+/// A wrong answer of the user is taken back, as long as nothing was bought on it.
 #[test]
 fn a_verdict_is_taken_back_until_something_was_bought_on_it() {
     let is_well = Arc::new(AtomicBool::new(false));

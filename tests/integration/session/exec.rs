@@ -26,7 +26,7 @@ fn lines(here: &Workspace, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_program_is_told_what_the_video_is_and_never_the_key() {
+fn a_program_is_reported_what_the_video_is_and_never_the_key() {
     let here = Workspace::with_manifest(
         "version: 1
 batch: b1
@@ -121,7 +121,7 @@ fn a_program_that_is_named_later_sees_the_videos_that_are_there() {
 fn nothing_is_lost_and_nothing_runs_twice_that_was_done() {
     let here = Workspace::with_manifest(&numbered_jobs(200));
     let service = Service::well();
-    // Each notes its beginning and its end. One in ten fails the first time, the 77th hangs until somebody says otherwise.
+    // Each notes its beginning and its end. One in ten fails the first time, the 77th hangs until someone says otherwise.
     program(
         &here,
         "number=${SHOTLIST_ID##*[!0-9]}
@@ -228,7 +228,7 @@ fn videos_of_yesterday_are_executed_when_they_come() {
 }
 
 #[test]
-fn only_the_video_that_stands_for_its_job_is_meant_and_its_file_is_the_one_that_is_told() {
+fn only_the_video_that_stands_for_its_job_is_meant_and_its_file_is_the_one_that_is_reported() {
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: hero, model: alpha-2, prompt: Before }]\n");
     let service = Service::well();
     here.run(&service, &[]).ends_with(0);
@@ -244,7 +244,7 @@ fn only_the_video_that_stands_for_its_job_is_meant_and_its_file_is_the_one_that_
         let words: Vec<&str> = line.split(' ').collect();
         assert_eq!((words[0], words[1]), ("After", words[2]), "{line}");
     }
-    // A file that somebody put in its place is not the video that was fetched.
+    // A file that someone put in its place is not the video that was fetched.
     here.run(&service, &["--retake", "hero", "--exec", "false"]).ends_with(1);
     let path = here.path("shotlist-out/m/hero.mp4");
     let length = std::fs::metadata(&path).expect("the video").len();
@@ -254,7 +254,7 @@ fn only_the_video_that_stands_for_its_job_is_meant_and_its_file_is_the_one_that_
 }
 
 #[test]
-fn those_that_always_fail_keep_nobody_else_waiting_for_ever() {
+fn those_that_always_fail_keep_no_one_else_waiting_for_ever() {
     let here = Workspace::with_manifest(&numbered_jobs(16));
     program(&here, "echo $SHOTLIST_ID >> begun; case $SHOTLIST_ID in j1[2-5]) ;; *) exit 1 ;; esac");
     let service = Service::well();
@@ -272,7 +272,7 @@ fn what_failed_yesterday_is_started_again_today() {
     program(&here, "echo $SHOTLIST_BATCH $SHOTLIST_ID >> begun; [ -e fixed ] || exit 1");
     run(&here, &service, &["--batch", "mon"]).ends_with(1);
     here.write("fixed", "");
-    // Without the option nobody starts anything, for yesterday either.
+    // Without the option no one starts anything, for yesterday either.
     here.run(&service, &["--batch", "tue"]).ends_with(0);
     assert_eq!(lines(&here, "begun").len(), 2);
     run(&here, &service, &["--batch", "wed"]).ends_with(0);

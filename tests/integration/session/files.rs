@@ -87,7 +87,7 @@ fn key_that_the_service_echoes_is_written_nowhere() {
 }
 
 #[test]
-fn ledger_is_nobody_elses_whatever_the_umask_says() {
+fn ledger_is_no_one_elses_whatever_the_umask_says() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let script = "umask 000; exec \"$0\" run m.yaml --yes --first-poll 0s --poll-interval 20ms";
     here.script(&service, script).ends_with(0);

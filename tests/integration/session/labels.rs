@@ -1,4 +1,4 @@
-//! Whom a job is for: kept with every attempt, told by every report, summed up, and limited.
+//! Whom a job is for: kept with every attempt, reported by every report, summed up, and limited.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn books(here: &Workspace, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn labels_are_kept_with_what_was_bought_and_told_everywhere() {
+fn labels_are_kept_with_what_was_bought_and_reported_everywhere() {
     let (service, here) = (Service::well(), Workspace::with_manifest(CLIENTS));
     here.run(&service, &[]).ends_with(0);
     assert!(
@@ -48,7 +48,7 @@ fn labels_are_kept_with_what_was_bought_and_told_everywhere() {
     );
     assert!(rows.next().is_some_and(|row| row.ends_with(",a lake,0.90,0.00,,,,,,,,no,,acme,de,")));
     assert!(read(&here, "report.html").contains("<bdi>client Zoë &#38; Co</bdi>"));
-    // What was bought for somebody stays bought for him, whatever the manifest says now, and costs nothing.
+    // What was bought for someone stays bought for him, whatever the manifest says now, and costs nothing.
     here.write("m.yaml", CLIENTS.replace("acme", "brand-new"));
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
@@ -100,9 +100,9 @@ fn the_books_are_summed_up_by_what_is_asked_for() {
     assert!(slip.contains("one of the labels: client, country, order"), "{slip}");
 }
 
-/// The plan refuses it, the ledger refuses it where two runs are at it, and nobody else is held up.
+/// The plan refuses it, the ledger refuses it where two runs are at it, and no one else is held up.
 #[test]
-fn a_limit_of_one_client_is_kept_and_is_nobody_else_s() {
+fn a_limit_of_one_client_is_kept_and_is_no_one_else_s() {
     let limited =
         format!("{CLIENTS}budget: {{ labels: {{ client: {{ acme: {{ month: 1.00 }}, nobody: {{ day: 0 }} }} }} }}\n");
     let (service, here) = (Service::well(), Workspace::with_manifest(&limited));

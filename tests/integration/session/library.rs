@@ -29,7 +29,7 @@ fn session(here: &Workspace) -> Session {
     let path = here.path("m.yaml");
     let (manifest, home) = (sound(&path), DefaultPaths::of(&path));
     let ledger = home.ledger().expect("a ledger");
-    let options = Options::of(home, &manifest.key).expect("a folder");
+    let options = Options::of(home, &manifest.key).expect("a directory");
     let settings = shotlist::engine::Settings {
         first_poll: Some(std::time::Duration::ZERO),
         poll_floor: std::time::Duration::from_millis(5),
@@ -128,7 +128,7 @@ async fn a_session_refuses_before_it_asks_anybody() {
     // Nor may real money run at the pace of a rehearsal.
     let path = here.path("m.yaml");
     let (manifest, home) = (sound(&path), DefaultPaths::of_sandbox(&path));
-    let options = Options::of(home, &manifest.key).expect("a folder");
+    let options = Options::of(home, &manifest.key).expect("a directory");
     let ledger = DefaultPaths::of(&path).ledger().expect("a ledger");
     let refusal = Session::new(manifest, ledger, options).lock().await.map(|_| ()).expect_err("two worlds");
     assert!(matches!(refusal, Refusal::OtherKind { .. }), "{refusal}");

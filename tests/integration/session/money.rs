@@ -1,4 +1,4 @@
-//! Limits over a run, a day and a month; paid retries and retakes; the books; whose tasks they are; settling a doubt.
+//! Limits over a run, a day and a month; paid retries and retakes; the ledger; whose tasks they are; settling a doubt.
 
 use serde_json::{Value, json};
 
@@ -259,7 +259,7 @@ fn a_task_is_believed_only_when_the_service_knows_it() {
 }
 
 #[test]
-fn a_job_that_is_changed_or_removed_while_its_task_is_outstanding_is_collected() {
+fn a_job_that_is_changed_or_removed_while_its_task_is_active_is_collected() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     done.store(true, std::sync::atomic::Ordering::SeqCst);

@@ -47,7 +47,7 @@ fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
     assert_eq!(here.states(), states);
     let (bought, videos) = (service.posts().len(), service.fetched().len());
 
-    // Without a word, all of it looks like a rename, and the line that mends it can be taken as it stands.
+    // Without a word, all of it looks like a rename, and the line that fixes it can be taken as it is.
     here.write("m.yaml", manifest(&NEW, "[]"));
     let refused = here.run(&service, &[]).ends_with(3).stderr;
     assert!(refused.contains("`- { from: a, to: a2 }`"), "{refused}");
@@ -72,7 +72,7 @@ fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
         [["c2", "c"]],
         "a doubt is known by its new id"
     );
-    // The entry may go, and a person settles what is in doubt under the new id.
+    // The entry may go, and the user settles what is in doubt under the new id.
     here.write("m.yaml", manifest(&NEW, "[]"));
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(7);
     assert_eq!((here.states(), service.posts().len()), (states.map(str::to_owned).to_vec(), bought + 2));
@@ -189,9 +189,9 @@ fn an_old_id_is_free_again_after_its_doubt_was_moved() {
     assert_eq!(here.states(), ["in_doubt", "completed"]);
 }
 
-/// The lines that are told for takes can be taken as they stand, all of them.
+/// The lines that are reported for takes can be taken as they stand, all of them.
 #[test]
-fn takes_that_were_renamed_are_told_take_by_take() {
+fn takes_that_were_renamed_are_reported_take_by_take() {
     let list = |id: &str, moved: &str| {
         format!("version: 1\njobs: [{{ id: {id}, model: alpha-2, prompt: x, takes: 3 }}]\nmoved: [{moved}]\n")
     };

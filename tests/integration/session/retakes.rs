@@ -1,4 +1,4 @@
-//! What is bought once more because somebody asked for it: by a pattern each time anew, and by a choice once for each video.
+//! What is bought once more because someone asked for it: by a pattern each time anew, and by a choice once for each video.
 
 use std::collections::HashMap;
 use std::sync::Arc;

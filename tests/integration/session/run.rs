@@ -233,7 +233,7 @@ fn the_sandbox_needs_no_key_and_keeps_to_itself() {
     assert_eq!(here.planned(&[]), (2, "11.25".to_owned()));
 }
 
-/// The task of an earlier wording fails, and the job is made all the same: what was asked for is there.
+/// The task of an earlier wording fails, and the job is made anyway: what was asked for is there.
 #[test]
 fn an_earlier_task_that_fails_is_no_failure_of_a_job_that_is_done() {
     let (slow, _) = Service::slow();

@@ -1,4 +1,4 @@
-//! From a spreadsheet to a spreadsheet: what stands in the rows comes back with what became of them.
+//! From a spreadsheet to a spreadsheet: what is in the rows comes back with what became of them.
 
 use calamine::{Data, Reader as _};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook};
@@ -50,7 +50,7 @@ fn a_sheet_of_a_workbook_is_read_as_it_is_shown() {
         ("looks.xlsx", "looks.xlsx has a header and no rows"),
         ("{ file: m.yaml, sheet: x }", "is not a workbook"),
         ("{ sheet: Spring }", "names no `file`"),
-        ("broken.xlsx", "can't be read as a workbook"),
+        ("broken.xlsx", "can't read workbook"),
     ] {
         here.write("broken.xlsx", "PK\u{3}\u{4} and no more");
         here.write("m.yaml", list(for_each));
@@ -60,7 +60,7 @@ fn a_sheet_of_a_workbook_is_read_as_it_is_shown() {
 }
 
 #[test]
-fn a_formula_whose_result_nobody_stored_is_no_empty_cell() {
+fn a_formula_whose_result_no_one_stored_is_no_empty_cell() {
     let here = Workspace::with_manifest(
         "version: 1
 jobs: [{ id: a, for_each: looks.xlsx, model: beta-2.0-lite, prompt: \"{{ row.title }}\", duration: \"{{ row.seconds }}\" }]

@@ -68,14 +68,14 @@ fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
             assert!(here.path(&format!("shotlist-out/daily/{batch}/{video}")).exists(), "{batch}: {video}");
         }
     }
-    // Another day has nothing to collect, and says nothing of it. A video that somebody removed was not wanted.
+    // Another day has nothing to collect, and says nothing of it. A video that someone removed was not wanted.
     fs::remove_file(here.path("shotlist-out/daily/2026-11-19/sky.mp4")).expect("removed");
     let ended = day(&here, &service, "2026-11-21", &["--log-format", "json"]).hides("other-batch");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
 #[test]
-fn a_plan_says_what_is_collected_and_asks_nobody() {
+fn a_plan_says_what_is_collected_and_asks_no_one() {
     let ((service, _), here) = (finishing(), daily());
     assert_eq!(day(&here, &service, "a", &[]).code, Some(1));
     let asked = service.asked().len();
@@ -125,7 +125,7 @@ fn a_doubt_of_yesterday_is_not_hidden_by_a_good_day() {
     assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
 }
 
-/// A manifest got a `batch` after it had bought without one: what is open there is settled by the commands that are told.
+/// A manifest got a `batch` after it had bought without one: what is open there is settled by the commands that are reported.
 #[test]
 fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
     let service =
@@ -163,9 +163,9 @@ fn a_batch_that_another_run_is_at_is_left_to_it() {
     assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
 }
 
-/// One folder for all batches, as `--out` makes it: nothing of today is replaced by yesterday's.
+/// One directory for all batches, as `--out` makes it: nothing of today is replaced by yesterday's.
 #[test]
-fn in_a_folder_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
+fn in_a_directory_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
     let ((service, finished), here) = (finishing(), daily());
     let day = |batch: &str| day(&here, &service, batch, &["--out", "all", "--select", "sky"]);
     assert_eq!(day("a").code, Some(1));
@@ -179,7 +179,7 @@ fn in_a_folder_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
 
 /// Another key can't see the tasks of yesterday: they wait, and today goes on.
 #[test]
-fn tasks_of_another_account_wait_and_hold_nobody_up() {
+fn tasks_of_another_account_wait_and_hold_no_one_up() {
     let ((service, finished), here) = (finishing(), daily());
     assert_eq!(day(&here, &service, "a", &[]).code, Some(1));
     finished.store(9, Ordering::SeqCst);

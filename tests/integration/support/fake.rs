@@ -63,8 +63,8 @@ impl FakeService {
         }
     }
 
-    /// How many tasks are outstanding at a moment.
-    pub fn outstanding_at(&self, at: Instant) -> usize {
+    /// How many tasks are active at a moment.
+    pub fn active_at(&self, at: Instant) -> usize {
         let tasks = self.tasks.lock().expect("no panic");
         tasks.values().filter(|(start, takes)| *start <= at && at < *start + *takes).count()
     }
@@ -90,7 +90,7 @@ impl VideoService for FakeService {
             return refusal;
         }
         let is_full = self.is_full.as_ref();
-        if let Some(wait) = is_full.and_then(|is_full| is_full(self.outstanding_at(Instant::now()))) {
+        if let Some(wait) = is_full.and_then(|is_full| is_full(self.active_at(Instant::now()))) {
             return Submission::Wait(wait, "full".into());
         }
         let task = TaskId::new(format!("t{number}")).expect("an id");
@@ -146,7 +146,7 @@ pub fn report(status: Status) -> TaskReport {
 pub struct OwnBatch {
     pub ledger: Ledger,
     pub batch: LockedBatch,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Default for OwnBatch {
@@ -161,18 +161,18 @@ impl OwnBatch {
         // In memory, where a commit need not wait for a disk.
         let shared_memory = Path::new("/dev/shm");
         let parent = if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
-        let folder = tempfile::tempdir_in(parent).expect("a folder");
-        let path = folder.path().join("ledger.db");
+        let directory = tempfile::tempdir_in(parent).expect("a directory");
+        let path = directory.path().join("ledger.db");
         let own = path.clone();
         let ledger = Ledger::in_place(path, move || observe(&own));
         let batch = ledger.lock(&key()).now_or_never().expect("it never waits").expect("a batch");
-        Self { ledger, batch, folder }
+        Self { ledger, batch, directory }
     }
 
     /// One whose disk fails at each commit that inserts or updates an attempt.
     pub fn failing_at(change: &str) -> Self {
         let own = Self::default();
-        let connection = rusqlite::Connection::open(own.folder.path().join("ledger.db")).expect("the file");
+        let connection = rusqlite::Connection::open(own.directory.path().join("ledger.db")).expect("the file");
         let fail = format!("CREATE TRIGGER fail BEFORE {change} ON attempt BEGIN SELECT RAISE(ABORT, 'failed'); END");
         connection.execute_batch(&fail).expect("a trigger");
         own

@@ -25,7 +25,7 @@ pub fn plan(jobs: &[Arc<Job>], history: &History, limit: Option<&str>) -> Plan {
 }
 
 /// A task of an earlier run that is at the service since then.
-pub fn outstanding(number: usize, job: &Job, since: Timestamp) -> Attempt {
+pub fn active(number: usize, job: &Job, since: Timestamp) -> Attempt {
     Attempt {
         id: AttemptId(i64::try_from(number).expect("few")),
         job: job.id.clone(),

@@ -31,19 +31,19 @@ pub struct Ended {
 }
 
 impl Program {
-    /// The program with arguments, to be started in a folder.
-    pub fn new(folder: &Path, args: &[&str]) -> Self {
-        Self::scrubbed(env!("CARGO_BIN_EXE_shotlist"), folder, args)
+    /// The program with arguments, to be started in a directory.
+    pub fn new(directory: &Path, args: &[&str]) -> Self {
+        Self::scrubbed(env!("CARGO_BIN_EXE_shotlist"), directory, args)
     }
 
-    /// A shell script, to be started in a folder; `$0` in it is the program.
-    pub fn script(folder: &Path, script: &str) -> Self {
-        Self::scrubbed("sh", folder, &["-c", script, env!("CARGO_BIN_EXE_shotlist")])
+    /// A shell script, to be started in a directory; `$0` in it is the program.
+    pub fn script(directory: &Path, script: &str) -> Self {
+        Self::scrubbed("sh", directory, &["-c", script, env!("CARGO_BIN_EXE_shotlist")])
     }
 
-    fn scrubbed(what: &str, folder: &Path, args: &[&str]) -> Self {
+    fn scrubbed(what: &str, directory: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(what);
-        command.args(args).current_dir(folder).env_clear().stdin(Stdio::null());
+        command.args(args).current_dir(directory).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TZ", "UTC");
         // No text of a test changes with the days.
         command.env("SHOTLIST_PRICES_TAKEN_ON", "9999-01-01");
@@ -84,10 +84,10 @@ impl Program {
         ended
     }
 
-    /// Starts it, and kills it where it halts in its folder; it may end before.
+    /// Starts it, and kills it where it halts in its directory; it may end before.
     #[track_caller]
     pub fn dies_at(self, point: &str) -> Ended {
-        let flag = self.command.get_current_dir().expect("a folder").join("halted");
+        let flag = self.command.get_current_dir().expect("a directory").join("halted");
         let program = self.env("SHOTLIST_HALT_AT", point).env("SHOTLIST_HALT_FILE", &flag.to_string_lossy());
         let mut child = program.starts();
         wait_until("it stands still, or has ended", || flag.exists() || child.try_wait().expect("a status").is_some());
@@ -120,7 +120,7 @@ impl Ended {
     }
 }
 
-/// What a child wrote until its end. One that does not end is killed, and told with what it said.
+/// What a child wrote until its end. One that does not end is killed, and reported with what it said.
 #[track_caller]
 pub fn output_of(mut child: Child) -> Output {
     let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
@@ -142,7 +142,7 @@ pub fn output_of(mut child: Child) -> Output {
     output
 }
 
-/// Reads a pipe to its end, beside the others: a child whose pipe is full stands still.
+/// Reads a pipe to its end, beside the others: a child whose pipe is full halts.
 fn read_aside(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();

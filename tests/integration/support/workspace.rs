@@ -1,4 +1,4 @@
-//! A temporary folder with files, and the reports and ledgers that appear in it.
+//! A temporary directory with files, and the reports and ledgers that appear in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ pub fn numbered_jobs(count: usize) -> String {
     manifest
 }
 
-/// A folder that goes when the test ends.
+/// A directory that goes when the test ends.
 pub struct Workspace {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Workspace {
     /// An empty one.
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+        Self { directory: tempfile::tempdir().expect("a temporary directory") }
     }
 
     /// With a manifest `m.yaml`.
@@ -49,26 +49,26 @@ impl Workspace {
     /// Writes a file anew.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         fs::write(path, content).expect("a file");
     }
 
     /// Where a name is.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// The folder itself.
+    /// The directory itself.
     pub fn root(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
-    /// The program, to be started in this folder.
+    /// The program, to be started in this directory.
     pub fn shotlist(&self, args: &[&str]) -> Program {
         Program::new(self.root(), args)
     }
 
-    /// A shell script in this folder that submits to a service; `$0` in it is the program.
+    /// A shell script in this directory that submits to a service; `$0` in it is the program.
     pub fn script(&self, service: &Service, script: &str) -> Program {
         Program::script(self.root(), script).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
     }
@@ -123,12 +123,12 @@ impl Workspace {
         if path.exists() { read().unwrap_or_default() } else { Vec::new() }
     }
 
-    /// Every file below the folder, relative, in order.
+    /// Every file below the directory, relative, in order.
     pub fn files(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.root().to_owned()];
-        while let Some(folder) = open.pop() {
-            for entry in fs::read_dir(folder).expect("a folder") {
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(directory).expect("a directory") {
                 let path = entry.expect("an entry").path();
                 if path.is_dir() {
                     open.push(path);

@@ -13,7 +13,7 @@ const EVIL: &str = "x\u{1b}]0;OWNED\u{7}\u{1b}[2J\u{9b}8m\u{202e}\u{2066}\nerror
 /// Nothing that steers, and no line that only the evil text can have begun.
 #[track_caller]
 fn assert_harmless(what: &str, shown: &str) {
-    // What the program itself writes where colours are asked for is not asked for here.
+    // What the program itself writes where colors are asked for is not asked for here.
     let steers =
         |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     assert!(!shown.contains(steers), "{what}: {:?}", shown.chars().filter(|c| steers(*c)).collect::<String>());
@@ -152,7 +152,7 @@ fn the_question_about_money_cannot_be_faked() {
 
 #[test]
 fn a_command_that_is_shown_can_be_pasted_as_it_is() {
-    // In a folder, a file and a batch that a shell would take apart, and with a ledger of its own.
+    // In a directory, a file and a batch that a shell would take apart, and with a ledger of its own.
     let service = Service::scripted(|asked| if asked.method == "POST" { Answer::Hangup } else { Answer::Well });
     let here =
         Workspace::new().file("my list; touch x.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n");

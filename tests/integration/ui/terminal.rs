@@ -140,7 +140,7 @@ jobs:
         assert!(shown.split_whitespace().any(|word| word == "connection"), "{shown}");
         let command = format!("shotlist resolve m.yaml d --never-created --batch b{columns}");
         assert!(shown.lines().any(|line| line.trim_start() == command), "{shown}");
-        // The same cause is told once, with the jobs that it is about.
+        // The same cause is reported once, with the jobs that it is about.
         let told =
             shown.split_once("rejected, 2 jobs:").expect("a cause").1.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains(&format!("{refusal}: b, c")), "{shown}");

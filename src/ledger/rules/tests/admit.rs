@@ -113,7 +113,7 @@ fn admitted_intent_counts_for_the_next() {
     assert!(matches!(admit(&mut facts, &intent("c")), Err(LedgerError::Deferred(_))), "no slot is left");
 }
 
-/// A task that is adopted counts from its purchase, and a person named it.
+/// A task that is adopted counts from its purchase, and the user named it.
 #[test]
 fn adopted_intent_is_declared_and_has_the_time_of_its_purchase() {
     let mut facts =

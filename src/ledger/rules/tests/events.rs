@@ -186,7 +186,7 @@ fn event_adds_what_it_says_and_keeps_the_rest() {
     assert_eq!((attempt.state, attempt.answered_at, attempt.error), (AttemptState::Queued, Some(at(5)), None));
 }
 
-/// Each declaration of a person can be taken back: that one, and before a bill settles the charge.
+/// Each declaration of the user can be taken back: that one, and before a bill settles the charge.
 #[test]
 fn declaration_is_taken_back_unless_it_is_another_or_a_bill_confirms_it() {
     let task = || Event::Found(TaskId::new("t1").expect("an ID").into());
@@ -248,7 +248,7 @@ fn doubt_is_settled_by_a_task_while_its_key_is_remembered() {
     assert!(!attempt.can_be_asked_again(at(102)), "it left without a key");
     attempt.particulars.idempotency = Some(Box::new(honored.key(at(100))));
     assert_eq!([99, 100, 999, 1000].map(|second| attempt.can_be_asked_again(at(second))), [false, true, true, false]);
-    // Somebody was wrong about it meanwhile.
+    // Someone was wrong about it meanwhile.
     apply(&mut attempt, &Event::Denied, at(102), "here").expect("allowed");
     assert!(!attempt.can_be_asked_again(at(103)));
     apply(&mut attempt, &task(), at(104), "here").expect("allowed");

@@ -1,4 +1,4 @@
-//! A picture on this machine that a video begins with.
+//! An image on this machine that a video begins with.
 
 use std::path::PathBuf;
 
@@ -7,20 +7,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::hex;
 
-/// A local picture. What is in it says which picture it is; where it lies, and where it can be fetched, do not.
+/// A local image. What is in it says which image it is; where it is, and where it can be fetched, do not.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Picture {
+pub struct LocalImage {
     /// Its path, with every link followed.
     pub path: PathBuf,
     /// SHA-256 of its bytes, as 64 hexadecimal digits.
     pub sha256: String,
 }
 
-impl Picture {
+impl LocalImage {
     /// The largest, in bytes: many times what a frame of 720p takes. The interface names no limit.
     pub const LARGEST: u64 = 64 << 20;
 
-    /// The picture of these bytes.
+    /// The image of these bytes.
     #[must_use]
     pub fn new(path: PathBuf, bytes: &[u8]) -> Self {
         Self { path, sha256: hex(&Sha256::digest(bytes)) }
@@ -39,7 +39,7 @@ impl Picture {
     }
 }
 
-/// The value of an image field: one image stands for itself.
+/// The value of an image field: one image is for itself.
 pub(super) fn one_or_list(mut images: Vec<Value>) -> Option<Value> {
     if images.len() > 1 { Some(images.into()) } else { images.pop() }
 }
@@ -53,9 +53,9 @@ pub(crate) fn why_no_web_address(text: &str) -> Option<&'static str> {
         return Some("is not an http or https URL");
     }
     if rest.contains(char::is_whitespace) {
-        return Some("has a blank in it, and no address has: write %20");
+        return Some("contains a space; write %20");
     }
-    rest.contains(char::is_control).then_some("has a control character in it")
+    rest.contains(char::is_control).then_some("contains a control character")
 }
 
 /// Returns whether a URL contains a user and a password.

@@ -1,15 +1,15 @@
-//! `image_file`: pictures on this machine. Each is read once, because what is in it is a part of what its jobs ask for.
+//! `image_file`: images on this machine. Each is read once, because what is in it is a part of what its jobs ask for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::domain::Picture;
+use crate::domain::LocalImage;
 use crate::manifest::source::text::{FileAccess, TextError};
 
-/// The pictures that were read.
-pub(crate) struct Pictures {
+/// The images that were read.
+pub(crate) struct LocalImages {
     access: FileAccess,
-    read: Mutex<HashMap<String, Arc<Result<Picture, Unusable>>>>,
+    read: Mutex<HashMap<String, Arc<Result<LocalImage, Unusable>>>>,
 }
 
 /// The reason why a file can't be an image.
@@ -20,26 +20,26 @@ pub(super) enum Unusable {
     NoPicture,
 }
 
-impl Pictures {
+impl LocalImages {
     /// Of the files that a manifest may read.
     pub(crate) fn new(access: &FileAccess) -> Self {
         Self { access: access.clone(), read: Mutex::default() }
     }
 
-    /// The picture of this name.
-    pub(super) fn read(&self, name: &str) -> Arc<Result<Picture, Unusable>> {
+    /// The image of this name.
+    pub(super) fn read(&self, name: &str) -> Arc<Result<LocalImage, Unusable>> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(read.entry(name.to_owned()).or_insert_with(|| Arc::new(self.read_one(name))))
     }
 
-    fn read_one(&self, name: &str) -> Result<Picture, Unusable> {
-        let (path, bytes) = self.access.read_bytes(name, Picture::LARGEST).map_err(Unusable::Unreadable)?;
-        if is_picture(&bytes) { Ok(Picture::new(path, &bytes)) } else { Err(Unusable::NoPicture) }
+    fn read_one(&self, name: &str) -> Result<LocalImage, Unusable> {
+        let (path, bytes) = self.access.read_bytes(name, LocalImage::LARGEST).map_err(Unusable::Unreadable)?;
+        if is_image(&bytes) { Ok(LocalImage::new(path, &bytes)) } else { Err(Unusable::NoPicture) }
     }
 }
 
 /// Returns whether a file begins as an image in a format of the web.
-fn is_picture(bytes: &[u8]) -> bool {
+fn is_image(bytes: &[u8]) -> bool {
     let begins = |start: &[u8]| bytes.starts_with(start);
     let holds = |at: usize, words: &[&[u8]]| words.iter().any(|word| bytes.get(at..at + word.len()) == Some(*word));
     begins(b"\x89PNG\r\n\x1a\n")
@@ -54,8 +54,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_told_by_how_it_begins() {
-        let pictures: [&[u8]; 6] = [
+    fn an_image_is_reported_by_how_it_begins() {
+        let images: [&[u8]; 6] = [
             b"\x89PNG\r\n\x1a\n....",
             b"\xff\xd8\xff\xe0..",
             b"GIF89a",
@@ -63,13 +63,13 @@ mod tests {
             b"\0\0\0\x20ftypavif",
             b"\0\0\0\x18ftypheic",
         ];
-        for bytes in pictures {
-            assert!(is_picture(bytes), "{bytes:?}");
+        for bytes in images {
+            assert!(is_image(bytes), "{bytes:?}");
         }
         let others: [&[u8]; 7] =
             [b"", b"\x89PNG", b"%PDF-1.7", b"<svg", b"RIFF....WAVE", b"\0\0\0\x20ftypisom", b"PK\x03\x04"];
         for bytes in others {
-            assert!(!is_picture(bytes), "{bytes:?}");
+            assert!(!is_image(bytes), "{bytes:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Folders that last: each is synced into the one above, and none that is made or used below a given one is a link.
+//! Directories that last: each is synced into the one above, and none that is made or used below a given one is a link.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -6,27 +6,27 @@ use std::path::Path;
 
 use super::open::no_link;
 
-/// Makes a folder and those above it that are missing, each as durable as a file in it.
-pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
+/// Makes a directory and those above it that are missing, each as durable as a file in it.
+pub(crate) fn make_directories(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }
     if let Some(above) = path.parent() {
-        make_folders(above)?;
+        make_directories(above)?;
     }
     match fs::create_dir(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        made => made.and_then(|()| sync_folder(path)),
+        made => made.and_then(|()| sync_directory(path)),
     }
 }
 
 /// Creates a directory that only the user and the group may enter, whatever the umask is, and the missing directories above it.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
     if let Some(above) = path.parent() {
-        make_folders(above)?;
+        make_directories(above)?;
     }
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has a mode to set"))]
     let mut builder = fs::DirBuilder::new();
@@ -34,11 +34,11 @@ pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o770);
     match builder.create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        made => made.and_then(|()| sync_folder(path)),
+        made => made.and_then(|()| sync_directory(path)),
     }
 }
 
-/// Refuses a path on which anything below this folder is a link. What is not there yet is fine.
+/// Refuses a path on which anything below this directory is a link. What is not there yet is fine.
 pub(crate) fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     let mut way = top.to_owned();
     for part in path.strip_prefix(top).unwrap_or(path) {
@@ -51,12 +51,12 @@ pub(crate) fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the name of a file or folder as durable as what it names. Only where folders can be synced: elsewhere the system
+/// Makes the name of a file or directory as durable as what it names. Only where directories can be synced: elsewhere the system
 /// says nothing of how long a name lasts.
-pub(crate) fn sync_folder(file: &Path) -> io::Result<()> {
-    let Some(folder) = file.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    fs::File::open(folder)?.sync_all()
+pub(crate) fn sync_directory(file: &Path) -> io::Result<()> {
+    let Some(directory) = file.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    fs::File::open(directory)?.sync_all()
 }
 
 #[cfg(all(test, unix))]
@@ -65,12 +65,12 @@ mod tests {
 
     #[test]
     fn a_link_is_found_wherever_it_is_on_the_way() {
-        let root = tempfile::tempdir().expect("a folder");
+        let root = tempfile::tempdir().expect("a directory");
         let at = |name: &str| root.path().join(name);
-        make_folders(&at("a/b/c")).expect("made");
-        make_folders(&at("a/b/c")).expect("there");
+        make_directories(&at("a/b/c")).expect("made");
+        make_directories(&at("a/b/c")).expect("there");
         std::os::unix::fs::symlink(at("a"), at("link")).expect("a link");
-        make_folders(&at("link/d")).expect("a person's own link");
+        make_directories(&at("link/d")).expect("a person's own link");
         assert!(at("a/d").is_dir());
         for (path, is_fine) in [("a/b/c", true), ("a/new/x", true), ("link", false), ("link/b/c", false)] {
             assert_eq!(no_links_below(root.path(), &at(path)).is_ok(), is_fine, "{path}");

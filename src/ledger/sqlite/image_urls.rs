@@ -1,13 +1,13 @@
-//! The URLs of local pictures, by the command that gave them.
+//! The URLs of local images, by the command that gave them.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::checksum::digest_of_address;
-use crate::ledger::writing::PictureKey;
+use crate::ledger::writing::ImageUrlKey;
 
-/// The URL of a picture, if a command gave it since a time.
-pub(super) fn find(connection: &Connection, key: &PictureKey, since: Timestamp) -> rusqlite::Result<Option<String>> {
+/// The URL of an image, if a command gave it since a time.
+pub(super) fn find(connection: &Connection, key: &ImageUrlKey, since: Timestamp) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT url, at_us, checksum FROM image_url WHERE sha256 = ?1 AND command = ?2 AND at_us >= ?3";
     let values = params![key.sha256, key.command, since.as_microsecond()];
     let kept = connection
@@ -19,7 +19,7 @@ pub(super) fn find(connection: &Connection, key: &PictureKey, since: Timestamp) 
 }
 
 /// Stores a URL in place of an older one.
-pub(super) fn keep(connection: &Connection, key: &PictureKey, url: &str, at_us: i64) -> rusqlite::Result<()> {
+pub(super) fn keep(connection: &Connection, key: &ImageUrlKey, url: &str, at_us: i64) -> rusqlite::Result<()> {
     let sql = "INSERT INTO image_url VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us, checksum = excluded.checksum";
     let checksum = digest_of_address(&key.sha256, &key.command, url, at_us);

@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::gateway::Gateway;
 use super::stop::StopReason;
-use crate::domain::{Job, NoticeCode, Picture, with_causes};
+use crate::domain::{Job, LocalImage, NoticeCode, with_causes};
 use crate::hooks::AssetCommand;
 use crate::ledger::{LedgerError, LockedBatch};
 
@@ -25,7 +25,7 @@ const MOST_FAILED: usize = 3;
 type Answer = Result<String, String>;
 
 /// The image URLs of a run.
-pub(super) struct Pictures<'r, S> {
+pub(super) struct ImageUrls<'r, S> {
     gateway: &'r Gateway<'r, S>,
     command: Option<&'r AssetCommand>,
     ledger: &'r LockedBatch,
@@ -36,7 +36,7 @@ pub(super) struct Pictures<'r, S> {
     failed: AtomicUsize,
 }
 
-impl<'r, S> Pictures<'r, S> {
+impl<'r, S> ImageUrls<'r, S> {
     pub(super) fn new(gateway: &'r Gateway<'r, S>, command: Option<&'r AssetCommand>, ledger: &'r LockedBatch) -> Self {
         let (asked, permits, failed) = (Mutex::default(), Semaphore::new(AT_ONCE), AtomicUsize::new(0));
         Self { gateway, command, ledger, asked, permits, failed }
@@ -52,7 +52,7 @@ impl<'r, S> Pictures<'r, S> {
         Ok(Arc::new(Job { request: job.request.with_images_at(&job.spec, &urls), ..(**job).clone() }))
     }
 
-    async fn url(&self, image: &Picture) -> Answer {
+    async fn url(&self, image: &LocalImage) -> Answer {
         let asked = {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(asked.entry(image.sha256.clone()).or_default())
@@ -66,11 +66,11 @@ impl<'r, S> Pictures<'r, S> {
         self.failed.store(0, Ordering::Relaxed);
     }
 
-    async fn ask(&self, picture: &Picture) -> Answer {
+    async fn ask(&self, image: &LocalImage) -> Answer {
         let Some(command) = self.command else { return Err("`--asset-command` is not set".to_owned()) };
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
-        match self.kept(command, picture).await {
+        match self.kept(command, image).await {
             Ok(Some(address)) => return Ok(address),
             Ok(None) => {}
             Err(error) => {
@@ -82,10 +82,10 @@ impl<'r, S> Pictures<'r, S> {
         if self.failed.load(Ordering::Relaxed) >= MOST_FAILED {
             return Err(format!("it was not asked for: the asset command failed {MOST_FAILED} times in a row"));
         }
-        match command.address(picture).await {
+        match command.address(image).await {
             Ok(address) => {
                 self.failed.store(0, Ordering::Relaxed);
-                self.keep(command, picture, &address).await;
+                self.keep(command, image, &address).await;
                 Ok(address)
             }
             Err(error) => {
@@ -97,17 +97,17 @@ impl<'r, S> Pictures<'r, S> {
     }
 
     /// Returns the URL from an earlier run, if it is still valid.
-    async fn kept(&self, command: &AssetCommand, picture: &Picture) -> Result<Option<String>, LedgerError> {
+    async fn kept(&self, command: &AssetCommand, image: &LocalImage) -> Result<Option<String>, LedgerError> {
         let Some(since) = command.ttl.and_then(|ttl| Timestamp::now().checked_sub(ttl).ok()) else { return Ok(None) };
-        self.ledger.picture_url(&picture.sha256, &command.program.fingerprint(), since).await
+        self.ledger.image_url(&image.sha256, &command.program.fingerprint(), since).await
     }
 
     /// Records a URL for later runs. Without a record, they request it again.
-    async fn keep(&self, command: &AssetCommand, picture: &Picture, address: &str) {
+    async fn keep(&self, command: &AssetCommand, image: &LocalImage, address: &str) {
         if command.ttl.is_none() {
             return;
         }
-        let kept = self.ledger.keep_picture_url(&picture.sha256, &command.program.fingerprint(), address).await;
+        let kept = self.ledger.keep_image_url(&image.sha256, &command.program.fingerprint(), address).await;
         if let Err(error) = kept {
             tracing::warn!(
                 code = NoticeCode::AssetUrlNotKept.code(),

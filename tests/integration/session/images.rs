@@ -1,4 +1,4 @@
-//! Pictures of this machine: what is in one is a part of what its job asks for, a program of the user's gives it an address, and
+//! Images of this machine: what is in one is a part of what its job asks for, a program of the user's gives it an address, and
 //! nothing is sent for one that has none.
 #![cfg(unix)]
 
@@ -19,7 +19,7 @@ fn png(word: &str) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n", word.as_bytes()].concat()
 }
 
-/// Three looks, each with its picture, and a program that notes what it is asked for.
+/// Three looks, each with its image, and a program that notes what it is asked for.
 fn looks() -> Workspace {
     let mut here = Workspace::with_manifest(LOOKS).file("looks.csv", "look\nred\ngreen\nblue\n");
     for look in ["red", "green", "blue"] {
@@ -54,21 +54,21 @@ fn images(service: &Service) -> Vec<String> {
 
 /// With the address of then, the request of every one of them differs from today's.
 #[test]
-fn a_picture_with_other_blanks_in_its_prompt_is_not_bought_again_by_itself() {
+fn an_image_with_other_blanks_in_its_prompt_is_not_bought_again_by_itself() {
     let (here, service) = (looks(), Service::well());
     run(&here, &service, &[]).ends_with(0);
     here.write("m.yaml", LOOKS.replace("prompt: Walk", "prompt: 'Walk '"));
     let refused = run(&here, &service, &[]).ends_with(3).stderr;
     assert!(has_code(&refused, "already-paid"), "{refused}");
     assert_eq!(service.posts().len(), 4);
-    // Another picture is another wish.
+    // Another image is another wish.
     here.write("frames/red.png", png("other"));
     run(&here, &service, &["--select", "walk-red"]).ends_with(0);
     assert_eq!(service.posts().len(), 5);
 }
 
 #[test]
-fn what_is_in_a_picture_is_a_part_of_what_is_asked_for_and_its_address_is_not() {
+fn what_is_in_an_image_is_a_part_of_what_is_asked_for_and_its_address_is_not() {
     let (here, service) = (looks(), Service::well());
     assert!(codes(&here.plan(&[])).contains(&"local-images"));
     let json = |args: &[&str]| -> Value {
@@ -89,7 +89,7 @@ fn what_is_in_a_picture_is_a_part_of_what_is_asked_for_and_its_address_is_not() 
     let sent = names(&images(&service));
     assert_eq!(sent, ["https://cdn.example/blue.png", "https://cdn.example/green.png", "https://cdn.example/red.png"]);
     assert_eq!(asked(&here).len(), 3);
-    // Another day, other addresses, and a picture under another name: nothing is due, and nobody is asked.
+    // Another day, other addresses, and an image under another name: nothing is due, and no one is asked.
     std::fs::rename(here.path("frames/red.png"), here.path("frames/rot.png")).expect("renamed");
     here.write(
         "m.yaml",
@@ -97,11 +97,11 @@ fn what_is_in_a_picture_is_a_part_of_what_is_asked_for_and_its_address_is_not() 
     );
     run(&here, &service, &[]).ends_with(0);
     assert_eq!((service.posts().len(), asked(&here).len()), (4, 3));
-    // Another picture under the same name is another video.
+    // Another image under the same name is another video.
     here.write("frames/rot.png", png("crimson"));
     let changed = json(&[]);
     assert_eq!(changed["jobs"][0]["reason"], "image_file changed since it was submitted; costs again");
-    // Another prompt is no other picture.
+    // Another prompt is no other image.
     here.write("frames/rot.png", png("red"));
     let text = std::fs::read_to_string(here.path("m.yaml")).expect("the manifest");
     here.write("m.yaml", text.replace("Walk", "Run"));
@@ -138,7 +138,7 @@ fn several_local_images_are_sent_as_a_list_of_their_urls() {
 }
 
 #[test]
-fn a_picture_that_several_jobs_begin_with_is_asked_for_once_and_again_when_its_address_is_old() {
+fn an_image_that_several_jobs_begin_with_is_asked_for_once_and_again_when_its_address_is_old() {
     let here = Workspace::with_manifest(
         "version: 1\ndefaults: { model: alpha-2, image_file: a.png }\njobs: [{ id: a, takes: 4 }, { id: b, prompt: Other }]\n",
     );
@@ -160,7 +160,7 @@ fn a_picture_that_several_jobs_begin_with_is_asked_for_once_and_again_when_its_a
 }
 
 #[test]
-fn a_job_whose_picture_has_no_address_is_not_sent_and_the_next_run_tries_again() {
+fn a_job_whose_image_has_no_address_is_not_sent_and_the_next_run_tries_again() {
     for (script, told) in [
         (
             "[ $name = blue.png ] && { echo working; echo 'no such bucket' >&2; exit 3; }",
@@ -219,7 +219,7 @@ fn what_kept_a_refused_job_from_being_sent_again_takes_the_place_of_the_refusal(
 }
 
 #[test]
-fn a_command_that_is_broken_is_not_started_for_every_picture() {
+fn a_command_that_is_broken_is_not_started_for_every_image() {
     let here = Workspace::with_manifest(
         "version: 1
 defaults: { model: alpha-2 }
@@ -238,7 +238,7 @@ jobs:
     let ended = run(&here, &service, &[]).ends_with(1);
     drop(ended.shows("not-sent"));
     assert!((3..=7).contains(&asked(&here).len()), "{:?}", asked(&here));
-    // What needs no picture is none the worse.
+    // What needs no image is none the worse.
     assert_eq!(service.posts().len(), 1);
     for option in ["--asset-command", "--exec"] {
         for (program, told) in [
@@ -256,24 +256,24 @@ jobs:
 }
 
 #[test]
-fn without_a_command_nothing_is_sent_and_nothing_else_is_a_picture() {
+fn without_a_command_nothing_is_sent_and_nothing_else_is_an_image() {
     let (here, service) = (looks(), Service::well());
     here.run(&service, &[]).fails_with("no-asset-command", 2);
     assert_eq!(service.posts().len(), 0);
     let unclosed = here.run(&service, &["--asset-command", "it's"]).ends_with(2).stderr;
     assert!(has_code(&unclosed, "program-invalid"), "{unclosed}");
-    // What is wrong with a picture is told before anything is priced.
-    here.write("notes.png", "no picture");
-    std::fs::create_dir(here.path("folder.png")).expect("a folder");
+    // What is wrong with an image is reported before anything is priced.
+    here.write("notes.png", "no image");
+    std::fs::create_dir(here.path("directory.png")).expect("a directory");
     let large = std::fs::File::create(here.path("large.png")).expect("a file");
     large.set_len(2 << 30).expect("two GB of nothing");
-    let outside = tempfile::tempdir().expect("a folder");
+    let outside = tempfile::tempdir().expect("a directory");
     std::fs::write(outside.path().join("secret.png"), png("secret")).expect("written");
     std::os::unix::fs::symlink(outside.path().join("secret.png"), here.path("link.png")).expect("a link");
     for (file, told) in [
         ("notes.png", "`notes.png`"),
         ("nothing.png", "No such file"),
-        ("folder.png", "directory"),
+        ("directory.png", "directory"),
         ("large.png", "64 MiB"),
         ("link.png", "`--root DIR`"),
         ("../secret.png", "No such file"),
@@ -305,7 +305,7 @@ fn no_manifest_names_a_program_and_no_program_sees_the_key() {
 }
 
 #[test]
-fn a_run_that_is_killed_while_a_picture_is_uploaded_bought_nothing_for_it() {
+fn a_run_that_is_killed_while_an_image_is_uploaded_bought_nothing_for_it() {
     let (here, service) = (looks(), Service::well());
     upload(&here, "[ -e killed ] || { : > started; sleep 30; }\necho \"https://cdn.example/$name\"");
     let child = run(&here, &service, &["--exclude", "hero"]).starts();
@@ -329,7 +329,7 @@ fn a_run_that_is_killed_while_a_picture_is_uploaded_bought_nothing_for_it() {
 }
 
 #[test]
-fn a_key_is_for_addresses_and_never_for_a_picture() {
+fn a_key_is_for_addresses_and_never_for_an_image() {
     let here = Workspace::with_manifest(
         "version: 1
 vars: { day: mon }
@@ -339,9 +339,9 @@ jobs: [{ id: v, prompt: Walk, for_each: [{ pic: '' }], image_file: \"{{ row.pic 
     );
     let service = Service::well();
     here.run(&service, &[]).ends_with(0);
-    // A blank name falls back to the default's address, whose key stands in for it.
+    // A blank name falls back to the default's address, whose key is in for it.
     assert_eq!(here.planned(&["--set", "day=tue"]).0, 0);
-    // And a blank address to the default's picture, of which the key says nothing.
+    // And a blank address to the default's image, of which the key says nothing.
     here.write(
         "m.yaml",
         "version: 1
