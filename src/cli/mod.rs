@@ -6,7 +6,6 @@
 
 mod approved;
 mod args;
-mod books;
 mod catalog;
 mod choices;
 mod commands;
@@ -29,6 +28,7 @@ mod requested;
 mod runtime;
 mod service;
 mod signals;
+mod spending;
 mod tips;
 mod wanted;
 

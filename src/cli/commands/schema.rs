@@ -4,9 +4,9 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RestrictFormats;
 
 use crate::cli::args::{SchemaArgs, SchemaOf};
-use crate::cli::books::SpendView;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::spending::SpendView;
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::manifest::RawManifest;
 use crate::plan::PlanView;

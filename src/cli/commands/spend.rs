@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::cli::args::{SpendArgs, SpendFormat};
-use crate::cli::books::{By, Line, SpendView, Sums};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::spending::{By, Line, SpendView, Sums};
 use crate::cli::{paths, runtime};
 use crate::domain::{RefusalCode, Usd};
 use crate::ledger::Spending;

@@ -73,9 +73,9 @@ fn the_crontab_runs_as_cron_runs_it() {
 fn documented() -> BTreeMap<u8, String> {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reference/exit-codes.md"))
         .expect("the reference");
-    let table = page.split_once("| exit code | meaning | what to do |").expect("the table").1;
-    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
-    let cells = rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>());
+    let table = page.split_once("Code | Meaning | What to do").expect("the table").1;
+    let rows = table.lines().skip(2).take_while(|line| line.contains(" | "));
+    let cells = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
     let rows = cells.flat_map(|cells| {
         let codes: Vec<u8> = cells[0].split(", ").map(|code| code.parse().expect("a code")).collect();
         codes.into_iter().map(move |code| (code, cells[2].to_owned())).collect::<Vec<_>>()

@@ -102,7 +102,7 @@ fn the_reference_names_every_model_with_its_price() {
     let catalog = shotlist::catalog::Catalog::embedded();
     for name in catalog.model_names() {
         let rate = catalog.model(name).expect("a model").rate();
-        assert!(page.contains(&format!("| `{name}` | {rate}")), "manifest.md lacks {name} at {rate}");
+        assert!(page.contains(&format!("`{name}` | {rate}")), "manifest.md lacks {name} at {rate}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The books of a ledger, summed up: what `spend` shows.
+//! Sums over a ledger, for `spend`.
 
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ impl Line {
 }
 
 impl SpendView {
-    /// The books by what was asked for, in order. Days are those of a time zone.
+    /// Sums by the grouping that was requested, in order. Days are those of a time zone.
     pub(super) fn new(spending: &[Spending], simulated: bool, by: &By, zone: &TimeZone) -> Self {
         let is_all = *by == By::All;
         let mut lines: BTreeMap<Vec<String>, Line> = BTreeMap::new();
