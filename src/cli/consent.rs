@@ -5,14 +5,14 @@ use super::failure::Failure;
 use crate::domain::{JobId, RefusalCode, Usd};
 use crate::plan::{IdGlobs, Plan};
 use crate::session::Consent;
-use crate::ui::{self, Again, Terminal};
+use crate::ui::{self, NextCommand, Terminal};
 
 /// Returns the consent to this plan at the service with this URL. Without a terminal and other consent it is zero, and
 /// the session refuses the run.
 pub(super) fn ask(
     args: &RunArgs,
     plan: &Plan,
-    again: &Again,
+    again: &NextCommand,
     service: &str,
     terminal: &Terminal,
 ) -> Result<Consent, Failure> {
@@ -24,7 +24,7 @@ pub(super) fn ask(
 }
 
 /// The jobs that may be repurchased: those that `--buy-again` names, or all of them after a confirmation.
-fn repurchases(args: &RunArgs, plan: &Plan, again: &Again, terminal: &Terminal) -> Result<Vec<JobId>, Failure> {
+fn repurchases(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Terminal) -> Result<Vec<JobId>, Failure> {
     let globs = IdGlobs::new(&args.again.buy_again)
         .map_err(|error| Failure::new(RefusalCode::OptionInvalid, format!("`--buy-again`: {error}")))?;
     let jobs = || plan.repurchases.iter().map(|before| before.job.clone());
@@ -41,7 +41,13 @@ fn repurchases(args: &RunArgs, plan: &Plan, again: &Again, terminal: &Terminal) 
 
 /// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the
 /// manifest is consent where no one can be asked.
-fn agreed_sum(args: &RunArgs, plan: &Plan, again: &Again, service: &str, terminal: &Terminal) -> Result<Usd, Failure> {
+fn agreed_sum(
+    args: &RunArgs,
+    plan: &Plan,
+    again: &NextCommand,
+    service: &str,
+    terminal: &Terminal,
+) -> Result<Usd, Failure> {
     let (money, cost) = (&args.money, plan.worst_case());
     if cost.is_zero() || money.yes || money.max_cost.is_some() || money.approved.is_some() {
         return Ok(plan.most());

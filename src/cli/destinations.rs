@@ -6,10 +6,10 @@ use super::args::ReportArgs;
 use super::failure::Failure;
 use crate::domain::RefusalCode;
 use crate::report::{Writer, form_of};
-use crate::ui::Again;
+use crate::ui::NextCommand;
 
 /// All files that are written; `again` is what leads back to the batch.
-pub(super) fn writer(reports: &ReportArgs, out: &Path, again: &Again) -> Result<Writer, Failure> {
+pub(super) fn writer(reports: &ReportArgs, out: &Path, again: &NextCommand) -> Result<Writer, Failure> {
     let usual = Writer::usual(out).with_commands(again.commands());
     reports.report.iter().try_fold(usual, |writer, path| {
         let Some(form) = form_of(path) else {

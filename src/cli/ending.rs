@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::args::AgainArgs;
+use super::args::RepeatArgs;
 use super::exit::Exit;
 use crate::domain::{Job, JobId, NoticeCode, Usd};
 use crate::plan::{Action, Plan};
 use crate::report::{JobState, Report};
 use crate::session::{EngineOutcome, RunEvent, StopReason};
-use crate::ui::{Again, Terminal};
+use crate::ui::{NextCommand, Terminal};
 
 /// The most jobs that are named where none was bought: then the same words ask for the same.
 const NAMED: usize = 20;
@@ -91,9 +91,9 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
 /// A later run finishes what is due, and does not take or try again what no one asks for then. Whoever asks in the same words may pay twice
 /// for what this run came to, unless those are `to_repeat`.
 pub(super) fn say_what_was_not_bought_again(
-    args: &AgainArgs,
+    args: &RepeatArgs,
     bought: &Bought,
-    again: &Again,
+    again: &NextCommand,
     to_repeat: Option<&str>,
     terminal: &Terminal,
 ) {

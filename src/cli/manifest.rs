@@ -54,7 +54,7 @@ pub(super) fn load(
 ) -> Result<Chosen, Failure> {
     if is_sheet(&args.manifest) {
         let what = format!("`{}` is a spreadsheet, not a manifest", args.manifest.display());
-        let init = ui::Again::about(&args.manifest).command("init --from", &[]);
+        let init = ui::NextCommand::about(&args.manifest).command("init --from", &[]);
         return Err(
             Failure::new(RefusalCode::ManifestMissing, what).with_help(format!("write a manifest for it: `{init}`"))
         );

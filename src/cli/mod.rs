@@ -26,10 +26,10 @@ mod programs;
 mod refusal;
 mod requested;
 mod runtime;
+mod selection;
 mod service;
 mod signals;
 mod spending;
 mod tips;
-mod wanted;
 
 pub use program::main;

@@ -9,7 +9,7 @@ use crate::domain::{BatchKey, RefusalCode};
 use crate::ledger::{Ledger, LedgerAddress};
 use crate::manifest::is_stream;
 use crate::session::{DefaultPaths, Options};
-use crate::ui::Again;
+use crate::ui::NextCommand;
 
 /// The ledger.
 pub(super) fn ledger(args: &ManifestArgs) -> Result<Ledger, Failure> {
@@ -56,7 +56,7 @@ pub(super) fn own_files(args: &RunArgs) -> Vec<PathBuf> {
 }
 
 /// Names the ledger in a printed command, unless the environment names a database: its URL may contain a password.
-pub(super) fn with_ledger(again: Again, named: Option<&NamedLedger>) -> Again {
+pub(super) fn with_ledger(again: NextCommand, named: Option<&NamedLedger>) -> NextCommand {
     match named {
         Some(NamedLedger { address: LedgerAddress::Database(_), is_from_environment: true }) | None => again,
         Some(NamedLedger { address, .. }) => again.with("--ledger", &address.to_string()),
@@ -106,13 +106,13 @@ pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey)
 }
 
 /// The command for another batch of this manifest, which may have a batch value where this command has no `--batch`.
-pub(super) fn again_elsewhere(args: &ManifestArgs, key: &BatchKey) -> Again {
+pub(super) fn again_elsewhere(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
     again(&ManifestArgs { no_batch: key.batch.is_empty(), ..args.clone() }, key)
 }
 
 /// The command for this manifest, batch, and ledger.
-pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
-    let mut again = Again::about(&args.manifest);
+pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
+    let mut again = NextCommand::about(&args.manifest);
     // Said in full: a template of today gives another batch tomorrow.
     if !key.batch.is_empty() {
         again = again.with("--batch", &key.batch);

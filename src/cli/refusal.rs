@@ -132,10 +132,10 @@ impl From<Refusal> for Failure {
             Refusal::Replaces(_) => "write another `file`, or choose another directory with `--out`",
             Refusal::NoReport(_) => "name another file, or move that one away",
             Refusal::Files(_) => WRITABLE,
-            Refusal::OverLimit { limit, .. } if limit.source.starts_with("ledger.") => {
+            Refusal::OverLimit(limits) if limits.iter().any(|(_, limit)| limit.source.starts_with("ledger.")) => {
                 "raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`"
             }
-            Refusal::OverLimit { .. } => "raise the limit, or choose fewer jobs with `--select` or `--tag`",
+            Refusal::OverLimit(_) => "raise the limit, or choose fewer jobs with `--select` or `--tag`",
             Refusal::OtherAccount(_) => SAME_ACCOUNT,
             Refusal::BoughtBefore { .. } => {
                 "pass `--buy-again GLOB` for the jobs to repurchase, follow the hint for each job above, or leave it out with `--exclude`"
@@ -250,8 +250,11 @@ mod tests {
             Refusal::Connection(ConnectionError::Simulator("no port is free".into())),
             Refusal::Frozen(freeze(false)),
             Refusal::Frozen(freeze(true)),
-            Refusal::OverLimit { cost: usd("19.05"), limit: limit("budget.day", None) },
-            Refusal::OverLimit { cost: usd("19.05"), limit: limit("ledger.month", Some(client())) },
+            Refusal::OverLimit(vec![(usd("19.05"), limit("budget.day", None))]),
+            Refusal::OverLimit(vec![
+                (usd("19.05"), limit("budget.day", None)),
+                (usd("9"), limit("ledger.month", Some(client()))),
+            ]),
             Refusal::NoConnection,
             Refusal::OtherKind { ledger_is_simulated: true },
             Refusal::OtherKind { ledger_is_simulated: false },

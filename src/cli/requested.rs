@@ -6,12 +6,12 @@ use super::failure::Failure;
 use super::manifest::Chosen;
 use super::{destinations, paths, programs};
 use crate::domain::RefusalCode;
-use crate::plan::Few;
-use crate::session::{Options, RedoOptions, Settings};
-use crate::ui::Again;
+use crate::plan::Sample;
+use crate::session::{Options, RepeatOptions, Settings};
+use crate::ui::NextCommand;
 
 /// The options for the chosen jobs, but for the approval.
-pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &Again) -> Result<Options, Failure> {
+pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> Result<Options, Failure> {
     let invalid = |message: String| Failure::new(RefusalCode::OptionInvalid, message);
     let key = &chosen.manifest.key;
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
@@ -27,14 +27,14 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &Again) -> Result<
     let usual = paths::options(&args.manifest, args.reports.out.as_deref(), key)?;
     Ok(Options {
         selection: chosen.selection.clone(),
-        redo: RedoOptions {
+        redo: RepeatOptions {
             retries: args.again.retries,
             retry_failed: args.again.retry_failed,
             retake: retakes,
             reviews: retake.into_reviews(),
         },
         own_files: paths::own_files(args),
-        few: args.few.sample.map(Few::Spread).or(args.few.first.map(Few::First)),
+        few: args.few.sample.map(Sample::Spread).or(args.few.first.map(Sample::First)),
         max_cost: args.money.max_cost,
         downloads: !args.videos.no_download,
         collects: !args.videos.no_collect,

@@ -7,6 +7,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 pub(super) fn with_tip(mut usage: clap::Error) -> clap::Error {
     if let Some(tip) = tip(&usage) {
         usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        // Words that are only spelled alike.
+        usage.remove(ContextKind::SuggestedSubcommand);
     } else if usage.kind() == ErrorKind::UnknownArgument {
         // That an option could be given as a value helps no one here: no value begins with a dash.
         usage.remove(ContextKind::Suggested);
@@ -25,6 +27,9 @@ fn tip(usage: &clap::Error) -> Option<&'static str> {
         }
         (ErrorKind::InvalidSubcommand, Some("validate" | "check" | "lint"), _) => {
             Some("`shotlist run MANIFEST --plan` checks a manifest and sends nothing")
+        }
+        (ErrorKind::InvalidSubcommand, Some("open" | "view" | "show"), _) => {
+            Some("`shotlist report MANIFEST` writes the contact sheet, and shows how to open it")
         }
         (ErrorKind::InvalidSubcommand, Some(topic), _) if Topic::named(topic).is_some() => {
             Some("a topic of the reference is shown by `shotlist help TOPIC`")

@@ -19,9 +19,9 @@ use super::raw::mirror::RawManifest;
 use super::source::bounds;
 use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::source::layout;
+use super::source::lints;
 use super::source::location::{Location, Pointer};
 use super::source::origin;
-use super::source::slips;
 use super::source::suggest;
 use super::source::surrogates;
 use super::source::syntax;
@@ -178,7 +178,7 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
         return Loaded { manifest: None, findings: vec![finding], sources: Sources::new(options.path, text) };
     }
     let read = read(&text, options, catalog);
-    let (cut, unindented) = (slips::cut_by_comments(&text), read.is_ok().then(|| layout::unindented(&text)).flatten());
+    let (cut, unindented) = (lints::cut_by_comments(&text), read.is_ok().then(|| layout::unindented(&text)).flatten());
     let sources = Sources::new(options.path, text);
     let (manifest, mut findings) = read.unwrap_or_else(|error| (None, syntax::findings(&error, &sources)));
     findings.extend(cut);
@@ -240,7 +240,7 @@ fn build(
     let jobs = expander.expand(raw, entries, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
-        found.extend(slips::limit_without_jobs(label, &jobs, place));
+        found.extend(lints::limit_without_jobs(label, &jobs, place));
     }
     let unsound = unsound(found);
     let moves = if raw.moved.is_empty() {

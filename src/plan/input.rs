@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::approval::Approved;
-use super::few::Few;
 use super::planned::Limit;
 use super::retake::{Retake, Retakes};
+use super::sample::Sample;
 use crate::domain::{Attempt, BatchKey, History, Inputs, Job, JobId, VideoFile};
 
 /// Returns whether a video is in place.
@@ -41,7 +41,7 @@ pub struct PlanInput<'g> {
     /// The approved plan.
     pub approved: Option<&'g Approved>,
     /// The choice of a few due jobs, or `None` for all.
-    pub few: Option<Few>,
+    pub few: Option<Sample>,
     /// The files and variables that the manifest reads.
     pub inputs: Inputs,
     /// The day of the catalog's prices, and their age in days.

@@ -73,7 +73,7 @@ impl Statement<'_> {
             Self::InDoubt(..) => NoticeCode::InDoubt,
             Self::OldPrices(..) => NoticeCode::OldPrices,
             Self::WorstCase(..) => NoticeCode::WorstCase,
-            Self::Limit(limit, cost) if *cost <= limit.left() => NoticeCode::WithinLimit,
+            Self::Limit(limit, cost) if *cost <= limit.left() && limit.used <= limit.usd => NoticeCode::WithinLimit,
             Self::Limit(..) => NoticeCode::OverLimit,
             Self::Reads(..) => NoticeCode::Reads,
             Self::OtherBatch(other) if other.doubtful > 0 => NoticeCode::InDoubtElsewhere,

@@ -73,7 +73,8 @@ mod tests {
             let (shown, page) = (words(&topic.in_columns(80)), words(&topic.man_page()));
             assert!(shown.len() > 50, "{}", topic.name);
             // A table with one column needs no header.
-            let is_head = |next: Option<&&str>| next.is_some_and(|next| next.starts_with("---|") || next.starts_with("|---"));
+            let is_head =
+                |next: Option<&&str>| next.is_some_and(|next| next.starts_with("---|") || next.starts_with("|---"));
             let lines: Vec<&str> = topic.text.lines().collect();
             let prose =
                 lines.iter().enumerate().filter(|(at, line)| !is_head(lines.get(at + 1)) && !line.starts_with("```"));

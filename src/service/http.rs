@@ -251,7 +251,7 @@ impl HttpService {
 
     fn doubted_address(&self, mut error: ServiceError) -> ServiceError {
         let asked = self.endpoint.at(&["v1", "videos"]);
-        error.message.push_str(&format!("; {asked} was asked: is the base address right, and is nothing in between?"));
+        error.message.push_str(&format!("; requested {asked}: check the base URL, and for a proxy or login page"));
         error
     }
 
@@ -262,14 +262,14 @@ impl HttpService {
     }
 
     fn unanswered(&self, error: &reqwest::Error) -> String {
-        format!("{} gave no answer: {}", self.endpoint.origin(), why(error))
+        format!("no response from {}: {}", self.endpoint.origin(), why(error))
     }
 
     fn distrusted(&self, error: &reqwest::Error) -> String {
         let unread = std::env::var_os("SSL_CERT_FILE").filter(|path| std::fs::File::open(path).is_err());
         let help = match unread {
-            Some(path) => format!("SSL_CERT_FILE names {}, which can't be read", std::path::Path::new(&path).display()),
-            None => "a certificate of your own authority is named in SSL_CERT_FILE".to_owned(),
+            Some(path) => format!("can't read `SSL_CERT_FILE` {}", std::path::Path::new(&path).display()),
+            None => "set `SSL_CERT_FILE` for an authority of your own".to_owned(),
         };
         format!("{}; {help}", self.unreached(error))
     }
@@ -361,11 +361,12 @@ async fn read(mut response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8
 }
 
 fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
-    let what = if error.is_timeout() { "no answer in time" } else { "the answer was lost on its way" };
-    let mut message = format!("{what}: {}", why(error));
+    tracing::debug!(event = "response_lost", "{}", why(error));
+    let what = if error.is_timeout() { "no response in time" } else { "the connection broke before the response came" };
+    let mut message = what.to_owned();
     let text: String = String::from_utf8_lossy(arrived).chars().take(MOST_KEPT).collect();
     if !text.is_empty() {
-        message = format!("{message}; what arrived of it: {text}");
+        message = format!("{message}; received: {text}");
     }
     ServiceError { message, code: None, raw: bounds::raw_body(arrived) }
 }

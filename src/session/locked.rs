@@ -56,8 +56,9 @@ impl Locked<'_> {
 
     /// Refuses a plan that exceeds a spend limit.
     pub fn check_limits(&self) -> Result<(), Refusal> {
-        let Some(limit) = self.plan.passed_limits().next() else { return Ok(()) };
-        Err(Refusal::OverLimit { cost: self.plan.cost_under(limit), limit: limit.clone() })
+        let passed = self.plan.passed_limits().map(|limit| (self.plan.cost_under(limit), limit.clone()));
+        let passed: Vec<_> = passed.collect();
+        if passed.is_empty() { Ok(()) } else { Err(Refusal::OverLimit(passed)) }
     }
 
     /// Refuses to submit while purchases are frozen. If active tasks are to be polled, the run happens, and its first intent stops submitting.

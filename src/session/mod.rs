@@ -61,7 +61,7 @@ pub use consent::Consent;
 pub use default_paths::{DefaultPaths, ThroughALink};
 pub use ledger_limits::{LedgerLimits, LimitChange};
 pub use locked::Locked;
-pub use options::{Options, RedoOptions};
+pub use options::{Options, RepeatOptions};
 pub use other_batches::Collected;
 pub use outputs::Replaces;
 pub use ready::Ready;

@@ -6,7 +6,7 @@ use super::default_paths::{DefaultPaths, ThroughALink};
 use crate::domain::{BatchKey, ReviewOfTask, Usd};
 use crate::engine::Settings;
 use crate::hooks::{AssetCommand, Program};
-use crate::plan::{Approved, Few, Retakes, Selection};
+use crate::plan::{Approved, Retakes, Sample, Selection};
 use crate::report::Writer;
 
 /// The options of a run, beside its manifest.
@@ -24,9 +24,9 @@ pub struct Options {
     /// The selected jobs.
     pub selection: Selection,
     /// The sample of due jobs to submit, if not all.
-    pub few: Option<Few>,
+    pub few: Option<Sample>,
     /// The repeat purchases.
-    pub redo: RedoOptions,
+    pub redo: RepeatOptions,
     /// The maximum new spending of this run, instead of `budget.run`.
     pub max_cost: Option<Usd>,
     /// The approved plan: the run does that one or nothing.
@@ -65,7 +65,7 @@ impl Options {
             own_files: Vec::new(),
             selection: Selection::default(),
             few: None,
-            redo: RedoOptions::default(),
+            redo: RepeatOptions::default(),
             max_cost: None,
             approved: None,
             assets: None,
@@ -80,7 +80,7 @@ impl Options {
 
 /// Repeat purchases.
 #[derive(Clone, Debug, Default)]
-pub struct RedoOptions {
+pub struct RepeatOptions {
     /// The number of retries of each job whose task fails in this run.
     pub retries: u32,
     /// True if the run retries jobs that failed in earlier runs.

@@ -52,19 +52,11 @@ pub enum Refusal {
     #[error(transparent)]
     Frozen(#[from] Freeze),
     /// The run would exceed a spend limit.
-    #[error(
-        "the run costs ${cost}{}, but the limit is ${} ({}){}",
-        limit.label.as_ref().map(|label| format!(" for {label}")).unwrap_or_default(),
-        limit.usd,
-        limit.source,
-        if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) }
-    )]
-    OverLimit {
-        /// The cost of the run.
-        cost: Usd,
-        /// The limit.
-        limit: Limit,
-    },
+    #[error("{}", .0.iter().map(over_limit).collect::<Vec<_>>().join("; "))]
+    OverLimit(
+        /// Each limit, with the cost of the run to which it applies.
+        Vec<(Usd, Limit)>,
+    ),
     /// The plan requires a service, but there is no connection.
     #[error("the plan requires a connection to the service")]
     NoConnection,
@@ -123,6 +115,13 @@ pub enum ReporterError {
     Thread(#[source] std::io::Error),
 }
 
+/// A limit that a run would exceed.
+fn over_limit((cost, limit): &(Usd, Limit)) -> String {
+    let label = limit.label.as_ref().map(|label| format!(" for {label}")).unwrap_or_default();
+    let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
+    format!("the run costs ${cost}{label}, but the limit is ${} ({}){used}", limit.usd, limit.source)
+}
+
 impl Refusal {
     /// Returns the stable code of the refusal.
     #[must_use]
@@ -140,7 +139,7 @@ impl Refusal {
             Self::Files(_) => RefusalCode::NotWritable,
             Self::Connection(_) => RefusalCode::NoClient,
             Self::Frozen(freeze) => freeze.code(),
-            Self::OverLimit { .. } => RefusalCode::OverLimit,
+            Self::OverLimit(_) => RefusalCode::OverLimit,
             Self::NoConnection => RefusalCode::NoConnection,
             Self::OtherKind { .. } => RefusalCode::LedgerKind,
             Self::OtherAccount(_) => RefusalCode::OtherAccount,

@@ -1,6 +1,6 @@
 //! Purchases to approve in a plan, and reasons why an approval does not cover it.
 
-use super::command::Again;
+use super::command::NextCommand;
 use super::lines::count;
 use super::page::Page;
 use crate::plan::{Approved, Difference, Plan, ServiceView};
@@ -10,7 +10,7 @@ const LISTED: usize = 20;
 
 /// The digest of a plan and the command that buys it and nothing else; nothing if it buys nothing. `again` is all that leads to the plan.
 #[must_use]
-pub(crate) fn to_approve(plan: &Plan, again: &Again) -> Page {
+pub(crate) fn to_approve(plan: &Plan, again: &NextCommand) -> Page {
     let mut page = Page::new();
     if can_be_approved(plan) {
         page.line(format_args!("digest: {}", plan.digest()));
@@ -27,7 +27,7 @@ pub(super) fn can_be_approved(plan: &Plan) -> bool {
 
 /// The command that buys a plan and nothing else.
 #[must_use]
-pub(super) fn approve(plan: &Plan, again: &Again) -> String {
+pub(super) fn approve(plan: &Plan, again: &NextCommand) -> String {
     again.command("run", &["--approved", plan.digest().as_str()])
 }
 

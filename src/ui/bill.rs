@@ -1,6 +1,6 @@
 //! A bill against the ledger, for the user.
 
-use super::command::Again;
+use super::command::NextCommand;
 use super::lines::count;
 use super::page::Page;
 use super::table::shortened;
@@ -20,7 +20,7 @@ pub(crate) fn reconciliation(
     bill: &Bill,
     comparison: &Comparison<'_>,
     is_said: bool,
-    again: &dyn Fn(&BatchKey) -> Again,
+    again: &dyn Fn(&BatchKey) -> NextCommand,
 ) -> Page {
     let mut page = Page::new();
     list(&mut page, "unreadable lines", &bill.unread, |unread| format!("line {}: {}", unread.number, unread.why));
@@ -63,7 +63,7 @@ fn list<T>(page: &mut Page, what: &str, found: &[T], line: impl Fn(&T) -> String
     }
 }
 
-fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &dyn Fn(&BatchKey) -> Again) {
+fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &dyn Fn(&BatchKey) -> NextCommand) {
     if comparison.doubts.is_empty() {
         return;
     }

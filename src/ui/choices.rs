@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::command::Again;
+use super::command::NextCommand;
 use super::lines::count;
 use super::page::Page;
 use super::statements::listed;
@@ -21,7 +21,7 @@ pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
 
 /// The choices of a batch after a record of `new` ones.
 #[must_use]
-pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History, again: &Again) -> Page {
+pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History, again: &NextCommand) -> Page {
     let choice_of = |job: &Job| Takes::of(job.request.fingerprint(), history.of(&job.id))?.choice;
     let with = |wanted: JobChoice| -> Vec<&str> {
         jobs.iter().filter(|job| choice_of(job) == Some(wanted)).map(|job| job.id.as_str()).collect()

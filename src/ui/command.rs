@@ -6,11 +6,11 @@ use crate::report::Commands;
 
 /// The beginning of every command about a manifest's batch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Again {
+pub(crate) struct NextCommand {
     words: Vec<String>,
 }
 
-impl Again {
+impl NextCommand {
     /// About this manifest.
     #[must_use]
     pub(crate) fn about(manifest: &Path) -> Self {
@@ -113,9 +113,10 @@ mod tests {
 
     #[test]
     fn a_command_finds_the_same_batch_again() {
-        let again = Again::about(Path::new("my list.yaml")).with("--batch", "2026-11-21").with("--ledger", "x.db");
+        let again =
+            NextCommand::about(Path::new("my list.yaml")).with("--batch", "2026-11-21").with("--ledger", "x.db");
         let command = again.command("resolve", &["hero", "--task", "t1"]);
-        let odd = Again::about(Path::new("m.yaml")).with("--batch", "--yes").command("run", &[]);
+        let odd = NextCommand::about(Path::new("m.yaml")).with("--batch", "--yes").command("run", &[]);
         assert_eq!(odd, "shotlist run m.yaml --batch=--yes");
         assert_eq!(command, "shotlist resolve 'my list.yaml' hero --task t1 --batch 2026-11-21 --ledger x.db");
     }

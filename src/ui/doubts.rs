@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::command::Again;
+use super::command::NextCommand;
 use super::lines::count;
 use super::page::Page;
 use super::table::shortened;
@@ -14,7 +14,7 @@ const PROMPT: usize = 72;
 
 /// The submissions of a batch of which no one knows what came, oldest first; `again` is what leads back to it.
 #[must_use]
-pub(crate) fn doubts(history: &History, again: &Again) -> Page {
+pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
     let mut page = Page::new();
     let doubtful: Vec<&Attempt> = history.attempts().filter(|attempt| attempt.state.is_doubtful()).collect();
     if doubtful.is_empty() {
@@ -46,7 +46,7 @@ pub(crate) fn doubts(history: &History, again: &Again) -> Page {
 
 /// The jobs in doubt of another batch of the same name.
 #[must_use]
-pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, again: &Again) -> String {
+pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, again: &NextCommand) -> String {
     let submissions = count(usize::try_from(doubtful).unwrap_or(usize::MAX), "submission");
     format!("in `{batch}`: {submissions} in doubt, ${at_risk} at risk: {}", again.command("resolve", &[]))
 }

@@ -1,6 +1,6 @@
 //! The events of a run as text.
 
-use super::command::Again;
+use super::command::NextCommand;
 use super::lines::{count, size, span};
 use super::progress_state::SILENCE;
 use crate::domain::{JobId, TaskNames, Usd};
@@ -26,7 +26,7 @@ pub(super) enum Text {
 }
 
 /// Returns the text of an event. `again` leads back to the run.
-pub(super) fn text_of(event: &RunEvent, again: &Again) -> Text {
+pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
     match event {
         RunEvent::Progressed { .. } | RunEvent::ToFetch { .. } => Text::Nothing,
         RunEvent::Started { submit, resume, planned, fetch } => {
@@ -95,7 +95,7 @@ fn started(submit: usize, resume: usize, planned: Usd, fetch: usize) -> String {
     text
 }
 
-fn in_doubt(job: &JobId, message: &str, price: Usd, again: &Again) -> Text {
+fn in_doubt(job: &JobId, message: &str, price: Usd, again: &NextCommand) -> Text {
     let resolve = |options: &[&str]| again.command("resolve", &[&[job.as_str()], options].concat());
     Text::Error {
         message: format!("{job} is in doubt: {message}"),
@@ -108,7 +108,7 @@ fn in_doubt(job: &JobId, message: &str, price: Usd, again: &Again) -> Text {
     }
 }
 
-fn not_recorded(job: &JobId, task: &TaskNames, again: &Again) -> Text {
+fn not_recorded(job: &JobId, task: &TaskNames, again: &NextCommand) -> Text {
     let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
     Text::Error {
         message: format!("RESCUE: the task of {job} is {task}, and the ledger does not have it yet"),
@@ -117,7 +117,7 @@ fn not_recorded(job: &JobId, task: &TaskNames, again: &Again) -> Text {
     }
 }
 
-fn past_deadline(job: &JobId, said: Option<&str>, is_endless: bool, again: &Again) -> String {
+fn past_deadline(job: &JobId, said: Option<&str>, is_endless: bool, again: &NextCommand) -> String {
     let mut text = format!("{job} passed its deadline; its task stays active, and the next run polls it");
     if let Some(said) = said {
         text = format!("{text}; last state: {said}");
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn event_texts_match_the_snapshot() {
-        let again = Again::about(Path::new("m.yaml"));
+        let again = NextCommand::about(Path::new("m.yaml"));
         let shown = |event: &RunEvent| format!("{}: {:#?}", event.code().code(), text_of(event, &again));
         insta::assert_snapshot!(each_event().iter().map(shown).collect::<Vec<_>>().join("\n"));
     }

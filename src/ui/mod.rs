@@ -5,7 +5,7 @@
 //!
 //! Much of what is shown came from outside: from a manifest, a spreadsheet, a file's name, the service. [`Terminal`] shows
 //! single lines, which it makes harmless itself, and [`Page`]s, which are harmless by their making; commands to copy are
-//! quoted by [`Again`]. There is no third way.
+//! quoted by [`NextCommand`]. There is no third way.
 
 mod approval;
 mod bill;
@@ -39,7 +39,7 @@ mod wrap;
 pub(crate) use approval::{differences, other_service, to_approve};
 pub(crate) use bill::reconciliation;
 pub(crate) use choices::{adopted, choices_of, choices_recorded, released};
-pub(crate) use command::{Again, quoted};
+pub(crate) use command::{NextCommand, quoted};
 pub use diagnostics::findings_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_findings};
 pub(crate) use doubts::{doubts, doubts_elsewhere};

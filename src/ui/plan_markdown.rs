@@ -6,7 +6,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::approval::{approve, can_be_approved};
-use super::command::Again;
+use super::command::NextCommand;
 use super::lines::{count, span};
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
@@ -33,7 +33,7 @@ const UNFOLDED: usize = 10;
 
 /// The plan as GitHub-flavored Markdown, with the warnings of its manifest; `again` leads back to it.
 #[must_use]
-pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &Again) -> Page {
+pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextCommand) -> Page {
     let totals = plan.totals();
     let key = plan.key.to_string();
     let mut text = format!("{MARK}{} -->\n### Video plan: {}\n\n", hidden(&key), escaped(&key));

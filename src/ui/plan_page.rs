@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::approval::{approve, can_be_approved};
-use super::command::Again;
+use super::command::NextCommand;
 use super::lines::{count, span};
 use super::plan_text::{action_name, cost, stated};
 use crate::domain::LocalImage;
@@ -16,7 +16,7 @@ use crate::report::{Proposal, ProposalCard};
 pub(crate) fn plan_page(
     plan: &Plan,
     warnings: &[WarningView],
-    again: &Again,
+    again: &NextCommand,
     mut embed: impl FnMut(&LocalImage) -> Option<String>,
 ) -> Proposal {
     let totals = plan.totals();

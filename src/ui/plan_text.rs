@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::command::Again;
+use super::command::NextCommand;
 use super::lines::{count, span};
 use super::page::Page;
 use super::statements::{details, sentence};
@@ -18,7 +18,7 @@ const LISTED: usize = 20;
 
 /// The plan as text of this width. With `all`, every job is listed. `again` leads back to it.
 #[must_use]
-pub(crate) fn plan_text(plan: &Plan, again: &Again, width: u16, all: bool) -> Page {
+pub(crate) fn plan_text(plan: &Plan, again: &NextCommand, width: u16, all: bool) -> Page {
     let mut page = Page::new();
     page.line(format_args!("{}: {}", plan.key, count(plan.jobs.len(), "job")));
     page.line("");
@@ -65,7 +65,7 @@ fn list_prompts(page: &mut Page, plan: &Plan, width: u16) {
 }
 
 /// The facts of the whole plan, one per line, the submissions first.
-fn summary(plan: &Plan, again: &Again) -> Vec<String> {
+fn summary(plan: &Plan, again: &NextCommand) -> Vec<String> {
     let totals = plan.totals();
     let mut head = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost);
     if totals.submit > 0 {
@@ -77,7 +77,7 @@ fn summary(plan: &Plan, again: &Again) -> Vec<String> {
 
 /// The statements of a plan, a line each, with their details below them.
 #[must_use]
-pub(super) fn stated(plan: &Plan, again: &Again) -> Vec<String> {
+pub(super) fn stated(plan: &Plan, again: &NextCommand) -> Vec<String> {
     let lines = statements(plan).into_iter().flat_map(|statement| {
         let details = details(&statement).into_iter().map(|line| format!("  {line}"));
         [sentence(&statement, again)].into_iter().chain(details)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::command::Again;
+use super::command::NextCommand;
 use super::event_log::log;
 use super::event_text::{Text, text_of};
 use super::lines::without_prompt;
@@ -29,7 +29,7 @@ const FRAME: Duration = Duration::from_millis(200);
 pub(crate) struct Progress {
     terminal: Terminal,
     /// For commands to copy.
-    again: Again,
+    again: NextCommand,
     state: Mutex<ProgressState>,
     last_trouble: Mutex<Option<Instant>>,
     named: AtomicUsize,
@@ -40,7 +40,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Shows the run of a plan; `again` is what leads back to it.
     #[must_use]
-    pub(crate) fn new(terminal: &Terminal, again: &Again, plan: &Plan, settings: &Settings) -> Self {
+    pub(crate) fn new(terminal: &Terminal, again: &NextCommand, plan: &Plan, settings: &Settings) -> Self {
         let state = ProgressState::new(Instant::now());
         // Without a terminal no one looks at single tasks, and ten thousand need not be kept for it.
         let state =

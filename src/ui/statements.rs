@@ -1,6 +1,6 @@
 //! The statements of a plan in words, the same in every output.
 
-use super::command::{Again, quoted};
+use super::command::{NextCommand, quoted};
 use super::elsewhere::other_batch;
 use super::lines::count;
 use super::page::Page;
@@ -15,7 +15,7 @@ const LISTED: usize = 20;
 
 /// Returns a statement as a clause without a period.
 #[must_use]
-pub(crate) fn sentence(statement: &Statement<'_>, again: &Again) -> String {
+pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String {
     match statement {
         Statement::Simulated => "sandbox run: nothing is paid, and real purchases do not count".to_owned(),
         Statement::Frozen(freeze) => freeze.to_string(),
@@ -86,7 +86,7 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &Again) -> String {
 
 /// The statement about jobs that are already paid for, with its details.
 #[must_use]
-pub(crate) fn repurchases(plan: &Plan, again: &Again) -> Page {
+pub(crate) fn repurchases(plan: &Plan, again: &NextCommand) -> Page {
     let mut page = Page::new();
     for statement in statements(plan).iter().filter(|statement| matches!(statement, Statement::AlreadyPaid(..))) {
         page.line(sentence(statement, again));
@@ -110,6 +110,9 @@ pub(crate) fn details(statement: &Statement<'_>) -> Vec<String> {
 
 /// A limit, what of it is used, and for the limit of a label, what the plan takes of it.
 fn limited(limit: &Limit, cost: Usd) -> String {
+    if limit.used > limit.usd {
+        return format!("OVER the limit of ${} ({}) already: ${} used", limit.usd, limit.source, limit.used);
+    }
     let verdict = if cost <= limit.left() { "within" } else { "OVER" };
     let taken = limit.label.as_ref().map(|_| format!(", ${cost} to submit")).unwrap_or_default();
     let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
@@ -160,6 +163,7 @@ mod tests {
         let limit = |label| Limit { source: "budget.day".into(), usd: usd("40"), used: usd("30"), label };
         let (day, client) = (limit(None), limit(Some(label)));
         let unused = Limit { used: Usd::ZERO, ..limit(None) };
+        let passed = Limit { used: usd("40.01"), ..limit(None) };
         let (hero, spin) = (JobId::new("hero").expect("an ID"), JobId::new("spin").expect("an ID"));
         let begun = UnfinishedRetake { globs: vec!["hero*".into(), "spin".into()], after: 0 };
         let many = UnfinishedRetake { globs: (0..6).map(|glob| format!("j{glob}")).collect(), after: 0 };
@@ -188,6 +192,7 @@ mod tests {
             Statement::Held(2, usd("20")),
             Statement::AskedAgain(1, usd("3.75")),
             Statement::InDoubt(2, usd("1.80")),
+            Statement::Limit(&passed, Usd::ZERO),
             Statement::WorstCase(usd("3.60"), false),
             Statement::WorstCase(usd("3.60"), true),
             Statement::Limit(&unused, usd("40")),
@@ -200,7 +205,7 @@ mod tests {
             Statement::OtherBatch(&doubtful),
             Statement::ToFetch(1),
         ];
-        let again = Again::about(Path::new("m.yaml"));
+        let again = NextCommand::about(Path::new("m.yaml"));
         let shown = |statement: &Statement| format!("{}: {}", statement.code().code(), sentence(statement, &again));
         insta::assert_snapshot!(statements.iter().map(shown).collect::<Vec<_>>().join("\n"));
     }

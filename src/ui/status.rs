@@ -1,15 +1,16 @@
 //! States of jobs, and the end of a run.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use indexmap::IndexMap;
 
-use super::command::{Again, quoted};
+use super::command::{NextCommand, quoted};
 use super::lines::{count, first_few};
 use super::page::Page;
 use super::run_summary::states;
 use super::table::{Column, shortened};
-use crate::domain::{Charge, JobChoice, Usd};
+use crate::domain::{Charge, Job, JobChoice, JobId, Usd};
 use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.
@@ -22,7 +23,7 @@ const WHY: usize = 200;
 /// The states of jobs as text of this width, one per line. Of many jobs, only incomplete ones are listed; with `all`,
 /// every job is, and nothing is cut off.
 #[must_use]
-pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool) -> Page {
+pub(crate) fn status_text(report: &Report, again: &NextCommand, width: u16, all: bool) -> Page {
     let mut page = Page::new();
     page.line(format_args!("{}: {}", report.key, count(report.totals.jobs, "job")));
     page.line("");
@@ -67,11 +68,11 @@ fn cells(row: &Row) -> Vec<String> {
     let shown = row
         .error_message
         .as_deref()
-        .or(row.declared.as_deref())
         .or(exec.as_deref())
         .or(disagree.as_deref())
         .or(row.file.as_deref())
-        .or(released.as_deref());
+        .or(released.as_deref())
+        .or(row.declared.as_deref());
     let detail = match shown {
         Some(detail) => detail,
         None if is_missing => "no video on this machine",
@@ -86,9 +87,16 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// The end of a run, for stdout: `reserved` is the sum of its submissions, and `again` leads back to it.
+/// The end of a run, for stdout: `reserved` is the sum of its submissions, `left_out` are due jobs that it was not to submit, and `again` leads
+/// back to it.
 #[must_use]
-pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again, reports: &[&Path]) -> Page {
+pub(crate) fn summary_text(
+    report: &Report,
+    reserved: Option<Usd>,
+    left_out: &HashSet<JobId>,
+    again: &NextCommand,
+    reports: &[&Path],
+) -> Page {
     let mut page = Page::new();
     sum_up(&mut page, report, again);
     if let Some(reserved) = reserved {
@@ -100,7 +108,7 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
     if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
         page.line("failed: `--retry-failed` retries, and costs again");
     }
-    if let Some(line) = not_done(report, again) {
+    for line in not_done(report, left_out, again) {
         page.line(line);
     }
     if report.simulated {
@@ -119,13 +127,24 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
 
 /// The jobs that the next run continues, with its command. It names the batch, because tomorrow's template makes
 /// another one.
-fn not_done(report: &Report, again: &Again) -> Option<String> {
-    let is_open = |state| matches!(state, JobState::Pending | JobState::Queued | JobState::InProgress);
-    let jobs =
-        first_few(report.states().filter(|(_, state)| is_open(*state)).map(|(job, _)| job.id.to_string()), NAMED)?;
+fn not_done(report: &Report, left_out: &HashSet<JobId>, again: &NextCommand) -> Vec<String> {
     // Only shown: on another day, `{{ today }}` in a prompt asks for another video, and the user has to see that before it is bought.
     let plan = again.command("run", &["--plan"]);
-    Some(format!("not done: {jobs}; the next run polls active tasks, and `{plan}` shows the rest"))
+    let jobs = |is_meant: &dyn Fn(&Job, JobState) -> bool| {
+        let meant = report.states().filter(|(job, state)| is_meant(job, *state));
+        first_few(meant.map(|(job, _)| job.id.to_string()), NAMED)
+    };
+    let is_left_out = |job: &Job, state| state == JobState::Pending && left_out.contains(&job.id);
+    let active = jobs(&|_, state| matches!(state, JobState::Queued | JobState::InProgress));
+    let pending = jobs(&|job, state| state == JobState::Pending && !is_left_out(job, state));
+    [
+        active.map(|jobs| format!("active: {jobs}; the next run polls them")),
+        pending.map(|jobs| format!("not submitted: {jobs}; `{plan}` shows them")),
+        jobs(&is_left_out).map(|jobs| format!("left for another run: {jobs}; `{plan}` shows them")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The command that opens a page on this system.
@@ -178,7 +197,7 @@ fn errors(report: &Report) -> Vec<String> {
     shown.chain((hidden > 0).then(|| format!("… and {hidden} more causes (`status -v` has all)"))).collect()
 }
 
-fn sum_up(page: &mut Page, report: &Report, again: &Again) {
+fn sum_up(page: &mut Page, report: &Report, again: &NextCommand) {
     let totals = &report.totals;
     page.line(states(totals));
     let simulated = if report.simulated { " (simulated)" } else { "" };

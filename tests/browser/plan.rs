@@ -41,7 +41,7 @@ jobs:
     page.wait_for(
         "[...document.querySelectorAll('.frame img')].filter((img) => img.naturalWidth === 640).length === 2",
     );
-    assert_eq!(page.eval("Object.keys(JSON.parse(document.querySelector('#pictures').textContent)).length"), 1);
+    assert_eq!(page.eval("Object.keys(JSON.parse(document.querySelector('#local_images').textContent)).length"), 1);
     assert!(text(&mut page, "#job-slip .exec").contains("{brand}"), "the slip stands on its card");
     assert!(text(&mut page, "#job-bob .frame").contains("waits for the review of `bob`"));
     let told = text(&mut page, ".problems");

@@ -20,4 +20,4 @@ pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
 pub(super) use ledger::NamedLedger;
 pub(super) use owner::{Amount, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
 pub(super) use programs::ProgramArgs;
-pub(super) use run::{AgainArgs, PlanFormat, RunArgs};
+pub(super) use run::{PlanFormat, RepeatArgs, RunArgs};

@@ -21,11 +21,11 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub selection: SelectArgs,
     #[command(flatten)]
-    pub few: FewArgs,
+    pub few: SampleArgs,
     #[command(flatten)]
     pub money: MoneyArgs,
     #[command(flatten)]
-    pub again: AgainArgs,
+    pub again: RepeatArgs,
     #[command(flatten)]
     pub pace: PaceArgs,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(crate) struct RunArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Jobs")]
 #[group(multiple = false)]
-pub(crate) struct FewArgs {
+pub(crate) struct SampleArgs {
     /// Submit a fixed sample of N due jobs, spread over models
     #[arg(long, env = "SHOTLIST_SAMPLE", value_name = "N", value_parser = at_least_one)]
     pub sample: Option<usize>,
@@ -81,7 +81,7 @@ pub(crate) struct MoneyArgs {
 /// The jobs to buy again.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Repeat purchases")]
-pub(crate) struct AgainArgs {
+pub(crate) struct RepeatArgs {
     /// Paid retries of a failed task in this run, 0 to 3
     #[arg(long, hide_short_help = true, env = "SHOTLIST_RETRIES", value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=3))]
     pub retries: u32,

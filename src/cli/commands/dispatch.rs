@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use crate::ui::Terminal;
 
 /// Does what a command line asks for.
-pub(crate) fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(crate) fn execute(command: Command, terminal: &Terminal) -> Result<Exit, Failure> {
     match command {
         Command::Run(args) => run::run(&args, terminal),
         Command::Choose(args) => choose::choose(&args, terminal),

@@ -1,5 +1,6 @@
 //! `shotlist fetch`: brings the videos that are not on this machine. Nothing is bought.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::cli::args::FetchArgs;
@@ -49,7 +50,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     };
     let report = outcome.reported.map_err(crate::session::Refusal::from)?.report;
     if !terminal.is_quiet {
-        terminal.result(&ui::summary_text(&report, None, &again, &session.written_reports()));
+        terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &session.written_reports()));
     }
     // Due jobs stay due, and don't count here.
     let exit = ending::exit(std::iter::empty(), &report, &outcome.run);

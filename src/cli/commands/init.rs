@@ -12,7 +12,7 @@ use crate::cli::failure::Failure;
 use crate::domain::{NoticeCode, RefusalCode, Usd};
 use crate::manifest;
 use crate::manifest::draft::{self, Draft};
-use crate::ui::{Again, Terminal};
+use crate::ui::{NextCommand, Terminal};
 
 /// The manifest without a sheet.
 const STARTER: &str = include_str!("starter.yaml");
@@ -50,7 +50,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     if !unused.is_empty() {
         terminal.note(NoticeCode::ColumnsUnused, &format!("columns that are not used: {}", unused.join(", ")));
     }
-    let run = |option: &str| Again::about(&file).command("run", &[option]);
+    let run = |option: &str| NextCommand::about(&file).command("run", &[option]);
     let wrote = format!(
         "wrote {}{}, and {SCHEMA} for editors; next: `{}`, then `{}`",
         file.display(),

@@ -21,4 +21,4 @@ mod schema;
 mod spend;
 mod status;
 
-pub(super) use dispatch::obey;
+pub(super) use dispatch::execute;

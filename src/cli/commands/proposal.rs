@@ -5,12 +5,12 @@ use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::images;
+use crate::cli::selection::wanted;
 use crate::cli::service::service_view;
-use crate::cli::wanted::wanted;
 use crate::plan::{Approved, Plan, PlanView, WarningView, statements};
 use crate::report::write_proposal;
 use crate::session::Refusal;
-use crate::ui::{self, Again, Page};
+use crate::ui::{self, NextCommand, Page};
 
 impl Run<'_> {
     pub(super) fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
@@ -67,7 +67,7 @@ impl Run<'_> {
     }
 
     /// The command for this very plan: the manifest, and all options that decide what it buys.
-    fn in_full(&self, plan: &Plan) -> Again {
+    fn in_full(&self, plan: &Plan) -> NextCommand {
         let RunArgs { programs, reports, money, .. } = self.args;
         let mut full = wanted(self.args, self.again.clone());
         if plan.local_images() > 0

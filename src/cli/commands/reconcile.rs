@@ -15,7 +15,7 @@ use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
 use crate::files::read_at_most;
 use crate::session::Reconciliation;
-use crate::ui::{self, Again, Terminal};
+use crate::ui::{self, NextCommand, Terminal};
 
 /// The digits of a bill's SHA-256 that tell it from another of its name.
 const DIGITS: usize = 12;
@@ -77,8 +77,8 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
 }
 
 /// The command for a batch of this ledger.
-fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> Again {
-    let again = Again::about(args.manifest.as_deref().unwrap_or(Path::new("MANIFEST")));
+fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> NextCommand {
+    let again = NextCommand::about(args.manifest.as_deref().unwrap_or(Path::new("MANIFEST")));
     let again = match &*key.batch {
         "" => again.with_switch("--no-batch"),
         batch => again.with("--batch", batch),

@@ -1,5 +1,7 @@
 //! `shotlist report`: writes all reports again, from the ledger alone.
 
+use std::collections::HashSet;
+
 use crate::cli::args::{ReportCommandArgs, SelectArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -22,7 +24,7 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     });
     let report = reported.map_err(Failure::without_money)?;
     if !terminal.is_quiet {
-        terminal.result(&ui::summary_text(&report, None, &again, &session.written_reports()));
+        terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &session.written_reports()));
     }
     Ok(Exit::Done)
 }

@@ -10,7 +10,7 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
 use crate::domain::{Attempt, Charge, Declaration, NoticeCode, RefusalCode, TaskId};
 use crate::session::{BatchView, Resolution, Verdict};
-use crate::ui::{self, Again, Terminal};
+use crate::ui::{self, NextCommand, Terminal};
 
 /// The money of a job that was not resolved.
 const IN_DOUBT: &str = "nothing was spent; what is in doubt stays in doubt";
@@ -47,7 +47,7 @@ async fn record(
     batch: BatchView<'_>,
     job: &str,
     args: &ResolveArgs,
-    again: &Again,
+    again: &NextCommand,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let Given { task, abandon, .. } = &args.verdict;
@@ -72,7 +72,7 @@ async fn record(
     Ok(Exit::Done)
 }
 
-fn recorded(resolution: &Resolution, attempt: &Attempt, again: &Again) -> String {
+fn recorded(resolution: &Resolution, attempt: &Attempt, again: &NextCommand) -> String {
     let (job, price, run) = (&attempt.job, attempt.price, again.command("run", &[]));
     match resolution {
         Resolution::Task(task) => format!("recorded {task} for {job}; `{run}` polls it, free of charge"),

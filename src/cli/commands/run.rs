@@ -15,13 +15,13 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::monitors::Monitors;
-use crate::cli::wanted::wanted;
+use crate::cli::selection::wanted;
 use crate::cli::{consent, ending, paths, programs, requested, runtime, signals};
 use crate::domain::{BatchKey, JobId, NoticeCode};
 use crate::ledger::HoldError;
 use crate::plan::{Plan, Statement, WarningView, statements};
 use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
-use crate::ui::{self, Again, Progress, Terminal};
+use crate::ui::{self, NextCommand, Progress, Terminal};
 
 /// The interval of checks whether another run has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -30,14 +30,14 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let named = |failure: Failure| failure.of_manifest(&args.manifest.manifest);
     if args.money.plan {
-        return obey(args, terminal, None).map_err(named);
+        return execute(args, terminal, None).map_err(named);
     }
     let monitors = Monitors::new(args, terminal);
-    let ended = monitors.check().and_then(|()| obey(args, terminal, Some(&monitors)).map_err(named));
+    let ended = monitors.check().and_then(|()| execute(args, terminal, Some(&monitors)).map_err(named));
     Ok(monitors.end(ended))
 }
 
-fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) -> Result<Exit, Failure> {
+fn execute(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) -> Result<Exit, Failure> {
     let wants = Wanted {
         secret: args.service.api_key_file.as_deref(),
         as_json: args.money.format == PlanFormat::Json,
@@ -80,7 +80,7 @@ pub(super) struct Run<'r> {
     pub(super) terminal: &'r Terminal,
     pub(super) session: &'r Session,
     /// The command for it.
-    pub(super) again: Again,
+    pub(super) again: NextCommand,
     /// The command that asks for the same, if that buys nothing twice.
     to_repeat: Option<String>,
     /// The monitors.
@@ -149,14 +149,14 @@ impl Run<'_> {
             self.terminal.note(NoticeCode::AbandonedCompleted, &text);
         }
         let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
-        let has_doubts_elsewhere = ready.plan().elsewhere.iter().any(|other| other.doubtful > 0);
+        let doubts_elsewhere = self.doubts_elsewhere(ready.plan());
         let service = ready.account().map_or("", |account| &*account.service);
         let consent = consent::ask(self.args, ready.plan(), &self.again, service, self.terminal)?;
         let stop = Stop::default();
         if !ready.has_work() {
             self.begin().await;
             let outcome = Box::pin(ready.run(&consent, &stop, &|_| {})).await?;
-            return self.end(outcome, &Bought::default(), &left_out, has_doubts_elsewhere);
+            return self.end(outcome, &Bought::default(), &left_out, &doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
         let bought = Mutex::new(Bought::by(ready.plan()));
@@ -186,7 +186,7 @@ impl Run<'_> {
         match ended {
             Ok(outcome) => {
                 let bought = bought.into_inner().unwrap_or_else(PoisonError::into_inner);
-                self.end(outcome?, &bought, &left_out, has_doubts_elsewhere)
+                self.end(outcome?, &bought, &left_out, &doubts_elsewhere)
             }
             // The second one. The ledger covers everything that is left behind.
             Err(signal) => Ok(Exit::Signal(signal)),
@@ -222,6 +222,20 @@ impl Run<'_> {
         }
     }
 
+    /// The other batches with jobs in doubt, each with the command that lists them.
+    fn doubts_elsewhere(&self, plan: &Plan) -> Vec<String> {
+        let all = statements(plan).into_iter();
+        let doubtful = all.filter_map(|statement| match statement {
+            Statement::OtherBatch(other) if other.doubtful > 0 => {
+                let key = BatchKey { name: plan.key.name.clone(), batch: other.batch.clone() };
+                let resolve = paths::again_elsewhere(&self.args.manifest, &key).command("resolve", &[]);
+                Some(format!("{}: `{resolve}` lists them", ui::sentence(&statement, &self.again)))
+            }
+            _ => None,
+        });
+        doubtful.collect()
+    }
+
     /// Tells what costs money without being part of this plan.
     fn tell_what_is_open(&self, held: &Locked<'_>) {
         let (plan, terminal) = (held.plan(), self.terminal);
@@ -231,13 +245,11 @@ impl Run<'_> {
                 Statement::ChoiceSpent(..) => terminal.note(code, &text),
                 Statement::RetakeUnfinished(_) => terminal.warning(code, &text),
                 Statement::OtherBatch(other) if other.doubtful == 0 => terminal.note(code, &text),
-                Statement::OtherBatch(other) => {
-                    let key = BatchKey { name: plan.key.name.clone(), batch: other.batch.clone() };
-                    let resolve = paths::again_elsewhere(&self.args.manifest, &key).command("resolve", &[]);
-                    terminal.warning(code, &format!("{text}: `{resolve}` lists them"));
-                }
                 _ => {}
             }
+        }
+        for text in self.doubts_elsewhere(plan) {
+            terminal.warning(NoticeCode::InDoubtElsewhere, &text);
         }
         let recovered = held.recovered();
         if recovered > 0 {
@@ -275,7 +287,7 @@ impl Run<'_> {
         outcome: Outcome,
         bought: &Bought,
         left_out: &HashSet<JobId>,
-        has_doubts_elsewhere: bool,
+        doubts_elsewhere: &[String],
     ) -> Result<Exit, Failure> {
         let Outcome { run, unexecuted, collected, reported } = outcome;
         let Reported { report, written } = reported.map_err(|error| Failure {
@@ -292,13 +304,20 @@ impl Run<'_> {
         let exit =
             ending::exit(self.session.selected().iter().filter(|job| !left_out.contains(&job.id)), &report, &run);
         let exit = if unexecuted > 0 { exit.max(Exit::SomeFailed) } else { exit };
-        let exit = if has_doubts_elsewhere { exit.max(Exit::InDoubt) } else { exit };
+        let exit = if doubts_elsewhere.is_empty() { exit } else { exit.max(Exit::InDoubt) };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            let mut page =
-                ui::summary_text(&report, Some(bought.reserved()), &self.again, &self.session.written_reports());
+            let mut page = ui::summary_text(
+                &report,
+                Some(bought.reserved()),
+                left_out,
+                &self.again,
+                &self.session.written_reports(),
+            );
             for other in &others {
                 page.line(ui::collected(&other.report));
             }
+            // The reason for the exit code, of which a quiet run has not warned.
+            doubts_elsewhere.iter().filter(|_| self.terminal.is_quiet).for_each(|text| page.line(text));
             self.terminal.result(&page);
         }
         if let Some(refusal) = failed.into_iter().find_map(Result::err) {

@@ -10,8 +10,8 @@ use crate::manifest::raw::faces::{Faces, Review};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation, Severity};
+use crate::manifest::source::lints;
 use crate::manifest::source::location::Location;
-use crate::manifest::source::slips;
 use crate::manifest::source::suggest;
 use crate::manifest::template::engine::Text;
 
@@ -73,7 +73,7 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
     if let (Some(model), true) = (model, found.iter().all(is_told)) {
         model.fill_defaults(&mut spec);
         found.extend(model.check(&spec).into_iter().map(|violation| locate(violation, origin)));
-        found.extend(slips::page_for_image(&spec, || location(origin, F::Image)));
+        found.extend(lints::page_for_image(&spec, || location(origin, F::Image)));
         let review = review(&spec, model, origin, &mut found);
         let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
         if let (Some(seconds), Some(first)) = (seconds, ids.first()) {

@@ -7,8 +7,8 @@ use super::names_in_use::NamesInUse;
 use crate::domain::{Job, OutputPath, Rule};
 use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::source::diagnostic::{Diagnostic, JobLabel, Severity};
+use crate::manifest::source::lints::{self, Same};
 use crate::manifest::source::location::{Location, Pointer};
-use crate::manifest::source::slips::{self, Same};
 
 /// Takes jobs in, and knows which ids and files are taken.
 #[derive(Default)]
@@ -93,7 +93,7 @@ impl Finisher {
                     list.push(finding.with_help("write a name without `~` and a number before the extension"));
                 }
                 Ok(path) => {
-                    list.extend(slips::no_mp4(&path, place()));
+                    list.extend(lints::no_mp4(&path, place()));
                     list.extend(self.names.file(&job.id, &path, place()));
                     job.file = Some(path);
                 }

@@ -14,8 +14,8 @@ use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::table::{help_with_whole, whole_in};
 use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer};
-use crate::manifest::source::slips;
 use crate::manifest::tables::row::Row;
 use crate::manifest::template::engine::{Scope, Templates, Text};
 use crate::manifest::template::error::template_finding;
@@ -142,8 +142,8 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
             let others = scope.matrix.iter().map(|(name, _)| name.clone());
             templates.names().map(str::to_owned).chain(columns).chain(others).collect()
         };
-        let slip = slips::leftover(prompt, names, || location_of(F::Prompt, own, defaults, combination));
-        maker.found.extend(slip);
+        let lint = lints::unfilled_placeholder(prompt, names, || location_of(F::Prompt, own, defaults, combination));
+        maker.found.extend(lint);
     }
     let tags = maker.tags();
     let labels = maker.labels();

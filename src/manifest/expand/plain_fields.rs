@@ -11,8 +11,8 @@ use crate::domain::{Field, Rule};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
+use crate::manifest::source::lints;
 use crate::manifest::source::location::Pointer;
-use crate::manifest::source::slips;
 use crate::manifest::source::suggest;
 use crate::manifest::template::engine::Text;
 
@@ -160,7 +160,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
     fn fill_prompt(&mut self, text: &Text<'_>, at: impl Fn() -> Pointer) -> Result<String, Reported> {
         let filled = self.fill(text, &at)?;
         let holes = text.holes(self.scope.row.as_ref());
-        self.found.extend(holes.into_iter().map(|(column, earlier)| slips::hole(column, at(), earlier)));
+        self.found.extend(holes.into_iter().map(|(column, earlier)| lints::empty_cell(column, at(), earlier)));
         Ok(filled)
     }
 

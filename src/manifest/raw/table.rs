@@ -8,8 +8,8 @@ use serde_yaml::{Mapping, Value};
 use super::job_field::JobField;
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer};
-use crate::manifest::source::slips;
 use crate::manifest::source::suggest;
 
 /// The most unknown keys of one mapping for which a known one is looked for.
@@ -94,7 +94,7 @@ impl<'f> Table<'f> {
     /// are known by must not change.
     pub(crate) fn field(&mut self, field: JobField) -> Option<String> {
         let text = self.text(field.name())?;
-        match slips::typographic(&text, &self.at(field.name())).filter(|_| field.is_a_word()) {
+        match lints::typographic(&text, &self.at(field.name())).filter(|_| field.is_a_word()) {
             None => Some(text),
             Some((finding, inside)) => {
                 self.found.push(finding);

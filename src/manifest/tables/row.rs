@@ -8,7 +8,7 @@ use minijinja::{Error, ErrorKind, Value};
 use super::grid::NO_RESULT;
 use crate::domain::{Cells, Columns};
 use crate::manifest::source::diagnostic::{BrokenCell, RowLocation};
-use crate::manifest::source::slips::OF_SPREADSHEETS;
+use crate::manifest::source::lints::OF_SPREADSHEETS;
 
 /// One row, for the template engine and for messages.
 pub(crate) struct Row {

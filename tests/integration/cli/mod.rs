@@ -2,6 +2,7 @@
 
 mod cron;
 mod documents;
+mod endings;
 mod habits;
 mod limits;
 mod monitors;

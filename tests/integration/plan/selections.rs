@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use shotlist::domain::{Attempt, AttemptState, History, Job, JobId, Request, Spec};
-use shotlist::plan::{Few, Plan};
+use shotlist::plan::{Plan, Sample};
 
 use crate::support::fake::{input_of, jobs, plan_of};
 use crate::support::plans::active;
@@ -54,7 +54,7 @@ proptest! {
         let whole = plan_of(&all, &history);
         let part: Vec<Arc<Job>> =
             manifest.iter().filter(|(id, _)| selected.contains(id)).map(|(id, prompt)| job(*id, *prompt)).collect();
-        let few = few.map(|(first, number)| if first { Few::First(number) } else { Few::Spread(number) });
+        let few = few.map(|(first, number)| if first { Sample::First(number) } else { Sample::Spread(number) });
         let is_in_manifest = |id: &JobId| all.iter().any(|job| job.id == *id);
         let part = Plan::new(&part, shotlist::plan::PlanInput { few, is_in_manifest: &is_in_manifest, ..input_of(&all, &history) });
         for id in due(&part) {

@@ -264,7 +264,7 @@ fn a_submission_without_an_answer_in_time_is_in_doubt() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let submission = runtime.block_on(client.submit(&Request::new(&spec), None, None));
     let Submission::InDoubt(error) = submission else { panic!("{submission:?}") };
-    assert!(error.message.starts_with("no answer in time"), "{}", error.message);
+    assert!(error.message.starts_with("no response in time"), "{}", error.message);
     assert_eq!(service.posts().len(), 1);
     release.store(true, Ordering::SeqCst);
 }

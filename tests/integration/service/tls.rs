@@ -82,7 +82,7 @@ fn a_certificate_that_is_not_trusted_ends_the_run_at_once_and_says_how_to_trust_
     assert_eq!((requests.load(Ordering::SeqCst), here.states()), (0, vec!["pending".to_owned()]));
 
     let missing = run().env("SSL_CERT_FILE", "/nowhere.pem").ends_with(6);
-    assert!(missing.stderr.contains("/nowhere.pem, which can't be read"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("can't read `SSL_CERT_FILE` /nowhere.pem"), "{}", missing.stderr);
 
     run().env("SSL_CERT_FILE", AUTHORITY).ends_with(0);
     assert_eq!((requests.load(Ordering::SeqCst), here.states()), (3, vec!["completed".to_owned()]));

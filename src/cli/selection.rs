@@ -1,10 +1,10 @@
 //! Chosen jobs of a manifest, as options that choose them again.
 
 use super::args::RunArgs;
-use crate::ui::Again;
+use crate::ui::NextCommand;
 
 /// The command for a manifest, with its chosen jobs.
-pub(super) fn wanted(args: &RunArgs, manifest: Again) -> Again {
+pub(super) fn wanted(args: &RunArgs, manifest: NextCommand) -> NextCommand {
     let RunArgs { selection, again, few, .. } = args;
     let lists = [
         ("--select", &selection.select),

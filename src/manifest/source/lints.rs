@@ -70,7 +70,7 @@ fn warning(rule: Rule, message: String, place: Location, help: &str) -> Diagnost
 }
 
 /// An unfilled placeholder in a finished prompt. `names` are the possible meanings.
-pub(crate) fn leftover(
+pub(crate) fn unfilled_placeholder(
     prompt: &str,
     names: impl Fn() -> Vec<String>,
     place: impl FnOnce() -> Location,
@@ -135,7 +135,7 @@ fn in_capitals(prompt: &str) -> Option<String> {
 }
 
 /// A cell that is empty where a prompt has it among its words; `earlier` says how often its name is there before.
-pub(crate) fn hole(column: &str, prompt: Pointer, earlier: usize) -> Diagnostic {
+pub(crate) fn empty_cell(column: &str, prompt: Pointer, earlier: usize) -> Diagnostic {
     let place = Location::Value(prompt, Part::Fragment(format!("row.{column}"), earlier));
     let message = format!("`row.{column}` is empty in the middle of the prompt");
     // Of rows that have the cell, the prompt stays what it was: one that changes by a blank would be bought again.
@@ -281,7 +281,7 @@ mod tests {
 
     fn left(prompt: &str) -> Option<String> {
         let names = || vec!["brand".to_owned(), "Prompt Text".to_owned()];
-        leftover(prompt, names, || Location::File)
+        unfilled_placeholder(prompt, names, || Location::File)
             .map(|finding| finding.message.split('`').nth(1).expect("a name").to_owned())
     }
 

@@ -9,14 +9,14 @@ use crate::domain::JobId;
 
 /// A choice of a few due jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Few {
+pub enum Sample {
     /// The first ones, in the order of the manifest.
     First(usize),
     /// As many of each model as there is room for, whichever stand first by a hash of their ids: the same ones each time.
     Spread(usize),
 }
 
-impl Few {
+impl Sample {
     /// Takes the jobs that are left out of a plan, and gives their ids. Only jobs that are to be bought are counted, also those that
     /// were bought under the approval at hand: so a run that is started again has the same few.
     pub(super) fn choose(self, jobs: &mut Vec<Planned>) -> Vec<JobId> {
