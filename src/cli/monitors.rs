@@ -161,28 +161,32 @@ impl<'t> Monitors<'t> {
             self.written("summary", file.write(&ui::summary_markdown(&summary)));
         }
         if self.ping.is_some() {
-            let word = match exit {
-                _ if self.is_simulated => Word::Log,
-                Exit::Busy => Word::Log,
-                _ if is_success => Word::Success,
-                _ => Word::Failure(exit.code()),
-            };
-            let left = Ping::LIMIT.saturating_sub(self.waited.get());
-            // An interrupt is delayed only for a moment.
-            let left = if matches!(exit, Exit::Signal(_)) { left.min(Ping::LIMIT / 5) } else { left };
-            let text = ui::short_summary(&summary);
-            let said = runtime::block_on(async {
-                self.say(word, text, left).await;
-                Ok(())
-            });
-            if let Err(failure) = said {
-                failure.show(self.terminal);
-            }
+            self.say_end(exit, is_success, ui::short_summary(&summary));
         }
         if self.terminal.logs_json {
             ui::log_finished(&summary);
         }
         exit
+    }
+
+    /// Reports the end to the monitor of `--ping`.
+    fn say_end(&self, exit: Exit, is_success: bool, summary: String) {
+        let word = match exit {
+            _ if self.is_simulated => Word::Log,
+            Exit::Busy => Word::Log,
+            _ if is_success => Word::Success,
+            _ => Word::Failure(exit.code()),
+        };
+        let left = Ping::LIMIT.saturating_sub(self.waited.get());
+        // An interrupt is delayed only for a moment.
+        let left = if matches!(exit, Exit::Signal(_)) { left.min(Ping::LIMIT / 5) } else { left };
+        let said = runtime::block_on(async {
+            self.say(word, summary, left).await;
+            Ok(())
+        });
+        if let Err(failure) = said {
+            failure.show(self.terminal);
+        }
     }
 
     async fn say(&self, word: Word, text: String, limit: Duration) {

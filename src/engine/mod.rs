@@ -29,7 +29,7 @@
 //! | [`in_flight`] | polls in flight |
 //! | [`stop`] | submissions, and with a signal polls |
 //!
-//! [`echo`] notices a task that differs from its request, and [`images`] gets URLs for local
+//! [`echo`] notices a task that differs from its request, and [`image_urls`] gets URLs for local
 //! images. [`gateway`] is what submissions and polls share. Nothing here prints: events are [`RunEvent`]s.
 
 mod brake;

@@ -136,19 +136,7 @@ fn regardless_of_review<'a>(
     }
     let paid = attempts.clone().rev().find(|attempt| attempt.state.is_active() || is_final(attempt.state));
     if let Some(paid) = paid {
-        let mut fields = changed_fields(&paid.request, job.request.body());
-        // The same images had URLs when they were sent, and have none here.
-        let images = LocalImage::digests(&job.spec.local_images);
-        if images.is_some() && images.as_deref() == paid.particulars.local_images.as_deref() {
-            fields.retain(|field| field != IMAGE_FILE);
-        }
-        if fields.is_empty() {
-            // Of what identifies a request, only the stand-in for an image is not sent.
-            fields.push("image_key".to_owned());
-        }
-        let fields = fields.join(", ");
-        let reason = format!("{fields} changed since it was submitted; costs again");
-        return Decision::about(paid, Action::Changed, reason);
+        return changed(job, paid);
     }
     let reason = match attempts.next_back().map(|attempt| (attempt.state, &attempt.error, attempt.particulars.declared))
     {
@@ -160,6 +148,22 @@ fn regardless_of_review<'a>(
         None => "is new".into(),
     };
     Decision { action: Action::Submit, reason, attempt: None, spent_choice: None }
+}
+
+/// The action for a job with another request than the one that was paid.
+fn changed(job: &Job, paid: &Attempt) -> Decision {
+    let mut fields = changed_fields(&paid.request, job.request.body());
+    // The same images had URLs when they were sent, and have none here.
+    let images = LocalImage::digests(&job.spec.local_images);
+    if images.is_some() && images.as_deref() == paid.particulars.local_images.as_deref() {
+        fields.retain(|field| field != IMAGE_FILE);
+    }
+    if fields.is_empty() {
+        // Of what identifies a request, only the stand-in for an image is not sent.
+        fields.push("image_key".to_owned());
+    }
+    let fields = fields.join(", ");
+    Decision::about(paid, Action::Changed, format!("{fields} changed since it was submitted; costs again"))
 }
 
 /// The reason to skip a retake of a completed job: something that may have been charged was submitted after the video, also with another

@@ -10,8 +10,8 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::connection::Connection;
 use super::refusal::Refusal;
-use crate::domain::{Attempt, AttemptState, Request};
-use crate::ledger::{Event, LockedBatch};
+use crate::domain::{Attempt, AttemptState, Request, ServiceError};
+use crate::ledger::{Event, LedgerError, LockedBatch};
 use crate::service::{Submission, VideoService as _};
 
 /// The most repeated submissions at once.
@@ -28,7 +28,17 @@ pub(super) async fn settle(
     let repeated = ours.map(async |attempt| (attempt, repeat(attempt, connection).await));
     let settled = stream::iter(repeated).buffered(AT_ONCE).map(Ok).try_filter_map(async |(attempt, response)| {
         let Some(Submission::Accepted(task, _)) = response else { return Ok(None) };
-        batch.record(attempt.id, Event::Settled(task.clone())).await?;
+        match batch.record(attempt.id, Event::Settled(task.clone())).await {
+            Ok(()) => {}
+            // The service broke its promise: the IDs stay with the doubt.
+            Err(taken @ LedgerError::TaskTaken { .. }) => {
+                let message = format!("{taken}; all of its IDs: {task}");
+                let error = ServiceError { message, code: None, raw: task.to_string().into() };
+                batch.record(attempt.id, Event::Doubted(error)).await?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        }
         let (state, task) = (AttemptState::Queued, Some(task));
         Ok(Some(Attempt { state, task, error: None, ..attempt.clone() }))
     });

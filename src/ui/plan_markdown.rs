@@ -42,25 +42,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
         let _infallible = writeln!(text, "{line}");
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
-    // A comment has a bound, and other batches may be many.
-    let is_other = |statement: &Statement<'_>| matches!(statement, Statement::OtherBatch(_));
-    let mut others = 0;
-    let stated = statements(plan).into_iter().filter(|statement| {
-        others += usize::from(is_other(statement));
-        !is_other(statement) || others <= LISTED
-    });
-    for statement in stated {
-        let sentence = escaped(&capitalized(&sentence(&statement, again)));
-        put(if statement.is_urgent() { format!("**{sentence}.**") } else { format!("{sentence}.") });
-        let details = details(&statement);
-        if !details.is_empty() {
-            list(&mut put, details.iter().map(|line| escaped(line)));
-        }
-    }
-    let unlisted = others.saturating_sub(LISTED);
-    if unlisted > 0 {
-        put(format!("Other batches not listed: {unlisted}. The text plan lists them all."));
-    }
+    stated(&mut put, plan, again);
     let lints = lints(warnings);
     if !lints.is_empty() {
         put("\n**Manifest warnings**:\n".to_owned());
@@ -78,6 +60,37 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
         }
         put(String::new());
     }
+    sections(&mut text, plan);
+    // Text from outside was escaped, and has no line of its own.
+    let mut page = Page::new();
+    text.lines().for_each(|line| page.line(line));
+    page
+}
+
+/// Puts the statements of a plan. A comment has a bound, and other batches may be many.
+fn stated(put: &mut impl FnMut(String), plan: &Plan, again: &NextCommand) {
+    let is_other = |statement: &Statement<'_>| matches!(statement, Statement::OtherBatch(_));
+    let mut others = 0;
+    let stated = statements(plan).into_iter().filter(|statement| {
+        others += usize::from(is_other(statement));
+        !is_other(statement) || others <= LISTED
+    });
+    for statement in stated {
+        let sentence = escaped(&capitalized(&sentence(&statement, again)));
+        put(if statement.is_urgent() { format!("**{sentence}.**") } else { format!("{sentence}.") });
+        let details = details(&statement);
+        if !details.is_empty() {
+            list(put, details.iter().map(|line| escaped(line)));
+        }
+    }
+    let unlisted = others.saturating_sub(LISTED);
+    if unlisted > 0 {
+        put(format!("Other batches not listed: {unlisted}. The text plan lists them all."));
+    }
+}
+
+/// Adds the jobs, those that need attention first, as far as a comment has room.
+fn sections(text: &mut String, plan: &Plan) {
     let mut left_out = 0;
     for action in [
         Action::InDoubt,
@@ -101,10 +114,6 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
     if left_out > 0 {
         let _infallible = writeln!(text, "{}", no_room(left_out));
     }
-    // Text from outside was escaped, and has no line of its own.
-    let mut page = Page::new();
-    text.lines().for_each(|line| page.line(line));
-    page
 }
 
 /// A clause as a sentence begins.

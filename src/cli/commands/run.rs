@@ -119,7 +119,8 @@ impl Run<'_> {
         ended
     }
 
-    async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
+    /// Locks the batch, and checks the plan and what may be spent.
+    async fn checked(&self) -> Result<Locked<'_>, Failure> {
         let others = self.session.ledger().runners().await?;
         let held = self.hold().await?;
         for other in others.iter().filter(|other| !other.is_expired && other.batches.contains(&held.plan().key)) {
@@ -136,6 +137,11 @@ impl Run<'_> {
             return Err(refusal.into());
         }
         check(self.args, self.session.approved(), held.plan(), self.terminal)?;
+        Ok(held)
+    }
+
+    async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
+        let held = self.checked().await?;
         let connection = self.connection(held.plan(), early).await?;
         let settings = self.session.settings();
         let settings = connection.as_ref().map_or_else(|| settings.clone(), |connection| connection.paced(settings));

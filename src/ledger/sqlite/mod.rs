@@ -5,7 +5,7 @@
 //! verifies their rows. [`commit_counter`] notices a ledger that went back in time.
 //!
 //! [`store`] and [`transaction`] write, [`rows`] are attempts; [`read`] reads one batch, [`purchases`] other batches, [`spending`] sums over all of them,
-//! [`limits`] the ledger limits, and [`images`] the URLs of local images. [`backup`] copies and verifies a file, [`transfer`] reads and writes
+//! [`limits`] the ledger limits, and [`image_urls`] the URLs of local images. [`backup`] copies and verifies a file, [`transfer`] reads and writes
 //! everything.
 
 mod backup;

@@ -135,36 +135,26 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         finding.with_help("open it in a spreadsheet program, and save it as .xlsx")
     };
     if is_workbook(file) {
-        return match access.read_bytes(file, LARGEST) {
-            Ok((_, bytes)) if is_page(&bytes) => {
-                found.push(page());
-                Vec::new()
-            }
-            Ok((_, bytes)) => workbook::parse(&bytes, table, at, found),
-            Err(error) => {
-                found.push(refused(&error));
-                Vec::new()
-            }
+        let finding = match access.read_bytes(file, LARGEST) {
+            Ok((_, bytes)) if is_page(&bytes) => page(),
+            Ok((_, bytes)) => return workbook::parse(&bytes, table, at, found),
+            Err(error) => refused(&error),
         };
+        found.push(finding);
+        return Vec::new();
     }
     let (text, assumed) = match access.read_table(file, LARGEST) {
+        Ok((text, _)) if is_page(text.as_bytes()) => {
+            found.push(page());
+            return Vec::new();
+        }
         Ok(read) => read,
         Err(error) => {
             found.push(refused(&error));
             return Vec::new();
         }
     };
-    if is_page(text.as_bytes()) {
-        found.push(page());
-        return Vec::new();
-    }
-    if let Some(encoding) = assumed {
-        let words = text.split([' ', '\n', '\r', '\t', ',', ';', '"']).filter(|word| !word.is_ascii()).take(3);
-        let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
-        let message = format!("{file} is not UTF-8; assumed {encoding}: {}", words.join(", "));
-        let finding = Diagnostic::warning(Rule::EncodingAssumed, message, at.clone().value());
-        found.push(finding.with_help("if these words are wrong, save the file as \"CSV UTF-8\""));
-    }
+    found.extend(assumed.map(|encoding| assumption(file, encoding, &text, at)));
     if table.sheet.is_some() || table.skips_hidden {
         let finding = Diagnostic::error(
             Rule::SheetUnknown,
@@ -178,6 +168,15 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         Some("txt") => lines::texts(&text, file, at, found),
         _ => sheet::parse(&text, file, table.header_row, at, found),
     }
+}
+
+/// The warning that the encoding of a file was assumed, with words that show whether it is right.
+fn assumption(file: &str, encoding: &str, text: &str, at: &Pointer) -> Diagnostic {
+    let words = text.split([' ', '\n', '\r', '\t', ',', ';', '"']).filter(|word| !word.is_ascii()).take(3);
+    let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+    let message = format!("{file} is not UTF-8; assumed {encoding}: {}", words.join(", "));
+    let finding = Diagnostic::warning(Rule::EncodingAssumed, message, at.clone().value());
+    finding.with_help("if these words are wrong, save the file as \"CSV UTF-8\"")
 }
 
 /// A row of the manifest, in which nothing means the same as an empty cell of a spreadsheet.

@@ -31,49 +31,25 @@ pub(super) fn beginning(csv: &str, most: usize) -> Beginning {
 pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let file: Arc<str> = file.into();
     let before = found.len();
-    let (csv, separator, mut above) = separated(csv);
-    let skipped =
-        csv.split_inclusive('\n').take(usize::try_from(header_row.saturating_sub(above + 1)).unwrap_or(usize::MAX));
-    let (begin, lines) = skipped.fold((0, 0), |(begin, lines), line| (begin + line.len(), lines + 1));
-    let csv = &csv[begin..];
-    let separator = if lines == 0 { separator } else { self::separator(csv) };
-    above += lines;
+    let (csv, separator, above) = below(csv, header_row);
     let place = || at.clone().value();
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(csv.as_bytes());
-    let header = match reader.headers() {
-        Ok(names) if !names.iter().all(str::is_empty) => match header(names, place()) {
-            Ok(header) => Arc::new(header),
-            Err(finding) => {
-                found.push(*finding);
-                return Vec::new();
-            }
-        },
-        _ => {
-            let message = format!("{file} has no header row");
-            let finding = Diagnostic::error(Rule::CsvNoHeader, message, place());
-            found.push(finding.with_help("the first line names the columns: `{{ row.NAME }}` reads a cell"));
+    let header = columns(&mut reader, &file, place()).and_then(|header| match unclosed(csv, separator) {
+        None => Ok(Arc::new(header)),
+        Some(line) => {
+            let message = "a quote is not closed, so the rest of the file is one cell";
+            let row = RowLocation { file: Arc::clone(&file), line: line + above };
+            let finding = Diagnostic::error(Rule::CsvOpenQuote, message, place()).with_job(None, Some(row));
+            Err(Box::new(finding.with_help("close the quote; a quote inside a cell is written twice")))
+        }
+    });
+    let header = match header {
+        Ok(header) => header,
+        Err(finding) => {
+            found.push(*finding);
             return Vec::new();
         }
     };
-    if let [only] = header.names()
-        && only.contains('|')
-    {
-        let message = format!("the columns of {file} are separated by `|`");
-        found.push(
-            Diagnostic::error(Rule::CsvSeparator, message, place())
-                .with_help("separate them by commas, semicolons or tabs"),
-        );
-        return Vec::new();
-    }
-    if let Some(line) = unclosed(csv, separator) {
-        let message = "a quote is not closed, so the rest of the file is one cell";
-        let finding = Diagnostic::error(Rule::CsvOpenQuote, message, place());
-        let row = RowLocation { file, line: line + above };
-        found.push(
-            finding.with_job(None, Some(row)).with_help("close the quote; a quote inside a cell is written twice"),
-        );
-        return Vec::new();
-    }
     let mut rows = Vec::new();
     for record in reader.records() {
         let cells = match record {
@@ -107,6 +83,36 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
         found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has a header and no rows"), place()));
     }
     rows
+}
+
+/// The table from its header row on, the separator of its cells, and the number of lines above.
+fn below(csv: &str, header_row: u64) -> (&str, u8, u64) {
+    let (csv, separator, above) = separated(csv);
+    let skipped =
+        csv.split_inclusive('\n').take(usize::try_from(header_row.saturating_sub(above + 1)).unwrap_or(usize::MAX));
+    let (begin, lines) = skipped.fold((0, 0), |(begin, lines), line| (begin + line.len(), lines + 1));
+    let csv = &csv[begin..];
+    (csv, if lines == 0 { separator } else { self::separator(csv) }, above + lines)
+}
+
+/// The names of the columns.
+fn columns(reader: &mut csv::Reader<&[u8]>, file: &str, place: Location) -> Result<Columns, Box<Diagnostic>> {
+    let header = match reader.headers() {
+        Ok(names) if !names.iter().all(str::is_empty) => header(names, place.clone())?,
+        _ => {
+            let finding = Diagnostic::error(Rule::CsvNoHeader, format!("{file} has no header row"), place);
+            let help = "the first line names the columns: `{{ row.NAME }}` reads a cell";
+            return Err(Box::new(finding.with_help(help)));
+        }
+    };
+    match header.names() {
+        [only] if only.contains('|') => {
+            let message = format!("the columns of {file} are separated by `|`");
+            let finding = Diagnostic::error(Rule::CsvSeparator, message, place);
+            Err(Box::new(finding.with_help("separate them by commas, semicolons, or tabs")))
+        }
+        _ => Ok(header),
+    }
 }
 
 fn counted(cells: usize) -> String {

@@ -167,3 +167,21 @@ fn job_that_the_manifest_has_no_more_settles_as_well() {
     run(&here, &service, &[]).ends();
     assert_eq!(here.ledger("SELECT state FROM attempt WHERE job = 'j0'"), [["completed"]]);
 }
+
+#[test]
+fn task_of_another_job_settles_no_doubt() {
+    let here = workspace(2);
+    // It answers to each key with the same task, once the first answer to the second job is lost.
+    let service = Service::scripted(|asked| match (&*asked.method, asked.earlier) {
+        ("POST", 1) => Answer::Hangup,
+        ("POST", _) => answer(200, &made(0)),
+        _ => Answer::Well,
+    });
+    run(&here, &service, &["--concurrency", "1", "--max-duration", "3s"]).ends_with(7);
+    for _ in 0..2 {
+        let said = run(&here, &service, &[]).ends_with(7);
+        assert!(said.stdout.contains("`t0`"), "{}", said.stdout);
+    }
+    let kept = here.ledger("SELECT job, state, coalesce(task, '') FROM attempt ORDER BY job");
+    assert_eq!(kept, [["j0", "completed", "t0"], ["j1", "in_doubt", ""]]);
+}
