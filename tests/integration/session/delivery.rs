@@ -85,7 +85,7 @@ fn accepted_differences_are_reported_and_bought() {
     let ended = here.run(&service, &["--concurrency", "1", "--accept-differing"]).ends_with(0);
     // Two models, whose first videos arrive in any order.
     let mut warned = warnings(&ended.stderr);
-    warned.sort();
+    warned.sort_unstable();
     insta::assert_snapshot!(warned.join("\n"), @r"
     warning[delivery-differs]: the video of one has 5 s, requested 10 s, and 720x1280, requested 1280x720
     warning[delivery-differs]: the video of other has 5 s, requested 10 s, and 720x1280, requested 1280x720
