@@ -136,7 +136,7 @@ pub fn compare<'l>(
         }
     }
     found.others = bill.others.iter().collect();
-    found.assign_fees(reviews);
+    found.assign_fees(reviews, period);
     // The meaning of an unreadable line for its task is unknown.
     let untold: HashSet<usize> = bill.unread.iter().filter_map(|unread| *owners.get(unread.task.as_str())?).collect();
     let is_meant = accounts(bought, &entries);
@@ -177,11 +177,16 @@ pub fn compare<'l>(
 }
 
 impl<'l> Comparison<'l> {
-    /// Assigns lines without a task of this ledger to the fees of face reviews: of the same amount, and near in time if they have one.
-    fn assign_fees(&mut self, reviews: &[Attempt]) {
-        let mut open: Vec<&Attempt> = reviews.iter().collect();
+    /// Assigns lines to the fees of face reviews in the period, by amount and time. A line with an unknown task may be another program's: it
+    /// needs a time.
+    fn assign_fees(&mut self, reviews: &[Attempt], period: Period) {
+        let is_covered = |fee: &&Attempt| (period.from..period.to).contains(&fee.intended_at);
+        let mut open: Vec<&Attempt> = reviews.iter().filter(is_covered).collect();
         let mut is_fee = |line: &&'l Line| {
-            let is_near = |fee: &Attempt| line.at.is_none_or(|at| at.duration_since(fee.intended_at).abs() <= NEAR);
+            let is_near = |fee: &Attempt| match line.at {
+                Some(at) => at.duration_since(fee.intended_at).abs() <= NEAR,
+                None => line.task.is_empty(),
+            };
             let fits = |fee: &&Attempt| !line.is_credit && line.usd == fee.price && is_near(fee);
             open.iter().position(fits).map(|place| open.swap_remove(place)).is_some()
         };

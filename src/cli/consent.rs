@@ -48,17 +48,17 @@ fn agreed_sum(
     service: &str,
     terminal: &Terminal,
 ) -> Result<Usd, Failure> {
-    let (money, cost) = (&args.money, plan.worst_case());
-    if cost.is_zero() || money.yes || money.max_cost.is_some() || money.approved.is_some() {
-        return Ok(plan.most());
+    let (money, most) = (&args.money, plan.to_consent());
+    if most.is_zero() || money.yes || money.max_cost.is_some() || money.approved.is_some() {
+        return Ok(most);
     }
     if terminal.can_ask() {
         terminal.question(&ui::plan_text(plan, again, terminal.width(), terminal.verbosity > 0));
         // A wrong address is the last thing that can still be seen.
-        confirmed(terminal, &format!("Spend up to ${cost} at {service}?"))?;
-        return Ok(plan.most());
+        confirmed(terminal, &format!("Spend up to ${most} at {service}?"))?;
+        return Ok(most);
     }
-    Ok(if plan.run_limit.is_some() { plan.most() } else { Usd::ZERO })
+    Ok(if plan.run_limit.is_some() { most } else { Usd::ZERO })
 }
 
 fn confirmed(terminal: &Terminal, question: &str) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Declaration, Declared, Fingerprint, JobId, Particulars, TaskNames, Usd, VideoFile};
+use super::{Account, Declaration, Declared, Fingerprint, Idempotency, JobId, Particulars, TaskNames, Usd, VideoFile};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -123,6 +123,12 @@ pub struct ServiceError {
 }
 
 impl ServiceError {
+    /// Returns whether something of the response arrived.
+    #[must_use]
+    pub fn has_body(&self) -> bool {
+        !self.raw.is_null() && self.raw.as_str() != Some("")
+    }
+
     /// One that shotlist itself, or the user, has to tell.
     #[must_use]
     pub fn plain(message: &str, code: &str) -> Self {
@@ -212,10 +218,9 @@ impl Attempt {
 
     /// Returns whether it is in doubt, and the service still answers a repeated submission with its task.
     #[must_use]
-    pub fn can_be_asked_again(&self, at: Timestamp) -> bool {
+    pub fn can_be_repeated(&self, honored: &Idempotency, at: Timestamp) -> bool {
         let key = self.particulars.idempotency.as_ref();
-        // A clock that was put back says nothing about the age of a key.
-        self.state.is_doubtful() && self.intended_at <= at && key.is_some_and(|key| key.is_remembered(at))
+        self.state == AttemptState::InDoubt && key.is_some_and(|key| honored.remembers(key, at))
     }
 
     /// Returns whether a run must still finish it: it has no outcome, no video, or a failed `--exec` command. Few attempts are unfinished.

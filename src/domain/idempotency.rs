@@ -5,10 +5,13 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::Account;
 use super::random::random;
 
-/// The shortest time for which a service must remember a key: a submission may take minutes.
+/// The shortest time for which a service must remember a key.
 const SHORTEST: SignedDuration = SignedDuration::from_mins(10);
+/// The longest time from the decision to repeat a submission to its arrival: more than its timeout.
+const ON_THE_WAY: SignedDuration = SignedDuration::from_mins(4);
 
 /// The statement that a service answers a repeated submission with the task of the first.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -28,8 +31,10 @@ pub struct IdempotencyKey {
     pub header: String,
     /// 32 hexadecimal digits, never used twice.
     pub value: String,
-    /// The time until which the submission may be repeated.
-    until: Timestamp,
+    /// The account that sent it: another one may have other keys.
+    pub account: Account,
+    /// The time of the submission.
+    sent_at: Timestamp,
 }
 
 impl Idempotency {
@@ -43,22 +48,21 @@ impl Idempotency {
         (self.remembered_for < SHORTEST).then_some("`idempotency.for` must be 10 minutes or more, such as `24h`")
     }
 
-    /// A new key, for a submission at this time.
+    /// A new key, for a submission by an account at this time.
     #[must_use]
-    pub fn key(&self, at: Timestamp) -> IdempotencyKey {
-        // A key that the service has forgotten would buy again. Clocks differ, and a request takes time.
-        let repeatable = self.remembered_for / 10 * 9;
-        let until = at.checked_add(repeatable).unwrap_or(at);
+    pub fn key(&self, account: &Account, at: Timestamp) -> IdempotencyKey {
         let value = format!("{:016x}{:016x}", random(), random());
-        IdempotencyKey { header: self.header.clone(), value, until }
+        IdempotencyKey { header: self.header.clone(), value, account: account.clone(), sent_at: at }
     }
-}
 
-impl IdempotencyKey {
-    /// Returns whether the service still remembers it.
+    /// Returns whether a submission with this key may be repeated at this time: the service must remember the key when the request arrives. A key
+    /// that it has forgotten would buy again.
     #[must_use]
-    pub fn is_remembered(&self, at: Timestamp) -> bool {
-        at < self.until
+    pub fn remembers(&self, key: &IdempotencyKey, at: Timestamp) -> bool {
+        // Clocks differ, and a request takes time. A clock that was put back says nothing about the age of a key.
+        let repeatable = self.remembered_for / 10 * 9 - ON_THE_WAY;
+        let age = at.duration_since(key.sent_at);
+        key.header == self.header && !age.is_negative() && age < repeatable
     }
 }
 
@@ -68,24 +72,33 @@ mod tests {
 
     use super::*;
 
+    fn account() -> Account {
+        Account { service: "s".into(), key: "k".into() }
+    }
+
     fn stated(text: &str) -> Result<Idempotency, serde_yaml::Error> {
         serde_yaml::from_str(text)
     }
 
     #[test]
-    fn key_is_remembered_for_nine_tenths_of_the_stated_time() {
-        let stated = stated("{ header: Idempotency-Key, for: 10h }").expect("a statement");
-        assert_eq!(stated.fault(), None);
+    fn key_is_remembered_for_nine_tenths_of_the_stated_time_without_the_way() {
+        let hours = stated("{ header: Idempotency-Key, for: 10h }").expect("a statement");
+        assert_eq!(hours.fault(), None);
         let at = Timestamp::UNIX_EPOCH;
-        let key = stated.key(at);
-        let after = |minutes| key.is_remembered(at + SignedDuration::from_mins(minutes));
-        assert_eq!([after(0), after(539), after(540)], [true, true, false]);
+        let key = hours.key(&account(), at);
+        let after = |minutes| hours.remembers(&key, at + SignedDuration::from_mins(minutes));
+        assert_eq!([after(-1), after(0), after(535), after(536)], [false, true, true, false]);
+        // A statement that was corrected since counts.
+        for other in ["{ header: Idempotency-Key, for: 10m }", "{ header: Other, for: 10h }"] {
+            let other = stated(other).expect("a statement");
+            assert!(!other.remembers(&key, at + SignedDuration::from_mins(5)));
+        }
     }
 
     #[test]
     fn no_two_keys_are_the_same() {
         let stated = stated("{ header: Idempotency-Key, for: 24h }").expect("a statement");
-        let keys: HashSet<String> = (0..1000).map(|_| stated.key(Timestamp::UNIX_EPOCH).value).collect();
+        let keys: HashSet<String> = (0..1000).map(|_| stated.key(&account(), Timestamp::UNIX_EPOCH).value).collect();
         assert_eq!(keys.len(), 1000);
         assert!(keys.iter().all(|key| key.len() == 32));
     }

@@ -1,6 +1,7 @@
 //! Face reviews that were paid (interface §3), outside the interface and so outside every task.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use sha2::{Digest as _, Sha256};
 
 use super::{BatchKey, JobId, Usd, hex};
@@ -10,7 +11,9 @@ use super::{BatchKey, JobId, Usd, hex};
 pub struct PaidReview {
     /// The name of the face.
     pub face: String,
-    /// Noon of the day of the payment: the same day in almost every time zone.
+    /// The day of the payment.
+    pub paid_on: Date,
+    /// Noon of that day, in the manifest's time zone: the same day in almost every other.
     pub paid_at: Timestamp,
     /// The one-time fee.
     pub fee: Usd,
@@ -20,14 +23,14 @@ impl PaidReview {
     /// The batch of a ledger that has all fees.
     #[must_use]
     pub fn batch() -> BatchKey {
-        BatchKey { name: "face reviews".to_owned(), batch: String::new() }
+        // No manifest has an empty name.
+        BatchKey { name: String::new(), batch: "face reviews".to_owned() }
     }
 
     /// The ID of the fee in its batch: of each face and day, there is one.
     #[must_use]
     pub fn id(&self) -> Option<JobId> {
-        let day = self.paid_at.to_string();
-        let digest = hex(&Sha256::digest(format!("{day} {}", self.face)));
+        let digest = hex(&Sha256::digest(format!("{} {}", self.paid_on, self.face)));
         JobId::new(format!("face-review-{}", digest.get(..16)?)).ok()
     }
 }

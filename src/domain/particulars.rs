@@ -32,6 +32,9 @@ pub struct Particulars {
     /// The key that its submission had, if the service honors such keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Box<IdempotencyKey>>,
+    /// The time of the last repetition of its submission. A response may be on its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated_at: Option<Timestamp>,
     /// The charge by the service's bill.
     pub billed: Option<Box<Billed>>,
     /// The machine that fetched its video, where several share a ledger: the video is there, and perhaps nowhere else.

@@ -146,7 +146,7 @@ impl<S: VideoService> Submitter<'_, S> {
             self.gateway.stop_because(StopReason::SpendLimit, format!("`{}` would exceed a spend limit", job.id));
             return NOT_SENT;
         }
-        let key = self.idempotency.map(|honored| honored.key(self.gateway.now()));
+        let key = self.idempotency.map(|honored| honored.key(self.account, self.gateway.now()));
         let attempt = match self.ledger.intend(self.intent(job, known, key.clone())).await {
             Ok(attempt) => attempt,
             Err(LedgerError::Deferred(wait)) => {
@@ -181,19 +181,26 @@ impl<S: VideoService> Submitter<'_, S> {
 
     /// Sends a request. One in doubt is repeated while the service remembers its key: only a task in the response settles the doubt.
     async fn send(&self, request: &Request, key: Option<&IdempotencyKey>, send_by: Option<SendBy>) -> Submission {
-        let submission = self.gateway.service.submit(request, key, send_by).await;
-        let Some(key) = key.filter(|_| matches!(submission, Submission::InDoubt(_) | Submission::Page(_))) else {
-            return submission;
-        };
+        let mut submission = self.gateway.service.submit(request, key, send_by).await;
+        let (Some(honored), Some(key)) = (self.idempotency, key) else { return submission };
         for wait in REPEATED_AFTER {
-            let waited = self.gateway.stop.unless_stopping(tokio::time::sleep(wait)).await;
-            if waited.is_none() || !key.is_remembered(self.gateway.now()) {
+            if !matches!(submission, Submission::InDoubt(_) | Submission::Page(_)) {
                 break;
             }
-            self.gateway.rate_limit.turn().await;
-            let repeated = self.gateway.service.submit(request, Some(key), send_by).await;
-            if matches!(repeated, Submission::Accepted(..)) {
-                return repeated;
+            let ready = async {
+                tokio::time::sleep(wait).await;
+                self.gateway.rate_limit.turn().await;
+            };
+            let waited = self.gateway.stop.unless_stopping(ready).await;
+            let is_late = send_by.is_some_and(SendBy::is_over) || !honored.remembers(key, self.gateway.now());
+            if waited.is_none() || is_late {
+                break;
+            }
+            match self.gateway.service.submit(request, Some(key), send_by).await {
+                accepted @ Submission::Accepted(..) => submission = accepted,
+                // The part that arrived may contain the task ID.
+                Submission::InDoubt(error) if error.has_body() => submission = Submission::InDoubt(error),
+                _ => {}
             }
         }
         submission

@@ -1,10 +1,13 @@
 //! The life of an attempt as a pure state machine.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{
     Attempt, AttemptState, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, Usd, VideoFile,
 };
+
+/// The time after which no response to a repeated submission comes: more than its timeout.
+const IN_FLIGHT: SignedDuration = SignedDuration::from_mins(4);
 
 /// The code of a task that the user gave up.
 pub(crate) const GIVEN_UP: &str = "given_up";
@@ -22,6 +25,8 @@ pub enum Event {
     Doubted(ServiceError),
     /// The service made a task.
     Accepted(TaskNames),
+    /// Its submission is about to be repeated with its idempotency key.
+    Repeated,
     /// The service answered a repeated submission with the task of a doubtful attempt, or of one that was said to have made none.
     Settled(TaskNames),
     /// The user found the task of a doubtful attempt, or of one that was said to have made none.
@@ -129,6 +134,7 @@ impl Event {
             (S::Intended | S::InDoubt, Self::Withdrawn | Self::ServerError) | (S::InDoubt, Self::Denied) => Ok(S::Void),
             (S::Intended | S::InDoubt, Self::Refused(_)) => Ok(S::Rejected),
             (S::Intended | S::InDoubt, Self::Doubted(_))
+            | (S::InDoubt, Self::Repeated)
             | (S::Void, Self::Undone(Declaration::NeverCreated))
             | (S::Queued | S::InProgress, Self::Undone(Declaration::Found)) => Ok(S::InDoubt),
             (S::Failed, Self::Undone(Declaration::Lost))
@@ -159,6 +165,13 @@ impl Event {
         if is_declared { Ok(()) } else { Err(IllegalEvent { state: attempt.state, event: self.name() }) }
     }
 
+    /// Refuses to deny a task while the response to a repeated submission may be on its way.
+    pub(super) fn check_answered(&self, attempt: &Attempt, at: Timestamp) -> Result<(), IllegalEvent> {
+        let repeated = attempt.particulars.repeated_at;
+        let is_on_its_way = repeated.is_some_and(|repeated| at.duration_since(repeated) < IN_FLIGHT);
+        if is_on_its_way { Err(IllegalEvent { state: attempt.state, event: self.name() }) } else { Ok(()) }
+    }
+
     /// Returns whether the task has ended, or was never created.
     pub(super) fn frees_slot(&self) -> bool {
         use AttemptState as S;
@@ -174,6 +187,7 @@ impl Event {
             Self::Refused(_) => "refused",
             Self::Doubted(_) => "put in doubt",
             Self::Accepted(_) => "accepted",
+            Self::Repeated => "repeated",
             Self::Settled(_) => "settled",
             Self::Found(_) => "found",
             Self::AlsoNamed(_) => "named anew",
@@ -212,6 +226,7 @@ mod tests {
             Event::Refused(error.clone()),
             Event::Doubted(error.clone()),
             Event::Accepted(TaskId::new("t").expect("an id").into()),
+            Event::Repeated,
             Event::Settled(TaskId::new("t").expect("an id").into()),
             Event::Found(TaskId::new("t").expect("an id").into()),
             Event::AlsoNamed(TaskId::new("u").expect("an id")),

@@ -266,7 +266,7 @@ fn build(
 /// The manifest's name, or its file's. A stream may have another name the next time, or the same as another manifest's;
 /// jobs are known by it.
 fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
-    if let Some(name) = &raw.name {
+    if let Some(name) = raw.name.as_ref().filter(|name| !name.trim().is_empty()) {
         return name.clone();
     }
     if origin::is_stream(path) {
@@ -296,7 +296,7 @@ fn paid_reviews(raw: &RawManifest, now: &Zoned, catalog: &Catalog, found: &mut V
             continue;
         }
         let noon = day.at(12, 0, 0, 0).to_zoned(now.time_zone().clone());
-        paid.extend(noon.map(|noon| PaidReview { face: face.clone(), paid_at: noon.timestamp(), fee }));
+        paid.extend(noon.map(|noon| PaidReview { face: face.clone(), paid_on: day, paid_at: noon.timestamp(), fee }));
     }
     paid
 }

@@ -4,7 +4,6 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::approval::{Approved, Bought, digest};
@@ -19,8 +18,7 @@ use super::planned::{Limit, Planned, UntilKept};
 use super::repurchase::Repurchase;
 use super::retake::{Retake, SpentChoice};
 use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Digest, Freeze, History, Inputs, Job, JobChoice, JobId, Takes,
-    UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
 };
 
 /// The work of a run.
@@ -285,36 +283,6 @@ impl Plan {
     pub fn asks_about_tasks(&self) -> bool {
         let polls = self.active_tasks().chain(&self.abandoned).chain(&self.asked_again).next().is_some();
         polls || self.jobs.iter().any(|planned| planned.action.buys())
-    }
-
-    /// Plans to repeat the submissions in doubt of selected jobs, and of jobs that the manifest has no more, whose keys the service remembers.
-    pub fn ask_again(&mut self, history: &History, now: Timestamp, is_in_manifest: impl Fn(&JobId) -> bool) {
-        let selected: HashSet<AttemptId> = self.jobs.iter().filter_map(|planned| planned.attempt).collect();
-        let ours = |attempt: &&Attempt| selected.contains(&attempt.id) || !is_in_manifest(&attempt.job);
-        let askable = history.attempts().filter(|attempt| attempt.can_be_asked_again(now));
-        self.asked_again = askable.filter(ours).cloned().collect();
-    }
-
-    /// Jobs in doubt whose submission is not repeated, and the sum at risk.
-    #[must_use]
-    pub fn left_in_doubt(&self) -> (usize, Usd) {
-        let asked: HashSet<AttemptId> = self.asked_again.iter().map(|attempt| attempt.id).collect();
-        let is_left = |planned: &&Planned| planned.attempt.is_none_or(|attempt| !asked.contains(&attempt));
-        let left = self.jobs.iter().filter(|planned| planned.action == Action::InDoubt).filter(is_left);
-        left.fold((0, Usd::ZERO), |(jobs, usd), planned| (jobs + 1, usd + planned.at_risk))
-    }
-
-    /// Adds the tasks of submissions that were in doubt, whose videos go where their jobs say.
-    pub fn add_settled(&mut self, settled: Vec<Attempt>) {
-        for attempt in settled {
-            let is_current = |planned: &&Planned| {
-                planned.attempt == Some(attempt.id) && *planned.job.request.fingerprint() == attempt.fingerprint
-            };
-            if let (Some(planned), Some(downloads)) = (self.jobs.iter().find(is_current), &mut self.downloads) {
-                downloads.expect(attempt.id, planned.job.output());
-            }
-            self.resume.push(attempt);
-        }
     }
 
     /// The tasks at the service that are looked after.

@@ -115,7 +115,9 @@ impl Report {
     /// The same report with the paid fees of face reviews.
     #[must_use]
     pub fn with_face_reviews(mut self, reviews: &[PaidReview]) -> Self {
-        self.totals.face_reviews_usd = reviews.iter().map(|review| review.fee).sum();
+        // The simulator's ledger has no fees.
+        let paid = reviews.iter().filter(|_| !self.simulated);
+        self.totals.face_reviews_usd = paid.map(|review| review.fee).sum();
         self
     }
 

@@ -131,15 +131,13 @@ impl Connection {
         self.simulator.as_ref().map(|(_, speed)| *speed).filter(|speed| *speed > SIMULATOR_SPEED)
     }
 
-    /// Settings for what this service honors, and for its speed.
+    /// Settings for the speed of this service.
     #[must_use]
     pub fn paced(&self, settings: &Settings) -> Settings {
-        let idempotency = self.options.catalog.idempotency.clone();
-        let settings = Settings { idempotency, ..settings.clone() };
-        let Some(speed) = self.raised_speed() else { return settings };
+        let Some(speed) = self.raised_speed() else { return settings.clone() };
         let scaled = |wait: Duration| wait.mul_f64(SIMULATOR_SPEED / speed).max(LEAST_POLL);
         let (poll_interval, poll_floor) = (scaled(settings.poll_interval), scaled(settings.poll_floor));
-        Settings { poll_interval, poll_floor, speed, ..settings }
+        Settings { poll_interval, poll_floor, speed, ..settings.clone() }
     }
 
     /// Returns a job to submit whose request contains the key or another secret.

@@ -25,7 +25,7 @@ impl Consent {
     /// finds is not covered.
     #[must_use]
     pub fn to(plan: &Plan) -> Self {
-        Self::up_to(plan.most()).also_again(plan.repurchases.iter().map(|before| before.job.clone()))
+        Self::up_to(plan.to_consent()).also_again(plan.repurchases.iter().map(|before| before.job.clone()))
     }
 
     /// Also permits the repurchase of these jobs. Consent to a sum doesn't include it.
@@ -40,7 +40,7 @@ impl Consent {
         if unasked > 0 {
             return Err(Refusal::BoughtBefore { jobs: unasked });
         }
-        let cost = plan.most();
+        let cost = plan.to_consent();
         if cost > self.up_to {
             return Err(Refusal::NotAgreed { cost, agreed: self.up_to });
         }

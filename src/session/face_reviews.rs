@@ -1,4 +1,4 @@
-//! The fees of face reviews in the ledger of a ledger.
+//! The fees of face reviews, as attempts in a ledger.
 //!
 //! # Guarantees
 //!
@@ -37,6 +37,17 @@ pub(super) async fn unrecorded(session: &Session) -> Result<Vec<PaidReview>, Ref
         recorded.is_some_and(|attempt| attempt.particulars.released.is_some())
     };
     Ok(paid.iter().filter(|review| !is_recorded(review)).cloned().collect())
+}
+
+/// The paid reviews of which the ledger has no attempt yet: sums over the ledger lack them.
+pub(super) async fn uncounted(session: &Session) -> Result<Vec<PaidReview>, Refusal> {
+    let unrecorded = unrecorded(session).await?;
+    if unrecorded.is_empty() {
+        return Ok(unrecorded);
+    }
+    let history = session.ledger.history(&PaidReview::batch()).await?;
+    let is_counted = |review: &PaidReview| review.id().is_some_and(|id| history.of(&id).next().is_some());
+    Ok(unrecorded.into_iter().filter(|review| !is_counted(review)).collect())
 }
 
 /// The fees of some reviews that were paid since a time.

@@ -49,7 +49,7 @@ pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
 /// The same limits and those of the ledger for a plan, with the amounts used.
 pub(super) async fn with_what_is_used(session: &Session, controls: &Controls) -> Result<Vec<Limit>, Refusal> {
     // The run records them before it buys anything.
-    let fees = face_reviews::unrecorded(session).await?;
+    let fees = face_reviews::uncounted(session).await?;
     let mut limits = Vec::new();
     let of_ledger = controls.limits.iter().map(|limit| limit.at(controls.now));
     for SpendLimit { name, label, since, usd } in

@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 
 use super::connection::Connection;
 use super::consent::Consent;
+use super::doubts::Repeater;
 use super::executor::{Executions, Executor};
 use super::locked::Locked;
 use super::other_batches::{Collected, OtherBatch, OtherBatches};
@@ -19,7 +20,7 @@ use super::refusal::{Refusal, ReporterError};
 use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
-use super::{choices, doubts, face_reviews, limits, other_batches, purchases};
+use super::{choices, face_reviews, limits, other_batches, purchases};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
@@ -70,12 +71,12 @@ impl<'s> Ready<'s> {
     ) -> Result<Outcome, Refusal> {
         let executions = self.executions.take();
         // Boxed: its state is large for the future of a caller.
-        let prepared = Box::pin(self.prepare(consent)).await?;
+        let prepared = Box::pin(self.prepare(consent, stop, emit)).await?;
         let (run, unexecuted) = Box::pin(prepared.work(executions, stop, emit)).await;
         Ok(Box::pin(prepared.report(run, unexecuted, stop)).await)
     }
 
-    async fn prepare(self, consent: &Consent) -> Result<Prepared<'s>, Refusal> {
+    async fn prepare(self, consent: &Consent, stop: &Stop, emit: &Emit<'_>) -> Result<Prepared<'s>, Refusal> {
         let Self { locked: Locked { session, batch, mut plan, history, others, .. }, service, .. } = self;
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
@@ -109,10 +110,12 @@ impl<'s> Ready<'s> {
             claim_tasks(connection, &batch, &others, &mut plan).await?;
         }
         // An offset that is too large by a round trip dates no end before its submission.
-        let (asked_at, now) = (Timestamp::now(), session.ledger.controls().await?.now);
-        let clock_offset = now.duration_since(asked_at);
-        if let Some((connection, _)) = &service {
-            let settled = doubts::settle(&batch, &plan.asked_again, connection).await?;
+        let (asked_at, controls) = (Timestamp::now(), session.ledger.controls().await?);
+        let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
+        let honored = session.options.settings.idempotency.as_ref().filter(|_| controls.freeze.is_none());
+        if let (Some((connection, _)), Some(honored)) = (&service, honored) {
+            let repeater = Repeater { batch: &batch, connection, honored, clock_offset, stop, emit };
+            let settled = repeater.settle(&plan.asked_again).await?;
             plan.add_settled(settled);
         }
         let limits = limits::over_all_batches(&limits::at(session, now));

@@ -77,6 +77,25 @@ fn doubts_of_a_killed_runner_are_settled_by_another() {
     panic!("the doubts did not settle");
 }
 
+/// An intent of a live runner is no doubt: it may be withdrawn after a 429, and bought with another key.
+#[test]
+fn runners_that_start_together_repeat_nothing_of_each_other() {
+    let honored = "version: 1\nprices_taken_on: 9999-01-01\nidempotency: { header: Idempotency-Key, for: 24h }\n";
+    let catalog = Workspace::new().file("catalog.yaml", honored);
+    let path = catalog.path("catalog.yaml").to_string_lossy().into_owned();
+    let faults = ["--fault", "retry-after=0.3", "--fault", "lost-response=0.1"];
+    let simulator = [&["--speed", "400", "--catalog", &path][..], &faults].concat();
+    let team = Team::on(Cluster::shared().database(), 3, 40, &simulator);
+    let args = ["--catalog", &path, "--concurrency", "6", "--max-doubts", "1000"];
+    for _ in 0..8 {
+        all_end(team.all_at_once(&args), &[0, 7]);
+        if team.agree() == (40, 0) {
+            return;
+        }
+    }
+    panic!("the doubts did not settle");
+}
+
 #[test]
 fn what_an_interrupted_runner_left_is_bought_by_the_others() {
     let team = Team::new(3, 300);

@@ -15,6 +15,9 @@ pub(in crate::ledger) fn apply(
     if let Event::Undone(what) = event {
         event.check_declared(attempt, *what)?;
     }
+    if matches!(event, Event::Denied) {
+        event.check_answered(attempt, at)?;
+    }
     attempt.state = event.after(attempt.state)?;
     let known = &mut attempt.particulars;
     match event {
@@ -30,6 +33,7 @@ pub(in crate::ledger) fn apply(
         Event::Accepted(task) => {
             (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, Some(at));
         }
+        Event::Repeated => known.repeated_at = Some(at),
         // The time of the first response stays unknown.
         Event::Found(task) | Event::Settled(task) => {
             (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, None);

@@ -23,7 +23,7 @@ fn fee_counts_once_on_its_day_whichever_manifests_name_it() {
     let (here, service) = (Workspace::with_manifest(&manifest(PAID, "")), Service::well());
     here.run(&service, &[]).ends_with(0);
     here.run(&service, &[]).ends_with(0);
-    here.write("other.yaml", manifest(PAID, "").replace("Walk", "Run"));
+    here.write("other.yaml", manifest(PAID, "").replace("Walk", "Run").replace("UTC", "Asia/Tokyo"));
     here.shotlist(&["run", "other.yaml", "--yes", "--first-poll", "0s"])
         .env("SHOTLIST_BASE_URL", &service.url())
         .env("SHOTLIST_API_KEY", "k")

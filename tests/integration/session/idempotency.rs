@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Asked, Program, Service, Workspace, codes, json as answer, numbered_jobs};
+use crate::support::{Answer, Asked, LEFT_AFTER, Program, Service, Workspace, codes, json as answer, numbered_jobs};
 
 const HONORED: &str = "
 version: 1
@@ -112,57 +112,80 @@ fn only_a_task_settles_a_doubt() {
     }
 }
 
-/// A batch of one job that is in doubt.
-fn in_doubt() -> (Workspace, Service) {
-    let (here, service) = (workspace(1), honoring(|number| (number == 0).then_some(Answer::Hangup)));
-    run(&here, &service, &["--max-duration", "500ms"]).ends_with(7);
-    assert_eq!((here.states(), submissions(&service).len()), (vec!["in_doubt".to_owned()], 1));
-    (here, service)
+/// A batch of one job that is in doubt, at a service that responds from the third submission on; and the number of submissions so far.
+fn in_doubt() -> (Workspace, Service, usize) {
+    let (here, service) = (workspace(1), honoring(|number| (number < 2).then_some(Answer::Hangup)));
+    run(&here, &service, &["--max-duration", LEFT_AFTER]).ends_with(7);
+    let sent = submissions(&service).len();
+    assert_eq!((here.states(), (1..=2).contains(&sent)), (vec!["in_doubt".to_owned()], true), "{sent}");
+    if sent == 1 {
+        // The second one is lost as well.
+        run(&here, &service, &[]).ends_with(7);
+    }
+    (here, service, 2)
 }
 
 #[test]
 fn plan_states_what_the_run_repeats_and_sends_nothing() {
-    let (here, service) = in_doubt();
-    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    let (here, service, sent) = in_doubt();
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "catalog.yaml"]).ends_with(0).stdout;
     let said = "1 submission in doubt to repeat, each with its idempotency key";
     assert!(plan.contains(said) && !plan.contains("never sent again"), "{plan}");
-    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
-    let plan: Value = serde_json::from_str(&plan).expect("JSON");
-    assert!(codes(&plan).contains(&"asked-again"), "{plan:#}");
-    assert_eq!(submissions(&service).len(), 1);
+    let as_json = ["run", "m.yaml", "--plan", "--format", "json"];
+    let plan = |args: &[&str]| -> Value {
+        let plan = here.shotlist(&[&as_json, args].concat()).ends_with(0).stdout;
+        serde_json::from_str(&plan).expect("JSON")
+    };
+    let (honored, withdrawn) = (plan(&["--catalog", "catalog.yaml"]), plan(&[]));
+    assert!(codes(&honored).contains(&"asked-again"), "{honored:#}");
+    assert!(!codes(&withdrawn).contains(&"asked-again"), "{withdrawn:#}");
+    assert_eq!(submissions(&service).len(), sent);
     run(&here, &service, &[]).ends_with(0);
-    assert_eq!((here.states(), submissions(&service).len()), (vec!["completed".to_owned()], 2));
+    assert_eq!((here.states(), submissions(&service).len()), (vec!["completed".to_owned()], sent + 1));
 }
 
 #[test]
 fn neither_another_account_nor_a_frozen_ledger_nor_a_download_repeats_anything() {
-    let (here, service) = in_doubt();
+    let (here, service, sent) = in_doubt();
     run(&here, &service, &[]).env("SHOTLIST_API_KEY", "another").ends_with(7);
     here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
     run(&here, &service, &[]).ends_with(7);
     here.shotlist(&["limit", "set", "--unfreeze"]).ends_with(0);
-    here.shotlist(&["fetch", "m.yaml"]).ends();
-    assert_eq!(submissions(&service).len(), 1);
+    let fetch = here.shotlist(&["fetch", "m.yaml"]).env("SHOTLIST_BASE_URL", &service.url());
+    fetch.env("SHOTLIST_API_KEY", "k").ends();
+    // The statement was withdrawn, or corrected: no key is remembered for so long.
+    here.run(&service, &[]).ends_with(7);
+    here.write("catalog.yaml", HONORED.replace("Idempotency-Key", "Other-Key"));
+    run(&here, &service, &[]).ends_with(7);
+    // Tasks of another account have its keys.
+    here.write("catalog.yaml", HONORED);
+    run(&here, &service, &["--same-account"]).env("SHOTLIST_API_KEY", "another").ends_with(7);
+    run(&here, &service, &["--same-account"]).env("SHOTLIST_API_KEY", "another").ends_with(7);
+    // Without consent, nothing leaves.
+    let quick = ["run", "m.yaml", "--catalog", "catalog.yaml"];
+    let asked = here.shotlist(&quick).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "another");
+    asked.fails_with("no-consent", 3);
+    assert_eq!(submissions(&service).len(), sent);
 }
 
 #[test]
 fn doubt_about_an_earlier_wording_settles_before_the_new_one_is_bought() {
-    let (here, service) = in_doubt();
+    let (here, service, sent) = in_doubt();
     here.write("m.yaml", numbered_jobs(1).replace("number 0", "another number"));
     let first = submissions(&service)[0].body.clone();
     run(&here, &service, &[]).ends();
-    let sent: Vec<String> = service.posts();
-    assert_eq!(sent, [first.clone(), first], "what is new needs a plan that shows it");
+    let posts: Vec<String> = service.posts();
+    assert_eq!(posts, vec![first; sent + 1], "what is new needs a plan that shows it");
     // The earlier video is kept as a version, and the new wording is due now.
     assert_eq!(here.planned(&[]), (1, "0.90".to_owned()));
     run(&here, &service, &[]).ends_with(0);
-    assert_eq!(service.posts().len(), 3);
+    assert_eq!(service.posts().len(), sent + 2);
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["completed"], ["completed"]]);
 }
 
 #[test]
 fn job_that_the_manifest_has_no_more_settles_as_well() {
-    let (here, service) = in_doubt();
+    let (here, service, _) = in_doubt();
     here.write("m.yaml", numbered_jobs(1).replace("id: j0, prompt: number 0", "id: other, prompt: another"));
     run(&here, &service, &[]).ends();
     assert_eq!(here.ledger("SELECT state FROM attempt WHERE job = 'j0'"), [["completed"]]);
@@ -177,7 +200,7 @@ fn task_of_another_job_settles_no_doubt() {
         ("POST", _) => answer(200, &made(0)),
         _ => Answer::Well,
     });
-    run(&here, &service, &["--concurrency", "1", "--max-duration", "3s"]).ends_with(7);
+    run(&here, &service, &["--concurrency", "1", "--max-duration", "4s"]).ends_with(7);
     for _ in 0..2 {
         let said = run(&here, &service, &[]).ends_with(7);
         assert!(said.stdout.contains("`t0`"), "{}", said.stdout);

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::values::*;
 use crate::domain::{
-    Attempt, AttemptState, Choice, Declaration, Idempotency, OutputPath, Review, ServiceError, TaskId, TaskNames,
-    VideoFile,
+    Attempt, AttemptState, Choice, Declaration, Idempotency, OutputPath, Particulars, Review, ServiceError, TaskId,
+    TaskNames, VideoFile,
 };
 use crate::ledger::rules::{Named, Owners, Period, QUARTER_US, Sums, apply, recover};
 use crate::ledger::{Event, LedgerError};
@@ -243,16 +243,21 @@ fn doubt_is_settled_by_a_task_while_its_key_is_remembered() {
     let honored: Idempotency = serde_yaml::from_str("{ header: Key, for: 1000s }").expect("a statement");
     let task = || Event::Settled(TaskId::new("t1").expect("an ID").into());
     let mut attempt = row("a", 1, AttemptState::Intended).attempt;
-    attempt.intended_at = at(100);
+    let key = honored.key(&attempt.account, at(100));
+    attempt.particulars.idempotency = Some(Box::new(key));
+    assert!(!attempt.can_be_repeated(&honored, at(100)), "its own run waits for the response");
+    assert!(apply(&mut attempt, &Event::Repeated, at(100), "here").is_err());
     apply(&mut attempt, &Event::Doubted(ServiceError::plain("lost", "code")), at(101), "here").expect("allowed");
-    assert!(!attempt.can_be_asked_again(at(102)), "it left without a key");
-    attempt.particulars.idempotency = Some(Box::new(honored.key(at(100))));
-    assert_eq!([99, 100, 999, 1000].map(|second| attempt.can_be_asked_again(at(second))), [false, true, true, false]);
-    // Someone was wrong about it meanwhile.
-    apply(&mut attempt, &Event::Denied, at(102), "here").expect("allowed");
-    assert!(!attempt.can_be_asked_again(at(103)));
-    apply(&mut attempt, &task(), at(104), "here").expect("allowed");
+    let can_be = |attempt: &Attempt| [99, 100, 759, 760].map(|second| attempt.can_be_repeated(&honored, at(second)));
+    assert_eq!(can_be(&attempt), [false, true, true, false]);
+    let without = Particulars { idempotency: None, ..attempt.particulars.clone() };
+    assert_eq!(can_be(&Attempt { particulars: without, ..attempt.clone() }), [false; 4]);
+    // While the response may be on its way, no one denies it.
+    apply(&mut attempt, &Event::Repeated, at(102), "here").expect("allowed");
+    assert!(apply(&mut attempt, &Event::Denied, at(341), "here").is_err());
+    apply(&mut attempt, &Event::Denied, at(342), "here").expect("allowed");
+    apply(&mut attempt, &task(), at(343), "here").expect("allowed");
     assert_eq!((attempt.state, attempt.answered_at, attempt.error.as_ref()), (AttemptState::Queued, None, None));
     assert!(attempt.task.is_some() && attempt.particulars.declared.is_none());
-    assert!(apply(&mut attempt, &task(), at(105), "here").is_err());
+    assert!(apply(&mut attempt, &task(), at(344), "here").is_err());
 }
