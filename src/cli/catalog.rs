@@ -13,13 +13,14 @@ const LARGEST: u64 = 1024 * 1024;
 /// The catalog for this process.
 pub(super) fn catalog(path: Option<&Path>) -> Result<&'static Catalog, Failure> {
     let Some(path) = path else { return Ok(Catalog::embedded()) };
-    let refused = |why: String| {
+    let refused = |why: String, help: &'static str| {
         let failure = Failure::new(RefusalCode::CatalogInvalid, format!("`--catalog {}`: {why}", path.display()));
-        failure.with_help("write it like `src/catalog/catalog.yaml`, without what stays the same")
+        failure.with_help(help)
     };
-    let bytes = read_at_most(path, LARGEST).map_err(|error| refused(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
-    let catalog = Catalog::extended_by(&text).map_err(|error| refused(with_causes(&error)))?;
+    let bytes = read_at_most(path, LARGEST).map_err(|error| refused(error.to_string(), "check the path"))?;
+    let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string(), "save it as UTF-8"))?;
+    let catalog = Catalog::extended_by(&text);
+    let catalog = catalog.map_err(|error| refused(with_causes(&error), "`shotlist help manifest` shows a catalog"))?;
     // There is one for the whole process, and it is needed to its end.
     Ok(Box::leak(Box::new(catalog)))
 }

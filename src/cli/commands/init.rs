@@ -83,7 +83,8 @@ fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, Draft), Failure
     let directory = file.parent().unwrap_or(Path::new(""));
     let real = |path: &Path| {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        path.canonicalize().map_err(|error| refused(format!("can't read `{}`: {error}", path.display())))
+        let unread = |error| refused(format!("can't read `{}`: {error}", path.display())).with_help("check the path");
+        path.canonicalize().map_err(unread)
     };
     let name = real(sheet)?.strip_prefix(real(directory)?).ok().and_then(|inside| inside.to_str().map(str::to_owned));
     let name = name.filter(|_| sheet.file_name().and_then(OsStr::to_str).is_some()).ok_or_else(|| {

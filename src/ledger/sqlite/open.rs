@@ -15,7 +15,6 @@ use super::schema::{Found, VERSION, create, is_table, recognize};
 use super::{checksum, commit_counter};
 use crate::files::{make_directories, make_private_directory, sync_directory};
 use crate::ledger::kind::Kind;
-use crate::ledger::transfer::BRING_BACK;
 use crate::ledger::{HoldError, Unavailable};
 
 /// The directory of a ledger that was given no other place.
@@ -129,22 +128,25 @@ pub(super) enum OpenError {
     },
 }
 
+/// The help for a file that SQLite can't read.
+const NOT_A_LEDGER: &str =
+    "check `--ledger`; if it is your ledger, restore a copy that `shotlist ledger check` finds whole";
+
 impl OpenError {
     fn help(&self) -> &'static str {
         match self {
             Self::OtherVersion { .. } => "use the shotlist version that wrote it, or another ledger with `--ledger`",
             Self::Foreign(_) | Self::OtherKind { .. } => "name another file with `--ledger`",
             Self::Gone(_) => {
-                "bring it back, or remove those files if you mean to start anew: everything would then be paid for again"
+                "restore it, or remove those files to start over: shotlist would then buy everything again"
             }
-            Self::Damaged(_) => BRING_BACK,
+            Self::Damaged(_) => NOT_A_LEDGER,
             Self::Altered { .. } => {
                 "use the shotlist version that wrote it, or restore a copy that `shotlist ledger check` finds whole"
             }
             Self::Older { .. } => {
-                "an older copy took its place, or its log (`-wal`) was left behind. Bring the newer one back; if it is lost for \
-                 good, look up at the service what was bought since, and remove the file that ends in `.commits` to go on \
-                 without it: what this copy does not know would then be paid for again"
+                "restore the newer copy with its log (`-wal`); if it is lost for good, look up at the service what was bought since, \
+                 then remove the file that ends in `.commits`: shotlist would buy again what this copy does not know"
             }
             Self::TwoNames(_) => "remove the hard link (`find . -samefile` finds it), or copy the file",
             Self::Link(_) => "name the target with `--ledger`, or remove the link",
