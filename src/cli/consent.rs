@@ -3,7 +3,7 @@
 use super::args::RunArgs;
 use super::failure::Failure;
 use crate::domain::{JobId, RefusalCode, Usd};
-use crate::plan::{IdGlobs, Plan};
+use crate::plan::{IdGlobs, Limit, Plan};
 use crate::session::Consent;
 use crate::ui::{self, NextCommand, Terminal};
 
@@ -49,8 +49,15 @@ fn agreed_sum(
     terminal: &Terminal,
 ) -> Result<Usd, Failure> {
     let (money, most) = (&args.money, plan.to_consent());
-    if most.is_zero() || money.yes || money.max_cost.is_some() || money.approved.is_some() {
+    // An approval is of the purchases that its digest names.
+    if money.approved.is_some() {
+        return Ok(plan.most());
+    }
+    if most.is_zero() || money.yes {
         return Ok(most);
+    }
+    if let Some(max_cost) = money.max_cost {
+        return Ok(max_cost);
     }
     if terminal.can_ask() {
         terminal.question(&ui::plan_text(plan, again, terminal.width(), terminal.verbosity > 0));
@@ -58,7 +65,7 @@ fn agreed_sum(
         confirmed(terminal, &format!("Spend up to ${most} at {service}?"))?;
         return Ok(most);
     }
-    Ok(if plan.run_limit.is_some() { most } else { Usd::ZERO })
+    Ok(plan.run_limit.as_ref().map_or(Usd::ZERO, Limit::left))
 }
 
 fn confirmed(terminal: &Terminal, question: &str) -> Result<(), Failure> {

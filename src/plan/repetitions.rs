@@ -24,7 +24,7 @@ impl Plan {
         self.asked_again = askable.filter(ours).cloned().collect();
     }
 
-    /// The most that requires consent: the submissions, and those in doubt that are repeated.
+    /// The most that consent to the whole plan covers: the submissions, and those in doubt that are repeated.
     #[must_use]
     pub fn to_consent(&self) -> Usd {
         self.most() + self.asked_again.iter().map(|attempt| attempt.price).sum()

@@ -34,13 +34,18 @@ impl Consent {
         Self { again: jobs.into_iter().collect(), ..self }
     }
 
+    /// Returns whether it also permits the repetitions of submissions in doubt. Without that, they stay in doubt.
+    pub(super) fn covers_repetitions(&self, plan: &Plan) -> bool {
+        plan.is_simulated || plan.to_consent() <= self.up_to
+    }
+
     /// Refuses a plan that costs more, or with a repurchase that lacks consent.
     pub(super) fn check(&self, plan: &Plan) -> Result<(), Refusal> {
         let unasked = plan.repurchases.iter().filter(|before| !self.again.contains(&before.job)).count();
         if unasked > 0 {
             return Err(Refusal::BoughtBefore { jobs: unasked });
         }
-        let cost = plan.to_consent();
+        let cost = plan.most();
         if cost > self.up_to {
             return Err(Refusal::NotAgreed { cost, agreed: self.up_to });
         }

@@ -112,7 +112,8 @@ impl<'s> Ready<'s> {
         // An offset that is too large by a round trip dates no end before its submission.
         let (asked_at, controls) = (Timestamp::now(), session.ledger.controls().await?);
         let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
-        let honored = session.options.settings.idempotency.as_ref().filter(|_| controls.freeze.is_none());
+        let honored = session.options.settings.idempotency.as_ref();
+        let honored = honored.filter(|_| controls.freeze.is_none() && consent.covers_repetitions(&plan));
         if let (Some((connection, _)), Some(honored)) = (&service, honored) {
             let repeater = Repeater { batch: &batch, connection, honored, clock_offset, stop, emit };
             let settled = repeater.settle(&plan.asked_again).await?;

@@ -161,10 +161,6 @@ fn neither_another_account_nor_a_frozen_ledger_nor_a_download_repeats_anything()
     here.write("catalog.yaml", HONORED);
     run(&here, &service, &["--same-account"]).env("SHOTLIST_API_KEY", "another").ends_with(7);
     run(&here, &service, &["--same-account"]).env("SHOTLIST_API_KEY", "another").ends_with(7);
-    // Without consent, nothing leaves.
-    let quick = ["run", "m.yaml", "--catalog", "catalog.yaml"];
-    let asked = here.shotlist(&quick).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "another");
-    asked.fails_with("no-consent", 3);
     assert_eq!(submissions(&service).len(), sent);
 }
 
@@ -207,4 +203,23 @@ fn task_of_another_job_settles_no_doubt() {
     }
     let kept = here.ledger("SELECT job, state, coalesce(task, '') FROM attempt ORDER BY job");
     assert_eq!(kept, [["j0", "completed", "t0"], ["j1", "in_doubt", ""]]);
+}
+
+#[test]
+fn repetition_needs_consent_to_its_price() {
+    let (here, service, sent) = in_doubt();
+    let run = |consent: &[&str]| {
+        let quick = ["run", "m.yaml", "--catalog", "catalog.yaml", "--first-poll", "0s"];
+        let run = here.shotlist(&[&quick, consent].concat());
+        run.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+    };
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    let digest = plan["digest"].as_str().expect("a digest");
+    for consent in [&[][..], &["--max-cost", "0.89"], &["--approved", digest]] {
+        run(consent).ends_with(7);
+        assert_eq!(submissions(&service).len(), sent, "{consent:?}");
+    }
+    run(&["--max-cost", "0.90"]).ends_with(0);
+    assert_eq!(submissions(&service).len(), sent + 1);
 }
