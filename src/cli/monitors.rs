@@ -17,7 +17,7 @@ use crate::monitor::{Ending, LedgerState, METRICS_MARK, OwnFile, Ping, Word, las
 use crate::report::Report;
 use crate::ui::{self, SUMMARY_MARK, Terminal};
 
-/// Those that are reported, and what they are reported.
+/// The monitors of a run, and the facts for them.
 pub(super) struct Monitors<'t> {
     terminal: &'t Terminal,
     ping: Option<Ping>,
@@ -78,7 +78,7 @@ impl<'t> Monitors<'t> {
         }
     }
 
-    /// Refuses an address that is none, and a file that someone else wrote. Whoever else was named is reported of that.
+    /// Refuses an invalid URL, and a file of another program. The other monitors learn of that.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.refused.take().map_or(Ok(()), Err)
     }

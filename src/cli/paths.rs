@@ -93,7 +93,7 @@ fn home_of(manifest: &Path, sandbox: bool) -> DefaultPaths {
 /// The directory for reports and videos.
 pub(super) fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<PathBuf, Failure> {
     match given {
-        // The environment may name the directory of the real reports; a rehearsal must not replace them.
+        // The environment may name the directory of the real reports; a sandbox run must not replace them.
         Some(given) if args.sandbox => Ok(given.join("sandbox")),
         Some(given) => Ok(given.to_owned()),
         None => Ok(home_of(&args.manifest, args.sandbox).out(key)?),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The owner of a task. Another one would be reported that the task does not exist.
+/// The owner of a task. To another one, the task does not exist.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Account {
     /// The service's address; shared, because ten thousand tasks have the same.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The longest wait that `Retry-After` can impose: a day. Who asks for more is reported so by the next answer.
+/// The longest wait that `Retry-After` can impose: a day. A longer one is repeated by the next response.
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// The value of `Retry-After`, in seconds or as an HTTP date (RFC 9110 §10.2.3); nothing if it is neither.

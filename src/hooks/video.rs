@@ -1,4 +1,4 @@
-//! `--exec`: what a program is reported of a video that is verified and in its place.
+//! `--exec`: the arguments and variables of a program that runs for a verified video.
 
 use std::path::Path;
 

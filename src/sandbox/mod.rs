@@ -5,7 +5,7 @@
 //! `/_sandbox/ledger`, so that a test or a rehearsal can compare. It charges every accepted submission at once; the
 //! interface says so for family A and nothing for family B.
 //!
-//! It can be reported to misbehave, so that users and tests can rehearse what services do on bad days: [`Fault`] lists the
+//! It can be made to misbehave, so that users and tests can rehearse what services do on bad days: [`Fault`] lists the
 //! ways, each with a probability of its own, and there are limits on requests and tasks.
 //!
 //! A task's whole life is written into its id ([`task`]), so another process of the simulator can go on where one was

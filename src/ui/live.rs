@@ -50,7 +50,7 @@ fn drawn() -> MutexGuard<'static, Vec<String>> {
     DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes all of it at once, so that no one sees half of it. No one can be reported that stderr is gone.
+/// Writes all of it at once, so that no one sees half of it. A closed stderr can't be reported.
 fn put(text: &str) {
     let mut stderr = io::stderr().lock();
     let _nobody_looks = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());

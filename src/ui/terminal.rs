@@ -164,7 +164,7 @@ fn say(name: &str, style: Style, text: &str, margin: usize) {
     line(&format!("{blank}{style}{name}{style:#}{rest}"));
 }
 
-/// A line to stderr, whatever was asked for. No one can be reported that stderr is gone.
+/// A line to stderr, whatever was asked for. A closed stderr can't be reported.
 fn line(text: &str) {
     super::live::above(|| {
         let _nobody_listens = writeln!(anstream::stderr().lock(), "{text}");

@@ -1,4 +1,4 @@
-//! How the contact sheet looks: what comes first, what is in line, what fits, what the user can read, and what axe-core says.
+//! The looks of the contact sheet: order, alignment, fit, contrast, and the findings of axe-core.
 
 use std::sync::OnceLock;
 

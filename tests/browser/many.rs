@@ -12,7 +12,7 @@ fn opened(manifest: &str) -> Browser {
     Browser::open(&format!("file://{}", here.path("shotlist-out/m/report.html").display()), 1440, 1000)
 }
 
-/// How long the page itself works while someone scrolls for a hundred frames, in milliseconds of its thread.
+/// The work of the page during a hundred frames of scrolling, in milliseconds of its thread.
 fn scrolled(page: &mut Browser) -> f64 {
     page.call("Performance.enable", &json!({ "timeDomain": "threadTicks" }));
     let worked = |page: &mut Browser| {

@@ -9,7 +9,7 @@ use crate::support::{Ended, Simulator, Workspace, numbered_jobs, request, wait_u
 
 const JOBS: usize = 24;
 
-/// Runs the batch against a simulator that was reported to misbehave.
+/// Runs the batch against a simulator with faults.
 fn rehearse(faults: &[&str]) -> (Workspace, Simulator, Ended) {
     let here = Workspace::with_manifest(&numbered_jobs(JOBS));
     // A task takes some hundredths of a second.

@@ -265,7 +265,7 @@ fn whose_calendar_is_ahead_spends_no_other_day() {
     assert_eq!(team.agree(), (1, 0));
 }
 
-/// Whoever comes with another version of the manifest is reported what differs, and buys nothing.
+/// A runner with another version of the manifest learns what differs, and buys nothing.
 #[test]
 fn another_manifest_is_refused_while_others_run() {
     let team = Team::new(2, 3);

@@ -27,7 +27,7 @@ fn what_a_killed_runner_bought_is_collected_by_the_others() {
     assert!(charges + doubts >= 200, "{charges} charged, {doubts} in doubt: every job was somebody's");
 }
 
-/// Whoever is reported to end leaves what it was about to buy to the others, and none of it is forgotten.
+/// A runner that must end leaves its due jobs to the others.
 /// A runner that ends with tasks completed and videos not downloaded leaves them to the others.
 #[test]
 fn videos_that_a_runner_left_are_downloaded_by_the_others() {
@@ -52,7 +52,7 @@ fn videos_that_a_runner_left_are_downloaded_by_the_others() {
     assert_eq!(team.database.sql(open), "0", "{}", ended.stderr);
 }
 
-/// A service that honors idempotency keys settles what a dead runner left in doubt, whoever asks.
+/// A service that honors idempotency keys settles what an expired runner left in doubt, also for another runner.
 #[test]
 fn doubts_of_a_killed_runner_are_settled_by_another() {
     let honored = "version: 1\nprices_taken_on: 9999-01-01\nidempotency: { header: Idempotency-Key, for: 24h }\n";
@@ -121,7 +121,7 @@ fn is_interrupted_unsent(runner: Child, stands_at: &Path) {
     assert_eq!(ended.code, Some(143), "{}", ended.stderr);
 }
 
-/// What it was just about to send when it was reported to end, others had seen in its hands: they buy it anyway, once it is let go.
+/// Jobs that an interrupted runner was about to send are submitted by others once it releases them.
 #[test]
 fn what_an_interrupted_runner_lets_go_is_bought_by_who_had_seen_it_taken() {
     let team = Team::new(2, 2);

@@ -65,7 +65,7 @@ async fn several_runners_share_a_batch() {
     two.accept(again, task("t")).await.expect("written");
     let late = three.accept(again, task("u")).await;
     assert!(matches!(late, Err(LedgerError::Claimed(_))), "only the sender has the answer: {late:?}");
-    // What one of them did with a job since the first began is done, also for who was reported to do it anew.
+    // What one of them did with a job since the first began is done, also for the runner that was to do it anew.
     two.record(again, completed()).await.expect("recorded");
     let retake = Intent { known: Some(again), ..intent_of("a") };
     assert!(matches!(three.intend(retake).await, Err(LedgerError::Claimed(_))));

@@ -26,7 +26,7 @@ use crate::ui::{self, NextCommand, Progress, Terminal};
 /// The interval of checks whether another run has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Runs a manifest, or only plans it. How a run went is reported to whoever wants to know; a plan is no one's concern.
+/// Runs a manifest, or only plans it. Monitors learn how a run went, and nothing of a plan.
 pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let named = |failure: Failure| failure.of_manifest(&args.manifest.manifest);
     if args.money.plan {

@@ -1,4 +1,4 @@
-//! A connection, encrypted where it leaves this machine, to a database that keeps what it is reported.
+//! A connection, encrypted where it leaves this machine, to a database that keeps what it acknowledges.
 
 use std::sync::Arc;
 use std::time::Duration;

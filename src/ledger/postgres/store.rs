@@ -238,7 +238,7 @@ impl PostgresStore {
             | PostgresError::Connect { .. }
             | PostgresError::Full { .. }
             | PostgresError::Tls { .. } => true,
-            // A primary that steps down is one for a while; whoever starts on a standby is reported at once.
+            // A primary that steps down is read-only for a while; a run that starts on a standby gets the error at once.
             PostgresError::ReadOnly => self.is_registered,
             PostgresError::Sql(error) => {
                 let is_gone = error.code().is_none() && self.client.as_ref().is_none_or(|client| client.is_closed());

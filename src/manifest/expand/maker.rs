@@ -155,7 +155,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
 }
 
 impl Maker<'_, '_, '_> {
-    /// Fills a text in. Where it is is asked only if something is to be reported of it.
+    /// Fills a text in. Its place is looked up only for a finding.
     pub(super) fn fill(&mut self, text: &Text<'_>, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
         if let Text::Template(template) = text {
             let is_used = |field: &JobField| template.names.iter().any(|name| name == field.name());

@@ -71,7 +71,7 @@ fn status_of_a_found_task_shows_its_video() {
 }
 
 #[test]
-fn tip_for_a_command_of_other_tools_stands_alone() {
+fn tip_for_a_command_of_other_tools_comes_alone() {
     let here = Workspace::new();
     for (word, tip) in [("plan", "`shotlist run MANIFEST --plan`"), ("open", "`shotlist report MANIFEST`")] {
         let said = here.shotlist(&[word]).ends_with(2).stderr;

@@ -1,4 +1,4 @@
-//! What machines are reported of a run that no one watches: a monitor, metrics, a summary; and how long another run is waited for.
+//! Reports of an unattended run to a monitor, metrics, and a summary; and the wait for another run.
 
 #![cfg(unix)]
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{Answer, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, json, numbered_jobs, raw, wait_until};
 
-/// What a monitor was reported: the words behind its address, with the ids of the runs.
+/// The reports to a monitor: the words behind its URL, with the IDs of the runs.
 fn told(monitor: &Service) -> Vec<(String, String)> {
     let words = monitor.asked().into_iter().map(|asked| {
         let (path, query) = asked.path.split_once('?').expect("an id of the run");

@@ -130,7 +130,7 @@ fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
 }
 
 #[test]
-fn each_request_is_reported_to_whoever_wants_to_know() {
+fn verbose_run_shows_each_request() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &["-v"]).ends_with(0);
     let requests: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("/v1/videos")).collect();
@@ -315,7 +315,7 @@ fn the_sheet_adds_up_to_what_the_ledger_says() {
     assert!(page.contains("<li class=\"price\">$3.75 spent, $3.75 unknown</li>"), "the card of one");
 }
 
-/// What is in the way of a report is reported once, with its cause; and a plan, which writes no report, does not care.
+/// A file in the way of a report is named once, with its cause; a plan writes no report, and does not mind.
 #[test]
 fn a_file_in_the_way_of_a_report_is_reported_once() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));

@@ -11,7 +11,7 @@ use crate::support::{Answer, Asked, json as answer, raw, video};
 
 type Script = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
 
-/// What a server does, and what is reported of it.
+/// The behavior of a server, and the message about it.
 type Hostile = Vec<(&'static str, Script, &'static str)>;
 
 fn servers_that_send_something_else() -> Hostile {

@@ -69,7 +69,7 @@ async fn connections_that_are_dead_hold_up_no_one() {
     let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(300), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 300]);
-    // Whoever got a good connection was reported soon, though two hundred others hung.
+    // A client with a good connection got its answer soon, though two hundred others hung.
     let mut lags: Vec<Duration> = service.lags.lock().expect("no panic").values().copied().collect();
     lags.sort_unstable();
     assert!(lags[50] < 15 * SECOND, "{:?}", lags[50]);
@@ -188,7 +188,7 @@ async fn a_wait_holds_for_all_submissions() {
     let start = Instant::now();
     let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(6), &History::default(), None)).await;
-    // The request that was reported to wait had an intent of its own, which is void, and the job another.
+    // The request that the service delayed had an intent of its own, which is void, and the job another.
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!((ended(AttemptState::Completed), ended(AttemptState::Void)), (6, 1));
     let early = service.submissions().iter().filter(|(at, _)| *at - start < 60 * SECOND).count();

@@ -1,4 +1,4 @@
-//! Mistakes that people made, and what they are reported: where, what, and how to fix it.
+//! Mistakes that people made, and the diagnostics of each: location, fault, and help.
 
 use std::fmt::Write as _;
 
@@ -169,7 +169,7 @@ fn the_mend_of_a_hole_leaves_what_is_paid_as_it_is() {
 }
 
 #[test]
-fn a_manifest_that_cannot_be_read_is_reported_what_to_do() {
+fn unreadable_manifest_gets_help() {
     let here = Workspace::new()
         .file("utf16.yaml", b"\xff\xfev\0")
         .file("latin1.yaml", b"name: caf\xe9")

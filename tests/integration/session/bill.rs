@@ -248,7 +248,7 @@ fn a_bill_is_about_the_accounts_that_it_names() {
     assert!(!ended.stdout.contains("only in the ledger: 1\n"), "{}", ended.stdout);
 }
 
-/// A price that is wrong is what bills are read for: no one is reported to buy again beside a probable charge.
+/// A price that is wrong is what bills are read for: no repurchase is suggested beside a probable charge.
 #[test]
 fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
     let (_, here) = bought();

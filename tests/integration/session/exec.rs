@@ -26,7 +26,7 @@ fn lines(here: &Workspace, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_program_is_reported_what_the_video_is_and_never_the_key() {
+fn hook_gets_facts_of_the_video_and_never_the_key() {
     let here = Workspace::with_manifest(
         "version: 1
 batch: b1
