@@ -22,8 +22,10 @@ pub struct Joining {
 }
 
 /// The work of other runners in a batch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OtherRunners {
+    /// The digest of the plan that live ones buy by.
+    pub plan: Option<Digest>,
     /// The number of live runners.
     pub alive: u32,
     /// Tasks that they poll, and intents whose answer they wait for.

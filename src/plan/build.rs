@@ -234,7 +234,13 @@ impl Plan {
     /// The freeze, if it keeps the run from buying what is due.
     #[must_use]
     pub fn freeze(&self) -> Option<&Freeze> {
-        self.frozen.as_ref().filter(|_| self.jobs.iter().any(|planned| planned.action.buys()))
+        self.frozen.as_ref().filter(|_| self.buys())
+    }
+
+    /// Returns whether a job is due.
+    #[must_use]
+    pub fn buys(&self) -> bool {
+        self.jobs.iter().any(|planned| planned.action.buys())
     }
 
     /// The number of due jobs with a local image.
@@ -282,7 +288,7 @@ impl Plan {
     #[must_use]
     pub fn asks_about_tasks(&self) -> bool {
         let polls = self.active_tasks().chain(&self.abandoned).chain(&self.asked_again).next().is_some();
-        polls || self.jobs.iter().any(|planned| planned.action.buys())
+        polls || self.buys()
     }
 
     /// The tasks at the service that are looked after.

@@ -83,7 +83,7 @@ impl<'s> Ready<'s> {
         }
         if let Some((connection, _)) = &service
             && let Some(sharing) = batch.sharing()
-            && plan.jobs.iter().any(|planned| planned.action.buys())
+            && plan.buys()
         {
             sharing.join(joining(session, connection)).await?;
         }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::connection::Connection;
+use super::locked::Locked;
 use super::planning::plan_against;
 use super::refusal::Refusal;
 use super::start::Session;
@@ -18,15 +19,29 @@ use crate::plan::{Action, Plan, Planned};
 /// The longest wait before the next look at other runners, as a multiple of the shortest.
 const MOST_RARELY: u32 = 10;
 
-/// The plan that all runners of a batch must share: each job of the manifest, with its request and price.
-pub(super) fn joining(session: &Session, connection: &Connection) -> Joining {
+/// Identifies the plan that all runners of a batch must share: each job of the manifest, with its request and price.
+fn shared_plan(session: &Session) -> Digest {
     let mut jobs = String::new();
     for job in &session.manifest.jobs {
         jobs.push_str(&format!("{} {} {}\n", job.id, job.request.fingerprint().as_str(), job.price));
     }
+    Digest::of(&jobs)
+}
+
+impl Locked<'_> {
+    /// Returns whether live runners buy this batch by another plan, so that this run may buy nothing.
+    pub async fn meets_other_plan(&self) -> Result<bool, Refusal> {
+        let Some(sharing) = self.batch.sharing().filter(|_| self.plan.buys()) else { return Ok(false) };
+        let others = sharing.others(false).await?;
+        Ok(others.plan.is_some_and(|plan| plan != shared_plan(self.session)))
+    }
+}
+
+/// The request to buy with the other runners of a batch.
+pub(super) fn joining(session: &Session, connection: &Connection) -> Joining {
     let concurrency = i32::try_from(session.options.settings.concurrency).unwrap_or(i32::MAX);
     let (account, is_same_account) = (connection.account().clone(), connection.is_same_account());
-    Joining { digest: Digest::of(&jobs), concurrency, account, is_same_account }
+    Joining { digest: shared_plan(session), concurrency, account, is_same_account }
 }
 
 /// Claims the tasks and videos of a plan that are assigned to no live runner, and leaves the other tasks out of the plan. Returns the claimed

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::proxy::Proxy;
 use crate::support::{Ended, Workspace, has_code, priced, wait_until};
-use crate::team::{Team, all_end, jobs};
+use crate::team::{Team, all_end, jobs, murdered};
 
 fn runners_of(team: &Team, desk: usize) -> Vec<Value> {
     let report: Value = team.desks[desk].json("shotlist-out/m/report.json");
@@ -278,6 +278,22 @@ fn another_manifest_is_refused_while_others_run() {
     std::fs::remove_file(&flag).expect("it goes on");
     assert_eq!(Ended::of(child).code, Some(0));
     assert_eq!(team.agree(), (3, 0));
+}
+
+/// A killed runner keeps its manifest for a lease. `--lock-wait` waits for that, too.
+#[test]
+fn run_waits_for_a_killed_runner_of_another_plan() {
+    let team = Team::new(1, 3);
+    let flag = team.desks[0].path("halted");
+    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:2");
+    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it stands still", || flag.exists());
+    murdered(child);
+    team.desks[0].write("m.yaml", jobs(3).replace("number 2", "another two"));
+    let at_once = ["--lock-wait", "1ms"];
+    team.run(0, &at_once).fails_with("other-plan", 75);
+    team.run(0, &["--lock-wait", "5m"]).ends_with(7);
+    assert_eq!(team.agree(), (2, 1), "the killed submission stays in doubt");
 }
 
 /// The order that the reference gives: a run between the restore and the reconciled bill submits nothing.

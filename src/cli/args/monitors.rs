@@ -22,7 +22,7 @@ pub(crate) struct MonitorArgs {
     /// Write a summary in Markdown, for a CI job or a comment
     #[arg(long, hide_short_help = true, env = "SHOTLIST_SUMMARY", value_name = "FILE")]
     pub summary: Option<PathBuf>,
-    /// Maximum wait for the batch lock, before exit 75
+    /// Maximum wait for another run of the batch, before exit 75
     #[arg(long, hide_short_help = true, env = "SHOTLIST_LOCK_WAIT", value_name = "DURATION", value_parser = duration)]
     pub lock_wait: Option<Duration>,
 }

@@ -18,7 +18,7 @@ use crate::cli::monitors::Monitors;
 use crate::cli::selection::wanted;
 use crate::cli::{consent, ending, paths, programs, requested, runtime, signals};
 use crate::domain::{BatchKey, JobId, NoticeCode};
-use crate::ledger::HoldError;
+use crate::ledger::{HoldError, LedgerError};
 use crate::plan::{Plan, Statement, WarningView, statements};
 use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
 use crate::ui::{self, NextCommand, Progress, Terminal};
@@ -199,24 +199,27 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the batch, and waits for another run that is at it for as long as was said.
+    /// Locks the batch. Waits up to `--lock-wait` for a run that has it, or that buys it by another plan.
     async fn hold(&self) -> Result<Locked<'_>, Failure> {
         let until = Instant::now() + self.args.monitors.lock_wait.unwrap_or_default();
         let mut has_said = false;
         loop {
-            match self.session.lock().await {
-                Err(Refusal::Hold(busy @ HoldError::Busy { .. })) if Instant::now() < until => {
-                    if !std::mem::replace(&mut has_said, true) {
-                        self.terminal.note(NoticeCode::WaitingForLock, &format!("{busy}: waiting for it to end"));
-                    }
-                    tokio::select! {
-                        () = tokio::time::sleep(LOOK_AGAIN.min(until.saturating_duration_since(Instant::now()))) => {}
-                        signal = signals::first() => {
-                            return Err(Failure::interrupted(signal, "interrupted while waiting for the batch lock"));
-                        }
-                    }
-                }
+            let held = self.session.lock().await;
+            let may_wait = Instant::now() < until;
+            let busy = match held {
+                Err(Refusal::Hold(busy @ HoldError::Busy { .. })) if may_wait => busy.to_string(),
+                // After the wait, the run is refused once it is to buy.
+                Ok(held) if may_wait && held.meets_other_plan().await? => LedgerError::OtherPlan.to_string(),
                 held => return Ok(held?),
+            };
+            if !std::mem::replace(&mut has_said, true) {
+                self.terminal.note(NoticeCode::WaitingForLock, &format!("{busy}: waiting for it to end"));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN.min(until.saturating_duration_since(Instant::now()))) => {}
+                signal = signals::first() => {
+                    return Err(Failure::interrupted(signal, "interrupted while waiting for the batch lock"));
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use super::rows::storable;
 use super::runner::Runner;
 use super::schema::{HAS_SLOT, IS_ACTIVE};
 use super::transaction::{Transaction, Value};
-use crate::domain::{AttemptId, BatchKey, JobId, UnfinishedRetake};
+use crate::domain::{AttemptId, BatchKey, Digest, JobId, UnfinishedRetake};
 use crate::ledger::{Joining, LedgerError, OtherRunners};
 
 /// A batch that is held, by the number that orders name it with.
@@ -155,7 +155,9 @@ pub(super) async fn others(
 ) -> Result<OtherRunners, PostgresError> {
     let sql = format!(
         "WITH alive AS ({LIVE} AND batch = $1 AND runner_batch.runner <> $2)
-         SELECT (SELECT count(*) FROM alive),
+         SELECT (SELECT plan FROM batch WHERE id = $1 AND EXISTS
+                 (SELECT 1 FROM alive JOIN runner_batch USING (runner) WHERE runner_batch.batch = $1 AND is_buying)),
+             (SELECT count(*) FROM alive),
              count(*) FILTER (WHERE NOT needs_download AND assigned_runner IN (SELECT runner FROM alive)),
              count(*) FILTER (WHERE state <> 'intended' AND coalesce(assigned_runner, 0) <> $2
                  AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = assigned_runner))
@@ -164,5 +166,6 @@ pub(super) async fn others(
     let values: [Value<'_>; 3] = [(&batch, Type::INT8), (&runner.id, Type::INT8), (&videos, Type::BOOL)];
     let row = transaction.query_typed_one(&sql, &values).await?;
     let count = |place| Ok::<_, PostgresError>(u32::try_from(row.try_get::<_, i64>(place)?).unwrap_or(u32::MAX));
-    Ok(OtherRunners { alive: count(0)?, assigned: count(1)?, orphans: count(2)? })
+    let plan = row.try_get::<_, Option<&str>>(0)?.and_then(Digest::parse);
+    Ok(OtherRunners { plan, alive: count(1)?, assigned: count(2)?, orphans: count(3)? })
 }
