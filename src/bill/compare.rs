@@ -103,6 +103,11 @@ fn is_declared_away(attempt: &Attempt) -> bool {
 }
 
 impl Period {
+    /// Returns whether an attempt was submitted in these days.
+    fn covers(&self, attempt: &Attempt) -> bool {
+        (self.from..self.to).contains(&attempt.intended_at)
+    }
+
     /// Returns whether a charge for an attempt would be on a bill of these days, at any moment of its life.
     fn is_well_inside(&self, attempt: &Attempt) -> bool {
         let ended = attempt.ended_at.unwrap_or(attempt.intended_at);
@@ -111,7 +116,19 @@ impl Period {
     }
 }
 
-/// Compares a bill with all purchases of a ledger, and with its fees of face reviews.
+/// Returns which submissions a comparison depends on, besides the number of accounts: those of the period, those that the bill names, and
+/// those that the user declared away.
+pub fn depends_on(bill: &Bill, period: Period) -> impl Fn(&Attempt) -> bool + Send + Sync + use<> {
+    let named = bill.lines.iter().map(|line| &line.task).chain(bill.unread.iter().map(|unread| &unread.task));
+    let named: HashSet<String> = named.cloned().collect();
+    move |attempt| {
+        period.covers(attempt)
+            || is_declared_away(attempt)
+            || attempt.task.iter().flat_map(TaskNames::each).any(|name| named.contains(name.as_str()))
+    }
+}
+
+/// Compares a bill with the purchases of a ledger [on which it depends](depends_on), and with its fees of face reviews.
 #[must_use]
 pub fn compare<'l>(
     bill: &'l Bill,
@@ -146,7 +163,7 @@ pub fn compare<'l>(
     for (number, (batch, attempt)) in bought.iter().enumerate() {
         let entry = entries.get(&number).copied();
         let Entry { charged, credited, charges } = entry.unwrap_or_default();
-        let is_covered = (period.from..period.to).contains(&attempt.intended_at);
+        let is_covered = period.covers(attempt);
         let matched = Matched { batch, attempt, billed: charged.saturating_sub(credited), charges };
         if !is_meant(&attempt.account) {
             if is_covered && attempt.charge() != Charge::None {
@@ -180,8 +197,7 @@ impl<'l> Comparison<'l> {
     /// Assigns lines to the fees of face reviews in the period, by amount and time. A line with an unknown task may be another program's: it
     /// needs a time.
     fn assign_fees(&mut self, reviews: &[Attempt], period: Period) {
-        let is_covered = |fee: &&Attempt| (period.from..period.to).contains(&fee.intended_at);
-        let mut open: Vec<&Attempt> = reviews.iter().filter(is_covered).collect();
+        let mut open: Vec<&Attempt> = reviews.iter().filter(|fee| period.covers(fee)).collect();
         let mut is_fee = |line: &&'l Line| {
             let is_near = |fee: &Attempt| match line.at {
                 Some(at) => at.duration_since(fee.intended_at).abs() <= NEAR,

@@ -7,5 +7,5 @@
 mod compare;
 mod read;
 
-pub use compare::{Comparison, Matched, Period, compare};
-pub use read::{Bill, BillError, Columns, read};
+pub use compare::{Comparison, Matched, Period, compare, depends_on};
+pub use read::{Bill, BillError, Columns, Line, read};

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use super::limits::LedgerLimit;
 use super::{HoldError, Unavailable};
-use crate::domain::{BatchKey, Charge, History, Usd};
+use crate::domain::{Attempt, BatchKey, Charge, History, Usd};
 
-/// The contents of a ledger. URLs of local images are left out: the asset command returns new ones.
-pub(super) struct Dump {
-    /// The reason that purchases are frozen in the copy, if they are.
-    pub(super) frozen: Option<String>,
-    pub(super) batches: Vec<(BatchKey, History)>,
-    pub(super) limits: Vec<LedgerLimit>,
+/// A part of a ledger. URLs of local images are left out: the asset command returns new ones.
+pub(super) enum Part {
+    /// A batch.
+    Batch(BatchKey, History),
+    /// The ledger limits. They come last: without them, a copy is not whole.
+    Limits(Vec<LedgerLimit>),
 }
 
 /// The contents of a ledger.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Contents {
     /// Batches.
     pub batches: u32,
@@ -48,6 +48,9 @@ pub enum CopyError {
     /// The ledger to write has contents already.
     #[error("ledger `{0}` must be empty")]
     NotEmpty(String),
+    /// The ledger to read could not be read to its end.
+    #[error("the copy is not whole")]
+    CutOff,
     /// The copy can't be written.
     #[error("can't write the copy `{}`", path.display())]
     NotWritable {
@@ -65,6 +68,7 @@ impl CopyError {
         match self {
             Self::Unavailable(error) => error.help(),
             Self::Damaged { .. } => BRING_BACK,
+            Self::CutOff => "run the command again",
             Self::Busy(_) => "wait for that run to end; the copy would lack its purchases",
             Self::Missing(_) => "name the ledger with `--ledger`; it is in `.shotlist` beside the manifest",
             Self::NotEmpty(_) => "name a new file, or a database without a ledger",
@@ -86,16 +90,12 @@ impl From<HoldError> for CopyError {
     }
 }
 
-impl Dump {
-    /// Counts the contents.
-    pub(super) fn contents(&self) -> Contents {
-        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let attempts = || self.batches.iter().flat_map(|(_, history)| history.attempts());
-        let spent = attempts().filter(|attempt| attempt.charge() != Charge::None);
-        Contents {
-            batches: count(self.batches.len()),
-            attempts: count(attempts().count()),
-            price: spent.map(|attempt| attempt.price).sum(),
+impl Contents {
+    /// Counts an attempt.
+    pub(super) fn count(&mut self, attempt: &Attempt) {
+        self.attempts += 1;
+        if attempt.charge() != Charge::None {
+            self.price += attempt.price;
         }
     }
 }

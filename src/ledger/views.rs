@@ -1,12 +1,12 @@
 //! Facts about other batches of the ledger than the current one.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, Labels, Usd};
+use crate::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, Labels, Usd};
 use crate::ledger::LedgerLimit;
 
 /// The controls of purchases in a ledger, read at one moment.
@@ -46,6 +46,29 @@ pub struct Spending {
     pub attempts: u32,
     /// Their price together.
     pub price: Usd,
+}
+
+/// Collects submissions without their request bodies: those that a question is about, and the first of each account.
+pub(super) struct Submissions<K> {
+    is_asked: K,
+    accounts: HashSet<Account>,
+    pub(super) found: Vec<(BatchKey, Attempt)>,
+}
+
+impl<K: Fn(&Attempt) -> bool> Submissions<K> {
+    pub(super) fn about(is_asked: K) -> Self {
+        Self { is_asked, accounts: HashSet::new(), found: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, batch: BatchKey, attempt: Attempt) {
+        let is_first = !self.accounts.contains(&attempt.account);
+        if is_first {
+            self.accounts.insert(attempt.account.clone());
+        }
+        if is_first || (self.is_asked)(&attempt) {
+            self.found.push((batch, Attempt { request: String::new(), ..attempt }));
+        }
+    }
 }
 
 /// A normalized request that was paid for elsewhere, or may have been.

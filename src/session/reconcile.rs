@@ -1,11 +1,11 @@
 //! A bill compared with a ledger.
 
 use super::refusal::Refusal;
-use crate::bill::{Bill, Comparison, Matched, Period, compare};
+use crate::bill::{Bill, Comparison, Matched, Period, compare, depends_on};
 use crate::domain::{Attempt, BatchKey, PaidReview};
 use crate::ledger::{Event, Ledger};
 
-/// A bill, and all submissions of the ledger that it is compared with.
+/// A bill, and the submissions of the ledger that it is compared with.
 #[derive(Debug)]
 pub struct Reconciliation<'b> {
     bill: &'b Bill,
@@ -18,7 +18,7 @@ pub struct Reconciliation<'b> {
 impl<'b> Reconciliation<'b> {
     /// Reads the submissions of a ledger.
     pub async fn new(bill: &'b Bill, period: Period, ledger: &'b Ledger) -> Result<Self, Refusal> {
-        let mut submitted = ledger.submitted_since(jiff::Timestamp::MIN).await?;
+        let mut submitted = ledger.submissions(depends_on(bill, period)).await?;
         let fees = PaidReview::batch();
         let reviews = submitted.extract_if(.., |(batch, _)| *batch == fees).map(|(_, attempt)| attempt).collect();
         Ok(Self { bill, period, ledger, submitted, reviews })

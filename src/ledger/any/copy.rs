@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use tokio::sync::mpsc;
 
 use super::ledger::Medium;
 use crate::ledger::kind::Kind;
-use crate::ledger::transfer::Dump;
 use crate::ledger::{Contents, CopyError, Ledger, SqliteLedger};
 
 impl Ledger {
@@ -48,18 +48,24 @@ impl Ledger {
         self.fill(&Self(Medium::File(file)), Some(why)).await
     }
 
-    /// Reads everything at one moment, and writes it into an empty ledger, whole or not at all, frozen for a reason or not.
+    /// Reads everything at one moment, and writes it into an empty ledger, whole or not at all, frozen for a reason or not. One batch at a time
+    /// is in memory, and the next.
     async fn fill(&self, to: &Self, frozen: Option<String>) -> Result<Contents, CopyError> {
-        let dump = match &self.0 {
-            Medium::File(file) => file.take_all().await?,
-            Medium::Database(database) => database.take_all().await?,
+        let (parts, received) = mpsc::channel(1);
+        let reads = async {
+            match &self.0 {
+                Medium::File(file) => file.send_all(parts).await,
+                Medium::Database(database) => database.send_all(parts).await,
+            }
         };
-        let dump = Dump { frozen, ..dump };
-        let contents = dump.contents();
-        match &to.0 {
-            Medium::File(file) => file.fill(dump).await?,
-            Medium::Database(database) => database.fill(dump).await?,
-        }
-        Ok(contents)
+        let writes = async {
+            match &to.0 {
+                Medium::File(file) => file.fill(frozen, received).await,
+                Medium::Database(database) => database.fill(frozen, received).await,
+            }
+        };
+        let (read, written) = futures::join!(reads, writes);
+        // A reader that stopped because of the writer has no error.
+        read.and(written)
     }
 }

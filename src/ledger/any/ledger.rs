@@ -111,9 +111,12 @@ impl Ledger {
         ask!(self, it => it.spending(since).await)
     }
 
-    /// The submissions of all batches since a time, oldest first.
-    pub async fn submitted_since(&self, since: Timestamp) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
-        ask!(self, it => it.submitted_since(since).await)
+    /// The submissions of all batches that a question is about, and the first of each account: oldest first, without their request bodies.
+    pub async fn submissions(
+        &self,
+        is_asked: impl Fn(&Attempt) -> bool + Send + Sync + 'static,
+    ) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
+        ask!(self, it => it.submissions(is_asked).await)
     }
 
     /// The open work of other batches of the same name: batches with active tasks first, and of each kind the newest

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::MutexGuard;
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
@@ -23,11 +24,11 @@ use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
 use crate::ledger::sharing::SharedState;
 use crate::ledger::times::Times;
-use crate::ledger::transfer::Dump;
+use crate::ledger::transfer::Part;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{
-    BoughtElsewhere, Controls, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, OpenElsewhere, Spending,
-    Unavailable,
+    BoughtElsewhere, Contents, Controls, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, OpenElsewhere,
+    Spending, Unavailable,
 };
 
 /// The most repetitions of a read after a broken connection or a cancellation.
@@ -145,11 +146,11 @@ impl PostgresLedger {
         Ok(transaction.commit().await?)
     }
 
-    /// Reads everything as it is at one moment.
-    pub(in crate::ledger) async fn take_all(&self) -> Result<Dump, CopyError> {
+    /// Sends everything as it is at one moment.
+    pub(in crate::ledger) async fn send_all(&self, parts: Sender<Part>) -> Result<(), CopyError> {
         let client = Arc::new(self.existing().await?);
         let transaction = Transaction::reading(client, self.kind);
-        Ok(transfer::take_all(&transaction).await?)
+        Ok(transfer::send_all(&transaction, &parts).await?)
     }
 
     /// A connection to a ledger that is there.
@@ -161,15 +162,24 @@ impl PostgresLedger {
         }
     }
 
-    /// Writes everything into a ledger that is new or empty.
-    pub(in crate::ledger) async fn fill(&self, dump: Dump) -> Result<(), CopyError> {
+    /// Writes everything that is received into a ledger that is new or empty. Creates nothing before the first part is there.
+    pub(in crate::ledger) async fn fill(
+        &self,
+        frozen: Option<String>,
+        mut parts: Receiver<Part>,
+    ) -> Result<Contents, CopyError> {
+        let first = parts.recv().await.ok_or(CopyError::CutOff)?;
         let client = self.writable().await?;
         let transaction = Transaction::writing(client, self.kind);
         if !transfer::is_empty(&transaction).await? {
             return Err(CopyError::NotEmpty(self.to_string()));
         }
-        transfer::fill(&transaction, dump).await?;
-        Ok(transaction.commit().await?)
+        let contents = transfer::fill(&transaction, first, parts).await?.ok_or(CopyError::CutOff)?;
+        let freeze = "UPDATE ledger SET frozen = $1 WHERE id = 1";
+        let frozen = transaction.execute_typed(freeze, &[(&frozen, Type::TEXT)]).await;
+        frozen.map_err(PostgresError::of_statement)?;
+        transaction.commit().await?;
+        Ok(contents)
     }
 
     /// The writer of this process, which is started for the first batch that is held.
@@ -224,11 +234,11 @@ impl PostgresLedger {
         ask!(self, Vec::new(), look => spending::spending(&look, since))
     }
 
-    pub(in crate::ledger) async fn submitted_since(
+    pub(in crate::ledger) async fn submissions(
         &self,
-        since: Timestamp,
+        is_asked: impl Fn(&Attempt) -> bool + Send + Sync + 'static,
     ) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
-        ask!(self, Vec::new(), look => read::submitted_since(&look, since))
+        ask!(self, Vec::new(), look => read::submissions(&look, &is_asked))
     }
 
     pub(in crate::ledger) async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {

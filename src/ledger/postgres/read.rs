@@ -1,7 +1,9 @@
 //! Questions about one batch, and about who bought what.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
+use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
@@ -11,6 +13,7 @@ use super::transaction::{NOW, Transaction, Value};
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, TaskId};
 use crate::ledger::row::Unreadable;
 use crate::ledger::rules::Named;
+use crate::ledger::views::Submissions;
 use crate::ledger::{BoughtElsewhere, OpenElsewhere};
 
 /// The name and the batch, as a question begins.
@@ -54,15 +57,20 @@ pub(super) async fn history(transaction: &Transaction, batch: &BatchKey) -> Resu
     Ok(History::new(attempts).with_unsent(unsent).with_retake(retake.transpose()?))
 }
 
-/// The submissions of all batches since a time, oldest first.
-pub(super) async fn submitted_since(
+/// The submissions of all batches that a question is about, oldest first.
+pub(super) async fn submissions(
     transaction: &Transaction,
-    since: Timestamp,
+    is_asked: &impl Fn(&Attempt) -> bool,
 ) -> Result<Vec<(BatchKey, Attempt)>, PostgresError> {
     let sql = "SELECT name, batch.batch, attempt.id, record FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE intended_us >= $1 ORDER BY attempt.id";
-    let rows = transaction.query_typed(sql, &[(&since.as_microsecond(), Type::INT8)]).await?;
-    rows.iter().map(|row| Ok((batch_key(row, 0)?, read_attempt(row, 2, None)?))).collect()
+         ORDER BY attempt.id";
+    let none: [(&str, Type); 0] = [];
+    let (mut rows, mut submissions) =
+        (pin!(transaction.query_typed_raw(sql, none).await?), Submissions::about(is_asked));
+    while let Some(row) = rows.try_next().await? {
+        submissions.add(batch_key(&row, 0)?, read_attempt(&row, 2, None)?);
+    }
+    Ok(submissions.found)
 }
 
 /// The newest attempts elsewhere that asked for one of these normalized requests, unless they certainly cost nothing.

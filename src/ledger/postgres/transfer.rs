@@ -1,13 +1,13 @@
 //! All of a ledger in a database, read and written at once.
 
-use tokio_postgres::types::Type;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::error::PostgresError;
 use super::rows::{self, key};
 use super::transaction::Transaction;
 use super::{batches, limits, read};
 use crate::ledger::row::Row;
-use crate::ledger::transfer::{CopyError, Dump};
+use crate::ledger::transfer::{Contents, CopyError, Part};
 use crate::ledger::writing::Changes;
 
 /// The number of attempts in one statement.
@@ -27,15 +27,21 @@ pub(super) async fn at_it(transaction: &Transaction) -> Result<Option<String>, P
     Ok(transaction.query_typed_one(sql, &[]).await?.try_get(0)?)
 }
 
-/// Reads everything.
-pub(super) async fn take_all(transaction: &Transaction) -> Result<Dump, PostgresError> {
-    let mut batches = Vec::new();
+/// A copy waits for its other side for as long as that takes.
+const PATIENT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
+
+/// Sends everything, until no one receives it any more.
+pub(super) async fn send_all(transaction: &Transaction, parts: &Sender<Part>) -> Result<(), PostgresError> {
+    transaction.batch_execute(PATIENT).await?;
     for row in transaction.query_typed("SELECT name, batch FROM batch ORDER BY id", &[]).await? {
         let key = key(&row, 0)?;
         let history = read::history(transaction, &key).await?;
-        batches.push((key, history));
+        if parts.send(Part::Batch(key, history)).await.is_err() {
+            return Ok(());
+        }
     }
-    Ok(Dump { frozen: None, batches, limits: limits::read(transaction).await? })
+    let _received = parts.send(Part::Limits(limits::read(transaction).await?)).await;
+    Ok(())
 }
 
 /// Returns whether nothing was ever written into it.
@@ -46,9 +52,26 @@ pub(super) async fn is_empty(transaction: &Transaction) -> Result<bool, Postgres
     Ok(transaction.query_typed_one(sql, &[]).await?.try_get(0)?)
 }
 
-/// Writes everything.
-pub(super) async fn fill(transaction: &Transaction, dump: Dump) -> Result<(), PostgresError> {
-    for (key, history) in dump.batches {
+/// Writes parts up to the last one. Returns nothing if it is missing.
+pub(super) async fn fill(
+    transaction: &Transaction,
+    first: Part,
+    mut parts: Receiver<Part>,
+) -> Result<Option<Contents>, PostgresError> {
+    transaction.batch_execute(PATIENT).await?;
+    let (mut next, mut contents) = (Some(first), Contents::default());
+    while let Some(part) = next {
+        let (key, history) = match part {
+            Part::Batch(key, history) => (key, history),
+            Part::Limits(limits) => {
+                for limit in &limits {
+                    limits::set(transaction, limit, true).await?;
+                }
+                return Ok(Some(contents));
+            }
+        };
+        contents.batches += 1;
+        history.attempts().for_each(|attempt| contents.count(attempt));
         let number = batches::ensure(transaction, &key).await?;
         let (attempts, unsent, retake) = history.into_parts();
         let new: Vec<Row> = attempts.into_iter().map(|attempt| Row::copied(attempt, number)).collect();
@@ -63,10 +86,7 @@ pub(super) async fn fill(transaction: &Transaction, dump: Dump) -> Result<(), Po
             batches::note_unsent(transaction, number, job, reason).await?;
         }
         batches::keep_retake(transaction, number, retake.as_ref()).await?;
+        next = parts.recv().await;
     }
-    for limit in &dump.limits {
-        limits::set(transaction, limit, true).await?;
-    }
-    transaction.execute_typed("UPDATE ledger SET frozen = $1 WHERE id = 1", &[(&dump.frozen, Type::TEXT)]).await?;
-    Ok(())
+    Ok(None)
 }

@@ -13,7 +13,6 @@ use super::read::{self, batches};
 use super::rows::{attempt_at, repeats_its_record};
 use super::schema::difference;
 use super::{checksum, commit_counter, spending};
-use crate::domain::{Charge, Usd};
 use crate::files::sync_directory;
 use crate::ledger::kind::Kind;
 use crate::ledger::row::{Row, Shared};
@@ -99,8 +98,8 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
     if strays > 0 {
         return Err(damaged(format!("{strays} attempts belong to no batch")));
     }
-    let mut contents = Contents { batches: 0, attempts: 0, price: Usd::ZERO };
-    contents.batches = connection.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).map_err(store)?;
+    let batches_there = connection.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).map_err(store)?;
+    let mut contents = Contents { batches: batches_there, ..Contents::default() };
     let mut sums = Sums::default();
     let sql = format!("SELECT {COLUMNS} FROM attempt ORDER BY id");
     let mut statement = connection.prepare(&sql).map_err(store)?;
@@ -109,10 +108,7 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
         let id: i64 = row.get(0).map_err(store)?;
         let attempt = attempt_at(row, 0, RECORD, None)
             .map_err(|error| damaged(format!("attempt {id} can't be read: {error}")))?;
-        contents.attempts += 1;
-        if attempt.charge() != Charge::None {
-            contents.price += attempt.price;
-        }
+        contents.count(&attempt);
         let own = Row { attempt, batch: row.get(1).map_err(store)?, shared: Shared::default() };
         if !repeats_its_record(row, &own).map_err(store)? {
             return Err(damaged(format!("the columns of attempt {id} don't match its record")));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::backup::{self, at_one_moment};
 use super::commit_counter::CommitCounter;
@@ -18,7 +19,7 @@ use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskI
 use crate::files::on_a_thread;
 use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
-use crate::ledger::transfer::Dump;
+use crate::ledger::transfer::Part;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{
     BoughtElsewhere, Contents, Controls, CopyError, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending,
@@ -67,14 +68,20 @@ impl SqliteLedger {
         self.aside(move |path, kind| transfer::freeze_for_copy(path, kind, &why)).await
     }
 
-    /// Reads everything.
-    pub(in crate::ledger) async fn take_all(&self) -> Result<Dump, CopyError> {
-        self.aside(transfer::take_all).await
+    /// Sends everything that is in it.
+    pub(in crate::ledger) async fn send_all(&self, parts: Sender<Part>) -> Result<(), CopyError> {
+        let Self { path, kind, .. } = self.clone();
+        on_a_thread(move || transfer::send_all(&path, kind, &parts)).await.map_err(OpenError::Thread)?
     }
 
-    /// Writes everything into a ledger that is new or empty.
-    pub(in crate::ledger) async fn fill(&self, dump: Dump) -> Result<(), CopyError> {
-        self.aside(move |path, kind| transfer::fill(path, kind, dump)).await
+    /// Writes everything that is received into a ledger that is new or empty.
+    pub(in crate::ledger) async fn fill(
+        &self,
+        frozen: Option<String>,
+        parts: Receiver<Part>,
+    ) -> Result<Contents, CopyError> {
+        let Self { path, kind, .. } = self.clone();
+        on_a_thread(move || transfer::fill(&path, kind, frozen.as_deref(), parts)).await.map_err(OpenError::Thread)?
     }
 
     /// Changes what is no attempt, and creates the ledger if it does not exist.
@@ -172,11 +179,11 @@ impl SqliteLedger {
         self.ask(Vec::new(), move |connection| spending::spending(connection, since)).await
     }
 
-    pub(in crate::ledger) async fn submitted_since(
+    pub(in crate::ledger) async fn submissions(
         &self,
-        since: Timestamp,
+        is_asked: impl Fn(&Attempt) -> bool + Send + Sync + 'static,
     ) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
-        self.ask(Vec::new(), move |connection| purchases::submitted_since(connection, since)).await
+        self.ask(Vec::new(), move |connection| purchases::submissions(connection, &is_asked)).await
     }
 
     pub(in crate::ledger) async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {

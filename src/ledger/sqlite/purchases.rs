@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::read::batches;
 use super::rows::{attempt, key, unwritable};
 use crate::domain::{Attempt, BatchKey, Fingerprint};
+use crate::ledger::views::Submissions;
 use crate::ledger::{BoughtElsewhere, OpenElsewhere};
 
 /// The newest attempts elsewhere that asked for one of these normalized requests, unless they certainly cost nothing.
@@ -33,12 +33,19 @@ pub(super) fn bought_elsewhere(
     Ok(BoughtElsewhere::of(batch, rows.collect::<rusqlite::Result<Vec<_>>>()?))
 }
 
-/// The submissions of all batches since a time, oldest first.
-pub(super) fn submitted_since(connection: &Connection, since: Timestamp) -> rusqlite::Result<Vec<(BatchKey, Attempt)>> {
+/// The submissions of all batches that a question is about, oldest first.
+pub(super) fn submissions(
+    connection: &Connection,
+    is_asked: &impl Fn(&Attempt) -> bool,
+) -> rusqlite::Result<Vec<(BatchKey, Attempt)>> {
     let sql = "SELECT attempt.id, record, name, batch.batch FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE intended_us >= ?1 ORDER BY attempt.id";
-    let mut statement = connection.prepare(sql)?;
-    statement.query_map([since.as_microsecond()], |row| Ok((key(row, 2)?, attempt(row, None)?)))?.collect()
+         ORDER BY attempt.id";
+    let (mut statement, mut submissions) = (connection.prepare(sql)?, Submissions::about(is_asked));
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        submissions.add(key(row, 2)?, attempt(row, None)?);
+    }
+    Ok(submissions.found)
 }
 
 /// The open work of other batches of the same name.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::backup::verify;
 use super::commit_counter::{self, CommitCounter};
@@ -15,7 +16,7 @@ use crate::domain::BatchKey;
 use crate::ledger::kind::Kind;
 use crate::ledger::row::Row;
 use crate::ledger::rules::Sums;
-use crate::ledger::transfer::{CopyError, Dump};
+use crate::ledger::transfer::{Contents, CopyError, Part};
 
 impl From<OpenError> for CopyError {
     fn from(error: OpenError) -> Self {
@@ -47,21 +48,33 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Vec<
     Ok(locks)
 }
 
-/// Reads everything.
-pub(super) fn take_all(path: &Path, kind: Kind) -> Result<Dump, CopyError> {
+/// Sends everything, until no one receives it any more.
+pub(super) fn send_all(path: &Path, kind: Kind, parts: &Sender<Part>) -> Result<(), CopyError> {
     let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
     // A damaged ledger must not become a sound one.
     verify(&connection, path)?;
-    let read = || -> rusqlite::Result<Dump> {
+    let send = || -> rusqlite::Result<()> {
         let moment = connection.unchecked_transaction()?;
-        let batches = batches(&moment)?.into_iter().map(|(_, key)| Ok((key.clone(), read::history(&moment, &key)?)));
-        Ok(Dump { frozen: None, batches: batches.collect::<rusqlite::Result<_>>()?, limits: limits::read(&moment)? })
+        for (_, key) in batches(&moment)? {
+            let history = read::history(&moment, &key)?;
+            if parts.blocking_send(Part::Batch(key, history)).is_err() {
+                return Ok(());
+            }
+        }
+        let _received = parts.blocking_send(Part::Limits(limits::read(&moment)?));
+        Ok(())
     };
-    read().map_err(|error| store_error(path, error).into())
+    send().map_err(|error| store_error(path, error).into())
 }
 
-/// Writes everything into a ledger that is new or empty, in one transaction.
-pub(super) fn fill(path: &Path, kind: Kind, dump: Dump) -> Result<(), CopyError> {
+/// Writes everything that is received into a ledger that is new or empty, in one transaction. Creates nothing before the first part is there.
+pub(super) fn fill(
+    path: &Path,
+    kind: Kind,
+    frozen: Option<&str>,
+    mut parts: Receiver<Part>,
+) -> Result<Contents, CopyError> {
+    let first = parts.blocking_recv().ok_or(CopyError::CutOff)?;
     let mut connection = open(path, kind)?;
     let store = |error| CopyError::from(store_error(path, error));
     let transaction = connection.transaction().map_err(store)?;
@@ -70,28 +83,39 @@ pub(super) fn fill(path: &Path, kind: Kind, dump: Dump) -> Result<(), CopyError>
     if !transaction.query_row(is_empty, [], |row| row.get::<_, bool>(0)).map_err(store)? {
         return Err(CopyError::NotEmpty(path.display().to_string()));
     }
-    write(&transaction, dump).map_err(store)?;
+    let parts = std::iter::once(first).chain(std::iter::from_fn(|| parts.blocking_recv()));
+    let contents = write(&transaction, parts).map_err(store)?.ok_or(CopyError::CutOff)?;
+    limits::freeze(&transaction, frozen).map_err(store)?;
     let commits = commit_counter::count(&transaction).map_err(store)?;
     transaction.commit().map_err(store)?;
     let counter =
         CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source });
     counter?.note(commits);
-    Ok(())
+    Ok(contents)
 }
 
-fn write(connection: &Connection, dump: Dump) -> rusqlite::Result<()> {
-    let mut sums = Sums::default();
-    for (key, history) in dump.batches {
+/// Writes parts up to the last one. Returns nothing if it is missing.
+fn write(connection: &Connection, parts: impl Iterator<Item = Part>) -> rusqlite::Result<Option<Contents>> {
+    let (mut sums, mut contents) = (Sums::default(), Contents::default());
+    for part in parts {
+        let (key, history) = match part {
+            Part::Batch(key, history) => (key, history),
+            Part::Limits(limits) => {
+                add_sums(connection, &sums)?;
+                limits.iter().try_for_each(|limit| limits::set(connection, limit, true))?;
+                return Ok(Some(contents));
+            }
+        };
+        contents.batches += 1;
         let number = ensure_batch(connection, &key)?;
         let (attempts, unsent, retake) = history.into_parts();
         for attempt in attempts {
+            contents.count(&attempt);
             sums.add(number, None, &attempt);
             rows::insert(connection, &Row::copied(attempt, number))?;
         }
         unsent.iter().try_for_each(|(job, reason)| note_unsent(connection, number, job, reason))?;
         keep_retake(connection, number, retake.as_ref())?;
     }
-    add_sums(connection, &sums)?;
-    dump.limits.iter().try_for_each(|limit| limits::set(connection, limit, true))?;
-    limits::freeze(connection, dump.frozen.as_deref())
+    Ok(None)
 }

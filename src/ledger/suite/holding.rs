@@ -13,7 +13,7 @@ pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
     assert_eq!(states(&ledger.history(&batch("")).await.expect("read")), []);
     assert_eq!(ledger.used_since(Timestamp::MIN, None).await.expect("read"), Usd::ZERO);
     assert!(ledger.spending(Timestamp::MIN).await.expect("read").is_empty());
-    assert!(ledger.submitted_since(Timestamp::MIN).await.expect("read").is_empty());
+    assert!(ledger.submissions(|_| true).await.expect("read").is_empty());
     assert!(ledger.open_elsewhere(&batch("")).await.expect("read").is_empty());
     assert!(ledger.bought_elsewhere(&batch(""), || vec![intent_of("a").normalized]).await.expect("read").is_empty());
     assert_eq!(ledger.controls().await.expect("read").freeze, None);

@@ -1,6 +1,10 @@
 //! The service's bill, held against the ledger: what agrees, what does not, what is settled, and bills that no one should believe.
 
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
 use serde_json::json;
+use shotlist::bill::{Bill, Line, Period, compare, depends_on};
+use shotlist::domain::{Account, Attempt, AttemptState, BatchKey, Usd};
 
 use crate::support::{Answer, Ended, LEFT_AFTER, Service, Workspace, json as answer, open_ledger};
 
@@ -41,7 +45,7 @@ fn reconcile(here: &Workspace, bill: &str, arguments: &[&str]) -> Ended {
     here.shotlist(&[&usual, arguments].concat()).ends()
 }
 
-const DAYS_AGO: jiff::SignedDuration = jiff::SignedDuration::from_hours(72);
+const DAYS_AGO: SignedDuration = SignedDuration::from_hours(72);
 
 /// As if all of it had happened days ago: what was charged a moment ago is on no bill yet.
 fn long_ago(here: &Workspace) {
@@ -126,8 +130,8 @@ fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
     let (wide, near) = (days(8), days(3));
     long_ago(&here);
     let [days, near] = [&wide, &near].map(|days| days.iter().map(String::as_str).collect::<Vec<_>>());
-    let now = jiff::Timestamp::now() - DAYS_AGO;
-    let far = now - jiff::SignedDuration::from_hours(200);
+    let now = Timestamp::now() - DAYS_AGO;
+    let far = now - SignedDuration::from_hours(200);
     let bill = format!("task;usd;at\nt0;0.90;\npaid;3.75;\ntook;0.90;{now}\nlong-ago;0.90;{far}\n");
     let ended = reconcile(&here, &bill, &[&["--time-column", "at"], days.as_slice()].concat());
     let offer = "shotlist resolve m.yaml doubt --task took --no-batch";
@@ -253,7 +257,7 @@ fn a_bill_is_about_the_accounts_that_it_names() {
 fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
     let (_, here) = bought();
     let days = days(4);
-    let now = jiff::Timestamp::now();
+    let now = Timestamp::now();
     let bill = format!("task,usd,at\nt0,0.90,\npaid,3.75,\nodd,0.95,{now}\n");
     let arguments: Vec<&str> = days.iter().map(String::as_str).chain(["--time-column", "at"]).collect();
     let ended = reconcile(&here, &bill, &arguments);
@@ -271,4 +275,52 @@ fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
         "{}",
         without.stdout
     );
+}
+
+/// The attempt of a submission so many days ago, at one of two accounts.
+fn submission(number: usize, state: AttemptState, days_ago: i64, account: u8, is_declared: bool) -> Attempt {
+    let at = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * (100 - days_ago));
+    let has_task = state.is_active() || matches!(state, AttemptState::Completed | AttemptState::Failed);
+    let attempt = json!({
+        "id": number, "job": format!("j{number}"), "fingerprint": "f", "normalized": "n", "request": "{}", "model": "alpha-2",
+        "price": "0.90", "charging": "undocumented", "typical_s": [60, 180], "account": Account { service: "s".into(), key: account.to_string().into() },
+        "state": state, "task": has_task.then(|| json!({ "id": format!("t{number}"), "alias": null })), "video_url": null, "error": null,
+        "polls": 0, "intended_at": at, "answered_at": null, "seen": null, "ended_at": null, "file": null, "fetched_at": null,
+        "particulars": { "labels": {}, "output": null, "declared": is_declared.then(|| json!({ "what": "never_created", "at": at })) },
+    });
+    serde_json::from_value(attempt).expect("an attempt")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    /// A comparison reads only the attempts on which it depends.
+    #[test]
+    fn comparison_needs_no_other_attempts(
+        lives in prop::collection::vec((0..8usize, 0..90i64, 0..2u8, any::<bool>()), 1..12),
+        lines in prop::collection::vec((0..16usize, 0..2i64), 0..6),
+        (from, days, is_said) in (0..90i64, 1..90i64, any::<bool>()),
+    ) {
+        let at = |day| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * day);
+        let period = Period { from: at(from), to: at(from + days), is_said };
+        let batch = BatchKey { name: "m".into(), batch: String::new() };
+        let submitted = lives.iter().enumerate().map(|(number, (state, days_ago, account, is_declared))| {
+            let state = AttemptState::ALL[*state];
+            (batch.clone(), submission(number, state, *days_ago, *account, *is_declared && state == AttemptState::Void))
+        });
+        let all: Vec<_> = submitted.collect();
+        let line = |(number, (task, cents)): (usize, &(usize, i64))| {
+            let usd = Usd::from_micros(900_000 * cents);
+            Line { number: number as u64, task: format!("t{task}"), usd, is_credit: false, at: None }
+        };
+        let bill = Bill { lines: lines.iter().enumerate().map(line).collect(), ..Bill::default() };
+        let is_needed = depends_on(&bill, period);
+        let mut accounts = std::collections::HashSet::new();
+        let is_first = |attempt: &Attempt| accounts.insert(attempt.account.clone());
+        let kept: Vec<bool> = all.iter().map(|(_, attempt)| attempt).map(is_first).collect();
+        let needed: Vec<_> =
+            all.iter().zip(kept).filter(|((_, attempt), kept)| *kept || is_needed(attempt)).map(|(one, _)| one.clone()).collect();
+        let [of_all, of_needed] = [&all, &needed].map(|given| format!("{:?}", compare(&bill, given, &[], period)));
+        prop_assert_eq!(of_all, of_needed);
+    }
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use jiff::Timestamp;
 use shotlist::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, IdempotencyKey, Job, JobId, Labels,
     Request, SendBy, Spec, TaskId,
@@ -200,7 +199,7 @@ impl OwnBatch {
     }
 
     fn attempts(&self) -> impl Iterator<Item = Attempt> {
-        let submitted = self.ledger.submitted_since(Timestamp::UNIX_EPOCH).now_or_never();
+        let submitted = self.ledger.submissions(|_| true).now_or_never();
         let submitted = submitted.expect("it never waits").expect("read");
         submitted.into_iter().map(|(_, attempt)| attempt)
     }
