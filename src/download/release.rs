@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::digest::{digest, holds};
 use super::storing::name_anew;
 use crate::domain::VideoFile;
-use crate::files::{make_directories, no_link, sync_directory};
+use crate::files::{make_directories, no_link, sync_directory, sync_file};
 
 /// A video that can't be copied.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathB
             return Err(CopyVideoError::Exists(to));
         }
         // A copy by another program, or by a killed process, may not be on the disk yet.
-        File::open(&to).and_then(|copy| copy.sync_all()).and_then(|()| sync_directory(&to)).map_err(failed)?;
+        sync_file(&to).and_then(|()| sync_directory(&to)).map_err(failed)?;
         return Ok(to);
     }
     let parent = to.parent().unwrap_or(Path::new(""));
@@ -53,7 +53,8 @@ pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathB
     let part = parent.join(format!(".{name}.{}.part", &file.sha256[..8.min(file.sha256.len())]));
     make_directories(parent).and_then(|()| no_link(&part)).map_err(failed)?;
     fs::copy(&from, &part).map_err(failed)?;
-    let copied = File::open(&part).and_then(|mut copy| Ok((digest(&mut copy)?, copy.sync_all()?).0)).map_err(failed)?;
+    let copied = File::open(&part).and_then(|mut copy| digest(&mut copy)).map_err(failed)?;
+    sync_file(&part).map_err(failed)?;
     if copied != (file.bytes, file.sha256.clone()) {
         return Err(failed(io::Error::other("the copy differs from the original")));
     }

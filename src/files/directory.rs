@@ -51,6 +51,11 @@ pub(crate) fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes the contents of a file durable that was written by another handle. Windows does that only for who may write.
+pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
+    fs::File::options().read(true).write(cfg!(windows)).open(path)?.sync_all()
+}
+
 /// Makes the name of a file or directory as durable as what it names. Only where directories can be synced: elsewhere the system
 /// says nothing of how long a name lasts.
 pub(crate) fn sync_directory(file: &Path) -> io::Result<()> {

@@ -8,7 +8,7 @@ pub(super) fn relative_path(from: &Path, to: &Path) -> String {
     let (from, to) = (real(from), real(to));
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if shared == 0 {
-        return format!("{}/", to.display());
+        return format!("{}/", to.display()).replace('\\', "/");
     }
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
     let down = to.components().skip(shared);
@@ -18,7 +18,14 @@ pub(super) fn relative_path(from: &Path, to: &Path) -> String {
 /// The directory without links on the way to it; as it is written, if it is not there.
 fn real(directory: &Path) -> PathBuf {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    directory.canonicalize().or_else(|_| std::path::absolute(directory)).unwrap_or_else(|_| directory.to_owned())
+    let real = directory.canonicalize().or_else(|_| std::path::absolute(directory));
+    without_mark(real.unwrap_or_else(|_| directory.to_owned()))
+}
+
+/// A path on a drive of Windows without the mark of canonical paths, `\\?\`, which an absolute path does not have.
+fn without_mark(path: PathBuf) -> PathBuf {
+    let plain = path.to_str().and_then(|text| text.strip_prefix(r"\\?\"));
+    plain.filter(|plain| plain.get(1..2) == Some(":")).map(PathBuf::from).unwrap_or(path)
 }
 
 #[cfg(test)]

@@ -58,10 +58,29 @@ impl NextCommand {
     }
 }
 
-/// A word as a POSIX shell takes it for one, whatever is in it. Control characters are written by their numbers, as bash, zsh and
-/// ksh read them: a terminal would not show them, and would not take them back.
+/// A word as the shell of this system takes it for one, whatever is in it.
 #[must_use]
 pub(crate) fn quoted(word: &str) -> String {
+    // Git Bash and its kin name their shell on Windows, too.
+    if cfg!(windows) && std::env::var_os("SHELL").is_none() { quoted_for_windows(word) } else { quoted_for_posix(word) }
+}
+
+/// A word for `cmd` and PowerShell, which agree on double quotes. Few words have a character that one of them expands there; these are for
+/// PowerShell.
+fn quoted_for_windows(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./\\:=+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    if word.contains(['"', '$', '`', '%']) {
+        return format!("'{}'", word.replace('\'', "''"));
+    }
+    format!("\"{word}\"")
+}
+
+/// A word for a POSIX shell. Control characters are written by their numbers, as bash, zsh, and ksh read them: a terminal would not show them,
+/// and would not take them back.
+fn quoted_for_posix(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     // zsh replaces a word that begins with `=` by a path.
     if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
@@ -86,6 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(unix)]
     fn a_shell_reads_every_word_as_it_was() {
         let words = [
             "a.yaml",
@@ -101,13 +121,30 @@ mod tests {
             "=ls",
         ];
         for word in words {
-            let shown = quoted(word);
+            let shown = quoted_for_posix(word);
             assert!(!shown.contains(|c: char| c.is_control()), "{shown:?}");
             // `$'…'` is of bash; the others are of every shell.
             let shell = if shown.starts_with('$') { "bash" } else { "sh" };
             let script = format!("printf '%s|' {shown}");
             let output = std::process::Command::new(shell).args(["-c", &script]).output().expect("a shell");
             assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{word}|"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn odd_word_has_double_quotes_on_windows() {
+        for (word, expected) in [
+            ("a.yaml", "a.yaml"),
+            ("C:\\videos\\a.yaml", "C:\\videos\\a.yaml"),
+            ("my list.yaml", "\"my list.yaml\""),
+            ("a&b", "\"a&b\""),
+            ("a,b", "\"a,b\""),
+            ("@choices.json", "\"@choices.json\""),
+            ("", "\"\""),
+            ("it's $5", "'it''s $5'"),
+            ("50%", "'50%'"),
+        ] {
+            assert_eq!(quoted_for_windows(word), expected);
         }
     }
 

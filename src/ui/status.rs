@@ -151,7 +151,8 @@ fn not_done(report: &Report, left_out: &HashSet<JobId>, again: &NextCommand) -> 
 fn opener() -> &'static str {
     match std::env::consts::OS {
         "macos" => "open",
-        "windows" => "start",
+        // `start` takes its first word in double quotes for a title in `cmd`, and for an error in PowerShell.
+        "windows" => "explorer",
         _ => "xdg-open",
     }
 }

@@ -319,6 +319,7 @@ mod tests {
         assert_eq!(mode("postgres://ann@db.example/books?sslmode=disable"), Ok(SslMode::Disable), "as it was said");
         assert_eq!(mode("postgres://ann@127.0.0.1:6000/books"), Ok(SslMode::Disable));
         assert_eq!(mode("postgres://ann@[::1]/books?sslmode=verify-full"), Ok(SslMode::Require));
+        #[cfg(unix)]
         assert_eq!(mode("postgresql://ann@/books?host=/run/postgresql"), Ok(SslMode::Disable));
         let own = read("postgres://ann@db/books?sslrootcert=/etc/ca.pem&connect_timeout=3", &[]).expect("an address");
         assert_eq!(own.root_cert.as_deref(), Some(Path::new("/etc/ca.pem")));

@@ -13,7 +13,7 @@ use super::read::{self, batches};
 use super::rows::{attempt_at, repeats_its_record};
 use super::schema::difference;
 use super::{checksum, commit_counter, spending};
-use crate::files::sync_directory;
+use crate::files::{sync_directory, sync_file};
 use crate::ledger::kind::Kind;
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::Sums;
@@ -50,7 +50,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
     })?;
     let named = fs::metadata(path)
         .and_then(|found| fs::set_permissions(&copy, found.permissions()))
-        .and_then(|()| fs::File::open(&copy)?.sync_all())
+        .and_then(|()| sync_file(&copy))
         .and_then(|()| match fs::hard_link(&copy, to) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
             // Some file systems have no second names. There, a name that was free a moment ago is taken.

@@ -9,9 +9,11 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
     printable::lines(text)
 }
 
-/// A path as an address: everything but letters, digits and `-._~/` is escaped.
+/// A path as an address: everything but letters, digits and `-._~/` is escaped. A path on another drive of Windows is the address of a file.
 pub(super) fn path_as_link(path: &str) -> String {
-    path.bytes().fold(String::with_capacity(path.len()), |mut link, byte| {
+    let has_drive = path.starts_with(|c: char| c.is_ascii_alphabetic()) && path.get(1..3) == Some(":/");
+    let (root, path) = if has_drive { (format!("file:///{}", &path[..2]), &path[2..]) } else { (String::new(), path) };
+    path.bytes().fold(root, |mut link, byte| {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => link.push(char::from(byte)),
             _ => link.push_str(&format!("%{byte:02X}")),
@@ -67,6 +69,8 @@ mod tests {
             ("javascript:alert(1)", "javascript%3Aalert%281%29"),
             ("ü.mp4", "%C3%BC.mp4"),
             ("../x/a~1.mp4", "../x/a~1.mp4"),
+            ("D:/my videos/a.mp4", "file:///D:/my%20videos/a.mp4"),
+            ("data:/x", "data%3A/x"),
         ] {
             assert_eq!(path_as_link(path), link);
         }
