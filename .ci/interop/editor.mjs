@@ -66,6 +66,16 @@ for (const [job, words] of [
   assert(!told.some((message) => message.includes('Expected "null"')), `${job}: ${JSON.stringify(told)}`);
 }
 
+// What excludes another, and amounts.
+for (const [text, words] of [
+  ["version: 1\nbudget: { run: $40 }\njobs: [{ id: a, model: alpha-2, prompt: x }]\n", "an amount in dollars"],
+  ["version: 1\njobs: [{ id: a, model: alpha-2, prompt: x, prompt_file: x.txt }]\n", "keep one of `prompt` and `prompt_file`"],
+  ["version: 1\njobs: [{ id: a, prompt: x, image: 'https://x/y.png', image_file: y.png }]\n", "keep one of `image` and `image_file`"],
+]) {
+  const told = (await open(text).found).map(({ message }) => message);
+  assert(told.some((message) => message.includes(words)), `${words}: ${JSON.stringify(told)}`);
+}
+
 // What can be written where the cursor is.
 for (const [line, wanted] of [
   ["    model: ", ["alpha-2", "beta-2.0-lite", "beta-2.0-lite-fast"]],

@@ -62,7 +62,8 @@ fn agreed_sum(
     if terminal.can_ask() {
         terminal.question(&ui::plan_text(plan, again, terminal.width(), terminal.verbosity > 0));
         // A wrong address is the last thing that can still be seen.
-        confirmed(terminal, &format!("Spend up to ${most} at {service}?"))?;
+        let profile = args.manifest.profile.as_ref().map(|name| format!(" with profile {name}")).unwrap_or_default();
+        confirmed(terminal, &format!("Spend up to ${most} at {service}{profile}?"))?;
         return Ok(most);
     }
     Ok(plan.run_limit.as_ref().map_or(Usd::ZERO, Limit::left))

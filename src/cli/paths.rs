@@ -120,6 +120,9 @@ pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
         again = again.with_switch("--no-batch");
     }
     again = with_ledger(again, args.ledger.as_ref());
+    if let Some(profile) = &args.profile {
+        again = again.with("--profile", profile);
+    }
     if let Some(catalog) = &args.catalog {
         again = again.with("--catalog", &catalog.to_string_lossy());
     }

@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 
 use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
-use super::{commands, environment, front, tips};
+use super::{commands, environment, front, profile, tips};
 use crate::catalog::Catalog;
 use crate::ui::{self, Terminal};
 
@@ -17,7 +17,8 @@ use crate::ui::{self, Terminal};
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    let matches = environment::heeded(front::command(), &words).try_get_matches_from(words);
+    let command = profile::applied(front::command(), &words).map(|command| environment::heeded(command, &words));
+    let matches = command.and_then(|command| command.try_get_matches_from(words));
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::args::{RunArgs, ServiceArgs};
@@ -40,6 +41,8 @@ pub(super) fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
     } else if let Some(text) = environment::variable(KEY_VARIABLE) {
         // A key that is not UTF-8 is reported as invalid.
         (text.to_string_lossy().into_owned(), format!("`{KEY_VARIABLE}`"))
+    } else if let Some(command) = &args.api_key_command {
+        (printed_by(command)?, "the output of `--api-key-command`".to_owned())
     } else {
         let failure = Failure::new(RefusalCode::KeyMissing, "the API key is not set");
         return Err(failure.with_help(format!("set `{KEY_VARIABLE}`, or name a file with `--api-key-file`")));
@@ -91,6 +94,29 @@ pub(super) fn service_view(args: &RunArgs) -> Result<ServiceView, Failure> {
         .collect();
     headers.sort_unstable();
     Ok(ServiceView { base_url, headers })
+}
+
+/// The first line that a program prints, which is no argument and no part of any message.
+fn printed_by(command: &str) -> Result<String, Failure> {
+    let refused = |why: String| {
+        let failure = Failure::new(RefusalCode::KeyInvalid, format!("`--api-key-command`: {why}"));
+        failure.with_help("name a program that prints the key and exits with 0; run it by itself to see its errors")
+    };
+    let words = shlex::split(command).filter(|words| !words.is_empty());
+    let words = words.ok_or_else(|| refused("it names no program".to_owned()))?;
+    let (tell, told) = std::sync::mpsc::channel();
+    // On a thread: a password manager may wait for an answer that never comes.
+    std::thread::spawn(move || {
+        let mut command = std::process::Command::new(&words[0]);
+        tell.send(command.args(&words[1..]).stdin(Stdio::inherit()).stderr(Stdio::inherit()).output())
+    });
+    let output =
+        told.recv_timeout(KEY_TIMEOUT).map_err(|_| refused(format!("no key after {} s", KEY_TIMEOUT.as_secs())))?;
+    let output = output.map_err(|error| refused(format!("can't start it: {error}")))?;
+    if !output.status.success() {
+        return Err(refused(format!("it ended with {}", output.status)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
 }
 
 /// The text of a key file. A pipe is fine: whoever keeps a key elsewhere hands it over so.

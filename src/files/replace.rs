@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::directory::sync_directory;
 
 /// The beginning of a temporary file's name.
-const TEMPORARY: &str = ".shotlist-";
+pub(super) const TEMPORARY: &str = ".shotlist-";
 /// A file that is on its way for longer than this belongs to a process that is dead.
 const LONGEST_WAY: Duration = Duration::from_hours(1);
 

@@ -37,6 +37,7 @@ pub use retake::{Retakes, SpentChoice};
 pub use sample::Sample;
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub use service_view::ServiceView;
+pub(crate) use statements::PRICES_AGE;
 pub use statements::{Statement, statements};
 pub(crate) use view::by_model;
 pub use view::{ModelView, PlanView, WarningView};

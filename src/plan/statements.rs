@@ -9,7 +9,7 @@ use super::retake::SpentChoice;
 use crate::domain::{Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
 
 /// The age in days from which on prices are old.
-const PRICES_AGE: i32 = 30;
+pub(crate) const PRICES_AGE: i32 = 30;
 
 /// One fact about a whole plan. Each output renders all of them.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@
 pub mod again;
 mod blocks;
 pub mod cron;
+pub mod editors;
 pub mod exit_codes;
 pub mod machines;
 mod man;

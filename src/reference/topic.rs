@@ -13,7 +13,7 @@ pub struct Topic {
 }
 
 /// All topics, in the order in which they are best read.
-pub const TOPICS: [Topic; 11] = [
+pub const TOPICS: [Topic; 12] = [
     Topic { name: "manifest", section: '5', text: include_str!("manifest.md") },
     Topic { name: "money", section: '7', text: include_str!("money.md") },
     Topic { name: "again", section: '7', text: include_str!("again.md") },
@@ -24,6 +24,7 @@ pub const TOPICS: [Topic; 11] = [
     Topic { name: "videos", section: '7', text: include_str!("videos.md") },
     Topic { name: "programs", section: '7', text: include_str!("programs.md") },
     Topic { name: "service", section: '7', text: include_str!("service.md") },
+    Topic { name: "editors", section: '7', text: include_str!("editors.md") },
     Topic { name: "words", section: '7', text: include_str!("words.md") },
 ];
 

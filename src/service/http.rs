@@ -10,14 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RANGE, RETRY_AFTER};
+use jiff::fmt::rfc2822;
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RANGE, RETRY_AFTER,
+};
 use reqwest::{Client, RequestBuilder, Response, Url, Version};
 use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
 use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, build};
 use super::endpoint::is_loopback;
-use super::{Credentials, Endpoint, Look, PollAnswer, Submission, VideoService, bounds, http2, mask, send_by};
+use super::{Credentials, Endpoint, Look, PollAnswer, Probe, Submission, VideoService, bounds, http2, mask, send_by};
 use crate::domain::{FinalWords, IdempotencyKey, Request, SendBy, ServiceError, TaskId, causes};
 
 /// The longest wait for the response to a submission. Generous: after a timeout, the job is in doubt.
@@ -145,18 +148,7 @@ impl VideoService for HttpService {
     }
 
     async fn look(&self) -> Look {
-        let url = self.endpoint.at(&["v1", "videos", FIRST_LOOK]);
-        let response = match self.ask(&url, None).await {
-            Ok(response) => response,
-            Err(error) if is_distrust(&error) => return Look::Untrusted(self.distrusted(&error)),
-            Err(error) if error.is_connect() => return Look::Usable,
-            Err(error) => return Look::Unusable(self.unanswered(&error)),
-        };
-        let head = Head::of(&response, &self.words);
-        match read(response).await {
-            Ok(body) => classify::look(&head.answer(&body, &self.masked(&body), &self.words)),
-            Err((error, _)) => Look::Unusable(self.unanswered(&error)),
-        }
+        self.probe().await.map_or(Look::Usable, |probe| probe.look)
     }
 
     async fn has_content(&self, task: &TaskId) -> bool {
@@ -172,6 +164,27 @@ impl VideoService for HttpService {
 }
 
 impl HttpService {
+    /// Sends the harmless request of [`look`](VideoService::look). Returns an error in words if there is no connection.
+    pub async fn probe(&self) -> Result<Probe, String> {
+        let url = self.endpoint.at(&["v1", "videos", FIRST_LOOK]);
+        let response = match self.ask(&url, None).await {
+            Ok(response) => response,
+            Err(error) if is_distrust(&error) => {
+                return Ok(Probe::without_response(Look::Untrusted(self.distrusted(&error))));
+            }
+            Err(error) if error.is_connect() => return Err(self.unreached(&error)),
+            Err(error) => return Ok(Probe::without_response(Look::Unusable(self.unanswered(&error)))),
+        };
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+        let date = date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
+        let head = Head::of(&response, &self.words);
+        let look = match read(response).await {
+            Ok(body) => classify::look(&head.answer(&body, &self.masked(&body), &self.words)),
+            Err((error, _)) => Look::Unusable(self.unanswered(&error)),
+        };
+        Ok(Probe { look, status: Some(head.status), date })
+    }
+
     async fn post(&self, request: &Request, key: Option<&IdempotencyKey>, send_by: Option<SendBy>) -> Submission {
         let url = self.endpoint.at(&["v1", "videos"]);
         let mut post = self

@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::wire::{Echo, TaskReport};
 use crate::domain::{IdempotencyKey, Request, SendBy, ServiceError, TaskId, TaskNames};
 
@@ -44,6 +46,23 @@ pub enum Look {
     Unusable(String),
     /// A certificate was not accepted, in these words.
     Untrusted(String),
+}
+
+/// The result of a request for a task that doesn't exist.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Probe {
+    /// The meaning for submissions.
+    pub look: Look,
+    /// The HTTP status, if there was a response.
+    pub status: Option<u16>,
+    /// The service's clock, if the response has a `Date`.
+    pub date: Option<Timestamp>,
+}
+
+impl Probe {
+    pub(super) fn without_response(look: Look) -> Self {
+        Self { look, status: None, date: None }
+    }
 }
 
 /// The outcome of one submission.

@@ -27,6 +27,6 @@ pub(crate) use clients::anonymous_client;
 pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use http::HttpService;
-pub use interface::{Look, PollAnswer, Submission, VideoService};
+pub use interface::{Look, PollAnswer, Probe, Submission, VideoService};
 pub use key::{ApiKey, InvalidKey};
 pub use wire::{Echo, Status, TaskReport};

@@ -9,6 +9,7 @@
 
 mod approval;
 mod bill;
+mod checks;
 mod choices;
 mod command;
 mod diagnostics;
@@ -38,6 +39,7 @@ mod wrap;
 
 pub(crate) use approval::{differences, other_service, to_approve};
 pub(crate) use bill::reconciliation;
+pub(crate) use checks::{Check, ChecksView};
 pub(crate) use choices::{adopted, choices_of, choices_recorded, released};
 pub(crate) use command::{NextCommand, quoted};
 pub use diagnostics::findings_json;

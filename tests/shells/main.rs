@@ -1,8 +1,9 @@
-//! Completions in the shells that people use, on a terminal, with keys that are pressed. A target of its own, because it needs zsh and fish:
-//! `cargo test --test shells`.
+//! Completions in the shells that people use, on a terminal, with keys that are pressed; and the key from a password manager. A target of its own,
+//! because it needs zsh, fish, and pass: `cargo test --test shells`.
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
+mod pass;
 #[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
 #[path = "../integration/support/mod.rs"]
 mod support;

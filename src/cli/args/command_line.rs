@@ -8,12 +8,13 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
+use super::doctor::{DoctorArgs, ProfileArgs};
+use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 use super::ledger::NamedLedger;
 use super::owner::{FetchArgs, LimitArgs, StoreArgs};
 use super::run::RunArgs;
+use super::sandbox::SandboxArgs;
 use crate::report::JobState;
-use crate::sandbox::Fault;
 
 /// Batch runner for a paid video generation service: prices, submits, polls, and downloads the jobs of a manifest.
 #[derive(Debug, Parser)]
@@ -65,10 +66,14 @@ pub(crate) enum Command {
     Limit(LimitArgs),
     /// Copy, back up, or verify a ledger
     Ledger(LedgerArgs),
+    /// Check the service, key, ledger, and disk before a run
+    Doctor(Box<DoctorArgs>),
     /// Write a starter manifest, or one for a spreadsheet
     Init(InitArgs),
     /// Serve the simulator of the service
     Sandbox(SandboxArgs),
+    /// Show a profile, and what overrides it
+    Profile(ProfileArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Write the man pages
@@ -161,13 +166,6 @@ pub(crate) struct StatusArgs {
     /// Format of the output
     #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
-}
-
-/// The form of a status.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum StatusFormat {
-    Text,
-    Json,
 }
 
 /// Options of `choose`.
@@ -279,6 +277,9 @@ pub(crate) struct SpendArgs {
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
+    /// Profile with the settings of an account
+    #[arg(long, env = "SHOTLIST_PROFILE", value_name = "NAME")]
+    pub profile: Option<String>,
     /// Use the simulator's ledger
     #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
@@ -328,6 +329,9 @@ pub(crate) struct ReconcileArgs {
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
+    /// Profile with the settings of an account
+    #[arg(long, env = "SHOTLIST_PROFILE", value_name = "NAME")]
+    pub profile: Option<String>,
 }
 
 /// Options of `ledger`.
@@ -377,38 +381,6 @@ pub(crate) struct InitArgs {
     pub model: Option<String>,
 }
 
-/// Options of `sandbox`.
-#[derive(Debug, Args)]
-pub(crate) struct SandboxArgs {
-    /// Port on 127.0.0.1; 0 selects a free one
-    #[arg(long, value_name = "N", default_value = "8787")]
-    pub port: u16,
-    /// Speed-up over the real service
-    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
-    pub speed: f64,
-    /// Seed of generation times and failures
-    #[arg(long, value_name = "S", default_value = "0")]
-    pub seed: u64,
-    /// Share of tasks that fail, 0 to 1
-    #[arg(long, value_name = "P", default_value = "0", value_parser = probability)]
-    pub fail_rate: f64,
-    /// Fault and its share, 0 to 1; repeatable
-    ///
-    /// On any response: `lost-response` (handled, then the connection is cut), `truncated`, `malformed`, `slow`, `server-error`,
-    /// `retry-after` (429 in seconds), `retry-after-date`. On a task's state: `unknown-status`, `no-url`, `backwards`. On a video: `expired-url`
-    #[arg(long, value_name = "NAME=P", value_parser = fault)]
-    pub fault: Vec<(Fault, f64)>,
-    /// Catalog that adds models or changes prices
-    #[arg(long, env = "SHOTLIST_CATALOG", value_name = "FILE")]
-    pub catalog: Option<PathBuf>,
-    /// Maximum requests per second; more get a 429
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_rps: Option<u32>,
-    /// Maximum number of active tasks; a submission above it gets a 429
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub max_tasks: Option<usize>,
-}
-
 /// Options of `schema`.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
@@ -426,6 +398,7 @@ pub(crate) enum SchemaOf {
     Report,
     Choices,
     Spend,
+    Doctor,
     Diagnostics,
 }
 
@@ -461,24 +434,6 @@ fn state() -> impl TypedValueParser<Value = JobState> {
 
 fn day(text: &str) -> Result<jiff::civil::Date, String> {
     text.parse().map_err(|_| "write a day such as 2026-11-01".to_owned())
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|speed| (0.01..=1_000_000.0).contains(speed))
-        .ok_or_else(|| "write 0.01 to 1000000".to_owned())
-}
-
-fn fault(text: &str) -> Result<(Fault, f64), String> {
-    let (name, share) = text.split_once('=').ok_or("write NAME=P, for example slow=0.1")?;
-    let known = || Fault::ALL.map(Fault::name).join(", ");
-    let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
-    Ok((fault.ok_or_else(|| format!("unknown fault `{name}`; write one of {}", known()))?, probability(share)?))
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "write a number from 0 to 1".to_owned())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 
 use super::ledger::NamedLedger;
 
@@ -33,6 +33,9 @@ pub(crate) struct ManifestArgs {
     /// Ledger, a file or a PostgreSQL database [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, hide_short_help = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
+    /// Profile with the settings of an account
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_PROFILE", value_name = "NAME")]
+    pub profile: Option<String>,
     /// Run against the built-in simulator; spends nothing
     #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
@@ -84,6 +87,11 @@ pub(crate) struct ServiceArgs {
     /// File with the API key [default: the key in `SHOTLIST_API_KEY`]
     #[arg(long, hide_short_help = true, env = "SHOTLIST_API_KEY_FILE", value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
+    /// Program that prints the API key, if no other key is set
+    ///
+    /// It runs without a shell. Its first line is the key
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_API_KEY_COMMAND", value_name = "CMD")]
+    pub api_key_command: Option<String>,
     /// Header for a gateway; repeatable
     ///
     /// shotlist sends it with each request to the service. In the environment, write one per line
@@ -98,6 +106,13 @@ pub(crate) struct ServiceArgs {
     /// Reassign active tasks to the current URL and API key
     #[arg(long, hide_short_help = true, env = "SHOTLIST_SAME_ACCOUNT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub same_account: bool,
+}
+
+/// The form of a status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum StatusFormat {
+    Text,
+    Json,
 }
 
 fn name_and_value(text: &str) -> Result<(String, String), String> {

@@ -46,7 +46,8 @@ impl TypedValueParser for LedgerParser {
         let refuse = |message: String| command.clone().error(ErrorKind::ValueValidation, message);
         let address = LedgerAddress::new(text, &|name| std::env::var_os(name))
             .map_err(|error| refuse(format!("{error}\n  help: {}", error.help())))?;
-        let is_from_environment = source == ValueSource::EnvVariable;
+        // A profile is as private as the environment.
+        let is_from_environment = source != ValueSource::CommandLine;
         match &address {
             LedgerAddress::Database(database) if database.has_password() && !is_from_environment => {
                 let help = "set the password in `PGPASSWORD` or `PGPASSFILE`, or the whole URL in `SHOTLIST_LEDGER`";

@@ -1,23 +1,27 @@
 //! The command line.
 //!
-//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of monitors and summaries, [`owner`] those of limits and of several machines, [`ledger`] the one that names a ledger, and [`groups`] those that
+//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of monitors and summaries, [`owner`] those of limits and of several machines, [`doctor`] those of `doctor` and `profile`, [`sandbox`](mod@sandbox) those of `sandbox`, [`ledger`] the one that names a ledger, and [`groups`] those that
 //! several commands share.
 
 mod command_line;
+mod doctor;
 mod groups;
 mod ledger;
 mod monitors;
 mod owner;
 mod programs;
 mod run;
+mod sandbox;
 
 pub(super) use command_line::{
     AdoptArgs, ChooseArgs, Cli, Command, CompletionsArgs, HelpArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat,
-    ManArgs, ReconcileArgs, ReleaseArgs, ReportCommandArgs, ResolveArgs, SandboxArgs, SchemaArgs, SchemaOf, SpendArgs,
-    SpendFormat, StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
+    ManArgs, ReconcileArgs, ReleaseArgs, ReportCommandArgs, ResolveArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat,
+    StatusArgs, TerminalArgs, Verdict, When,
 };
-pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
+pub(super) use doctor::{DoctorArgs, NO_MANIFEST, ProfileArgs, ProfileCommand};
+pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 pub(super) use ledger::NamedLedger;
 pub(super) use owner::{Amount, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
 pub(super) use programs::ProgramArgs;
 pub(super) use run::{PlanFormat, RepeatArgs, RunArgs};
+pub(super) use sandbox::SandboxArgs;

@@ -1,8 +1,8 @@
 //! Dispatch of commands.
 
 use super::{
-    adopt, choose, completions, fetch, help, init, ledger, limit, man, reconcile, release, report, resolve, run,
-    sandbox, schema, spend, status,
+    adopt, choose, completions, doctor, fetch, help, init, ledger, limit, man, profile, reconcile, release, report,
+    resolve, run, sandbox, schema, spend, status,
 };
 use crate::cli::args::Command;
 use crate::cli::exit::Exit;
@@ -24,8 +24,10 @@ pub(crate) fn execute(command: Command, terminal: &Terminal) -> Result<Exit, Fai
         Command::Release(args) => release::release(&args, terminal),
         Command::Limit(args) => limit::limit(&args, terminal),
         Command::Ledger(args) => ledger::ledger(&args, terminal),
+        Command::Doctor(args) => doctor::doctor(&args, terminal),
         Command::Init(args) => init::init(&args, terminal),
         Command::Sandbox(args) => sandbox::serve(&args, terminal),
+        Command::Profile(args) => profile::profile(&args, terminal),
         Command::Schema(args) => schema::print(&args, terminal),
         Command::Man(args) => man::write(&args, terminal),
         Command::Completions(args) => Ok(completions::print(&args, terminal)),

@@ -107,6 +107,12 @@ impl PostgresLedger {
         transaction.commit().await
     }
 
+    /// Refuses a database that is read-only or may lose commits, and changes nothing.
+    pub async fn check_durable(&self) -> Result<(), Unavailable> {
+        let client = connect(&self.address).await?;
+        Ok(recognise_durable(&client, self.kind).await.map(drop)?)
+    }
+
     /// Sets the maximum number of active tasks of all runners. `None` is the largest `--concurrency` among them.
     pub async fn set_slots(&self, slots: Option<u32>) -> Result<(), Unavailable> {
         let slots = slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX));

@@ -1,5 +1,18 @@
 //! The store in an SQLite file, for runners on one machine.
 //!
+//! # What each system promises
+//!
+//! | promise | Unix | Windows |
+//! |---|---|---|
+//! | a commit survives power loss | SQLite calls `fsync` | SQLite calls `FlushFileBuffers` |
+//! | one run has a batch, and a killed one has none | `flock` | `LockFileEx` |
+//! | a new file keeps its name | its directory is synced | no call says so; nothing was submitted before the first commit to it |
+//!
+//! A share of another machine keeps neither of the first two for certain. SQLite itself refuses a log on most; on Windows, [`mod@open`] refuses a
+//! ledger on a share.
+//!
+//! # Modules
+//!
 //! [`mod@file`] answers questions and locks batches; [`lock`] lets one runner have a batch, because the kernel drops it with the process. [`mod@open`]
 //! opens the file, and refuses what is not a ledger. [`schema`] creates and recognizes the tables, [`columns`] lists those of an attempt, and [`checksum`]
 //! verifies their rows. [`commit_counter`] notices a ledger that went back in time.

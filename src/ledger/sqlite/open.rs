@@ -174,6 +174,9 @@ impl From<OpenError> for HoldError {
 
 /// Opens a ledger for writing, and makes it if it is not there.
 pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
+    if is_on_share(path) {
+        return Err(OpenError::NoLog(path.to_owned()));
+    }
     if !is_there(path)? {
         create_file(path, kind)?;
     }
@@ -352,6 +355,15 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
     Ok(true)
 }
 
+/// Returns whether a path leads to a share of Windows, by its name or by a drive that stands for one.
+fn is_on_share(path: &Path) -> bool {
+    use std::path::{Component, Prefix};
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    // Elsewhere, no path has a prefix.
+    matches!(real.components().next(), Some(Component::Prefix(prefix)) if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)))
+}
+
 /// Returns whether runs have used this ledger before: their locks or its commit counter are beside it.
 fn has_companions(path: &Path) -> bool {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return false };
@@ -423,6 +435,14 @@ mod tests {
         let shown = with_causes(&store_error(Path::new("l.db"), opened));
         let why = shown.strip_prefix("can't open `l.db`: ").expect("where and what");
         assert_eq!(why, "unable to open database file");
+    }
+
+    #[test]
+    #[cfg(windows)]
+    fn share_is_refused() {
+        for (path, is_share) in [(r"\\server\share\l.db", true), (r"C:\l.db", false), ("l.db", false)] {
+            assert_eq!(is_on_share(Path::new(path)), is_share, "{path}");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
 
+/// The pattern of an amount as a string.
+const AMOUNT: &str = "^[0-9]+(\\.[0-9]+)?$";
 /// The pattern of a template for an editor.
 const TEMPLATE: &str = "\\{[{%#]";
 
@@ -51,7 +53,10 @@ pub(super) fn for_each_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub(super) fn budget_schema(_: &mut SchemaGenerator) -> Schema {
-    let amount = |what: &str| json!({ "type": ["number", "string", "null"], "description": what });
+    let amount = |what: &str| {
+        let why = "an amount in dollars, such as 40 or \"40.00\"";
+        json!({ "type": ["number", "string", "null"], "minimum": 0, "pattern": AMOUNT, "description": what, "errorMessage": why })
+    };
     let day = amount("The most that all batches of the ledger may spend in a day.");
     let month = amount("The most that all batches of the ledger may spend in a month.");
     let spans =
@@ -163,7 +168,12 @@ pub(super) fn family_rules(schema: &mut Schema) {
             "then": { "properties": fields_of(*model) }
         })
     });
-    schema.insert("allOf".to_owned(), rules.collect());
+    // Without a model, too, a field and its other form exclude each other.
+    let twice = [["prompt", "prompt_file"], ["image", "image_file"]].map(|both| {
+        let why = format!("keep one of `{}` and `{}`", both[0], both[1]);
+        json!({ "not": { "required": both }, "errorMessage": why })
+    });
+    schema.insert("allOf".to_owned(), rules.chain(twice).collect());
 }
 
 /// The narrower schemas of the fields in one family.

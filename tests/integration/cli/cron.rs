@@ -129,13 +129,13 @@ fn what_several_machines_start_is_a_command() {
     let yaml = |name: &str| serde_yaml::from_str::<serde_yaml::Value>(&example(name)).expect("YAML");
     let job = yaml("machines/kubernetes.yml");
     assert_eq!((&job["spec"]["completions"], &job["spec"]["completionMode"]), (&3.into(), &"Indexed".into()));
-    let in_a_cluster = words(&job["spec"]["template"]["spec"]["containers"][0]["command"]);
+    let in_a_cluster = words(&job["spec"]["template"]["spec"]["containers"][0]["args"]);
     let composed = words(&yaml("machines/compose.yml")["services"]["runner"]["command"]);
     let unit = example("machines/shotlist@.service").replace("%i", "daily");
     let unit =
         unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/shotlist ")).expect("a command");
     let unit = unit.split(' ').map(str::to_owned).collect();
-    for command in [in_a_cluster[1..].to_vec(), composed, unit] {
+    for command in [in_a_cluster, composed, unit] {
         let here = Workspace::new().file("daily.yaml", example("daily.yaml"));
         let words: Vec<&str> = command.iter().map(String::as_str).chain(["--plan"]).collect();
         here.shotlist(&words).ends_with(0);

@@ -28,6 +28,8 @@ fn the_help_texts_are_these() {
         "spend",
         "reconcile",
         "ledger",
+        "doctor",
+        "profile",
         "init",
         "sandbox",
         "schema",
@@ -101,6 +103,7 @@ fn every_command_of_the_readme_is_run() {
     let here = Workspace::new();
     fs::create_dir(here.path("examples")).expect("a directory");
     copy(&project("examples"), &here.path("examples"));
+    here.write("daily.yaml", read("examples/daily.yaml"));
     let sheet = blocks(&readme, "text").into_iter().next().expect("a sheet");
     here.write("products.csv", sheet.join("\n"));
     let simulator = Simulator::start(&here, &["--speed", "5000"]);
@@ -116,6 +119,12 @@ fn every_command_of_the_readme_is_run() {
             ["sudo", "apt", "install", _] => assert!(gate.contains("manage --install")),
             ["cargo", "install", "--path", "."] => assert!(gate.contains("cargo install --path . ")),
             ["cargo", "test"] => {}
+            // The same words, with the image of the program.
+            ["docker", "run", ..] => {
+                let words = command.split_once("shotlist:0.1.0 ").expect("the image").1.split(' ').collect::<Vec<_>>();
+                simulator.used_by(here.shotlist(&[&words, &["--plan"][..]].concat())).ends_with(0);
+            }
+            ["shotlist", "doctor", ..] => drop(simulator.used_by(here.shotlist(&words[1..])).ends_with(0)),
             // The address and the key of the simulator take the place of these.
             ["export", ..] => assert_eq!(words.len(), 3, "{command}"),
             ["shotlist", "run", ref args @ ..] if !args.contains(&"--plan") && !args.contains(&"--sandbox") => {

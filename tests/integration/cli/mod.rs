@@ -1,6 +1,7 @@
 //! Habits, words and exit codes of the command line, and documents that say what it does.
 
 mod cron;
+mod doctor;
 mod documents;
 mod endings;
 mod habits;
@@ -8,5 +9,6 @@ mod limits;
 mod monitors;
 mod notices;
 mod output;
+mod profiles;
 mod reference;
 mod refusals;

@@ -2,7 +2,7 @@
 
 use crate::support::{Program, Workspace};
 
-const TOPICS: [(&str, &str); 11] = [
+const TOPICS: [(&str, &str); 12] = [
     ("manifest", "5"),
     ("money", "7"),
     ("again", "7"),
@@ -13,6 +13,7 @@ const TOPICS: [(&str, &str); 11] = [
     ("videos", "7"),
     ("programs", "7"),
     ("service", "7"),
+    ("editors", "7"),
     ("words", "7"),
 ];
 

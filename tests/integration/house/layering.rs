@@ -93,12 +93,14 @@ const INNER: [(&str, &[Line]); 5] = [
 ];
 
 /// Where the code knows the operating system, and for what.
-const OF_THE_SYSTEM: [(&str, &str); 12] = [
+const OF_THE_SYSTEM: [(&str, &str); 14] = [
+    ("cli/profile.rs", "the mode of the file of profiles"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("cli/signals.rs", "signals"),
     ("files/directory.rs", "directories that are synced"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),
     ("files/replace.rs", "the mode of a file that is replaced"),
+    ("files/space.rs", "free space"),
     ("hooks/program.rs", "groups of processes"),
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
     ("ledger/sharing.rs", "what this machine is called"),

@@ -5,5 +5,5 @@ mod faults;
 mod gateways;
 mod http2;
 mod names;
-mod tls;
+pub mod tls;
 mod wrong_servers;

@@ -17,20 +17,38 @@ const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\
 pub const AUTHORITY: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration/service/certificates/authority.pem");
 
+/// The authority of a certificate that was valid in January 2020.
+pub const EXPIRED_AUTHORITY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration/service/certificates/expired-authority.pem");
+
 /// TLS of a server on this machine that speaks these protocols.
 pub fn server_config(protocols: &[&str]) -> ServerConfig {
+    config_of(include_bytes!("certificates/server.der"), include_bytes!("certificates/server.key.der"), protocols)
+}
+
+fn config_of(certificate: &'static [u8], key: &'static [u8], protocols: &[&str]) -> ServerConfig {
     let _already = rustls::crypto::ring::default_provider().install_default();
-    let certificate = CertificateDer::from(include_bytes!("certificates/server.der").as_slice());
-    let key = PrivatePkcs8KeyDer::from(include_bytes!("certificates/server.key.der").as_slice());
+    let (certificate, key) = (CertificateDer::from(certificate), PrivatePkcs8KeyDer::from(key));
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key.into());
     let mut config = config.expect("a certificate");
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     config
 }
 
-/// Serves until the test process ends; its address, how many connections there were, and how many requests.
+/// Serves with an expired certificate until the test process ends; its address.
+pub fn serve_expired() -> String {
+    let [certificate, key] =
+        [&include_bytes!("certificates/expired.der")[..], include_bytes!("certificates/expired.key.der")];
+    serve_with(config_of(certificate, key, &["http/1.1"])).0
+}
+
 fn serve() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
-    let config = Arc::new(server_config(&["http/1.1"]));
+    serve_with(server_config(&["http/1.1"]))
+}
+
+/// Serves until the test process ends; its address, how many connections there were, and how many requests.
+fn serve_with(config: ServerConfig) -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("https://127.0.0.1:{}", listener.local_addr().expect("an address").port());
     let (connections, requests) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());

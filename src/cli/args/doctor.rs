@@ -1,0 +1,47 @@
+//! Options of `doctor` and `profile`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::groups::{ManifestArgs, ServiceArgs, StatusFormat};
+use super::programs::ProgramArgs;
+
+/// The manifest of a command without one: the working directory, whose ledger it uses.
+pub(crate) const NO_MANIFEST: &str = "./";
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+#[command(mut_arg("manifest", |arg| arg.required(false).default_value(NO_MANIFEST).hide_default_value(true)))]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    #[command(flatten)]
+    pub programs: ProgramArgs,
+    /// Directory for reports and videos [default: shotlist-out/NAME[/BATCH]]
+    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    pub out: Option<PathBuf>,
+    /// Format of the output
+    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub format: StatusFormat,
+}
+
+/// Options of `profile`.
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    /// Action
+    #[command(subcommand)]
+    pub command: ProfileCommand,
+    /// Profile with the settings of an account
+    #[arg(long, global = true, env = "SHOTLIST_PROFILE", value_name = "NAME")]
+    pub profile: Option<String>,
+}
+
+/// The operations on profiles.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// Show the settings of a profile, and what overrides them
+    Show,
+}

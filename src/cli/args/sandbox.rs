@@ -1,0 +1,58 @@
+//! Options of `sandbox`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::groups::at_least_one;
+use crate::sandbox::Fault;
+
+/// Options of `sandbox`.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgs {
+    /// Port on 127.0.0.1; 0 selects a free one
+    #[arg(long, value_name = "N", default_value = "8787")]
+    pub port: u16,
+    /// Speed-up over the real service
+    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
+    pub speed: f64,
+    /// Seed of generation times and failures
+    #[arg(long, value_name = "S", default_value = "0")]
+    pub seed: u64,
+    /// Share of tasks that fail, 0 to 1
+    #[arg(long, value_name = "P", default_value = "0", value_parser = probability)]
+    pub fail_rate: f64,
+    /// Fault and its share, 0 to 1; repeatable
+    ///
+    /// On any response: `lost-response` (handled, then the connection is cut), `truncated`, `malformed`, `slow`, `server-error`,
+    /// `retry-after` (429 in seconds), `retry-after-date`. On a task's state: `unknown-status`, `no-url`, `backwards`. On a video: `expired-url`
+    #[arg(long, value_name = "NAME=P", value_parser = fault)]
+    pub fault: Vec<(Fault, f64)>,
+    /// Catalog that adds models or changes prices
+    #[arg(long, env = "SHOTLIST_CATALOG", value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
+    /// Maximum requests per second; more get a 429
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_rps: Option<u32>,
+    /// Maximum number of active tasks; a submission above it gets a 429
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub max_tasks: Option<usize>,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|speed| (0.01..=1_000_000.0).contains(speed))
+        .ok_or_else(|| "write 0.01 to 1000000".to_owned())
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "write a number from 0 to 1".to_owned())
+}
+
+fn fault(text: &str) -> Result<(Fault, f64), String> {
+    let (name, share) = text.split_once('=').ok_or("write NAME=P, for example slow=0.1")?;
+    let known = || Fault::ALL.map(Fault::name).join(", ");
+    let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+    Ok((fault.ok_or_else(|| format!("unknown fault `{name}`; write one of {}", known()))?, probability(share)?))
+}

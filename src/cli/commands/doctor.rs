@@ -1,0 +1,193 @@
+//! `shotlist doctor`: finds out what would keep a run from its work. Writes nothing that lasts, and makes no task.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+use crate::cli::args::{DoctorArgs, NO_MANIFEST, SelectArgs, StatusFormat};
+use crate::cli::catalog::catalog;
+use crate::cli::connect::{address, connect};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::manifest::{Wanted, load};
+use crate::cli::{paths, programs, runtime};
+use crate::domain::{BatchKey, RefusalCode};
+use crate::files::try_write;
+use crate::ledger::{Controls, Ledger};
+use crate::plan::PRICES_AGE;
+use crate::service::{Look, Probe};
+use crate::session::Refusal;
+use crate::ui::{Check, ChecksView, Page, Terminal};
+
+/// The free space below which videos may not fit: a hundred clips of some megabytes each.
+const LEAST_SPACE: u64 = 1 << 30;
+/// The statuses of a response that a task does not exist: a service that refuses the key has others.
+const UNKNOWN_TASK: [u16; 3] = [400, 404, 410];
+/// The largest difference to the clock of the service: a `Date` header has whole seconds, and a response takes some.
+const CLOCK: SignedDuration = SignedDuration::from_mins(1);
+
+/// Checks everything that a run needs.
+pub(super) fn doctor(args: &DoctorArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let checks = ChecksView::of(runtime::block_on(async { Ok(all(args, terminal).await) })?);
+    match args.format {
+        StatusFormat::Text => terminal.result(&checks.text()),
+        StatusFormat::Json => terminal.result(&Page::json(&checks).map_err(|error| Failure::of_form(&error))?),
+    }
+    Ok(if checks.is_ok { Exit::Done } else { Exit::SomeFailed })
+}
+
+async fn all(args: &DoctorArgs, terminal: &Terminal) -> Vec<Check> {
+    let (manifest, key) = manifest(args, terminal);
+    let mut checks = Vec::from_iter(manifest);
+    checks.push(finding("prices", prices(args)));
+    checks.push(finding("programs", programs(args)));
+    checks.push(finding("output", output(args, key.as_ref())));
+    checks.push(finding("ledger", ledger(args).await));
+    checks.extend(service(args).await);
+    checks
+}
+
+/// A finding, or a problem in the words of the command that would meet it.
+fn finding(name: &'static str, found: Result<String, Failure>) -> Check {
+    match found {
+        Ok(message) => Check { name, is_ok: true, message, help: None },
+        Err(Failure { message, help, .. }) => Check { name, is_ok: false, message, help },
+    }
+}
+
+/// The manifest if there is one, and the batch of its videos.
+fn manifest(args: &DoctorArgs, terminal: &Terminal) -> (Option<Check>, Option<BatchKey>) {
+    if args.manifest.manifest == Path::new(NO_MANIFEST) {
+        return (None, None);
+    }
+    let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
+    match load(&args.manifest, &SelectArgs::default(), wanted, terminal) {
+        Ok(chosen) => {
+            let jobs = chosen.manifest.jobs.len();
+            let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
+            (Some(finding("manifest", Ok(format!("{jobs}, without errors")))), Some(chosen.manifest.key))
+        }
+        Err(failure) => (Some(finding("manifest", Err(failure))), None),
+    }
+}
+
+fn prices(args: &DoctorArgs) -> Result<String, Failure> {
+    let taken_on = catalog(args.manifest.catalog.as_deref())?.prices_taken_on;
+    let days = (Zoned::now().date() - taken_on).get_days();
+    if days <= PRICES_AGE {
+        return Ok(format!("of {taken_on}"));
+    }
+    let help = "compare them with the service's, and name a `--catalog` with the date";
+    Err(problem(RefusalCode::CatalogInvalid, format!("of {taken_on}, {days} days old"), help))
+}
+
+fn programs(args: &DoctorArgs) -> Result<String, Failure> {
+    programs::check(&args.programs)?;
+    let named = [&args.programs.asset_command, &args.programs.exec].into_iter().flatten().count();
+    Ok(if named == 0 { "none set".to_owned() } else { "found".to_owned() })
+}
+
+/// The directory of the videos; without a manifest or a name, the working directory.
+fn output(args: &DoctorArgs, key: Option<&BatchKey>) -> Result<String, Failure> {
+    match key {
+        Some(key) => has_space(&paths::out(&args.manifest, args.out.as_deref(), key)?),
+        None => has_space(args.out.as_deref().unwrap_or(Path::new("."))),
+    }
+}
+
+/// Returns how much space a directory has. Refuses one that can't be written to, or that is nearly full.
+fn has_space(directory: &Path) -> Result<String, Failure> {
+    let shown = directory.display();
+    let help = "name another directory, or make room";
+    let free = try_write(directory)
+        .map_err(|error| problem(RefusalCode::NotWritable, format!("can't write to `{shown}`: {error}"), help))?;
+    match free {
+        Some(free) if free < LEAST_SPACE => {
+            Err(problem(RefusalCode::NotWritable, format!("`{shown}` has only {} MiB free", free >> 20), help))
+        }
+        Some(free) => Ok(format!("`{shown}` is writable, {} GiB free", free >> 30)),
+        None => Ok(format!("`{shown}` is writable")),
+    }
+}
+
+async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
+    let ledger = paths::ledger(&args.manifest)?;
+    let Controls { freeze, .. } = ledger.controls().await.map_err(|error| Failure::of_ledger(&error))?;
+    if let Some(freeze) = freeze {
+        return Err(Refusal::from(freeze).into());
+    }
+    is_writable(&ledger).await?;
+    Ok(format!("{ledger} is {}", if paths::is_there(&ledger) { "usable" } else { "to be created" }))
+}
+
+/// Refuses a ledger that a run could not write.
+async fn is_writable(ledger: &Ledger) -> Result<(), Failure> {
+    if let Some(database) = ledger.database() {
+        return database.check_durable().await.map_err(|error| Failure::of_ledger(&error));
+    }
+    let path = ledger.path().unwrap_or(Path::new("")).to_owned();
+    let refused = |path: &Path, error: std::io::Error| {
+        let help = "check the permissions, and the free space";
+        problem(RefusalCode::NotWritable, format!("can't write to `{}`: {error}", path.display()), help)
+    };
+    if path.exists() {
+        File::options().append(true).open(&path).map_err(|error| refused(&path, error))?;
+    }
+    let directory = path.parent().map(PathBuf::from).unwrap_or_default();
+    try_write(&directory).map_err(|error| refused(&directory, error))?;
+    Ok(())
+}
+
+/// The service, its key, and its clock.
+async fn service(args: &DoctorArgs) -> Vec<Check> {
+    let connected = async {
+        let address = address(&args.manifest, &args.service)?;
+        connect(address, &args.manifest, &args.service, Duration::ZERO).await
+    };
+    let connection = match connected.await {
+        Ok(connection) => connection,
+        Err(failure) => return vec![finding("service", Err(failure))],
+    };
+    let origin = connection.service().base_url();
+    let unusable =
+        |message: String, help: &str| finding("service", Err(problem(RefusalCode::UrlInvalid, message, help)));
+    let Probe { look, status, date } = match connection.service().probe().await {
+        Ok(probe) => probe,
+        Err(why) => return vec![unusable(why, "check the base URL, the network, and the proxy")],
+    };
+    let mut checks = vec![match look {
+        Look::Usable if status.is_some_and(|status| UNKNOWN_TASK.contains(&status)) => {
+            finding("service", Ok(format!("{origin} accepts the API key")))
+        }
+        Look::Usable => {
+            let found = status.map_or("nothing".to_owned(), |status| status.to_string());
+            let message = format!("{origin} must answer 404 for a task that does not exist, found {found}");
+            unusable(message, "check the base URL, the key, and what is in between")
+        }
+        Look::KeyRefused(error) => {
+            let help = "set the key in `SHOTLIST_API_KEY`, or a file with `--api-key-file`";
+            finding("service", Err(problem(RefusalCode::KeyInvalid, format!("{origin}: {}", error.message), help)))
+        }
+        Look::Unusable(message) => unusable(message, "check the base URL, and for a proxy or login page"),
+        Look::Untrusted(message) => unusable(message, "or correct this machine's clock"),
+    }];
+    checks.extend(date.map(|date| finding("clock", clock(date))));
+    checks
+}
+
+/// Compares the clock of this machine with the service's.
+fn clock(date: Timestamp) -> Result<String, Failure> {
+    let off = Timestamp::now().duration_since(date);
+    if off.abs() <= CLOCK {
+        return Ok("agrees with the service's".to_owned());
+    }
+    let way = if off.is_positive() { "ahead of" } else { "behind" };
+    let message = format!("{:#} {way} the service's", SignedDuration::from_secs(off.abs().as_secs()));
+    Err(problem(RefusalCode::OptionInvalid, message, "set this machine's clock: limits count by its days"))
+}
+
+fn problem(code: RefusalCode, message: String, help: &str) -> Failure {
+    Failure::plain(code, message).with_help(help)
+}

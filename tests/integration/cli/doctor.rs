@@ -1,0 +1,139 @@
+//! `shotlist doctor`: one right sentence for each thing that is wrong, and no task.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use serde_json::Value;
+use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService, Look};
+
+use crate::service::tls::{EXPIRED_AUTHORITY, serve_expired};
+use crate::support::{Ended, Program, Simulator, Workspace};
+
+const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
+
+fn doctor(here: &Workspace, args: &[&str]) -> Program {
+    here.shotlist(&[&["doctor", "m.yaml"], args].concat()).env("SHOTLIST_API_KEY", "k")
+}
+
+/// A server that answers every request so; its URL.
+fn answering(head: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let _request = socket.read(&mut [0; 4096]);
+            let _client_may_be_gone =
+                write!(socket, "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    url
+}
+
+/// The lines that name a problem.
+fn problems(ended: &Ended) -> Vec<&str> {
+    ended.stdout.lines().filter_map(|line| line.strip_prefix("problem  ")).collect()
+}
+
+/// The only problem of a run to the end of all checks.
+#[track_caller]
+fn only_problem(program: Program) -> String {
+    let ended = program.ends_with(1);
+    let problems = problems(&ended);
+    assert_eq!(problems.len(), 1, "{}", ended.stdout);
+    problems[0].to_owned()
+}
+
+#[test]
+fn healthy_setup_has_no_problem_and_leaves_nothing() {
+    let here = Workspace::with_manifest(ONE_JOB);
+    let simulator = Simulator::start(&here, &[]);
+    let before = here.files();
+    let ended = simulator.used_by(doctor(&here, &["--exec", "true"])).ends_with(0);
+    let names: Vec<&str> =
+        ended.stdout.lines().map(|line| line["ok       ".len()..].split(':').next().expect("a name")).collect();
+    assert_eq!(names, ["manifest", "prices", "programs", "output", "ledger", "service", "clock"], "{}", ended.stdout);
+    assert_eq!(here.files(), before, "nothing is written");
+    let data = simulator.used_by(doctor(&here, &["--format", "json"])).ends_with(0).stdout;
+    let data: Value = serde_json::from_str(&data).expect("JSON");
+    let schema: Value = serde_json::from_str(include_str!("../../../schemas/doctor.schema.json")).expect("JSON");
+    assert!(jsonschema::is_valid(&schema, &data), "{data}");
+    // Without a manifest, and after a run.
+    simulator.used_by(here.shotlist(&["doctor"])).ends_with(0);
+    simulator.used_by(here.shotlist(&["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s"])).ends_with(0);
+    simulator.used_by(doctor(&here, &[])).ends_with(0);
+    assert_eq!(simulator.ledger()["charges"].as_array().expect("charges").len(), 1, "the run's own");
+}
+
+#[tokio::test]
+async fn thousand_probes_make_no_task() {
+    let here = Workspace::new();
+    let simulator = Simulator::start(&here, &[]);
+    let endpoint = Endpoint::parse(simulator.url(), false).expect("a URL");
+    let service = HttpService::new(endpoint, Credentials::from(ApiKey::new("k").expect("a key"))).expect("a client");
+    for _ in 0..1_000 {
+        let probe = service.probe().await.expect("a response");
+        assert!(probe.look == Look::Usable && probe.status == Some(404) && probe.date.is_some(), "{probe:?}");
+    }
+    let books = simulator.ledger();
+    assert!(books["charges"].as_array().expect("charges").is_empty(), "{books}");
+}
+
+#[test]
+fn wrong_key_address_and_clock_have_a_sentence_each() {
+    let here = Workspace::with_manifest(ONE_JOB);
+    let problem_of = |url: &str| only_problem(doctor(&here, &["--base-url", url]));
+    let json = "{\"error\":{\"message\":\"no such key\"}}";
+    let problem = problem_of(&answering("401 x\r\ncontent-type: application/json", json));
+    assert!(
+        problem.contains("the service refused the key (HTTP 401): no such key; set the key in `SHOTLIST_API_KEY`"),
+        "{problem}"
+    );
+
+    let problem = problem_of(&answering("403 x\r\ncontent-type: application/json", json));
+    assert!(problem.contains("must answer 404 for a task that does not exist, found 403"), "{problem}");
+
+    let problem = problem_of("http://127.0.0.1:9");
+    assert!(
+        problem.contains("can't connect to http://127.0.0.1:9: ") && problem.contains("check the base URL"),
+        "{problem}"
+    );
+
+    let problem = only_problem(doctor(&here, &[]));
+    let expected =
+        "service: the base URL is not set; pass `--base-url`, or set `SHOTLIST_BASE_URL`; `--sandbox` needs none";
+    assert_eq!(problem, expected);
+
+    let problem = problem_of(&answering("200 x\r\ncontent-type: text/html", "<html>log in</html>"));
+    assert!(problem.contains("login page"), "{problem}");
+
+    let late = "404 x\r\ncontent-type: application/json\r\ndate: Wed, 01 Jan 2020 00:00:00 GMT";
+    let problem = problem_of(&answering(late, json));
+    assert!(problem.starts_with("clock: ") && problem.contains("ahead of the service's"), "{problem}");
+}
+
+#[test]
+fn expired_certificate_is_named() {
+    let here = Workspace::with_manifest(ONE_JOB);
+    let url = serve_expired();
+    let problem = only_problem(doctor(&here, &["--base-url", &url]).env("SSL_CERT_FILE", EXPIRED_AUTHORITY));
+    assert!(problem.contains("expired"), "{problem}");
+}
+
+#[test]
+fn ledger_disk_programs_and_prices_have_a_sentence_each() {
+    let here = Workspace::with_manifest(ONE_JOB).file("ledger.db", "not a database, but a text of some length");
+    let simulator = Simulator::start(&here, &[]);
+    let problem = |args: &[&str]| only_problem(simulator.used_by(doctor(&here, args)));
+    // Nobody can make a file there, not even root.
+    assert!(problem(&["--ledger", "/proc/ledger.db"]).contains("can't write to `/proc`"));
+    assert!(problem(&["--out", "/proc/out"]).contains("can't write to `/proc/out`"));
+    assert!(problem(&["--ledger", "ledger.db"]).contains("is not a database, or a damaged one"));
+    assert!(problem(&["--exec", "no-such-program"]).contains("`--exec`: "));
+    let old = simulator.used_by(doctor(&here, &[])).env("SHOTLIST_PRICES_TAKEN_ON", "2020-01-01");
+    assert!(only_problem(old).starts_with("prices: of 2020-01-01, "));
+    here.write("m.yaml", "version: 1\njobs: [{ id: a, model: nonsense, prompt: a }]\n");
+    assert!(problem(&[]).starts_with("manifest: "));
+    here.write("m.yaml", ONE_JOB);
+    here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
+    assert!(problem(&[]).starts_with("ledger: purchases are frozen"));
+}
