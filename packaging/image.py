@@ -58,7 +58,9 @@ def image(machine, program):
         entry(tar, CERTIFICATES, 0o644, read("/" + CERTIFICATES))
         entry(tar, "etc/passwd", 0o644, f"shotlist:x:{USER}:{USER}::/videos:/none\n".encode())
         entry(tar, "tmp", 0o1777)
+        # The user's, so that a new volume below it is as well.
         entry(tar, "videos", 0o755, user=USER)
+        entry(tar, "videos/shotlist-out", 0o755, user=USER)
     layer = plain.getvalue()
     labels = {"title": "shotlist", "version": version, "revision": commit, "created": created, "licenses": "MIT OR Apache-2.0"}
     if source:

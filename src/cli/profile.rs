@@ -1,22 +1,26 @@
 //! Profiles: settings of the user for one account, in the user's own configuration directory and never in a project.
 //!
 //! A profile says what the environment would say, each setting under the name of the variable without its prefix. The command line and the
-//! environment have more say.
+//! environment have more say. None of it is consent: a profile has no limit on the run, because that is consent to spend up to it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Command;
-use clap::error::ErrorKind;
+use clap::{ArgMatches, Command};
 use serde::Deserialize;
 
 use super::environment;
 use crate::files::read_text;
+use crate::ledger::PostgresAddress;
 
 /// The settings that a profile may have.
-const SETTINGS: [&str; 8] =
-    ["api_key_command", "asset_command", "base_url", "exec", "header", "ledger", "max_cost", "report"];
+const SETTINGS: [&str; 7] = ["api_key_command", "asset_command", "base_url", "exec", "header", "ledger", "report"];
+/// The settings that may be lists.
+const LISTS: [&str; 2] = ["header", "report"];
+/// The settings that the simulator has for itself.
+const OF_REAL_RUNS: [&str; 2] = ["ledger", "report"];
+/// The variables that set the key.
+const KEYS: [&str; 3] = ["SHOTLIST_API_KEY", "SHOTLIST_API_KEY_FILE", "SHOTLIST_API_KEY_COMMAND"];
 /// The beginning of each variable's name.
 const PREFIX: &str = "SHOTLIST_";
 /// The largest file of profiles, in bytes.
@@ -31,8 +35,8 @@ pub(super) enum ProfileError {
     /// The file can't be read.
     #[error("can't read profiles in `{}`: {why}", path.display())]
     Unreadable { path: PathBuf, why: String },
-    /// Other users may change what is started and where the key is sent.
-    #[error("other users can write `{}`; run `chmod go-w` on it", .0.display())]
+    /// Other users may read a password, or change what is started and where the key is sent.
+    #[error("other users can read or write `{}`; run `chmod 600` on it", .0.display())]
     OpenToOthers(PathBuf),
     /// The file has no such profile.
     #[error("found no profile `{name}` in `{}`{}", path.display(), others(known))]
@@ -40,6 +44,15 @@ pub(super) enum ProfileError {
     /// A setting that no profile has.
     #[error("profile `{name}` has the unknown setting `{setting}`; a profile may have: {}", SETTINGS.join(", "))]
     UnknownSetting { name: String, setting: String },
+    /// A list where one value is meant.
+    #[error("`{setting}` of profile `{name}` must be one value")]
+    List { name: String, setting: String },
+    /// A path that means another file in each directory: with another ledger, everything would be due again.
+    #[error("`{setting}` of profile `{name}` must be an absolute path{}", if *setting == "ledger" { " or a database" } else { "" })]
+    Relative { name: String, setting: &'static str },
+    /// The URL is of one account, and the key of another.
+    #[error("the base URL and the API key must be of one account: {set} is set, but profile `{name}` has the other")]
+    TwoAccounts { name: String, set: &'static str },
 }
 
 fn others(known: &[String]) -> String {
@@ -51,20 +64,7 @@ fn others(known: &[String]) -> String {
 #[serde(untagged)]
 enum Written {
     Text(String),
-    Whole(i64),
-    Amount(f64),
     List(Vec<String>),
-}
-
-impl Written {
-    fn texts(self) -> Vec<String> {
-        match self {
-            Self::Text(text) => vec![text],
-            Self::Whole(number) => vec![number.to_string()],
-            Self::Amount(number) => vec![number.to_string()],
-            Self::List(texts) => texts,
-        }
-    }
 }
 
 /// A profile.
@@ -84,56 +84,103 @@ impl Profile {
         let path = path().ok_or(ProfileError::NoDirectory)?;
         let unreadable = |why: String| ProfileError::Unreadable { path: path.clone(), why };
         let text = read_text(&path, LARGEST).map_err(|error| unreadable(error.to_string()))?;
-        check_writers(&path)?;
-        let mut profiles: BTreeMap<String, BTreeMap<String, Written>> =
-            toml::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-        let Some(settings) = profiles.remove(name) else {
+        check_mode(&path)?;
+        // Without the line itself, which may have a password.
+        let parsed = toml::from_str::<BTreeMap<String, BTreeMap<String, Written>>>(&text);
+        let mut profiles = parsed.map_err(|error| {
+            let before = error.span().map_or("", |span| &text[..span.start]);
+            unreadable(format!("line {}: {}", before.matches('\n').count() + 1, error.message()))
+        })?;
+        let Some(written) = profiles.remove(name) else {
             let known = profiles.into_keys().collect();
             return Err(ProfileError::Unknown { name: name.to_owned(), path, known });
         };
-        if let Some(setting) = settings.keys().find(|setting| !SETTINGS.contains(&setting.as_str())) {
-            return Err(ProfileError::UnknownSetting { name: name.to_owned(), setting: setting.clone() });
+        let mut settings = BTreeMap::new();
+        for (setting, value) in written {
+            let name = name.to_owned();
+            if !SETTINGS.contains(&setting.as_str()) {
+                return Err(ProfileError::UnknownSetting { name, setting });
+            }
+            let values = match value {
+                Written::Text(text) => vec![text],
+                Written::List(_) if !LISTS.contains(&setting.as_str()) => {
+                    return Err(ProfileError::List { name, setting });
+                }
+                Written::List(texts) => texts,
+            };
+            settings.insert(setting, values);
         }
-        let settings = settings.into_iter().map(|(setting, value)| (setting, value.texts())).collect();
-        Ok(Self { name: name.to_owned(), path, settings })
+        let profile = Self { name: name.to_owned(), path, settings };
+        profile.check_paths()?;
+        Ok(profile)
+    }
+
+    fn check_paths(&self) -> Result<(), ProfileError> {
+        for setting in OF_REAL_RUNS {
+            let mut paths = self.settings.get(setting).into_iter().flatten();
+            if paths.any(|path| !PostgresAddress::is_one(path) && !Path::new(path).is_absolute()) {
+                return Err(ProfileError::Relative { name: self.name.clone(), setting });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the variable that overrides a setting, if it is set.
     pub(super) fn overriding(setting: &str) -> Option<String> {
         let variable = format!("{PREFIX}{}", setting.to_ascii_uppercase());
-        environment::variable(&variable).map(|_| variable)
+        let of_key = KEYS.iter().filter(|_| setting == "api_key_command").map(|name| (*name).to_owned());
+        of_key.chain([variable]).find(|variable| environment::variable(variable).is_some())
+    }
+
+    /// Refuses the base URL of this profile with a key that the command line or the environment sets, and the other way round.
+    fn check_account(&self, matches: &ArgMatches) -> Result<(), ProfileError> {
+        let has = |setting: &str| self.settings.contains_key(setting);
+        let is_given = |id: &str| matches.try_contains_id(id).unwrap_or(false) && matches.value_source(id).is_some();
+        let has_url = is_given("base_url");
+        let has_key =
+            is_given("api_key_file") || is_given("api_key_command") || environment::variable(KEYS[0]).is_some();
+        if !has("base_url")
+            || !has("api_key_command")
+            || has_url == has_key
+            || matches.try_contains_id("base_url").is_err()
+        {
+            return Ok(());
+        }
+        let set = if has_url { "the base URL" } else { "the API key" };
+        Err(ProfileError::TwoAccounts { name: self.name.clone(), set })
+    }
+
+    /// Gives the options of a command, which was read without the profile, its settings as their defaults.
+    pub(super) fn applied(&self, command: Command, matches: &ArgMatches) -> Result<Command, ProfileError> {
+        let matches = innermost(matches);
+        self.check_account(matches)?;
+        let is_sandbox = matches.try_get_one::<bool>("sandbox").ok().flatten() == Some(&true);
+        let mut settings = self.settings.clone();
+        settings.retain(|setting, _| !(is_sandbox && OF_REAL_RUNS.contains(&setting.as_str())));
+        if environment::variable(KEYS[0]).is_some() {
+            settings.remove("api_key_command");
+        }
+        Ok(with_defaults(command, &settings))
     }
 }
 
-/// Gives options the settings of the profile that these words or the environment name, as their defaults.
-pub(super) fn applied(mut command: Command, words: &[OsString]) -> Result<Command, clap::Error> {
-    let Some(name) = named(words) else { return Ok(command) };
-    match Profile::read(&name) {
-        Ok(profile) => Ok(with_defaults(command, &profile.settings)),
-        Err(error) => Err(command.error(ErrorKind::ValueValidation, error)),
-    }
+/// The name of the profile that a command line or the environment chooses.
+pub(super) fn chosen(matches: &ArgMatches) -> Option<String> {
+    innermost(matches).try_get_one::<String>("profile").ok().flatten().cloned()
 }
 
-/// The name of the profile on the command line or in the environment.
-fn named(words: &[OsString]) -> Option<String> {
-    let mut words = words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
-    while let Some(word) = words.next() {
-        if word == "--profile" {
-            return words.next().map(str::to_owned);
-        }
-        if let Some(name) = word.strip_prefix("--profile=") {
-            return Some(name.to_owned());
-        }
-    }
-    environment::variable("SHOTLIST_PROFILE").map(|name| name.to_string_lossy().into_owned())
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, matches)| innermost(matches))
 }
 
 fn with_defaults(command: Command, settings: &BTreeMap<String, Vec<String>>) -> Command {
     let command = command.mut_args(|arg| {
         let variable = arg.get_env().and_then(|name| name.to_str()?.strip_prefix(PREFIX));
         match variable.and_then(|name| settings.get(&name.to_ascii_lowercase())) {
-            // They are needed to the end of the process.
-            Some(values) => arg.default_values(values.iter().map(|value| &*value.clone().leak())),
+            // They are needed to the end of the process, and some are secret.
+            Some(values) => {
+                arg.default_values(values.iter().map(|value| &*value.clone().leak())).hide_default_value(true)
+            }
             None => arg,
         }
     });
@@ -151,12 +198,12 @@ fn path() -> Option<PathBuf> {
     Some(directory?.join("shotlist").join("profiles.toml"))
 }
 
-/// Refuses a file that others may write.
-fn check_writers(path: &Path) -> Result<(), ProfileError> {
+/// Refuses a file that others may read or write.
+fn check_mode(path: &Path) -> Result<(), ProfileError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o022 != 0) {
+        if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
             return Err(ProfileError::OpenToOthers(path.to_owned()));
         }
     }

@@ -1,14 +1,16 @@
 //! The way of a command line: read, obeyed, and turned into an exit code.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::FromArgMatches as _;
 use clap::error::ErrorKind;
+use clap::{ArgMatches, FromArgMatches as _};
 
 use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
+use super::profile::Profile;
 use super::{commands, environment, front, profile, tips};
 use crate::catalog::Catalog;
 use crate::ui::{self, Terminal};
@@ -17,9 +19,7 @@ use crate::ui::{self, Terminal};
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    let command = profile::applied(front::command(), &words).map(|command| environment::heeded(command, &words));
-    let matches = command.and_then(|command| command.try_get_matches_from(words));
-    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match matches(&words).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),
         Err(usage) => return shown(&tips::with_tip(usage)),
@@ -33,6 +33,15 @@ pub fn main() -> ExitCode {
         exit
     });
     if terminal.tell_lost_results() { exit.max(Exit::CannotWrite).into() } else { exit.into() }
+}
+
+/// Reads the command line; once more, if it names a profile, with the defaults of that.
+fn matches(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let matches = environment::heeded(front::command(), words).try_get_matches_from(words)?;
+    let Some(name) = profile::chosen(&matches) else { return Ok(matches) };
+    let with_profile = Profile::read(&name).and_then(|profile| profile.applied(front::command(), &matches));
+    let command = with_profile.map_err(|error| front::command().error(ErrorKind::ValueValidation, error))?;
+    environment::heeded(command, words).try_get_matches_from(words)
 }
 
 /// Prints a help text to stdout, or a mistake to stderr; a reader that is gone needs neither.

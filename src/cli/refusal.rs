@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::args::NamedLedger;
+use super::args::ManifestArgs;
 use super::failure::Failure;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
 use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
@@ -62,11 +62,12 @@ impl Failure {
     }
 
     /// Names the ledger in the command that unfreezes it.
-    pub(super) fn of_this_ledger(self, ledger: &Ledger, named: Option<&NamedLedger>) -> Self {
-        if ledger.is_shared() && named.is_some_and(|named| named.is_from_environment) {
-            return self;
-        }
-        let unfreeze = format!("{UNFREEZE} --ledger {}", quoted(&ledger.to_string()));
+    pub(super) fn of_this_ledger(self, ledger: &Ledger, args: &ManifestArgs) -> Self {
+        let unfreeze = match (&args.ledger, &args.profile) {
+            (_, Some(profile)) => format!("{UNFREEZE} --profile {}", quoted(profile)),
+            (Some(named), None) if ledger.is_shared() && named.is_from_environment => return self,
+            _ => format!("{UNFREEZE} --ledger {}", quoted(&ledger.to_string())),
+        };
         Self { help: self.help.map(|help| help.replace(UNFREEZE, &unfreeze)), ..self }
     }
 

@@ -38,11 +38,11 @@ pub(super) fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
 pub(super) fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
     let (text, source) = if let Some(path) = &args.api_key_file {
         (read(path)?, format!("key file `{}`", path.display()))
+    } else if let Some(command) = &args.api_key_command {
+        (printed_by(command)?, "the output of `--api-key-command`".to_owned())
     } else if let Some(text) = environment::variable(KEY_VARIABLE) {
         // A key that is not UTF-8 is reported as invalid.
         (text.to_string_lossy().into_owned(), format!("`{KEY_VARIABLE}`"))
-    } else if let Some(command) = &args.api_key_command {
-        (printed_by(command)?, "the output of `--api-key-command`".to_owned())
     } else {
         let failure = Failure::new(RefusalCode::KeyMissing, "the API key is not set");
         return Err(failure.with_help(format!("set `{KEY_VARIABLE}`, or name a file with `--api-key-file`")));

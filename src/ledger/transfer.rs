@@ -48,6 +48,9 @@ pub enum CopyError {
     /// The ledger to write has contents already.
     #[error("ledger `{0}` must be empty")]
     NotEmpty(String),
+    /// The response to the commit of the copy was lost: the copy may be whole.
+    #[error("lost the response to the last write of the copy, which may be whole")]
+    Unknown(#[source] Unavailable),
     /// The ledger to read could not be read to its end.
     #[error("the copy is not whole")]
     CutOff,
@@ -68,6 +71,9 @@ impl CopyError {
         match self {
             Self::Unavailable(error) => error.help(),
             Self::Damaged { .. } => BRING_BACK,
+            Self::Unknown(_) => {
+                "look at the copy with `shotlist spend`; purchases stay frozen here until you choose one of the two"
+            }
             Self::CutOff => "run the command again",
             Self::Busy(_) => "wait for that run to end; the copy would lack its purchases",
             Self::Missing(_) => "name the ledger with `--ledger`; it is in `.shotlist` beside the manifest",

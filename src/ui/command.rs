@@ -65,17 +65,20 @@ pub(crate) fn quoted(word: &str) -> String {
     if cfg!(windows) && std::env::var_os("SHELL").is_none() { quoted_for_windows(word) } else { quoted_for_posix(word) }
 }
 
-/// A word for `cmd` and PowerShell, which agree on double quotes. Few words have a character that one of them expands there; these are for
-/// PowerShell.
+/// A word for `cmd` and PowerShell, which agree on double quotes. In these, one of the two expands or ends at few characters; for a word with one of
+/// them, this is text that both refuse: a command that is read differently could buy something else.
 fn quoted_for_windows(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./\\:=+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    if word.contains(['"', '$', '`', '%']) {
-        return format!("'{}'", word.replace('\'', "''"));
+    let is_special = |c: char| "\"$`%!\u{201c}\u{201d}\u{201e}".contains(c) || crate::domain::printable::steers(c);
+    if word.contains(is_special) {
+        return "<quote this value>".to_owned();
     }
-    format!("\"{word}\"")
+    // A program takes the last backslash for an escape of the quote.
+    let backslashes = word.len() - word.trim_end_matches('\\').len();
+    format!("\"{word}{}\"", "\\".repeat(backslashes))
 }
 
 /// A word for a POSIX shell. Control characters are written by their numbers, as bash, zsh, and ksh read them: a terminal would not show them,
@@ -141,8 +144,11 @@ mod tests {
             ("a,b", "\"a,b\""),
             ("@choices.json", "\"@choices.json\""),
             ("", "\"\""),
-            ("it's $5", "'it''s $5'"),
-            ("50%", "'50%'"),
+            ("it's", "\"it's\""),
+            (r"C:\my dir\", r#""C:\my dir\\""#),
+            ("it's $5", "<quote this value>"),
+            ("50%", "<quote this value>"),
+            ("a\nb", "<quote this value>"),
         ] {
             assert_eq!(quoted_for_windows(word), expected);
         }

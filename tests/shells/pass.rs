@@ -1,5 +1,6 @@
-//! The API key from `pass`, the password manager of many Unix users, which keeps it encrypted by GnuPG.
+//! The API key from `pass`, the password manager of many Unix users, which keeps it encrypted by `GnuPG`.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::support::{Service, Workspace};
@@ -17,6 +18,8 @@ fn key_comes_from_a_password_manager() {
         ".config/shotlist/profiles.toml",
         format!("[acme]\nbase_url = \"{}\"\napi_key_command = \"pass show video/acme\"\n", service.url()),
     );
+    std::fs::set_permissions(here.path(".config/shotlist/profiles.toml"), std::fs::Permissions::from_mode(0o600))
+        .expect("a mode");
     let run = ["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s", "--profile", "acme"];
     here.shotlist(&run).env("HOME", &home).ends_with(0);
     assert!(service.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer key-of-acme"));

@@ -87,7 +87,7 @@ pub(crate) struct ServiceArgs {
     /// File with the API key [default: the key in `SHOTLIST_API_KEY`]
     #[arg(long, hide_short_help = true, env = "SHOTLIST_API_KEY_FILE", value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
-    /// Program that prints the API key, if no other key is set
+    /// Program that prints the API key
     ///
     /// It runs without a shell. Its first line is the key
     #[arg(long, hide_short_help = true, env = "SHOTLIST_API_KEY_COMMAND", value_name = "CMD")]

@@ -1,7 +1,6 @@
 //! `shotlist doctor`: finds out what would keep a run from its work. Writes nothing that lasts, and makes no task.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
@@ -15,7 +14,7 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, programs, runtime};
 use crate::domain::{BatchKey, RefusalCode};
 use crate::files::try_write;
-use crate::ledger::{Controls, Ledger};
+use crate::ledger::Controls;
 use crate::plan::PRICES_AGE;
 use crate::service::{Look, Probe};
 use crate::session::Refusal;
@@ -112,32 +111,28 @@ fn has_space(directory: &Path) -> Result<String, Failure> {
     }
 }
 
+/// The ledger, which a run must be able to write.
 async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
     let ledger = paths::ledger(&args.manifest)?;
+    let named = |failure: Failure| failure.of_this_ledger(&ledger, &args.manifest);
     let Controls { freeze, .. } = ledger.controls().await.map_err(|error| Failure::of_ledger(&error))?;
     if let Some(freeze) = freeze {
-        return Err(Refusal::from(freeze).into());
+        return Err(named(Refusal::from(freeze).into()));
     }
-    is_writable(&ledger).await?;
-    Ok(format!("{ledger} is {}", if paths::is_there(&ledger) { "usable" } else { "to be created" }))
-}
-
-/// Refuses a ledger that a run could not write.
-async fn is_writable(ledger: &Ledger) -> Result<(), Failure> {
-    if let Some(database) = ledger.database() {
-        return database.check_durable().await.map_err(|error| Failure::of_ledger(&error));
-    }
-    let path = ledger.path().unwrap_or(Path::new("")).to_owned();
-    let refused = |path: &Path, error: std::io::Error| {
-        let help = "check the permissions, and the free space";
-        problem(RefusalCode::NotWritable, format!("can't write to `{}`: {error}", path.display()), help)
+    let usable = match (ledger.file(), ledger.database()) {
+        (Some(file), _) => file.check_usable().await,
+        (_, Some(database)) => database.check_usable().await,
+        _ => Ok(false),
     };
-    if path.exists() {
-        File::options().append(true).open(&path).map_err(|error| refused(&path, error))?;
+    let is_there = usable.map_err(|error| Failure::of_ledger(&error))?;
+    if let Some(directory) = ledger.path().map(|path| path.parent().unwrap_or(Path::new(""))) {
+        try_write(directory).map_err(|error| {
+            let help = "check the permissions, and the free space";
+            let message = format!("can't write to `{}`: {error}", directory.display());
+            problem(RefusalCode::NotWritable, message, help)
+        })?;
     }
-    let directory = path.parent().map(PathBuf::from).unwrap_or_default();
-    try_write(&directory).map_err(|error| refused(&directory, error))?;
-    Ok(())
+    Ok(format!("{ledger} is {}", if is_there { "usable" } else { "to be created" }))
 }
 
 /// The service, its key, and its clock.
@@ -150,7 +145,7 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
         Ok(connection) => connection,
         Err(failure) => return vec![finding("service", Err(failure))],
     };
-    let origin = connection.service().base_url();
+    let origin = connection.service().base_url().origin().ascii_serialization();
     let unusable =
         |message: String, help: &str| finding("service", Err(problem(RefusalCode::UrlInvalid, message, help)));
     let Probe { look, status, date } = match connection.service().probe().await {

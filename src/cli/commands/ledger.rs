@@ -49,7 +49,7 @@ fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
 
 fn refuse(error: &CopyError) -> Failure {
     let code = match error {
-        CopyError::Unavailable(_) | CopyError::CutOff => RefusalCode::LedgerUnavailable,
+        CopyError::Unavailable(_) | CopyError::Unknown(_) | CopyError::CutOff => RefusalCode::LedgerUnavailable,
         CopyError::Damaged { .. } => RefusalCode::LedgerDamaged,
         CopyError::Busy(_) => RefusalCode::BatchLocked,
         CopyError::Missing(_) => RefusalCode::LedgerMissing,

@@ -6,6 +6,7 @@ use crate::cli::failure::Failure;
 use crate::cli::profile::Profile;
 use crate::domain::RefusalCode;
 use crate::ledger::LedgerAddress;
+use crate::service::Endpoint;
 use crate::ui::{Page, Terminal};
 
 /// Shows a profile.
@@ -30,15 +31,19 @@ pub(super) fn profile(args: &ProfileArgs, terminal: &Terminal) -> Result<Exit, F
     Ok(Exit::Done)
 }
 
-/// The value of a setting without what is secret in it.
+/// The value of a setting without what may be secret in it.
 fn shown(setting: &str, values: &[String]) -> String {
-    let values: Vec<String> = values
-        .iter()
-        .map(|value| match setting {
-            "header" => format!("{}=***", value.split('=').next().unwrap_or_default()),
-            "ledger" => LedgerAddress::new(value.as_ref(), &|_| None).map_or("***".to_owned(), |it| it.to_string()),
-            _ => value.clone(),
-        })
-        .collect();
-    values.join(", ")
+    let hidden = || "***".to_owned();
+    let values = values.iter().map(|value| match setting {
+        "header" => value.split_once('=').map_or_else(hidden, |(name, _)| format!("{name}=***")),
+        "ledger" => LedgerAddress::new(value.as_ref(), &|_| None).map_or_else(|_| hidden(), |it| it.to_string()),
+        "base_url" => Endpoint::parse(value, true).map_or_else(|_| hidden(), |endpoint| endpoint.origin()),
+        "report" => value.clone(),
+        // Arguments of a program.
+        _ => match value.split_once(' ') {
+            Some((program, _)) => format!("{program} ***"),
+            None => value.clone(),
+        },
+    });
+    values.collect::<Vec<_>>().join(", ")
 }

@@ -83,7 +83,7 @@ fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> NextCommand {
         "" => again.with_switch("--no-batch"),
         batch => again.with("--batch", batch),
     };
-    paths::with_ledger(again, args.ledger.as_ref())
+    paths::with_ledger(again, args.ledger.as_ref(), args.profile.as_deref())
 }
 
 /// The name of a bill, recorded with the facts from it.

@@ -63,7 +63,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>)
     let ended = runtime::block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
     // A template of today is another batch tomorrow: the refused one is named.
     ended.map_err(|failure| {
-        let failure = failure.of_this_ledger(session.ledger(), args.manifest.ledger.as_ref());
+        let failure = failure.of_this_ledger(session.ledger(), &args.manifest);
         match &failure.help {
             Some(help) if failure.exit == Exit::NotAllowed && !args.money.plan => {
                 let help = format!("{help}; `{to_look}` shows what it would buy");

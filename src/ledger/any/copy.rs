@@ -25,7 +25,12 @@ impl Ledger {
         let before = before.map(|freeze| freeze.why.to_string());
         // A copy lifts no freeze.
         let copied = self.fill(to, before.clone()).await;
-        let after = if copied.is_ok() { Some(format!("it was copied to {to}")) } else { before };
+        let after = match &copied {
+            Ok(_) => Some(format!("it was copied to {to}")),
+            // Both could buy.
+            Err(CopyError::Unknown(_)) => Some(format!("it may have been copied to {to}")),
+            Err(_) => before,
+        };
         let restored = match self.database() {
             Some(database) => database.refreeze(after.as_deref()).await,
             None => self.set_freeze(after.as_deref()).await,

@@ -107,10 +107,21 @@ impl PostgresLedger {
         transaction.commit().await
     }
 
-    /// Refuses a database that is read-only or may lose commits, and changes nothing.
-    pub async fn check_durable(&self) -> Result<(), Unavailable> {
+    /// Refuses a database that is read-only, that may lose commits, or whose rights do not suffice, and changes nothing. Returns whether it has a
+    /// ledger.
+    pub async fn check_usable(&self) -> Result<bool, Unavailable> {
         let client = connect(&self.address).await?;
-        Ok(recognise_durable(&client, self.kind).await.map(drop)?)
+        let found = recognise_durable(&client, self.kind).await?;
+        let right = match found {
+            Found::Ledger => format!("has_table_privilege('{}.attempt', 'INSERT')", self.kind.schema()),
+            Found::Nothing => "has_database_privilege(current_database(), 'CREATE')".to_owned(),
+        };
+        let sql = format!("SELECT current_setting('transaction_read_only') = 'off' AND {right}");
+        let row = client.query_typed_one(&sql, &[]).await.map_err(PostgresError::from)?;
+        if !row.try_get(0).map_err(PostgresError::from)? {
+            return Err(PostgresError::ReadOnly.into());
+        }
+        Ok(found == Found::Ledger)
     }
 
     /// Sets the maximum number of active tasks of all runners. `None` is the largest `--concurrency` among them.
@@ -184,7 +195,10 @@ impl PostgresLedger {
         let freeze = "UPDATE ledger SET frozen = $1 WHERE id = 1";
         let frozen = transaction.execute_typed(freeze, &[(&frozen, Type::TEXT)]).await;
         frozen.map_err(PostgresError::of_statement)?;
-        transaction.commit().await?;
+        transaction.commit().await.map_err(|error| match error {
+            PostgresError::Sql(lost) if is_lost(&lost) => CopyError::Unknown(PostgresError::Sql(lost).into()),
+            error => error.into(),
+        })?;
         Ok(contents)
     }
 

@@ -48,18 +48,21 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
         copied.map_err(|error| store_error(to, error))?;
         check(&copy, kind)
     })?;
-    let named = fs::metadata(path)
-        .and_then(|found| fs::set_permissions(&copy, found.permissions()))
-        .and_then(|()| sync_file(&copy))
-        .and_then(|()| match fs::hard_link(&copy, to) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
-            // Some file systems have no second names. There, a name that was free a moment ago is taken.
-            Err(_) if to.symlink_metadata().is_err() => fs::rename(&copy, to),
-            named => named,
-        })
-        .and_then(|()| sync_directory(to));
-    named.map_err(failed)?;
+    let protected = fs::metadata(path).and_then(|found| fs::set_permissions(&copy, found.permissions()));
+    protected.and_then(|()| give_name(&copy, to)).map_err(failed)?;
     Ok(contents)
+}
+
+/// Gives a copy its name, once it is on the disk. Replaces nothing.
+pub(super) fn give_name(copy: &Path, to: &Path) -> std::io::Result<()> {
+    sync_file(copy)?;
+    match fs::hard_link(copy, to) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
+        // Some file systems have no second names. There, a name that was free a moment ago is taken.
+        Err(_) if to.symlink_metadata().is_err() => fs::rename(copy, to)?,
+        named => named?,
+    }
+    sync_directory(to)
 }
 
 /// Does something with a ledger that is read without its log, because there is none, once more if a run began meanwhile: then

@@ -50,6 +50,18 @@ impl SqliteLedger {
         &self.path
     }
 
+    /// Opens it as a run would, and changes nothing. Returns false if it does not exist.
+    pub async fn check_usable(&self) -> Result<bool, Unavailable> {
+        let opened = self.aside(|path, kind| {
+            let is_there = is_there(path)?;
+            if is_there {
+                open(path, kind)?;
+            }
+            Ok(is_there)
+        });
+        opened.await.map_err(|error: OpenError| error.into())
+    }
+
     /// Verifies it: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
     pub async fn check(&self) -> Result<Contents, CopyError> {
         self.aside(backup::check).await

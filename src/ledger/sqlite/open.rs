@@ -247,12 +247,8 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 
 /// Makes a ledger under a name of its own, whole and synced, and gives it its name unless another process was quicker.
 fn create_file(path: &Path, kind: Kind) -> Result<(), OpenError> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = make_directory_of(path)?;
     let failed = |source| OpenError::Directory { path: directory.to_owned(), source };
-    let make =
-        if directory.file_name() == Some(OWN_FOLDER.as_ref()) { make_private_directory } else { make_directories };
-    make(directory).map_err(failed)?;
-    hide_from_git(directory).map_err(failed)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".shotlist-");
     #[cfg(unix)]
@@ -279,6 +275,16 @@ fn create_file(path: &Path, kind: Kind) -> Result<(), OpenError> {
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(()),
         named => named.map_err(|error| failed(error.error)).and_then(|_| sync_directory(path).map_err(failed)),
     }
+}
+
+/// Makes the directory of a ledger if it is missing, and returns it.
+pub(super) fn make_directory_of(path: &Path) -> Result<&Path, OpenError> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_own = directory.file_name() == Some(OWN_FOLDER.as_ref());
+    let made = if is_own { make_private_directory(directory) } else { make_directories(directory) };
+    let made = made.and_then(|()| hide_from_git(directory));
+    made.map_err(|source| OpenError::Directory { path: directory.to_owned(), source })?;
+    Ok(directory)
 }
 
 /// Keeps a directory of ours out of version control: an old ledger that is checked out makes everything due again that was bought

@@ -5,10 +5,10 @@ use std::path::Path;
 use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::backup::verify;
+use super::backup::{give_name, verify};
 use super::commit_counter::{self, CommitCounter};
 use super::lock::RunLock;
-use super::open::{OpenError, open, open_to_read, store_error};
+use super::open::{OpenError, is_there, make_directory_of, open, open_to_read, store_error};
 use super::read::{self, batches};
 use super::transaction::{add_sums, ensure_batch, keep_retake, note_unsent};
 use super::{limits, rows};
@@ -67,14 +67,27 @@ pub(super) fn send_all(path: &Path, kind: Kind, parts: &Sender<Part>) -> Result<
     send().map_err(|error| store_error(path, error).into())
 }
 
-/// Writes everything that is received into a ledger that is new or empty, in one transaction. Creates nothing before the first part is there.
+/// Writes everything that is received into a ledger that is empty, or new: a new one has its name only once it is whole.
 pub(super) fn fill(
     path: &Path,
     kind: Kind,
     frozen: Option<&str>,
-    mut parts: Receiver<Part>,
+    parts: Receiver<Part>,
 ) -> Result<Contents, CopyError> {
-    let first = parts.blocking_recv().ok_or(CopyError::CutOff)?;
+    if is_there(path)? {
+        return fill_empty(path, kind, frozen, parts);
+    }
+    let failed = |source| CopyError::NotWritable { path: path.to_owned(), source };
+    let on_its_way =
+        tempfile::Builder::new().prefix(".shotlist-").tempdir_in(make_directory_of(path)?).map_err(failed)?;
+    let copy = on_its_way.path().join("ledger.db");
+    let contents = fill_empty(&copy, kind, frozen, parts)?;
+    give_name(&copy, path).map_err(failed)?;
+    Ok(contents)
+}
+
+/// Writes everything that is received into a ledger that is empty, in one transaction.
+fn fill_empty(path: &Path, kind: Kind, frozen: Option<&str>, mut parts: Receiver<Part>) -> Result<Contents, CopyError> {
     let mut connection = open(path, kind)?;
     let store = |error| CopyError::from(store_error(path, error));
     let transaction = connection.transaction().map_err(store)?;
@@ -83,14 +96,14 @@ pub(super) fn fill(
     if !transaction.query_row(is_empty, [], |row| row.get::<_, bool>(0)).map_err(store)? {
         return Err(CopyError::NotEmpty(path.display().to_string()));
     }
-    let parts = std::iter::once(first).chain(std::iter::from_fn(|| parts.blocking_recv()));
-    let contents = write(&transaction, parts).map_err(store)?.ok_or(CopyError::CutOff)?;
+    let mut counter =
+        CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source })?;
+    let contents =
+        write(&transaction, std::iter::from_fn(|| parts.blocking_recv())).map_err(store)?.ok_or(CopyError::CutOff)?;
     limits::freeze(&transaction, frozen).map_err(store)?;
     let commits = commit_counter::count(&transaction).map_err(store)?;
     transaction.commit().map_err(store)?;
-    let counter =
-        CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source });
-    counter?.note(commits);
+    counter.note(commits);
     Ok(contents)
 }
 

@@ -26,12 +26,17 @@ fn profile_has_less_say_than_environment_and_options() {
     let services = [Service::well(), Service::well(), Service::well()];
     let [of_profile, of_environment, of_option] = &services;
     let here = with_profiles(&format!(
-        "[acme]\nbase_url = \"{}\"\napi_key_command = \"echo key-of-acme\"\nledger = \"acme.db\"\nmax_cost = 5\nheader = [\"X-Team=content\"]\n",
+        "[acme]\nbase_url = \"{}\"\napi_key_command = \"echo key-of-acme\"\nledger = \"LEDGER\"\nheader = [\"X-Team=content\"]\n",
         of_profile.url()
     ));
+    let ledger = here.path("acme.db").to_string_lossy().into_owned();
+    let file = here.path("config/shotlist/profiles.toml");
+    std::fs::write(&file, std::fs::read_to_string(&file).expect("a file").replace("LEDGER", &ledger)).expect("a file");
     let quick = ["run", "m.yaml", "--first-poll", "0s", "--poll-interval", "50ms", "--no-download"];
     let run = |args: &[&str]| shotlist(&here, &[&quick, args].concat());
-    let ended = run(&["--profile", "acme"]).ends_with(0);
+    // A profile is no consent.
+    run(&["--profile", "acme"]).fails_with("no-consent", 3);
+    let ended = run(&["--profile", "acme", "--yes"]).ends_with(0);
     assert!(ended.stdout.contains("profile: acme"), "{}", ended.stdout);
     let asked = of_profile.asked();
     assert!(
@@ -50,24 +55,38 @@ fn profile_has_less_say_than_environment_and_options() {
     assert!(of_environment.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer own"));
 
     let again = ["--buy-again", "a", "--batch", "c", "--yes", "--profile", "acme", "--base-url", &of_option.url()];
-    run(&again).env("SHOTLIST_BASE_URL", &of_environment.url()).ends_with(0);
+    run(&again).env("SHOTLIST_BASE_URL", &of_environment.url()).env("SHOTLIST_API_KEY", "own").ends_with(0);
     assert_eq!((of_option.posts().len(), of_environment.posts().len()), (1, 1));
 
     let plan = run(&["--plan", "--profile", "acme", "--batch", "d"]).ends_with(0).stdout;
     assert!(plan.contains("profile: acme") && plan.contains("--profile acme"), "{plan}");
+    // The URL of one account never gets the key of another.
+    for (variable, value) in [("SHOTLIST_BASE_URL", &*of_option.url()), ("SHOTLIST_API_KEY", "own")] {
+        let refused = run(&["--profile", "acme", "--yes", "--batch", "e"]).env(variable, value).ends_with(2).stderr;
+        assert!(refused.contains("must be of one account"), "{refused}");
+    }
+    let asked = of_profile.asked().len();
+    // The simulator keeps away from the ledger of real money.
+    run(&["--profile", "acme", "--sandbox"]).ends_with(0);
+    assert!(here.path(".shotlist/sandbox.db").exists() && of_profile.asked().len() == asked);
+    assert_eq!(of_option.posts().len(), 1);
 }
 
 #[test]
 fn shown_profile_says_what_overrides_it_and_keeps_secrets() {
     let here = with_profiles(
-        "[acme]\nbase_url = \"https://api.example\"\nheader = [\"X-Key=secret\"]\nledger = \"postgres://u:secret@db.example/books\"\n",
+        "[acme]\nbase_url = \"https://api.example\"\nheader = [\"X-Key=hushhush\"]\nledger = \"postgres://u:hushhush@db.example/books\"\n",
     );
     let show = || shotlist(&here, &["profile", "show", "--profile", "acme"]);
     let shown = show().env("SHOTLIST_BASE_URL", "https://other.example").ends_with(0).stdout;
     assert!(shown.contains("base_url: https://api.example (overridden by SHOTLIST_BASE_URL)"), "{shown}");
     assert!(shown.contains("header: X-Key=*** (from the profile)"), "{shown}");
-    assert!(shown.contains("ledger: postgres://u@db.example/books") && !shown.contains("secret"), "{shown}");
+    assert!(shown.contains("ledger: postgres://u@db.example/books") && !shown.contains("hushhush"), "{shown}");
     shotlist(&here, &["profile", "show"]).fails_with("option-invalid", 2);
+    for args in [&["run", "--help"][..], &["spend", "-h"], &["ledger", "--help"]] {
+        let help = shotlist(&here, args).env("SHOTLIST_PROFILE", "acme").ends_with(0).stdout;
+        assert!(!help.contains("hushhush"), "{help}");
+    }
 }
 
 #[test]
@@ -77,18 +96,24 @@ fn unusable_profiles_are_refused() {
     plan("acme").ends_with(0);
     let refused = plan("acne").ends_with(2).stderr;
     assert!(refused.contains("found no profile `acne`") && refused.contains("found: acme"), "{refused}");
-    protect(&here, 0o666);
+    protect(&here, 0o644);
     let refused = plan("acme").ends_with(2).stderr;
-    assert!(refused.contains("other users can write"), "{refused}");
+    assert!(refused.contains("other users can read or write"), "{refused}");
+    // What needs no profile works without it.
+    shotlist(&here, &["--version"]).env("SHOTLIST_PROFILE", "acne").ends_with(0);
+    shotlist(&here, &["run", "--help"]).env("SHOTLIST_PROFILE", "acne").ends_with(0);
     for (text, words) in [
         ("[acme]\nbase_uri = \"x\"\n", "unknown setting `base_uri`"),
         ("[acme\n", "can't read profiles"),
-        ("[acme]\nmax_cost = \"much\"\n", "--max-cost"),
+        ("[acme]\nledger = \"secret\"\nledger = \"secret\"\n", "line 3"),
+        ("[acme]\nmax_cost = \"50\"\n", "unknown setting `max_cost`"),
+        ("[acme]\nledger = \"acme.db\"\n", "must be an absolute path or a database"),
+        ("[acme]\nbase_url = [\"a\", \"b\"]\n", "must be one value"),
     ] {
         here.write("config/shotlist/profiles.toml", text);
         protect(&here, 0o600);
         let refused = plan("acme").ends_with(2).stderr;
-        assert!(refused.contains(words), "{refused}");
+        assert!(refused.contains(words) && !refused.contains("secret"), "{refused}");
     }
     std::fs::remove_file(here.path("config/shotlist/profiles.toml")).expect("a file");
     let refused = plan("acme").ends_with(2).stderr;
