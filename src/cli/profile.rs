@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
-use serde::Deserialize;
+use toml::Value;
 
 use super::environment;
 use crate::files::read_text;
@@ -44,9 +44,9 @@ pub(super) enum ProfileError {
     /// A setting that no profile has.
     #[error("profile `{name}` has the unknown setting `{setting}`; a profile may have: {}", SETTINGS.join(", "))]
     UnknownSetting { name: String, setting: String },
-    /// A list where one value is meant.
-    #[error("`{setting}` of profile `{name}` must be one value")]
-    List { name: String, setting: String },
+    /// A value of another type.
+    #[error("`{setting}` of profile `{name}` must be {}", if LISTS.contains(&&**setting) { "a string, or a list of strings" } else { "a string" })]
+    NotText { name: String, setting: String },
     /// A path that means another file in each directory: with another ledger, everything would be due again.
     #[error("`{setting}` of profile `{name}` must be an absolute path{}", if *setting == "ledger" { " or a database" } else { "" })]
     Relative { name: String, setting: &'static str },
@@ -57,14 +57,6 @@ pub(super) enum ProfileError {
 
 fn others(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!("; found: {}", known.join(", ")) }
-}
-
-/// A value of a setting, as it is written.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Text(String),
-    List(Vec<String>),
 }
 
 /// A profile.
@@ -86,7 +78,7 @@ impl Profile {
         let text = read_text(&path, LARGEST).map_err(|error| unreadable(error.to_string()))?;
         check_mode(&path)?;
         // Without the line itself, which may have a password.
-        let parsed = toml::from_str::<BTreeMap<String, BTreeMap<String, Written>>>(&text);
+        let parsed = toml::from_str::<BTreeMap<String, BTreeMap<String, Value>>>(&text);
         let mut profiles = parsed.map_err(|error| {
             let before = error.span().map_or("", |span| &text[..span.start]);
             unreadable(format!("line {}: {}", before.matches('\n').count() + 1, error.message()))
@@ -101,14 +93,13 @@ impl Profile {
             if !SETTINGS.contains(&setting.as_str()) {
                 return Err(ProfileError::UnknownSetting { name, setting });
             }
-            let values = match value {
-                Written::Text(text) => vec![text],
-                Written::List(_) if !LISTS.contains(&setting.as_str()) => {
-                    return Err(ProfileError::List { name, setting });
-                }
-                Written::List(texts) => texts,
+            let texts = match value {
+                Value::Array(texts) if LISTS.contains(&setting.as_str()) => texts,
+                value => vec![value],
             };
-            settings.insert(setting, values);
+            let texts = texts.into_iter().map(|text| if let Value::String(text) = text { Some(text) } else { None });
+            let Some(texts) = texts.collect() else { return Err(ProfileError::NotText { name, setting }) };
+            settings.insert(setting, texts);
         }
         let profile = Self { name: name.to_owned(), path, settings };
         profile.check_paths()?;

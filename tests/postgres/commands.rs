@@ -322,3 +322,20 @@ fn a_restored_dump_stays_frozen_in_the_documented_order() {
     assert_eq!(team.charges().len(), 3);
     team.command(0, unfreeze).ends_with(0);
 }
+
+/// A ledger that can't be read to its end leaves no backup: an empty one would make everything due again.
+#[test]
+fn backup_that_breaks_off_leaves_no_file() {
+    let team = Team::new(1, 2);
+    for batch in ["one", "two"] {
+        team.run(0, &["--batch", batch]).ends_with(0);
+    }
+    let damage = "UPDATE shotlist.attempt SET record = 'x' WHERE batch = (SELECT max(id) FROM shotlist.batch)";
+    team.database.sql(damage);
+    let before = team.desks[0].files();
+    team.command(0, &["ledger", "backup", "books.db"]).fails_with("ledger-unavailable", 74);
+    team.command(0, &["ledger", "copy", &team.ledger, "copy.db"]).fails_with("ledger-unavailable", 74);
+    assert_eq!(team.desks[0].files(), before, "nothing is left");
+    let frozen = team.database.sql("SELECT frozen IS NULL FROM shotlist.ledger");
+    assert_eq!(frozen, "t", "the source is as it was");
+}

@@ -153,3 +153,13 @@ fn nothing_is_paid_twice_or_lost_at_a_system_call_that_fails_or_is_the_last() {
     }
     assert!(met > 300 / stride, "only {met} faults were met");
 }
+
+#[test]
+fn doctor_names_a_full_disk() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+    let script = "strace -f -qq -o trace.log -e trace=fsync -e inject=fsync:error=ENOSPC \"$0\" doctor m.yaml";
+    let ended = here.script(&service, script).ends_with(1);
+    let problems: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("problem")).collect();
+    assert_eq!(problems.len(), 2, "the output directory and the ledger's: {}", ended.stdout);
+    assert!(problems.iter().all(|problem| problem.contains("No space left on device")), "{problems:?}");
+}

@@ -17,7 +17,7 @@ static WINE: LazyLock<Wine> = LazyLock::new(|| {
     let target = own.join("target");
     let built = target.join("packaging/build/x86_64-pc-windows-gnu/debug");
     let program = built.join("shotlist.exe");
-    assert!(program.exists(), "{} is there: `.ci/release` has the command that builds it", program.display());
+    assert!(program.exists(), "{} is there: `.ci/aside` has the command that builds it", program.display());
     let [stub, source] = [built.join("bcryptprimitives.dll"), own.join("tests/windows/bcryptprimitives.c")]
         .map(|path| path.to_string_lossy().into_owned());
     done("x86_64-w64-mingw32-gcc", &["-shared", "-o", &stub, &source, "-ladvapi32"], &[]);

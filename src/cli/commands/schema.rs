@@ -14,6 +14,9 @@ use crate::report::ReportView;
 use crate::session::ChoicesFile;
 use crate::ui::{self, Page, Terminal};
 
+/// The address of the manifest's schema in `SchemaStore`, once `schemas/schemastore.json` is an entry of its catalog.
+const IN_SCHEMASTORE: &str = "https://www.schemastore.org/shotlist.json";
+
 /// Prints a schema.
 pub(super) fn print(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     terminal.result(&page(args.of)?);
@@ -38,7 +41,8 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
             ("diagnostics", generator.into_root_schema_for::<ui::DiagnosticsView>())
         }
     };
-    // A name and no address: nothing is fetched to read a manifest.
-    schema.insert("$id".to_owned(), format!("urn:shotlist:{name}:1").into());
+    // `SchemaStore` asks for its own address. The others are names, and nothing is fetched from either.
+    let id = if of == SchemaOf::Manifest { IN_SCHEMASTORE.to_owned() } else { format!("urn:shotlist:{name}:1") };
+    schema.insert("$id".to_owned(), id.into());
     Page::json(&schema).map_err(|error| Failure::of_form(&error))
 }

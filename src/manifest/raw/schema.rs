@@ -170,8 +170,12 @@ pub(super) fn family_rules(schema: &mut Schema) {
     });
     // Without a model, too, a field and its other form exclude each other.
     let twice = [["prompt", "prompt_file"], ["image", "image_file"]].map(|both| {
-        let why = format!("keep one of `{}` and `{}`", both[0], both[1]);
-        json!({ "not": { "required": both }, "errorMessage": why })
+        let [one, other] = both;
+        let why = format!("keep one of `{one}` and `{other}`");
+        json!({
+            "if": { "required": both, "properties": { one: { "not": { "type": "null" } } } },
+            "then": { "properties": { other: { "type": "null", "errorMessage": why } } }
+        })
     });
     schema.insert("allOf".to_owned(), rules.chain(twice).collect());
 }

@@ -167,9 +167,15 @@ fn the_readmes_first_example_is_the_quick_start_and_plans_as_shown() {
 }
 
 #[test]
+fn entry_for_schemastore_has_the_address_of_the_schema() {
+    let json = |path: &str| serde_json::from_str::<serde_json::Value>(&read(path)).expect("JSON");
+    assert_eq!(json("schemas/schemastore.json")["url"], json("schemas/manifest.schema.json")["$id"]);
+}
+
+#[test]
 fn the_schemas_are_those_of_the_types() {
     let here = Workspace::new();
-    for name in ["manifest", "plan", "report", "spend", "diagnostics"] {
+    for name in ["manifest", "plan", "report", "choices", "spend", "doctor", "diagnostics"] {
         let schema = here.shotlist(&["schema", name]).ends_with(0).stdout;
         let path = format!("schemas/{name}.schema.json");
         assert_eq!(read(&path), schema, "{path} differs: write it anew with `shotlist schema {name} > {path}`");

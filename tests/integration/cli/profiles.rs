@@ -108,7 +108,7 @@ fn unusable_profiles_are_refused() {
         ("[acme]\nledger = \"secret\"\nledger = \"secret\"\n", "line 3"),
         ("[acme]\nmax_cost = \"50\"\n", "unknown setting `max_cost`"),
         ("[acme]\nledger = \"acme.db\"\n", "must be an absolute path or a database"),
-        ("[acme]\nbase_url = [\"a\", \"b\"]\n", "must be one value"),
+        ("[acme]\nbase_url = [\"a\", \"b\"]\n", "must be a string"),
     ] {
         here.write("config/shotlist/profiles.toml", text);
         protect(&here, 0o600);
