@@ -37,6 +37,7 @@ pub(super) enum ProfileError {
     Unreadable { path: PathBuf, why: String },
     /// Other users may read a password, or change what is started and where the key is sent.
     #[error("other users can read or write `{}`; run `chmod 600` on it", .0.display())]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only there has a file a mode"))]
     OpenToOthers(PathBuf),
     /// The file has no such profile.
     #[error("found no profile `{name}` in `{}`{}", path.display(), others(known))]
@@ -123,35 +124,34 @@ impl Profile {
         of_key.chain([variable]).find(|variable| environment::variable(variable).is_some())
     }
 
-    /// Refuses the base URL of this profile with a key that the command line or the environment sets, and the other way round.
-    fn check_account(&self, matches: &ArgMatches) -> Result<(), ProfileError> {
-        let has = |setting: &str| self.settings.contains_key(setting);
-        let is_given = |id: &str| matches.try_contains_id(id).unwrap_or(false) && matches.value_source(id).is_some();
-        let has_url = is_given("base_url");
-        let has_key =
-            is_given("api_key_file") || is_given("api_key_command") || environment::variable(KEYS[0]).is_some();
-        if !has("base_url")
-            || !has("api_key_command")
-            || has_url == has_key
-            || matches.try_contains_id("base_url").is_err()
-        {
-            return Ok(());
-        }
-        let set = if has_url { "the base URL" } else { "the API key" };
-        Err(ProfileError::TwoAccounts { name: self.name.clone(), set })
-    }
-
-    /// Gives the options of a command, which was read without the profile, its settings as their defaults.
+    /// Gives the options of a command, which was read without the profile, its settings as their defaults. Refuses the base URL of the profile with
+    /// a key that the command line or the environment sets, and the other way round.
     pub(super) fn applied(&self, command: Command, matches: &ArgMatches) -> Result<Command, ProfileError> {
         let matches = innermost(matches);
-        self.check_account(matches)?;
-        let is_sandbox = matches.try_get_one::<bool>("sandbox").ok().flatten() == Some(&true);
         let mut settings = self.settings.clone();
-        settings.retain(|setting, _| !(is_sandbox && OF_REAL_RUNS.contains(&setting.as_str())));
-        if environment::variable(KEYS[0]).is_some() {
-            settings.remove("api_key_command");
+        if matches.try_get_one::<bool>("sandbox").ok().flatten() == Some(&true) {
+            settings.retain(|setting, _| !OF_REAL_RUNS.contains(&setting.as_str()));
+        } else if matches.try_contains_id("base_url").is_ok() {
+            let is_given = |id| matches.value_source(id).is_some();
+            let has_key =
+                is_given("api_key_file") || is_given("api_key_command") || environment::variable(KEYS[0]).is_some();
+            let is_whole = ["base_url", "api_key_command"].iter().all(|setting| settings.contains_key(*setting));
+            match (is_given("base_url"), has_key) {
+                (true, false) if is_whole => return Err(self.two_accounts("the base URL")),
+                (false, true) if is_whole => return Err(self.two_accounts("the API key")),
+                // A header may be as secret as a key.
+                (true, _) => drop(settings.remove("header")),
+                (false, _) => {}
+            }
+            if has_key {
+                settings.remove("api_key_command");
+            }
         }
         Ok(with_defaults(command, &settings))
+    }
+
+    fn two_accounts(&self, set: &'static str) -> ProfileError {
+        ProfileError::TwoAccounts { name: self.name.clone(), set }
     }
 }
 

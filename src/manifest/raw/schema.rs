@@ -173,7 +173,7 @@ pub(super) fn family_rules(schema: &mut Schema) {
         let [one, other] = both;
         let why = format!("keep one of `{one}` and `{other}`");
         json!({
-            "if": { "required": both, "properties": { one: { "not": { "type": "null" } } } },
+            "if": { "required": both, "properties": { one: { "not": { "type": "null" } }, other: true } },
             "then": { "properties": { other: { "type": "null", "errorMessage": why } } }
         })
     });

@@ -53,6 +53,10 @@ fn profile_has_less_say_than_environment_and_options() {
         .ends_with(0);
     assert_eq!((of_environment.posts().len(), of_profile.posts().len()), (1, 1));
     assert!(of_environment.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer own"));
+    assert!(
+        of_environment.asked().iter().all(|asked| !asked.headers.contains_key("x-team")),
+        "a header of the account"
+    );
 
     let again = ["--buy-again", "a", "--batch", "c", "--yes", "--profile", "acme", "--base-url", &of_option.url()];
     run(&again).env("SHOTLIST_BASE_URL", &of_environment.url()).env("SHOTLIST_API_KEY", "own").ends_with(0);
