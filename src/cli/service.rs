@@ -104,14 +104,14 @@ fn printed_by(command: &str) -> Result<String, Failure> {
     };
     let words = shlex::split(command).filter(|words| !words.is_empty());
     let words = words.ok_or_else(|| refused("it names no program".to_owned()))?;
-    let (tell, told) = std::sync::mpsc::channel();
+    let (ended, output) = std::sync::mpsc::channel();
     // On a thread: a password manager may wait for an answer that never comes.
     std::thread::spawn(move || {
         let mut command = std::process::Command::new(&words[0]);
-        tell.send(command.args(&words[1..]).stdin(Stdio::inherit()).stderr(Stdio::inherit()).output())
+        ended.send(command.args(&words[1..]).stdin(Stdio::inherit()).stderr(Stdio::inherit()).output())
     });
     let output =
-        told.recv_timeout(KEY_TIMEOUT).map_err(|_| refused(format!("no key after {} s", KEY_TIMEOUT.as_secs())))?;
+        output.recv_timeout(KEY_TIMEOUT).map_err(|_| refused(format!("no key after {} s", KEY_TIMEOUT.as_secs())))?;
     let output = output.map_err(|error| refused(format!("can't start it: {error}")))?;
     if !output.status.success() {
         return Err(refused(format!("it ended with {}", output.status)));

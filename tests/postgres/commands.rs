@@ -339,3 +339,22 @@ fn backup_that_breaks_off_leaves_no_file() {
     let frozen = team.database.sql("SELECT frozen IS NULL FROM shotlist.ledger");
     assert_eq!(frozen, "t", "the source is as it was");
 }
+
+/// After a lost response to its commit, a copy may be whole: source and copy must not both buy.
+#[test]
+fn copy_with_a_lost_commit_leaves_the_source_frozen() {
+    let team = Team::new(1, 2);
+    let own = ["--ledger", "own.db"];
+    team.run(0, &[&own[..], &["--first", "1"]].concat()).ends_with(0);
+    // Makes the tables.
+    team.command(0, &["limit", "set", "--unfreeze"]).ends_with(0);
+    let proxy = Proxy::to(Cluster::shared().port);
+    let target = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    proxy.lose_commits(100);
+    let failed = team.command(0, &["ledger", "copy", "own.db", &target]).fails_with("ledger-unavailable", 74);
+    assert!(failed.stderr.contains("which may be whole"), "{}", failed.stderr);
+    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.attempt"), "1", "this one is");
+    let refused = team.run(0, &own).fails_with("frozen", 3);
+    assert!(refused.stderr.contains("it may have been copied to"), "{}", refused.stderr);
+    assert_eq!(team.charges().len(), 1);
+}

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::support::{Program, Workspace};
 
-/// What Wine needs: the program, beside it the stub, and a prefix of its own.
+/// The program with the stub beside it, and a prefix for Wine.
 struct Wine {
     program: PathBuf,
     prefix: PathBuf,

@@ -1,11 +1,11 @@
-//! Kills, locks, and signals: what keeps money safe must hold on Windows, too.
+//! Kills, locks, and signals on Windows.
 
 use std::collections::BTreeMap;
 
 use crate::desk::{quick, windows};
 use crate::support::{Ended, Simulator, Workspace, kill, numbered_jobs, wait_until};
 
-/// How often the simulator charged each prompt.
+/// The number of charges for each prompt.
 fn charges(simulator: &Simulator) -> BTreeMap<String, usize> {
     let mut charged = BTreeMap::new();
     for charge in simulator.ledger()["charges"].as_array().expect("charges") {
@@ -59,7 +59,7 @@ fn batch_has_one_run_at_a_time() {
     assert!(charges(&simulator).values().all(|times| *times == 1));
 }
 
-/// What a removed ledger has forgotten is not bought again.
+/// A removed ledger makes nothing due again.
 #[test]
 fn removed_ledger_is_refused() {
     let here = Workspace::with_manifest(&numbered_jobs(1));

@@ -53,7 +53,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
     Ok(contents)
 }
 
-/// Gives a copy its name, once it is on the disk. Replaces nothing.
+/// Gives a copy its name, once it is on the disk. Replaces nothing, and leaves no name on an error.
 pub(super) fn give_name(copy: &Path, to: &Path) -> std::io::Result<()> {
     sync_file(copy)?;
     match fs::hard_link(copy, to) {
@@ -62,7 +62,8 @@ pub(super) fn give_name(copy: &Path, to: &Path) -> std::io::Result<()> {
         Err(_) if to.symlink_metadata().is_err() => fs::rename(copy, to)?,
         named => named?,
     }
-    sync_directory(to)
+    // A copy whose name may not last counts as none: a source that goes on must be the only ledger.
+    sync_directory(to).inspect_err(|_| drop(fs::remove_file(to)))
 }
 
 /// Does something with a ledger that is read without its log, because there is none, once more if a run began meanwhile: then

@@ -277,9 +277,13 @@ fn create_file(path: &Path, kind: Kind) -> Result<(), OpenError> {
     }
 }
 
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Makes the directory of a ledger if it is missing, and returns it.
 pub(super) fn make_directory_of(path: &Path) -> Result<&Path, OpenError> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     let is_own = directory.file_name() == Some(OWN_FOLDER.as_ref());
     let made = if is_own { make_private_directory(directory) } else { make_directories(directory) };
     let made = made.and_then(|()| hide_from_git(directory));
@@ -364,7 +368,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
 /// Returns whether a path leads to a share of Windows, by its name or by a drive that stands for one.
 fn is_on_share(path: &Path) -> bool {
     use std::path::{Component, Prefix};
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     let real = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     // Elsewhere, no path has a prefix.
     matches!(real.components().next(), Some(Component::Prefix(prefix)) if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)))

@@ -124,7 +124,7 @@ fn ledger_disk_programs_and_prices_have_a_sentence_each() {
     let here = Workspace::with_manifest(ONE_JOB).file("ledger.db", "not a database, but a text of some length");
     let simulator = Simulator::start(&here, &[]);
     let problem = |args: &[&str]| only_problem(simulator.used_by(doctor(&here, args)));
-    // Nobody can make a file there, not even root.
+    // Not even root can make a file there.
     assert!(problem(&["--ledger", "/proc/ledger.db"]).contains("can't write to `/proc`"));
     assert!(problem(&["--out", "/proc/out"]).contains("can't write to `/proc/out`"));
     assert!(problem(&["--ledger", "ledger.db"]).contains("is not a database, or a damaged one"));
