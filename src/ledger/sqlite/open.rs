@@ -368,19 +368,17 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
 /// Returns whether a path leads to a share of Windows, by its name or by a drive that stands for one.
 fn is_on_share(path: &Path) -> bool {
     use std::path::{Component, Prefix};
-    let directory = directory_of(path);
-    let real = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let real = std::fs::canonicalize(directory_of(path)).unwrap_or_else(|_| path.to_owned());
     // Elsewhere, no path has a prefix.
     matches!(real.components().next(), Some(Component::Prefix(prefix)) if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)))
 }
 
 /// Returns whether runs have used this ledger before: their locks or its commit counter are beside it.
 fn has_companions(path: &Path) -> bool {
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return false };
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let Some(name) = path.file_name() else { return false };
     let prefix = format!("{}.", name.to_string_lossy());
     let is_one = |rest: &str| rest.ends_with("lock") || rest == commit_counter::EXTENSION;
-    std::fs::read_dir(directory).is_ok_and(|entries| {
+    std::fs::read_dir(directory_of(path)).is_ok_and(|entries| {
         entries.flatten().any(|entry| entry.file_name().to_string_lossy().strip_prefix(&prefix).is_some_and(is_one))
     })
 }
