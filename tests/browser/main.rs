@@ -5,6 +5,7 @@ mod browser;
 mod decide;
 mod looks;
 mod many;
+mod picture;
 mod plan;
 mod sheet;
 #[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
