@@ -10,20 +10,21 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/spring");
 /// Names the file that the picture is written to, if it is wanted: `packaging/picture` sets it.
 const WANTED: &str = "SHOTLIST_PICTURE";
 
-/// The middle of each clip that is in view and has a frame, in pixels; null while one of them has none.
+/// Where the clips in view are, in pixels; null while one of them has no frame.
 const CLIPS: &str = "(() => {
     const inView = [...document.querySelectorAll('.card')].filter((card) => card.getBoundingClientRect().bottom <= innerHeight);
     const clips = inView.map((card) => card.querySelector('video'));
     if (clips.some((clip) => !(clip?.readyState >= 2))) return null;
-    return clips.map((clip) => clip.getBoundingClientRect()).map(({ x, y, width, height }) => [x + width / 2, y + height / 2]);
+    return clips.map((clip) => clip.getBoundingClientRect()).map(({ x, y, width, height }) => ({ x, y, width, height }));
 })()";
 
-/// How bright a picture is at these places: the largest of red, green, and blue.
-const BRIGHTNESS: &str = "(async (picture, places) => {
+/// How bright a picture is in the middle column of each clip: the largest of red, green, and blue there.
+const BRIGHTNESS: &str = "(async (picture, clips) => {
     const image = await createImageBitmap(await (await fetch('data:image/png;base64,' + picture)).blob());
     const canvas = new OffscreenCanvas(image.width, image.height).getContext('2d');
     canvas.drawImage(image, 0, 0);
-    return places.map(([x, y]) => Math.max(...canvas.getImageData(x, y, 1, 1).data.slice(0, 3)));
+    return clips.map(({ x, y, width, height }) => canvas.getImageData(x + width / 2, y, 1, height).data)
+        .map((column) => Math.max(...column.filter((_, index) => index % 4 < 3)));
 })";
 
 #[test]
@@ -35,16 +36,17 @@ fn readme_picture_shows_a_frame_of_each_clip() {
     here.shotlist(&[&usual[..], &["--asset-command", "spring/programs/address-stub"]].concat()).ends_with(0);
     let report = here.path("spring/shotlist-sandbox/spring/report.html");
     let mut page = Browser::open(&format!("file://{}", report.display()), 1280, 650);
+    page.call("Emulation.setScrollbarsHidden", &json!({ "hidden": true }));
     page.wait_for(&format!("{CLIPS} !== null"));
     let clips = page.eval(CLIPS);
     assert_eq!(clips.as_array().map(Vec::len), Some(4));
 
-    // A frame that is there is drawn a moment later. Where none is drawn, a clip is nearly black, and the clips of this run are not.
+    // A frame that is there is drawn a moment later. Where none is drawn, a clip is nearly black.
     let mut reader = Browser::open("data:text/html,reader", 100, 100);
     let picture = (0..100).find_map(|_| {
         let picture = page.call("Page.captureScreenshot", &json!({}))["data"].as_str().expect("a picture").to_owned();
         let brightness = reader.eval(&format!("{BRIGHTNESS}('{picture}', {clips})"));
-        let drawn = brightness.as_array().expect("a list").iter().all(|value| value.as_u64() > Some(60));
+        let drawn = brightness.as_array().expect("a list").iter().all(|value| value.as_u64() > Some(100));
         drawn.then_some(picture)
     });
     let picture = picture.expect("a picture of a hundred shows all clips");
