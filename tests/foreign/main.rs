@@ -1,5 +1,5 @@
-//! The program for Windows, under Wine. A target of its own, because it needs Wine and a linker for Windows: `cargo test --test windows`.
-//! `.ci/aside` builds the program first.
+//! The programs for Windows and for Linux on arm64, under Wine and QEMU: `cargo test --test foreign`. A target of its own, because it needs both,
+//! and the programs, which `.ci/aside` builds first.
 //!
 //! Wine 8 lacks `bcryptprimitives.dll`. A stub passes its one function on to the generator that Wine has; it is never handed out.
 #![cfg(target_os = "linux")]

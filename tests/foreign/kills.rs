@@ -1,9 +1,23 @@
-//! Kills, locks, and signals on Windows.
+//! Kills, locks, and signals on other systems and processors.
 
 use std::collections::BTreeMap;
 
-use crate::desk::{quick, windows};
+use crate::desk::{Foreign, foreign, quick};
 use crate::support::{Ended, Simulator, Workspace, kill, numbered_jobs, wait_until};
+
+/// Makes a test of each function here for each machine.
+macro_rules! on_each_machine {
+    ($($test:ident),+) => {
+        mod windows {
+            $(#[test] fn $test() { super::$test(super::Foreign::Windows); })+
+        }
+        mod arm64 {
+            $(#[test] fn $test() { super::$test(super::Foreign::Arm64); })+
+        }
+    };
+}
+
+on_each_machine!(kill_at_each_commit_charges_nothing_twice, batch_has_one_run_at_a_time, removed_ledger_is_refused, interrupt_ends_a_run_and_the_next_one_collects);
 
 /// The number of charges for each prompt.
 fn charges(simulator: &Simulator) -> BTreeMap<String, usize> {
@@ -15,11 +29,10 @@ fn charges(simulator: &Simulator) -> BTreeMap<String, usize> {
 }
 
 /// A kill at each commit of a run, one run after the other on one ledger: each job is charged once, or is in doubt.
-#[test]
-fn kill_at_each_commit_charges_nothing_twice() {
+fn kill_at_each_commit_charges_nothing_twice(machine: Foreign) {
     let here = Workspace::with_manifest(&numbered_jobs(6));
     let simulator = Simulator::start(&here, &["--speed", "400"]);
-    let run = |args: &[&str]| simulator.used_by(windows(&here, &quick(args)));
+    let run = |args: &[&str]| simulator.used_by(foreign(machine, &here, &quick(args)));
     let mut kills = 0;
     for place in ["after-intent", "before-commit", "after-commit"] {
         for number in 1..=3 {
@@ -36,15 +49,14 @@ fn kill_at_each_commit_charges_nothing_twice() {
     let count = |wanted: &str| states.iter().filter(|state| *state == wanted).count();
     assert_eq!(count("completed") + count("in_doubt"), 6, "{states:?}");
     assert!(charged.len() >= count("completed") && charged.len() <= 6, "{charged:?} {states:?}");
-    assert_eq!(windows(&here, &["ledger", "check"]).ends().code, Some(0));
+    assert_eq!(foreign(machine, &here, &["ledger", "check"]).ends().code, Some(0));
 }
 
 /// The kernel drops the lock of a killed process, and of no other.
-#[test]
-fn batch_has_one_run_at_a_time() {
+fn batch_has_one_run_at_a_time(machine: Foreign) {
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let simulator = Simulator::start(&here, &["--speed", "400"]);
-    let run = |args: &[&str]| simulator.used_by(windows(&here, &quick(args)));
+    let run = |args: &[&str]| simulator.used_by(foreign(machine, &here, &quick(args)));
     let flag = here.path("halted");
     let first = run(&["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-commit:2");
     let first = first.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
@@ -60,11 +72,10 @@ fn batch_has_one_run_at_a_time() {
 }
 
 /// A removed ledger makes nothing due again.
-#[test]
-fn removed_ledger_is_refused() {
+fn removed_ledger_is_refused(machine: Foreign) {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let simulator = Simulator::start(&here, &["--speed", "400"]);
-    let run = || simulator.used_by(windows(&here, &quick(&[])));
+    let run = || simulator.used_by(foreign(machine, &here, &quick(&[])));
     run().ends_with(0);
     std::fs::remove_file(here.path(".shotlist/ledger.db")).expect("a ledger");
     let refused = run().fails_with("ledger-unavailable", 74);
@@ -73,11 +84,10 @@ fn removed_ledger_is_refused() {
 }
 
 /// Ctrl-C drains: nothing more is submitted, and what is at the service stays in the ledger.
-#[test]
-fn interrupt_ends_a_run_and_the_next_one_collects() {
+fn interrupt_ends_a_run_and_the_next_one_collects(machine: Foreign) {
     let here = Workspace::with_manifest(&numbered_jobs(3));
     let simulator = Simulator::start(&here, &["--speed", "20"]);
-    let run = |args: &[&str]| simulator.used_by(windows(&here, &quick(args)));
+    let run = |args: &[&str]| simulator.used_by(foreign(machine, &here, &quick(args)));
     let first = run(&["--concurrency", "1"]).starts();
     wait_until("a task is at the service", || !charges(&simulator).is_empty());
     kill(&first, "-INT");
