@@ -17,7 +17,12 @@ macro_rules! on_each_machine {
     };
 }
 
-on_each_machine!(kill_at_each_commit_charges_nothing_twice, batch_has_one_run_at_a_time, removed_ledger_is_refused, interrupt_ends_a_run_and_the_next_one_collects);
+on_each_machine!(
+    kill_at_each_commit_charges_nothing_twice,
+    batch_has_one_run_at_a_time,
+    removed_ledger_is_refused,
+    interrupt_ends_a_run_and_the_next_one_collects
+);
 
 /// The number of charges for each prompt.
 fn charges(simulator: &Simulator) -> BTreeMap<String, usize> {
