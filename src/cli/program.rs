@@ -5,10 +5,10 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::FromArgMatches as _;
 use clap::error::ErrorKind;
-use clap::{ArgMatches, FromArgMatches as _};
 
-use super::args::{Cli, LogFormat, TerminalArgs, When};
+use super::args::{Cli, Command, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
 use super::profile::Profile;
 use super::{commands, environment, front, profile, tips};
@@ -19,7 +19,7 @@ use crate::ui::{self, Terminal};
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    let cli = match matches(&words).and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match command_line(&words) {
         Ok(cli) => cli,
         Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),
         Err(usage) => return shown(&tips::with_tip(usage)),
@@ -36,12 +36,18 @@ pub fn main() -> ExitCode {
 }
 
 /// Reads the command line; once more, if it names a profile, with the defaults of that.
-fn matches(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
-    let matches = environment::heeded(front::command(), words).try_get_matches_from(words)?;
-    let Some(name) = profile::chosen(&matches) else { return Ok(matches) };
-    let with_profile = Profile::read(&name).and_then(|profile| profile.applied(front::command(), &matches));
-    let command = with_profile.map_err(|error| front::command().error(ErrorKind::ValueValidation, error))?;
-    environment::heeded(command, words).try_get_matches_from(words)
+fn command_line(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let read = |command| environment::heeded(command, words).try_get_matches_from(words);
+    let matches = read(front::command())?;
+    let Some(name) = profile::chosen(&matches) else { return Cli::from_arg_matches(&matches) };
+    let profile = Profile::read(&name).and_then(|profile| profile.for_command_line(&matches));
+    let profile = profile.map_err(|error| front::command().error(ErrorKind::ValueValidation, error))?;
+    let mut cli = Cli::from_arg_matches(&read(profile.as_defaults(front::command()))?)?;
+    if let Command::Run(args) = &mut cli.command {
+        args.money.usual_max_cost = profile.max_cost();
+        args.service.retry_server_errors = profile.retries_server_errors();
+    }
+    Ok(cli)
 }
 
 /// Prints a help text to stdout, or a mistake to stderr; a reader that is gone needs neither.

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::face_reviews;
+use super::options::Options;
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{Label, Usd};
@@ -10,16 +11,17 @@ use crate::ledger::{Controls, RunLimit, SpendLimit};
 use crate::manifest::{Budget, SpanBudget};
 use crate::plan::Limit;
 
-/// The limit on new spending of this run: `--max-cost` replaces that of the manifest.
-pub(super) fn of_the_run(max_cost: Option<Usd>, budget: &Budget) -> Option<Limit> {
-    let limit = |usd, source: &str| Limit { usd, source: source.into(), label: None, used: Usd::ZERO };
-    let given = max_cost.map(|usd| limit(usd, "--max-cost"));
-    given.or_else(|| budget.run.map(|usd| limit(usd, "budget.run")))
+/// The limit on new spending of this run: `--max-cost` replaces the lower one of profile and manifest.
+pub(super) fn of_the_run(options: &Options, budget: &Budget) -> Option<Limit> {
+    let limit =
+        |usd: Option<Usd>, source: &str| Some(Limit { usd: usd?, source: source.into(), label: None, used: Usd::ZERO });
+    let usual = [limit(options.usual_max_cost, "profile.max_cost"), limit(budget.run, "budget.run")];
+    limit(options.max_cost, "--max-cost").or_else(|| usual.into_iter().flatten().min_by_key(|limit| limit.usd))
 }
 
 /// The same limit for all runners of a batch together.
 pub(super) fn of_all_runners(session: &Session) -> Option<RunLimit> {
-    let limit = of_the_run(session.options.max_cost, &session.manifest.budget)?;
+    let limit = of_the_run(&session.options, &session.manifest.budget)?;
     Some(RunLimit { name: limit.source, usd: limit.usd })
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
             manifest: &manifest.jobs,
             is_in_manifest: &is_in_manifest,
             history,
-            run_limit: limits::of_the_run(options.max_cost, &manifest.budget),
+            run_limit: limits::of_the_run(options, &manifest.budget),
             limits,
             concurrency: options.settings.concurrency,
             retries: options.redo.retries,

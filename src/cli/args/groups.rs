@@ -80,6 +80,7 @@ pub(crate) struct ReportArgs {
 /// The service. Its address and key never come from a manifest.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct ServiceArgs {
     /// Base URL of the service
     #[arg(long, env = "SHOTLIST_BASE_URL", value_name = "URL")]
@@ -106,6 +107,9 @@ pub(crate) struct ServiceArgs {
     /// Reassign active tasks to the current URL and API key
     #[arg(long, hide_short_help = true, env = "SHOTLIST_SAME_ACCOUNT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub same_account: bool,
+    /// The statement of the profile about its service.
+    #[arg(skip)]
+    pub retry_server_errors: bool,
 }
 
 /// The form of a status.

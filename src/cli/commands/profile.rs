@@ -21,7 +21,7 @@ pub(super) fn profile(args: &ProfileArgs, terminal: &Terminal) -> Result<Exit, F
     let mut page = Page::new();
     page.line(format_args!("{} in {}", profile.name, profile.path.display()));
     for (setting, values) in &profile.settings {
-        let source = match Profile::overriding(setting) {
+        let source = match profile.overriding(setting) {
             Some(variable) => format!("overridden by {variable}"),
             None => "from the profile".to_owned(),
         };
@@ -35,10 +35,10 @@ pub(super) fn profile(args: &ProfileArgs, terminal: &Terminal) -> Result<Exit, F
 fn shown(setting: &str, values: &[String]) -> String {
     let hidden = || "***".to_owned();
     let values = values.iter().map(|value| match setting {
-        "header" => value.split_once('=').map_or_else(hidden, |(name, _)| format!("{name}=***")),
+        "headers" => value.split_once('=').map_or_else(hidden, |(name, _)| format!("{name}=***")),
         "ledger" => LedgerAddress::new(value.as_ref(), &|_| None).map_or_else(|_| hidden(), |it| it.to_string()),
         "base_url" => Endpoint::parse(value, true).map_or_else(|_| hidden(), |endpoint| endpoint.origin()),
-        "report" => value.clone(),
+        "catalog" | "max_cost" | "reports" | "retry_server_errors" => value.clone(),
         // Arguments of a program.
         _ => match value.split_once(' ') {
             Some((program, _)) => format!("{program} ***"),

@@ -1,6 +1,6 @@
 //! Profiles: settings for an account, below the environment and the command line.
 
-use crate::support::{Program, Service, Workspace};
+use crate::support::{Answer, Program, Service, Workspace, json as answer};
 
 const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
 
@@ -26,7 +26,7 @@ fn profile_has_less_say_than_environment_and_options() {
     let services = [Service::well(), Service::well(), Service::well()];
     let [of_profile, of_environment, of_option] = &services;
     let here = with_profiles(&format!(
-        "[acme]\nbase_url = \"{}\"\napi_key_command = \"echo key-of-acme\"\nledger = \"LEDGER\"\nheader = [\"X-Team=content\"]\n",
+        "[acme]\nbase_url = \"{}\"\napi_key_command = \"echo key-of-acme\"\nledger = \"LEDGER\"\nheaders = [\"X-Team=content\"]\n",
         of_profile.url()
     ));
     let ledger = here.path("acme.db").to_string_lossy().into_owned();
@@ -34,7 +34,6 @@ fn profile_has_less_say_than_environment_and_options() {
     std::fs::write(&file, std::fs::read_to_string(&file).expect("a file").replace("LEDGER", &ledger)).expect("a file");
     let quick = ["run", "m.yaml", "--first-poll", "0s", "--poll-interval", "50ms", "--no-download"];
     let run = |args: &[&str]| shotlist(&here, &[&quick, args].concat());
-    // A profile is no consent.
     run(&["--profile", "acme"]).fails_with("no-consent", 3);
     let ended = run(&["--profile", "acme", "--yes"]).ends_with(0);
     assert!(ended.stdout.contains("profile: acme"), "{}", ended.stdout);
@@ -77,14 +76,69 @@ fn profile_has_less_say_than_environment_and_options() {
 }
 
 #[test]
+fn limit_of_a_profile_holds_for_each_run_unless_the_command_line_has_one() {
+    let service = Service::well();
+    let here = with_profiles("[acme]\nmax_cost = 0.90\n");
+    let two = "version: 1\nbudget: { run: 9 }\ndefaults: { model: alpha-2, prompt: a }\njobs: [{ id: a }, { id: b, extra: { seed: 1 } }]\n";
+    here.write("m.yaml", two);
+    let run = |args: &[&str]| {
+        let quick = ["run", "m.yaml", "--first-poll", "0s", "--poll-interval", "50ms", "--no-download"];
+        let program = shotlist(&here, &[&quick, args].concat()).env("SHOTLIST_PROFILE", "acme");
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+    };
+    let refused = run(&[]).fails_with("over-limit", 3);
+    assert!(refused.stderr.contains("profile.max_cost"), "{}", refused.stderr);
+    assert!(service.posts().is_empty());
+    // One of the manifest that is lower holds.
+    here.write("m.yaml", two.replace("run: 9", "run: 0.5"));
+    assert!(run(&["--first", "1"]).ends_with(3).stderr.contains("budget.run"));
+    here.write("m.yaml", two);
+    run(&["--first", "1"]).ends_with(0);
+    run(&["--max-cost", "2.00"]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+}
+
+#[test]
+fn statement_about_server_errors_is_about_the_service_of_the_profile() {
+    let failing = || {
+        Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
+            ("POST", 0) => answer(500, &serde_json::json!({ "error": "busy" })),
+            _ => Answer::Well,
+        })
+    };
+    let [own, other] = [failing(), failing()];
+    let here = with_profiles(&format!("[acme]\nbase_url = \"{}\"\nretry_server_errors = true\n", own.url()));
+    let run = |batch: &str| {
+        let quick = ["run", "m.yaml", "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--no-download"];
+        let program = shotlist(&here, &[&quick[..], &["--profile", "acme", "--batch", batch]].concat());
+        program.env("SHOTLIST_API_KEY", "k")
+    };
+    run("a").ends_with(0);
+    run("b").env("SHOTLIST_BASE_URL", &other.url()).ends_with(7);
+    assert_eq!((own.posts().len(), other.posts().len()), (2, 1));
+}
+
+#[test]
+fn catalog_of_a_profile_has_models_of_its_gateway() {
+    let here = with_profiles("");
+    let catalog = here.path("ours.yaml");
+    here.write("ours.yaml", "version: 1\nprices_taken_on: 9999-01-01\nmodels: { ours: { family: alpha, price: { per: request, usd: '0.50' } } }\n");
+    here.write("config/shotlist/profiles.toml", format!("[acme]\ncatalog = \"{}\"\n", catalog.display()));
+    here.write("m.yaml", ONE_JOB.replace("alpha-2", "ours"));
+    let plan = |args: &[&str]| shotlist(&here, &[&["run", "m.yaml", "--plan"], args].concat());
+    assert!(plan(&["--profile", "acme"]).ends_with(0).stdout.contains("$0.50"));
+    plan(&[]).ends_with(2);
+}
+
+#[test]
 fn shown_profile_says_what_overrides_it_and_keeps_secrets() {
     let here = with_profiles(
-        "[acme]\nbase_url = \"https://api.example\"\nheader = [\"X-Key=hushhush\"]\nledger = \"postgres://u:hushhush@db.example/books\"\n",
+        "[acme]\nbase_url = \"https://api.example\"\nheaders = [\"X-Key=hushhush\"]\nledger = \"postgres://u:hushhush@db.example/books\"\n",
     );
     let show = || shotlist(&here, &["profile", "show", "--profile", "acme"]);
     let shown = show().env("SHOTLIST_BASE_URL", "https://other.example").ends_with(0).stdout;
     assert!(shown.contains("base_url: https://api.example (overridden by SHOTLIST_BASE_URL)"), "{shown}");
-    assert!(shown.contains("header: X-Key=*** (from the profile)"), "{shown}");
+    assert!(shown.contains("headers: X-Key=*** (overridden by SHOTLIST_BASE_URL)"), "{shown}");
     assert!(shown.contains("ledger: postgres://u@db.example/books") && !shown.contains("hushhush"), "{shown}");
     shotlist(&here, &["profile", "show"]).fails_with("option-invalid", 2);
     for args in [&["run", "--help"][..], &["spend", "-h"], &["ledger", "--help"]] {
@@ -110,7 +164,9 @@ fn unusable_profiles_are_refused() {
         ("[acme]\nbase_uri = \"x\"\n", "unknown setting `base_uri`"),
         ("[acme\n", "can't read profiles"),
         ("[acme]\nledger = \"secret\"\nledger = \"secret\"\n", "line 3"),
-        ("[acme]\nmax_cost = \"50\"\n", "unknown setting `max_cost`"),
+        ("[acme]\nmax_cost = \"much\"\n", "`max_cost` of profile `acme` must be an amount in USD"),
+        ("[acme]\nretry_server_errors = \"yes\"\n", "must be true or false"),
+        ("[acme]\ncatalog = \"ours.yaml\"\n", "must be an absolute path"),
         ("[acme]\nledger = \"acme.db\"\n", "must be an absolute path or a database"),
         ("[acme]\nbase_url = [\"a\", \"b\"]\n", "must be a string"),
     ] {
