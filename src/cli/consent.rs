@@ -7,20 +7,21 @@ use crate::plan::{IdGlobs, Limit, Plan};
 use crate::session::Consent;
 use crate::ui::{self, NextCommand, Terminal};
 
-/// Returns the consent to this plan at the service with this URL. Without a terminal and other consent it is zero, and
+/// Returns the consent to this plan at the service with this URL. `has_budget` is whether the manifest limits the run. Without a terminal and other consent it is zero, and
 /// the session refuses the run.
 pub(super) fn ask(
     args: &RunArgs,
     plan: &Plan,
     again: &NextCommand,
     service: &str,
+    has_budget: bool,
     terminal: &Terminal,
 ) -> Result<Consent, Failure> {
     if args.manifest.sandbox {
         return Ok(Consent::default());
     }
     let repurchased = repurchases(args, plan, again, terminal)?;
-    Ok(Consent::up_to(agreed_sum(args, plan, again, service, terminal)?).also_again(repurchased))
+    Ok(Consent::up_to(agreed_sum(args, plan, again, service, has_budget, terminal)?).also_again(repurchased))
 }
 
 /// The jobs that may be repurchased: those that `--buy-again` names, or all of them after a confirmation.
@@ -40,12 +41,13 @@ fn repurchases(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Term
 }
 
 /// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the
-/// manifest is consent where no one can be asked.
+/// manifest is consent where no one can be asked, and one in a profile is none.
 fn agreed_sum(
     args: &RunArgs,
     plan: &Plan,
     again: &NextCommand,
     service: &str,
+    has_budget: bool,
     terminal: &Terminal,
 ) -> Result<Usd, Failure> {
     let (money, most) = (&args.money, plan.to_consent());
@@ -66,7 +68,7 @@ fn agreed_sum(
         confirmed(terminal, &format!("Spend up to ${most} at {service}{profile}?"))?;
         return Ok(most);
     }
-    Ok(plan.run_limit.as_ref().map_or(Usd::ZERO, Limit::left))
+    Ok(plan.run_limit.as_ref().filter(|_| has_budget).map_or(Usd::ZERO, Limit::left))
 }
 
 fn confirmed(terminal: &Terminal, question: &str) -> Result<(), Failure> {

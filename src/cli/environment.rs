@@ -19,16 +19,17 @@ pub(super) fn variable(name: &str) -> Option<OsString> {
 /// A command that listens to the environment as far as it should, with these words on its command line.
 pub(super) fn heeded(command: Command, words: &[OsString]) -> Command {
     let options = || words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
-    let says = |long: &str| options().any(|word| word == long);
+    let says = |long: &str| options().any(|word| word.split_once('=').map_or(word, |(name, _)| name) == long);
     let says_short =
         |short| options().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains::<char>(short));
     let (quiet, verbose) = (says("--quiet") || says_short('q'), says("--verbose") || says_short('v'));
-    let no_batch = says("--no-batch");
+    let (no_batch, batch) = (says("--no-batch"), says("--batch"));
     heed(command, &|arg| {
         let is_beaten = match arg.get_id().as_str() {
             "quiet" => verbose,
             "verbose" => quiet,
             "batch" => no_batch,
+            "no_batch" => batch,
             _ => false,
         };
         is_beaten || is_unset(arg) || is_for_another_command(arg)

@@ -90,7 +90,7 @@ impl Exit {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Done => "all jobs are completed",
-            Self::SomeFailed => "a job is not completed",
+            Self::SomeFailed => "a job is not finished",
             Self::Held => "only held jobs are left",
             Self::InDoubt => "a job is in doubt",
             Self::NotAllowed => "a spend limit or missing consent",

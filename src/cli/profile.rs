@@ -1,7 +1,7 @@
 //! Profiles: settings of the user for one account, in the user's own configuration directory and never in a project.
 //!
-//! A profile says what the environment would say. The command line and the environment have more say. Its limit on a run is consent only where no
-//! one can be asked, as that of the manifest is.
+//! A profile sets options, below the environment and the command line. Its limit on runs is no consent. What it says about the service at its base URL
+//! is used for no other service.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,13 @@ use super::environment;
 use crate::domain::Usd;
 use crate::files::read_text;
 use crate::ledger::PostgresAddress;
+use crate::service::Endpoint;
 
 /// The settings that a profile may have, and the variable of each that has one.
 const SETTINGS: [(&str, Option<&str>); 10] = [
     ("api_key_command", Some("SHOTLIST_API_KEY_COMMAND")),
     ("asset_command", Some("SHOTLIST_ASSET_COMMAND")),
-    ("base_url", Some("SHOTLIST_BASE_URL")),
+    ("base_url", Some(BASE_URL)),
     ("catalog", Some("SHOTLIST_CATALOG")),
     ("exec", Some("SHOTLIST_EXEC")),
     ("headers", Some("SHOTLIST_HEADER")),
@@ -27,6 +28,7 @@ const SETTINGS: [(&str, Option<&str>); 10] = [
     ("reports", Some("SHOTLIST_REPORT")),
     (RETRY_SERVER_ERRORS, None),
 ];
+const BASE_URL: &str = "SHOTLIST_BASE_URL";
 const MAX_COST: &str = "max_cost";
 const RETRY_SERVER_ERRORS: &str = "retry_server_errors";
 /// The settings that may be lists.
@@ -35,8 +37,8 @@ const LISTS: [&str; 2] = ["headers", "reports"];
 const PATHS: [&str; 3] = ["catalog", "ledger", "reports"];
 /// The settings that the simulator has for itself.
 const OF_REAL_RUNS: [&str; 2] = ["ledger", "reports"];
-/// The settings that describe the service at the profile's base URL: a secret of its gateway, or what makes it safe to send a request again.
-const OF_THE_SERVICE: [&str; 3] = ["catalog", "headers", RETRY_SERVER_ERRORS];
+/// The settings that require a base URL beside them: secrets of its gateway, and the statement that makes it safe to send a request again.
+const OF_THE_SERVICE: [&str; 2] = ["headers", RETRY_SERVER_ERRORS];
 /// The variables that set the key.
 const KEYS: [&str; 3] = ["SHOTLIST_API_KEY", "SHOTLIST_API_KEY_FILE", "SHOTLIST_API_KEY_COMMAND"];
 /// The largest file of profiles, in bytes.
@@ -67,9 +69,15 @@ pub(super) enum ProfileError {
     /// A path that means another file in each directory: with another ledger, everything would be due again.
     #[error("`{setting}` of profile `{name}` must be an absolute path{}", if *setting == "ledger" { " or a database" } else { "" })]
     Relative { name: String, setting: &'static str },
+    /// The setting is about a service that the profile does not name.
+    #[error("`{setting}` of profile `{name}` requires `base_url` beside it")]
+    WithoutUrl { name: String, setting: &'static str },
     /// The URL is of one account, and the key of another.
-    #[error("the base URL and the API key must be of one account: {set} is set, but profile `{name}` has the other")]
+    #[error("the base URL and the API key must be of one account, found {set} beside that of profile `{name}`")]
     TwoAccounts { name: String, set: &'static str },
+    /// With the prices and statements of one service, another would be paid too much, or twice.
+    #[error("`{setting}` of profile `{name}` is about its own base URL, found another base URL")]
+    OtherService { name: String, setting: &'static str },
 }
 
 fn others(known: &[String]) -> String {
@@ -78,7 +86,7 @@ fn others(known: &[String]) -> String {
 
 fn must_be(setting: &str) -> &'static str {
     match setting {
-        MAX_COST => "an amount in USD, such as \"40.00\"",
+        MAX_COST => "an amount in USD, such as `40.00`",
         RETRY_SERVER_ERRORS => "true or false",
         _ if LISTS.contains(&setting) => "a string, or a list of strings",
         _ => "a string",
@@ -129,18 +137,22 @@ impl Profile {
             settings.insert(setting, texts);
         }
         let profile = Self { name: name.to_owned(), path, settings };
-        profile.check_paths()?;
+        profile.check()?;
         Ok(profile)
     }
 
-    fn check_paths(&self) -> Result<(), ProfileError> {
+    fn check(&self) -> Result<(), ProfileError> {
         for setting in PATHS {
-            let mut paths = self.settings.get(setting).into_iter().flatten();
-            if paths.any(|path| !PostgresAddress::is_one(path) && !Path::new(path).is_absolute()) {
+            let is_usable =
+                |path: &String| Path::new(path).is_absolute() || setting == "ledger" && PostgresAddress::is_one(path);
+            if !self.settings.get(setting).into_iter().flatten().all(is_usable) {
                 return Err(ProfileError::Relative { name: self.name.clone(), setting });
             }
         }
-        Ok(())
+        match OF_THE_SERVICE.into_iter().find(|setting| self.has(setting) && !self.has("base_url")) {
+            Some(setting) => Err(ProfileError::WithoutUrl { name: self.name.clone(), setting }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the variable that overrides a setting, if it is set.
@@ -148,33 +160,65 @@ impl Profile {
         let of_setting = SETTINGS.iter().find(|(known, _)| *known == setting).and_then(|(_, variable)| *variable);
         let of_key = KEYS.into_iter().filter(|_| setting == "api_key_command");
         let of_service =
-            Some("SHOTLIST_BASE_URL").filter(|_| OF_THE_SERVICE.contains(&setting) && self.has("base_url"));
+            Some(BASE_URL).filter(|_| setting == "headers" && self.has_other_url(text_of(BASE_URL).as_deref()));
         of_key.chain(of_setting).chain(of_service).find(|variable| environment::variable(variable).is_some())
     }
 
-    /// Removes the settings that do not hold for a command line, which was read without the profile. Refuses the base URL of the profile with a key
-    /// that the command line or the environment sets, and the other way round.
+    /// Refuses to be used with the variables of the environment, as a run would.
+    pub(super) fn check_environment(&self) -> Result<(), ProfileError> {
+        let has_key = KEYS.into_iter().any(|name| environment::variable(name).is_some());
+        self.check_service(text_of(BASE_URL).as_deref(), has_key, text_of("SHOTLIST_CATALOG").as_deref())
+    }
+
+    /// Removes the settings that do not hold for a command line, which was read without the profile.
     pub(super) fn for_command_line(mut self, matches: &ArgMatches) -> Result<Self, ProfileError> {
         let matches = innermost(matches);
         if matches.try_get_one::<bool>("sandbox").ok().flatten() == Some(&true) {
             self.settings.retain(|setting, _| !OF_REAL_RUNS.contains(&setting.as_str()));
-        } else if matches.try_contains_id("base_url").is_ok() {
+        } else if let Ok(url) = matches.try_get_one::<String>("base_url") {
             let is_given = |id| matches.value_source(id).is_some();
             let has_key =
                 is_given("api_key_file") || is_given("api_key_command") || environment::variable(KEYS[0]).is_some();
-            let has_other_url = is_given("base_url") && self.has("base_url");
-            let is_whole = self.has("base_url") && self.has("api_key_command");
-            match (has_other_url, has_key) {
-                (true, false) if is_whole => return Err(self.two_accounts("the base URL")),
-                (false, true) if is_whole => return Err(self.two_accounts("the API key")),
-                _ => {}
+            let catalog = matches.try_get_one::<PathBuf>("catalog").ok().flatten();
+            let url = url.map(String::as_str);
+            self.check_service(url, has_key, catalog.map(|path| path.to_string_lossy()).as_deref())?;
+            if self.has_other_url(url) {
+                self.settings.remove("headers");
             }
-            self.settings.retain(|setting, _| {
-                !(has_other_url && OF_THE_SERVICE.contains(&setting.as_str())
-                    || has_key && setting == "api_key_command")
-            });
+            if has_key {
+                self.settings.remove("api_key_command");
+            }
         }
         Ok(self)
+    }
+
+    /// Refuses the URL of the profile with a key from elsewhere, a key of the profile for another URL, and another URL with what the profile says about
+    /// its own: also with its catalog under another option.
+    fn check_service(&self, url: Option<&str>, has_key: bool, catalog: Option<&str>) -> Result<(), ProfileError> {
+        let name = || self.name.clone();
+        let (has_other_url, is_whole) = (self.has_other_url(url), self.has("base_url") && self.has("api_key_command"));
+        let mixed = match (has_other_url, has_key) {
+            (true, false) => Some("another base URL"),
+            (false, true) if url.is_none() => Some("another API key"),
+            _ => None,
+        };
+        if let Some(set) = mixed.filter(|_| is_whole) {
+            return Err(ProfileError::TwoAccounts { name: name(), set });
+        }
+        let has_catalog = catalog.is_none() || catalog == self.first("catalog").map(String::as_str);
+        let described =
+            [("catalog", has_catalog && self.has("catalog")), (RETRY_SERVER_ERRORS, self.retries_server_errors())];
+        match described.into_iter().find(|(_, is_described)| has_other_url && *is_described) {
+            Some((setting, _)) => Err(ProfileError::OtherService { name: name(), setting }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether a URL is of another service than the profile's.
+    fn has_other_url(&self, url: Option<&str>) -> bool {
+        let normal = |url: &str| Endpoint::parse(url, true).map_or_else(|_| url.to_owned(), |url| url.to_string());
+        let (Some(own), Some(url)) = (self.first("base_url"), url) else { return false };
+        normal(own) != normal(url)
     }
 
     /// Gives the options of a command its settings as their defaults.
@@ -182,7 +226,7 @@ impl Profile {
         let command = command.mut_args(|arg| {
             let variable = arg.get_env().and_then(|name| name.to_str());
             let setting = variable.and_then(|name| SETTINGS.iter().find(|(_, variable)| *variable == Some(name)));
-            // The limit on a run is not one that was said on the command line.
+            // As an option, the limit on runs would be consent.
             match setting.and_then(|(setting, _)| self.settings.get(*setting)).filter(|_| arg.get_id() != MAX_COST) {
                 // They are needed to the end of the process, and some are secret.
                 Some(values) => {
@@ -211,10 +255,6 @@ impl Profile {
     fn first(&self, setting: &str) -> Option<&String> {
         self.settings.get(setting)?.first()
     }
-
-    fn two_accounts(&self, set: &'static str) -> ProfileError {
-        ProfileError::TwoAccounts { name: self.name.clone(), set }
-    }
 }
 
 /// The name of the profile that a command line or the environment chooses.
@@ -230,7 +270,7 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
 fn as_text(setting: &str, value: Value) -> Option<String> {
     let text = match (setting, value) {
         (RETRY_SERVER_ERRORS, Value::Boolean(is_so)) => is_so.to_string(),
-        // The shortest decimal that is this number: as it was written.
+        // The shortest decimal that is this number.
         (MAX_COST, Value::Float(usd)) => usd.to_string(),
         (MAX_COST, Value::Integer(usd)) => usd.to_string(),
         (RETRY_SERVER_ERRORS, _) => return None,
@@ -238,6 +278,10 @@ fn as_text(setting: &str, value: Value) -> Option<String> {
         _ => return None,
     };
     (setting != MAX_COST || text.parse::<Usd>().is_ok()).then_some(text)
+}
+
+fn text_of(variable: &str) -> Option<String> {
+    environment::variable(variable).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// The file of profiles, where this system has the settings of users.

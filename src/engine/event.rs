@@ -144,6 +144,13 @@ pub enum RunEvent {
         /// The description.
         message: String,
     },
+    /// Something unusual that ends the submission of a model.
+    ModelStopped {
+        /// The code.
+        code: NoticeCode,
+        /// The description.
+        message: String,
+    },
     /// The service responds again.
     ServiceRecovered {
         /// The time without a response.
@@ -196,7 +203,7 @@ impl RunEvent {
             Self::Waiting { .. } => NoticeCode::Waiting,
             Self::RequestFailed { .. } => NoticeCode::RequestFailed,
             Self::WaitingForRunners { .. } => NoticeCode::WaitingForRunners,
-            Self::Warned { code, .. } => *code,
+            Self::Warned { code, .. } | Self::ModelStopped { code, .. } => *code,
             Self::ServiceRecovered { .. } => NoticeCode::ServiceRecovered,
             Self::UnknownStatus { .. } => NoticeCode::UnknownStatus,
             Self::TaskNotRecorded { .. } => NoticeCode::TaskNotRecorded,

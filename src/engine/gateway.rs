@@ -113,8 +113,11 @@ impl<S> Gateway<'_, S> {
     fn differs(&self, code: NoticeCode, model: &str, message: String, is_grave: bool) {
         let is_held = is_grave && self.brake.hold(model);
         let effect = format!("; no further {model} jobs are submitted, unless `--accept-differing` is given");
-        let message = if is_held { message + &effect } else { message };
-        (self.emit)(RunEvent::Warned { code, message });
+        (self.emit)(if is_held {
+            RunEvent::ModelStopped { code, message: message + &effect }
+        } else {
+            RunEvent::Warned { code, message }
+        });
     }
 
     /// Stops submitting. Reports each reason once.

@@ -73,10 +73,11 @@ impl<S: VideoService> Submitter<'_, S> {
         echo: &Echo,
         permit: Permit<'_>,
     ) -> Submitted {
+        // Before the permit of this one lets the next leave: another model or a higher cost stops after the first.
+        self.gateway.compare(job.request.body(), echo);
         match self.write_task(job, attempt, task, permit).await {
             Ok(task) => {
                 self.slow_start.record_accepted();
-                self.gateway.compare(job.request.body(), echo);
                 if let Some(usd) = echo.cost {
                     self.write(attempt, Event::Reported { usd }).await;
                 }

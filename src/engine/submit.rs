@@ -160,8 +160,8 @@ impl<S: VideoService> Submitter<'_, S> {
                 return NOT_SENT;
             }
         };
-        // The intent took time, and a signal may have arrived.
-        if self.gateway.stop.forbids_sending() {
+        // The intent took time, and a signal may have arrived, or a response about this model.
+        if self.gateway.stop.forbids_sending() || self.gateway.brake.holds(&job.spec.model) {
             self.write(attempt, Event::Withdrawn).await;
             return NOT_SENT;
         }

@@ -256,7 +256,7 @@ fn build(
         is_ledger_shared: raw.is_ledger_shared,
         budget: budget(raw, &now),
         unsound,
-        inputs: Inputs { files: access.names(), variables: raw.env.clone() },
+        inputs: Inputs { files: access.names(), variables: raw.env.clone(), profile: None },
         moves,
         paid_reviews: paid_reviews(raw, &now, catalog, found),
         prices: (catalog.prices_taken_on, (now.date() - catalog.prices_taken_on).get_days()),

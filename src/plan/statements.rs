@@ -6,7 +6,7 @@ use super::build::Plan;
 use super::elsewhere::Elsewhere;
 use super::planned::Limit;
 use super::retake::SpentChoice;
-use crate::domain::{Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
+use crate::domain::{Freeze, Inputs, JobId, NoticeCode, UnfinishedRetake, Usd};
 
 /// The age in days from which on prices are old.
 pub(crate) const PRICES_AGE: i32 = 30;
@@ -44,7 +44,7 @@ pub enum Statement<'p> {
     WorstCase(Usd, bool),
     /// A spend limit, and what the plan takes of it.
     Limit(&'p Limit, Usd),
-    /// Files or variables that the manifest reads.
+    /// Files or variables that the manifest reads, or the profile of the user.
     Reads(&'static str, &'p [String]),
     /// Tasks to collect, or jobs in doubt, of another batch of the name.
     OtherBatch(&'p Elsewhere),
@@ -126,7 +126,8 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
         (plan.retries > 0 && worst > totals.cost).then_some(Statement::WorstCase(most, most < worst)),
     ];
     let limits = plan.every_limit().map(|limit| Statement::Limit(limit, plan.cost_under(limit)));
-    let reads = [("file", &*plan.inputs.files), ("variable", &*plan.inputs.variables)]
+    let Inputs { files, variables, profile } = &plan.inputs;
+    let reads = [("file", &files[..]), ("variable", variables), ("profile", profile.as_slice())]
         .into_iter()
         .filter(|(_, names)| !names.is_empty())
         .map(|(kind, names)| Statement::Reads(kind, names));

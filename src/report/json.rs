@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::row::{Row, Superseded, Totals};
+use super::row::{Row, Superseded, Totals, moment};
 use super::rows::Report;
 use crate::domain::{Freeze, RunnerSeen};
 
@@ -26,7 +26,7 @@ pub(crate) struct ReportView<'r> {
     simulated: bool,
     /// The time of this report.
     #[schemars(with = "String")]
-    written_at: Timestamp,
+    written_at: String,
     /// The jobs, in manifest order.
     #[schemars(with = "Vec<Row>")]
     jobs: Rows<'r>,
@@ -82,7 +82,7 @@ impl<'r> ReportView<'r> {
             name: &report.key.name,
             batch: &report.key.batch,
             simulated: report.simulated,
-            written_at,
+            written_at: moment(written_at),
             jobs: Rows { report, directory },
             superseded: report.superseded_seen_from(directory),
             totals: &report.totals,

@@ -30,7 +30,7 @@ pub(super) fn log(event: &RunEvent) {
         }
         RunEvent::RequestFailed { message } => tracing::warn!(code, error = message),
         RunEvent::WaitingForRunners { open, alive } => tracing::info!(code, open, alive),
-        RunEvent::Warned { message, .. } => tracing::warn!(code, message),
+        RunEvent::Warned { message, .. } | RunEvent::ModelStopped { message, .. } => tracing::warn!(code, message),
         RunEvent::ServiceRecovered { after } => tracing::info!(code, seconds = after.as_secs_f64()),
         RunEvent::UnknownStatus { status } => tracing::warn!(code, status),
         RunEvent::TaskNotRecorded { job, task, .. } => tracing::error!(code, %job, %task),

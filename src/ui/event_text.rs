@@ -56,6 +56,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
             Text::Note(format!("the service responds again, after {}", span(*after)))
         }
         RunEvent::Warned { message, .. } => Text::Warning(message.clone()),
+        RunEvent::ModelStopped { message, .. } => Text::Failure(message.clone()),
         RunEvent::RequestFailed { message } => Text::Warning(format!("no usable response, trying again: {message}")),
         RunEvent::TaskAlias { job, task } => {
             Text::Warning(format!("the service uses a second ID for the task of {job}: {task}"))

@@ -10,7 +10,7 @@ use super::command::NextCommand;
 use super::lines::{count, span};
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
-use super::plan_text::{action_name, cost};
+use super::plan_text::{action_name, cost, count_requests};
 use super::statements::{details, sentence};
 use super::table::shortened;
 use crate::domain::{JobId, Usd};
@@ -41,7 +41,8 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
     let mut put = |line: String| {
         let _infallible = writeln!(text, "{line}");
     };
-    put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
+    let requests = count_requests(plan.estimate.requests);
+    put(format!("**{} to submit for ${}**, about {wall} and {requests}.", count(totals.submit, "job"), totals.cost));
     stated(&mut put, plan, again);
     let lints = lints(warnings);
     if !lints.is_empty() {
@@ -161,11 +162,13 @@ fn section(action: Action, jobs: &[&Planned], room: usize) -> (String, usize) {
     let sum: Usd = jobs.iter().map(|planned| planned.cost).sum();
     let sum = if sum.is_zero() { String::new() } else { format!(" (${sum})") };
     let title = format!("{}: {}{sum}", action_name(action), jobs.len());
-    let mut rows = String::from("| job | model | cost | why |\n|---|---|---:|---|\n");
+    let mut rows = String::from("| job | model | length | shape | cost | why |\n|---|---|---:|---|---:|---|\n");
     let mut shown = 0;
     for planned in jobs {
-        let (id, model, reason) = (planned.job.id.as_str(), escaped(&planned.job.spec.model), escaped(&planned.reason));
-        let row = format!("| `{id}` | {model} | {} | {reason} |\n", cost(action, &[planned]));
+        let (id, spec, reason) = (planned.job.id.as_str(), &planned.job.spec, escaped(&planned.reason));
+        let length = spec.duration.map_or_else(String::new, |seconds| format!("{seconds} s"));
+        let (model, shape) = (escaped(&spec.model), escaped(spec.shape().unwrap_or_default()));
+        let row = format!("| `{id}` | {model} | {length} | {shape} | {} | {reason} |\n", cost(action, &[planned]));
         if rows.len() + row.len() + title.len() + LAST_LINE > room {
             break;
         }

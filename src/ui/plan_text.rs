@@ -160,7 +160,7 @@ pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
     }
 }
 
-fn count_requests(requests: u64) -> String {
+pub(super) fn count_requests(requests: u64) -> String {
     count(usize::try_from(requests).unwrap_or(usize::MAX), "request")
 }
 

@@ -174,6 +174,7 @@ fn is_bad(event: &RunEvent) -> bool {
         | RunEvent::Failed { .. }
         | RunEvent::Executed { error: Some(_), .. }
         | RunEvent::TaskNotRecorded { .. }
+        | RunEvent::ModelStopped { .. }
         | RunEvent::Stopping { .. } => true,
         RunEvent::TaskLeft { why, .. } => *why != LeaveReason::Interrupted,
         _ => false,

@@ -10,7 +10,7 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/spring");
 /// Names the file that the picture is written to, if it is wanted: `packaging/picture` sets it.
 const WANTED: &str = "SHOTLIST_PICTURE";
 
-/// Where the clips in view are, in pixels; null while one of them has no frame.
+/// The places of the clips in view, in pixels; null while one of them has no frame.
 const CLIPS: &str = "(() => {
     const inView = [...document.querySelectorAll('.card')].filter((card) => card.getBoundingClientRect().bottom <= innerHeight);
     const clips = inView.map((card) => card.querySelector('video'));
@@ -18,7 +18,7 @@ const CLIPS: &str = "(() => {
     return clips.map((clip) => clip.getBoundingClientRect()).map(({ x, y, width, height }) => ({ x, y, width, height }));
 })()";
 
-/// How bright a picture is in the middle column of each clip: the largest of red, green, and blue there.
+/// The brightness of a picture in the middle column of each clip: the largest of red, green, and blue there.
 const BRIGHTNESS: &str = "(async (picture, clips) => {
     const image = await createImageBitmap(await (await fetch('data:image/png;base64,' + picture)).blob());
     const canvas = new OffscreenCanvas(image.width, image.height).getContext('2d');

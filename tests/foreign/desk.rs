@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::support::{Program, Workspace};
 
-/// Whom a program is built for.
+/// The machine that a program is built for.
 #[derive(Clone, Copy)]
 pub enum Foreign {
     /// Windows, under Wine.
@@ -32,7 +32,7 @@ fn target() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("target")
 }
 
-/// The program, as `packaging/release` built it.
+/// The program, as `packaging/release` built it from the last commit.
 fn program(machine: Foreign) -> PathBuf {
     let name = match machine {
         Foreign::Windows => "x86_64-pc-windows-gnu/debug/shotlist.exe",

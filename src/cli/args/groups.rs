@@ -25,7 +25,7 @@ pub(crate) struct ManifestArgs {
     #[arg(long, env = "SHOTLIST_BATCH", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,
     /// Use the unnamed batch
-    #[arg(long, hide_short_help = true, conflicts_with = "batch")]
+    #[arg(long, hide_short_help = true, conflicts_with = "batch", env = "SHOTLIST_NO_BATCH", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_batch: bool,
     /// Catalog that adds models or changes prices
     #[arg(long, hide_short_help = true, env = "SHOTLIST_CATALOG", value_name = "FILE")]

@@ -27,6 +27,9 @@ pub(super) fn profile(args: &ProfileArgs, terminal: &Terminal) -> Result<Exit, F
         };
         page.line(format_args!("{setting}: {} ({source})", shown(setting, values)));
     }
+    if let Err(error) = profile.check_environment() {
+        page.line(format_args!("with these variables, a run is refused: {error}"));
+    }
     terminal.result(&page);
     Ok(Exit::Done)
 }

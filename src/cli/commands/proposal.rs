@@ -17,9 +17,6 @@ impl Run<'_> {
         let page = match self.args.money.format {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, &self.again, self.terminal.width(), self.terminal.verbosity > 0);
-                if let Some(profile) = &self.args.manifest.profile {
-                    page.line(format_args!("profile: {profile}"));
-                }
                 // Earlier differences don't apply to the next approval.
                 if self.approved().is_none() {
                     page.add(&ui::to_approve(plan, &self.in_full(plan)));

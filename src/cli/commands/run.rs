@@ -157,7 +157,8 @@ impl Run<'_> {
         let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
         let doubts_elsewhere = self.doubts_elsewhere(ready.plan());
         let service = ready.account().map_or("", |account| &*account.service);
-        let consent = consent::ask(self.args, ready.plan(), &self.again, service, self.terminal)?;
+        let has_budget = self.session.manifest().budget.run.is_some();
+        let consent = consent::ask(self.args, ready.plan(), &self.again, service, has_budget, self.terminal)?;
         let stop = Stop::default();
         if !ready.has_work() {
             self.begin().await;

@@ -39,6 +39,8 @@ pub(crate) fn home(path: &Path) -> PathBuf {
 pub(crate) fn read(path: &Path) -> Result<String, TextError> {
     if path == Path::new(STANDARD_INPUT) {
         text::read_all(io::stdin().lock(), 0, LARGEST)
+    } else if path.to_str().is_some_and(text::is_url) {
+        Err(TextError::Url)
     } else {
         text::read_at_most(path, LARGEST)
     }

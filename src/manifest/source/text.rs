@@ -29,6 +29,9 @@ pub(crate) enum TextError {
     /// It is elsewhere.
     #[error("it is outside the manifest's directory; `--root DIR` allows more")]
     Outside,
+    /// It is a URL.
+    #[error("must be a file, found a URL")]
+    Url,
     /// It is a directory.
     #[error("it is a directory")]
     Directory,
@@ -56,6 +59,7 @@ impl TextError {
             Self::Workbook => Some(
                 "name it with the ending .xlsx if it is one; otherwise save it as .xlsx or \"CSV UTF-8\", and name that file",
             ),
+            Self::Url => Some("download it, and name the file"),
             Self::Io(_) | Self::TooLarge(_) | Self::NotForManifests | Self::Outside | Self::Directory => None,
         }
     }
@@ -106,6 +110,11 @@ impl Identity {
         }
         self.path == other.path
     }
+}
+
+/// Returns whether a name is rather a URL than that of a file.
+pub(crate) fn is_url(name: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme))
 }
 
 /// Directories in which systems show themselves as files.
@@ -165,6 +174,9 @@ impl FileAccess {
     }
 
     fn allowed(&self, name: &str) -> Result<PathBuf, TextError> {
+        if is_url(name) {
+            return Err(TextError::Url);
+        }
         // Links are followed first: what counts is where they lead.
         let path = self.directory.join(name).canonicalize()?;
         let is_of_the_system = OF_THE_SYSTEM.iter().any(|top| path.starts_with(top));

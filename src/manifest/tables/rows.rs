@@ -16,7 +16,7 @@ use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::suggest;
-use crate::manifest::source::text::{FileAccess, LARGEST, TextError};
+use crate::manifest::source::text::{FileAccess, LARGEST, TextError, is_url};
 
 /// The most hidden rows that are named in a message.
 const MOST_NAMED: usize = 8;
@@ -47,7 +47,7 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
     rows
 }
 
-/// Leaves out the rows that the table excludes. The others keep their numbers.
+/// Leaves out the rows that the table excludes, and those with `skip` in a column `status`. The others keep their numbers.
 fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) {
     for cell in table.exclude.iter().flatten() {
         // Objects of JSON need not all have the same names.
@@ -64,7 +64,7 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
         let has = |cell: &Cell| {
             row.cells.get(&cell.name).is_some_and(|text| text.trim().to_lowercase() == cell.text().to_lowercase())
         };
-        table.exclude.iter().any(|cells| cells.iter().all(has))
+        table.exclude.iter().any(|cells| cells.iter().all(has)) || is_skipped(row)
     };
     rows.retain(|row| !(is_excluded(row) || table.skips_hidden && row.is_hidden));
     let hidden: Vec<String> =
@@ -84,6 +84,13 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
         let message = format!("every row of {} is left out", table.file);
         found.push(Diagnostic::error(Rule::NoRows, message, at.clone().value()));
     }
+}
+
+/// Returns whether a row has `skip` in a column `status`, in any case.
+fn is_skipped(row: &Row) -> bool {
+    let is = |text: &str, word: &str| text.trim().eq_ignore_ascii_case(word);
+    let mut status = row.cells.columns().names().iter().filter(|name| is(name, "status"));
+    status.any(|name| row.cells.get(name).is_some_and(|text| is(text, "skip")))
 }
 
 /// The first lines of a file of rows, or of each visible sheet of a workbook, with its name. What can't be read has none.
@@ -116,8 +123,7 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
     let file = table.file.as_str();
     let ending = ending(file);
     // A synchronised directory shows an online sheet as a link to it, too.
-    let is_link = ["http://", "https://"].iter().any(|scheme| file.starts_with(scheme));
-    if is_link || ending.as_deref() == Some("gsheet") {
+    if is_url(file) || ending.as_deref() == Some("gsheet") {
         let finding =
             Diagnostic::error(Rule::Unreadable, "`for_each` must name a file, found a link", at.clone().value());
         found.push(

@@ -192,7 +192,7 @@ fn a_summary_begins_with_what_it_is_about_and_shows_what_is_wrong() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "<!-- shotlist summary: m / a %2D%2D%3E b -->");
     assert!(
-        lines.contains(&"**Exit 1: a job is not completed.**") && lines.contains(&"12 jobs: 11 completed, 1 rejected."),
+        lines.contains(&"**Exit 1: a job is not finished.**") && lines.contains(&"12 jobs: 11 completed, 1 rejected."),
         "{text}"
     );
     let first = lines.iter().position(|line| line.starts_with("|---|---|---|---:|")).expect("a table") + 1;

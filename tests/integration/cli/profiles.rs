@@ -76,7 +76,7 @@ fn profile_has_less_say_than_environment_and_options() {
 }
 
 #[test]
-fn limit_of_a_profile_holds_for_each_run_unless_the_command_line_has_one() {
+fn limit_of_a_profile_holds_and_is_no_consent() {
     let service = Service::well();
     let here = with_profiles("[acme]\nmax_cost = 0.90\n");
     let two = "version: 1\nbudget: { run: 9 }\ndefaults: { model: alpha-2, prompt: a }\njobs: [{ id: a }, { id: b, extra: { seed: 1 } }]\n";
@@ -86,6 +86,10 @@ fn limit_of_a_profile_holds_for_each_run_unless_the_command_line_has_one() {
         let program = shotlist(&here, &[&quick, args].concat()).env("SHOTLIST_PROFILE", "acme");
         program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
     };
+    let unlimited = two.replace("budget: { run: 9 }\n", "");
+    here.write("m.yaml", &unlimited);
+    run(&["--first", "1"]).fails_with("no-consent", 3);
+    here.write("m.yaml", two);
     let refused = run(&[]).fails_with("over-limit", 3);
     assert!(refused.stderr.contains("profile.max_cost"), "{}", refused.stderr);
     assert!(service.posts().is_empty());
@@ -99,7 +103,7 @@ fn limit_of_a_profile_holds_for_each_run_unless_the_command_line_has_one() {
 }
 
 #[test]
-fn statement_about_server_errors_is_about_the_service_of_the_profile() {
+fn statements_of_a_profile_are_about_its_own_service() {
     let failing = || {
         Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
             ("POST", 0) => answer(500, &serde_json::json!({ "error": "busy" })),
@@ -114,8 +118,11 @@ fn statement_about_server_errors_is_about_the_service_of_the_profile() {
         program.env("SHOTLIST_API_KEY", "k")
     };
     run("a").ends_with(0);
-    run("b").env("SHOTLIST_BASE_URL", &other.url()).ends_with(7);
-    assert_eq!((own.posts().len(), other.posts().len()), (2, 1));
+    // The same URL in other words is no other one.
+    run("b").env("SHOTLIST_BASE_URL", &format!("{}/", own.url())).ends_with(0);
+    let refused = run("c").env("SHOTLIST_BASE_URL", &other.url()).ends_with(2).stderr;
+    assert!(refused.contains("is about its own base URL"), "{refused}");
+    assert_eq!((own.posts().len(), other.posts().len()), (3, 0));
 }
 
 #[test]
@@ -128,6 +135,13 @@ fn catalog_of_a_profile_has_models_of_its_gateway() {
     let plan = |args: &[&str]| shotlist(&here, &[&["run", "m.yaml", "--plan"], args].concat());
     assert!(plan(&["--profile", "acme"]).ends_with(0).stdout.contains("$0.50"));
     plan(&[]).ends_with(2);
+    // Nor for another service, also where a printed command names it.
+    let own = format!("[acme]\nbase_url = \"https://gw.example\"\ncatalog = \"{}\"\n", catalog.display());
+    here.write("config/shotlist/profiles.toml", own);
+    for named in [&[][..], &["--catalog", &catalog.to_string_lossy()]] {
+        let args = [&["--profile", "acme", "--base-url", "https://other.example"][..], named].concat();
+        assert!(plan(&args).ends_with(2).stderr.contains("`catalog` of profile `acme` is about its own base URL"));
+    }
 }
 
 #[test]
@@ -167,6 +181,8 @@ fn unusable_profiles_are_refused() {
         ("[acme]\nmax_cost = \"much\"\n", "`max_cost` of profile `acme` must be an amount in USD"),
         ("[acme]\nretry_server_errors = \"yes\"\n", "must be true or false"),
         ("[acme]\ncatalog = \"ours.yaml\"\n", "must be an absolute path"),
+        ("[acme]\nreports = \"postgres://u:secret@h/x\"\n", "must be an absolute path"),
+        ("[acme]\nheaders = \"X-Key=secret\"\n", "`headers` of profile `acme` requires `base_url` beside it"),
         ("[acme]\nledger = \"acme.db\"\n", "must be an absolute path or a database"),
         ("[acme]\nbase_url = [\"a\", \"b\"]\n", "must be a string"),
     ] {

@@ -24,6 +24,10 @@ fn a_manifest_reads_files_of_its_own_directory_and_says_which() {
     let json: Value = serde_json::from_str(&plan(&["--format", "json"]).ends_with(0).stdout).expect("JSON");
     assert_eq!(json["inputs"], json!({ "files": ["p.txt", "sub/rows.csv"], "variables": ["HOME_TOWN"] }));
 
+    here.write("in/m.yaml", manifest.replace("p.txt", "https://texts.example/p.txt"));
+    assert!(plan(&[]).ends_with(2).stderr.contains("must be a file, found a URL"));
+    here.shotlist(&["run", "https://texts.example/m.yaml"]).fails_with("manifest-invalid", 2);
+
     // Neither a path nor a link leads out, but where the command line says so.
     std::os::unix::fs::symlink(here.path("p.txt"), here.path("in/link.txt")).expect("a link");
     here.write("rows.csv", "n\n1\n");

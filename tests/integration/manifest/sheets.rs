@@ -20,6 +20,16 @@ fn sheets() -> Vec<PathBuf> {
 }
 
 #[test]
+fn row_with_skip_in_its_status_is_no_job() {
+    let here = Workspace::with_manifest(
+        "version: 1\njobs: [{ id: 's-{{ row.sku }}-{{ row_number }}', model: alpha-2, prompt: '{{ row.sku }}', for_each: p.csv }]\n",
+    );
+    here.write("p.csv", "sku,Status\na,\nb, SKIP \nc,skipped\n");
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("s-a-1") && plan.contains("s-c-3") && !plan.contains("s-b"), "{plan}");
+}
+
+#[test]
 fn each_sheet_becomes_what_its_people_meant_or_says_why_not() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../../sheets/snapshots");

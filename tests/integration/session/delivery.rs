@@ -132,6 +132,21 @@ fn another_model_of_the_catalog_stops_the_requested_one() {
     assert!(!has_code(&ended.stderr, "model-differs"), "{}", ended.stderr);
 }
 
+/// The next submission does not leave before the response to the first was compared.
+#[test]
+fn model_is_stopped_after_its_first_response_that_differs() {
+    for said in [json!({ "id": "t", "model": "beta-2.0-lite" }), json!({ "id": "t", "usage": { "cost": 9.99 } })] {
+        let service = Service::scripted(move |asked| match asked.method.as_str() {
+            "POST" => answer(200, &said),
+            _ => Answer::Well,
+        });
+        let here = Workspace::with_manifest(&crate::support::numbered_jobs(30));
+        let ended = here.run(&service, &["--quiet", "--no-download"]).ends_with(1);
+        assert_eq!(service.posts().len(), 1);
+        assert!(ended.stderr.contains("no further alpha-2 jobs are submitted"), "{}", ended.stderr);
+    }
+}
+
 #[test]
 fn a_refused_download_is_kept_and_named() {
     let service = Service::scripted_wholly(|asked| match asked.path.strip_prefix("/videos/") {
