@@ -64,6 +64,8 @@ pub enum RunEvent {
     Completed {
         /// The job.
         job: JobId,
+        /// The task.
+        task: TaskNames,
     },
     /// A video is waiting to be downloaded.
     ToFetch {
@@ -90,6 +92,8 @@ pub enum RunEvent {
     Failed {
         /// The job.
         job: JobId,
+        /// The task.
+        task: TaskNames,
         /// The service's message.
         message: String,
     },
@@ -111,6 +115,8 @@ pub enum RunEvent {
     TaskLeft {
         /// The job.
         job: JobId,
+        /// The task.
+        task: TaskNames,
         /// The reason.
         why: LeaveReason,
         /// The last response, if it said neither queued nor in progress.

@@ -111,7 +111,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let bought = Bought { job, request, attempt: attempt.id, age, class };
         let (ended, writing) = {
             let word = self.await_task(slot, bought, &mut task).await;
-            (Ended::by(&word), Box::pin(self.finish(job, attempt.id, word)))
+            (Ended::by(&word), Box::pin(self.finish(job, attempt.id, &task, word)))
         };
         writing.await;
         let failed = ended.has_no_video;
@@ -156,7 +156,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             // Dropped before the wait: ten thousand jobs would keep it.
             let (ended, writing) = {
                 let word = self.await_task(slot, bought, &mut task).await;
-                (Ended::by(&word), Box::pin(self.finish(id, attempt, word)))
+                (Ended::by(&word), Box::pin(self.finish(id, attempt, &task, word)))
             };
             writing.await;
             failed = ended.has_no_video;
@@ -284,16 +284,16 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     }
 
     /// Records a final update.
-    async fn finish(&self, job: &JobId, attempt: AttemptId, word: TaskUpdate) {
-        let job = job.clone();
+    async fn finish(&self, job: &JobId, attempt: AttemptId, task: &TaskNames, word: TaskUpdate) {
+        let (job, task) = (job.clone(), task.clone());
         match word {
             TaskUpdate::Progress(_) | TaskUpdate::Alias(_) | TaskUpdate::Made(_) => {}
             TaskUpdate::Final(event) => {
                 let emitted = match &event {
                     Event::Failed { error, .. } | Event::Disowned { error, .. } => {
-                        RunEvent::Failed { job, message: error.message.clone() }
+                        RunEvent::Failed { job, task, message: error.message.clone() }
                     }
-                    _ => RunEvent::Completed { job },
+                    _ => RunEvent::Completed { job, task },
                 };
                 self.write(attempt, event).await;
                 (self.gateway.emit)(emitted);
@@ -303,7 +303,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 if why == LeaveReason::Deadline {
                     self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
                 }
-                (self.gateway.emit)(RunEvent::TaskLeft { job, why, said, is_endless });
+                (self.gateway.emit)(RunEvent::TaskLeft { job, task, why, said, is_endless });
             }
         }
     }

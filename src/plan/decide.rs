@@ -138,12 +138,9 @@ fn regardless_of_review<'a>(
     if let Some(paid) = paid {
         return changed(job, paid);
     }
-    let reason = match attempts.next_back().map(|attempt| (attempt.state, &attempt.error, attempt.particulars.declared))
-    {
-        Some((AttemptState::Rejected, ..)) => "was rejected, free of charge".into(),
-        Some((_, _, Some(declared))) => declared.to_string().into(),
-        // A ledger of an older version kept the story of the doubt, and not when the user settled it.
-        Some((_, Some(_), None)) => "declared never created".into(),
+    let reason = match attempts.next_back().map(|attempt| (attempt.state, attempt.particulars.declared)) {
+        Some((AttemptState::Rejected, _)) => "was rejected, free of charge".into(),
+        Some((_, Some(declared))) => declared.to_string().into(),
         Some(_) => "was not bought, and nothing was charged".into(),
         None => "is new".into(),
     };

@@ -11,20 +11,21 @@ pub(super) fn log(event: &RunEvent) {
         }
         RunEvent::Submitted { job, task, price } => tracing::info!(code, %job, %task, usd = %price),
         RunEvent::Progressed { job, percent } => tracing::debug!(code, %job, percent),
-        RunEvent::Completed { job } | RunEvent::Executed { job, error: None } => tracing::info!(code, %job),
+        RunEvent::Completed { job, task } => tracing::info!(code, %job, %task),
+        RunEvent::Executed { job, error: None } => tracing::info!(code, %job),
         RunEvent::ToFetch { job } => tracing::debug!(code, %job),
         RunEvent::Fetched(video) => {
-            tracing::info!(code, job = %video.job, file = %video.file.path, bytes = video.file.bytes);
+            tracing::info!(code, job = %video.job, task = %video.task, file = %video.file.path, bytes = video.file.bytes);
         }
         RunEvent::Executed { job, error: Some(message) }
         | RunEvent::NotFetched { job, message }
-        | RunEvent::Failed { job, message }
         | RunEvent::NotSent { job, reason: message }
         | RunEvent::Rejected { job, message } => tracing::warn!(code, %job, error = message),
+        RunEvent::Failed { job, task, message } => tracing::warn!(code, %job, %task, error = message),
         RunEvent::Retrying { job, price } => tracing::warn!(code, %job, usd = %price),
         RunEvent::InDoubt { job, message, price } => tracing::error!(code, %job, error = message, usd = %price),
         RunEvent::TaskAlias { job, task } => tracing::warn!(code, %job, %task),
-        RunEvent::TaskLeft { job, why, said, .. } => tracing::warn!(code, %job, why = ?why, said),
+        RunEvent::TaskLeft { job, task, why, said, .. } => tracing::warn!(code, %job, %task, why = ?why, said),
         RunEvent::Waiting { wait, message } => {
             tracing::warn!(code, seconds = wait.as_secs_f64(), error = message);
         }

@@ -33,7 +33,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
             Text::Detail(started(*submit, *resume, *planned, *fetch))
         }
         RunEvent::Submitted { job, task, price } => Text::Verbose(format!("submitted {job} (${price}) as {task}")),
-        RunEvent::Completed { job } => Text::Detail(format!("completed {job}")),
+        RunEvent::Completed { job, .. } => Text::Detail(format!("completed {job}")),
         RunEvent::Fetched(video) => {
             let (bytes, path) = (size(video.file.bytes), &video.file.path);
             Text::Verbose(format!("downloaded {}, {bytes}: {path}", video.job))
@@ -68,14 +68,14 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::NotFetched { job, message } => {
             Text::Failure(format!("can't download {job}; the next run tries again, free of charge: {message}"))
         }
-        RunEvent::Failed { job, message } => Text::Failure(format!("{job} failed: {message}")),
+        RunEvent::Failed { job, message, .. } => Text::Failure(format!("{job} failed: {message}")),
         RunEvent::NotSent { job, reason } => Text::Failure(format!("{job} was not sent, and costs nothing: {reason}")),
         RunEvent::Rejected { job, message } => {
             Text::Failure(format!("{job} was rejected, and costs nothing: {message}"))
         }
         RunEvent::InDoubt { job, message, price } => in_doubt(job, message, *price, again),
         RunEvent::TaskNotRecorded { job, task, .. } => not_recorded(job, task, again),
-        RunEvent::TaskLeft { job, why, said, is_endless } => match why {
+        RunEvent::TaskLeft { job, why, said, is_endless, .. } => match why {
             LeaveReason::Interrupted => Text::Detail(format!("left the task of {job} active")),
             LeaveReason::KeyRefused => {
                 Text::Failure(format!("the task of {job} stays active: the service refuses the key"))
@@ -167,6 +167,7 @@ mod tests {
         let message = || "boom".to_owned();
         let left = |why, said: Option<&str>, is_endless| RunEvent::TaskLeft {
             job: job(),
+            task: task(),
             why,
             said: said.map(str::to_owned),
             is_endless,
@@ -183,13 +184,13 @@ mod tests {
             RunEvent::Started { submit: 2, resume: 3, planned: price, fetch: 1 },
             RunEvent::Submitted { job: job(), task: task(), price },
             RunEvent::Progressed { job: job(), percent: Some(50) },
-            RunEvent::Completed { job: job() },
+            RunEvent::Completed { job: job(), task: task() },
             RunEvent::ToFetch { job: job() },
             RunEvent::Fetched(Box::new(video)),
             RunEvent::Executed { job: job(), error: None },
             RunEvent::Executed { job: job(), error: Some(message()) },
             RunEvent::NotFetched { job: job(), message: message() },
-            RunEvent::Failed { job: job(), message: message() },
+            RunEvent::Failed { job: job(), task: task(), message: message() },
             RunEvent::Retrying { job: job(), price },
             RunEvent::NotSent { job: job(), reason: message() },
             RunEvent::Rejected { job: job(), message: message() },

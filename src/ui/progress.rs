@@ -83,7 +83,7 @@ impl Progress {
             | RunEvent::Rejected { job, message: said }
             | RunEvent::InDoubt { job, message: said, .. }
             | RunEvent::NotFetched { job, message: said }
-            | RunEvent::Failed { job, message: said }
+            | RunEvent::Failed { job, message: said, .. }
             | RunEvent::TaskLeft { job, said: Some(said), .. } => *said = without_prompt(said, prompt_of(job)),
             RunEvent::Stopping { message, .. } => {
                 for job in self.prompts.values() {

@@ -82,7 +82,7 @@ impl ProgressState {
                 self.reserved += *price;
             }
             RunEvent::Completed { .. } => self.completed += 1,
-            RunEvent::Failed { job, message } => {
+            RunEvent::Failed { job, message, .. } => {
                 self.failed += 1;
                 self.last_failed = Some((job.clone(), message.clone()));
             }
@@ -202,7 +202,7 @@ fn look_ahead(eta: &mut Eta, event: &RunEvent, now: Instant) {
     match event {
         RunEvent::Submitted { job, .. } => eta.submitted(job, now),
         RunEvent::Progressed { job, percent } => eta.progressed(job, *percent),
-        RunEvent::Completed { job } | RunEvent::Failed { job, .. } => eta.ended(job, true, now),
+        RunEvent::Completed { job, .. } | RunEvent::Failed { job, .. } => eta.ended(job, true, now),
         RunEvent::TaskLeft { job, .. } => eta.ended(job, false, now),
         RunEvent::Rejected { .. } | RunEvent::InDoubt { .. } => eta.stop_waiting(),
         _ => {}
@@ -217,6 +217,10 @@ mod tests {
         JobId::new(name).expect("an id")
     }
 
+    fn task() -> crate::domain::TaskNames {
+        crate::domain::TaskId::new("t").expect("an id").into()
+    }
+
     fn state(total: usize) -> (ProgressState, Instant) {
         let now = Instant::now();
         let mut progress = ProgressState::new(now);
@@ -229,17 +233,13 @@ mod tests {
     fn every_job_is_counted_once_whatever_happens_to_it() {
         let (mut progress, now) = state(6);
         let price: Usd = "3.75".parse().expect("money");
-        let submitted = |name| RunEvent::Submitted {
-            job: id(name),
-            task: crate::domain::TaskId::new("t").expect("an id").into(),
-            price,
-        };
-        let failed = |name| RunEvent::Failed { job: id(name), message: "no".into() };
+        let submitted = |name| RunEvent::Submitted { job: id(name), task: task(), price };
+        let failed = |name| RunEvent::Failed { job: id(name), task: task(), message: "no".into() };
         for event in [
             submitted("a"),
             submitted("b"),
             submitted("c"),
-            RunEvent::Completed { job: id("a") },
+            RunEvent::Completed { job: id("a"), task: task() },
             RunEvent::ToFetch { job: id("a") },
             failed("b"),
             RunEvent::Retrying { job: id("b"), price },
@@ -263,10 +263,10 @@ mod tests {
     #[test]
     fn the_bar_shows_what_is_done_and_not_what_was_left() {
         let (mut progress, now) = state(4);
-        progress.note(&RunEvent::Completed { job: id("a") }, now);
+        progress.note(&RunEvent::Completed { job: id("a"), task: task() }, now);
         for job in ["b", "c", "d"] {
             let why = crate::engine::LeaveReason::Interrupted;
-            progress.note(&RunEvent::TaskLeft { job: id(job), why, said: None, is_endless: false }, now);
+            progress.note(&RunEvent::TaskLeft { job: id(job), task: task(), why, said: None, is_endless: false }, now);
         }
         assert_eq!(progress.bar(8), "██░░░░░░");
     }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_another_runner_left_is_no_plan_of_its_own() {
         let (mut progress, now) = state(300);
-        progress.note(&RunEvent::Completed { job: id("a") }, now);
+        progress.note(&RunEvent::Completed { job: id("a"), task: task() }, now);
         let planned = "0.90".parse().expect("money");
         progress.note(&RunEvent::Started { submit: 1, resume: 2, planned, fetch: 0 }, now);
         assert_eq!(progress.sentence(now), "1/300 done, $0.00 of $120.00 reserved, 2 running");
@@ -283,7 +283,8 @@ mod tests {
     #[test]
     fn it_fits_every_terminal() {
         let (mut progress, now) = state(12_345);
-        progress.note(&RunEvent::Failed { job: id(&"x".repeat(128)), message: "n\no\t".repeat(400) }, now);
+        progress
+            .note(&RunEvent::Failed { job: id(&"x".repeat(128)), task: task(), message: "n\no\t".repeat(400) }, now);
         progress.note(&RunEvent::InDoubt { job: id("doubt"), message: String::new(), price: Usd::ZERO }, now);
         for (width, height) in [(10, 3), (20, 5), (40, 6), (79, 24), (500, 100)] {
             let lines = progress.lines(width, height, now);

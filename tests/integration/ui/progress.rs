@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shotlist::domain::{Charging, History, Job, JobId, Labels, Request, Spec, TaskId, Usd};
+use shotlist::domain::{Charging, History, Job, JobId, Labels, Request, Spec, TaskId, TaskNames, Usd};
 use shotlist::engine::RunEvent;
 use shotlist::ui::ProgressState;
 
@@ -30,8 +30,12 @@ fn job(id: &str, model: &str, typical_s: (u32, u32), price: &str) -> Arc<Job> {
     })
 }
 
+fn task() -> TaskNames {
+    TaskId::new("t").expect("an id").into()
+}
+
 fn submitted(job: &Job) -> RunEvent {
-    RunEvent::Submitted { job: job.id.clone(), task: TaskId::new("t").expect("an id").into(), price: job.price }
+    RunEvent::Submitted { job: job.id.clone(), task: task(), price: job.price }
 }
 
 /// Two minutes and a half into a campaign of forty jobs.
@@ -48,12 +52,16 @@ fn campaign() -> (ProgressState, Instant) {
         let begun = if number < 8 { 0 } else { 70 + number as u64 };
         tell(begun, submitted(job));
         match number {
-            0..8 => tell(90, RunEvent::Completed { job: job.id.clone() }),
+            0..8 => tell(90, RunEvent::Completed { job: job.id.clone(), task: task() }),
             8 => tell(
                 140,
-                RunEvent::Failed { job: job.id.clone(), message: "the prompt was refused by moderation".into() },
+                RunEvent::Failed {
+                    job: job.id.clone(),
+                    task: task(),
+                    message: "the prompt was refused by moderation".into(),
+                },
             ),
-            9..12 => tell(145, RunEvent::Completed { job: job.id.clone() }),
+            9..12 => tell(145, RunEvent::Completed { job: job.id.clone(), task: task() }),
             _ => tell(
                 148,
                 RunEvent::Progressed {
@@ -107,7 +115,7 @@ fn the_time_left_is_learned_from_what_is_finished() {
     assert!(picture.sentence(start).contains("about 18 min left"), "{}", picture.sentence(start));
     for (number, job) in (0..).zip(&jobs[..8]) {
         picture.note(&submitted(job), at(number * 10));
-        picture.note(&RunEvent::Completed { job: job.id.clone() }, at(number * 10 + 10));
+        picture.note(&RunEvent::Completed { job: job.id.clone(), task: task() }, at(number * 10 + 10));
     }
     // Eight took ten seconds each.
     assert!(picture.sentence(at(80)).contains("about 10 s left"), "{}", picture.sentence(at(80)));
