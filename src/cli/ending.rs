@@ -25,6 +25,8 @@ pub(super) struct Bought {
     wanted: Vec<JobId>,
     /// Those of them that were submitted.
     submitted: HashSet<JobId>,
+    /// The reasons for which jobs were not submitted.
+    pub(super) causes: Vec<String>,
 }
 
 impl Bought {
@@ -34,8 +36,9 @@ impl Bought {
         Self { wanted: wanted.map(|planned| planned.job.id.clone()).collect(), ..Self::default() }
     }
 
-    /// Takes note of what may have been charged.
-    pub(super) fn note(&mut self, event: &RunEvent) {
+    /// Notes possible charges, and the reason for which jobs are not submitted.
+    pub(super) fn note(&mut self, event: &RunEvent, cause: Option<String>) {
+        self.causes.extend(cause);
         match event {
             RunEvent::Submitted { job, price, .. } | RunEvent::InDoubt { job, price, .. } => {
                 self.rescued.remove(job);

@@ -32,6 +32,8 @@ pub(super) struct Monitors<'t> {
     /// The manifest's own name, until its batch is known.
     name: String,
     key: OnceCell<BatchKey>,
+    /// The reasons for which jobs were not submitted, if there are any.
+    causes: OnceCell<String>,
     /// The states of the batch at the end.
     report: OnceCell<Report>,
     /// The state of the ledger at the end.
@@ -71,6 +73,7 @@ impl<'t> Monitors<'t> {
             began: Instant::now(),
             name: name.unwrap_or_default(),
             key: OnceCell::new(),
+            causes: OnceCell::new(),
             report: OnceCell::new(),
             ledger: OnceCell::new(),
             waited: Cell::default(),
@@ -88,9 +91,12 @@ impl<'t> Monitors<'t> {
         self.key.get_or_init(|| key.clone());
     }
 
-    /// Sets the states of the batch at the end.
-    pub(super) fn is_known(&self, report: Report) {
+    /// Sets the states of the batch at the end, and the reasons for which jobs were not submitted.
+    pub(super) fn is_known(&self, report: Report, causes: &[String]) {
         self.report.get_or_init(|| report);
+        if !causes.is_empty() {
+            self.causes.get_or_init(|| causes.join("; "));
+        }
     }
 
     /// Returns whether a monitor needs the states of the batch, also after a refusal.
@@ -124,7 +130,8 @@ impl<'t> Monitors<'t> {
             Err(failure) => failure.exit,
         };
         let exit = if self.terminal.tell_lost_results() { exit.max(Exit::CannotWrite) } else { exit };
-        let why = ended.as_ref().err().map(|failure| failure.message.clone());
+        let refused = ended.as_ref().err().map(|failure| failure.message.clone());
+        let why = refused.as_ref().or_else(|| self.causes.get());
         if let Err(failure) = ended {
             failure.show(self.terminal);
         }
@@ -150,7 +157,7 @@ impl<'t> Monitors<'t> {
             key,
             exit_code: exit.code(),
             meaning: exit.meaning(),
-            why: why.as_deref(),
+            why: why.map(String::as_str),
             is_simulated: self.is_simulated,
             report,
         };

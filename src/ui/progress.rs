@@ -95,6 +95,17 @@ impl Progress {
         event
     }
 
+    /// The reason, if an event ends the submission of jobs, as a file may hold it.
+    pub(crate) fn cause(&self, event: &RunEvent) -> Option<String> {
+        if !matches!(event, RunEvent::Stopping { .. } | RunEvent::ModelStopped { .. }) {
+            return None;
+        }
+        match self.without_prompts(event) {
+            RunEvent::Stopping { message, .. } | RunEvent::ModelStopped { message, .. } => Some(message),
+            _ => None,
+        }
+    }
+
     fn draw(&self) {
         let (width, height) = live::size();
         // In the last column some terminals begin a new line.

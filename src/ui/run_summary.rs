@@ -26,7 +26,7 @@ pub(crate) struct RunSummary<'t> {
     /// The exit code, and what it says.
     pub exit_code: u8,
     pub meaning: &'static str,
-    /// The reason of a refusal.
+    /// The reason of a refusal, or for which jobs were not submitted.
     pub why: Option<&'t str>,
     /// True for a sandbox run.
     pub is_simulated: bool,

@@ -11,8 +11,8 @@ use tungstenite::{Message, WebSocket};
 
 /// What the browser is called on different systems.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// How long anything may take before the test gives up on it.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The time after which a test gives up on anything: a machine with two cores runs sixteen browsers and more beside them.
+const PATIENCE: Duration = Duration::from_mins(4);
 
 /// A browser with one page.
 pub struct Browser {

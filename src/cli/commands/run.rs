@@ -112,7 +112,7 @@ impl Run<'_> {
             if monitors.wants_sums()
                 && let Ok(report) = self.session.standing().await
             {
-                monitors.is_known(report);
+                monitors.is_known(report, &[]);
             }
             monitors.look_at(self.session.ledger()).await;
         }
@@ -168,7 +168,7 @@ impl Run<'_> {
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
         let bought = Mutex::new(Bought::by(ready.plan()));
         let tell = |event| {
-            bought.lock().unwrap_or_else(PoisonError::into_inner).note(&event);
+            bought.lock().unwrap_or_else(PoisonError::into_inner).note(&event, progress.cause(&event));
             progress.tell(&event);
         };
         let runs = async {
@@ -337,7 +337,7 @@ impl Run<'_> {
             return Err(Failure { money: Some("what was paid for is in the ledger"), ..refusal.into() });
         }
         if let Some(monitors) = self.monitors {
-            monitors.is_known(report);
+            monitors.is_known(report, &bought.causes);
         }
         others.into_iter().map(|other| other.written).fold(written, Result::and).map_err(|error| Failure {
             money: Some(

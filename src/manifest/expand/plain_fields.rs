@@ -131,6 +131,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         match field {
             Field::Duration => Some(rules.duration.default.into()),
             Field::AspectRatio => Some(rules.aspect_ratio.as_ref()?.default.clone().into()),
+            Field::Size => Some(rules.size.as_ref()?.default.clone()?.into()),
             _ => None,
         }
     }

@@ -291,6 +291,17 @@ proptest! {
 }
 
 #[test]
+fn default_of_each_family_is_known_to_templates() {
+    let here = Workspace::with_manifest(
+        "version: 1\njobs:\n  - { id: a, model: alpha-2, prompt: '{{ aspect_ratio }} {{ duration }}' }\n  - { id: b, model: beta-2.0-lite, prompt: '{{ size }} {{ duration }}' }\n",
+    );
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    let prompts = [0, 1].map(|job| plan["jobs"][job]["request"]["prompt"].as_str().expect("a prompt").to_owned());
+    assert_eq!(prompts, ["16:9 12", "1280x720 5"]);
+}
+
+#[test]
 fn a_catalogue_adds_models_and_changes_prices_for_the_plan_and_for_the_simulator() {
     let catalog = "version: 1
 prices_taken_on: 2027-01-01
