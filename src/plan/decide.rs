@@ -281,6 +281,17 @@ mod tests {
     }
 
     #[test]
+    fn only_what_would_buy_waits_for_a_face_review() {
+        let review = Some(FaceReview { face: "anna".into(), fee: Usd::ZERO });
+        let held = Job { review, ..job("now") };
+        let action = |history: &[Attempt]| decide(&held, history.iter(), Redo::default()).action;
+        assert_eq!(action(&[]), Action::Hold);
+        assert_eq!(action(&[attempt(1, "before", AttemptState::Completed)]), Action::Hold);
+        assert_eq!(action(&[attempt(1, "now", AttemptState::Completed)]), Action::Done);
+        assert_eq!(action(&[attempt(1, "now", AttemptState::Queued)]), Action::Resume);
+    }
+
+    #[test]
     fn the_table_of_states() {
         use AttemptState as S;
         for (state, expected) in [
