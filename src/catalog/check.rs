@@ -59,14 +59,15 @@ impl Model<'_> {
         let rules = &self.family.fields;
         spec.duration.get_or_insert(rules.duration.default);
         spec.image_sent_as = rules.image.as_ref().and_then(|rule| rule.sent_as.clone());
-        if let Some(size) = rules.size.as_ref().and_then(|rule| rule.default.as_ref()) {
-            spec.size.get_or_insert_with(|| size.clone());
-        }
-        if let Some(rule) = &rules.aspect_ratio {
-            let written = spec.aspect_ratio.get_or_insert_with(|| rule.default.clone());
-            if let Some(meant) = rule.meant_by(written).filter(|meant| meant != written) {
-                meant.clone_into(written);
+        for (field, value) in [(Field::Size, &mut spec.size), (Field::AspectRatio, &mut spec.aspect_ratio)] {
+            if value.is_none() {
+                *value = self.family.default_text(field).map(str::to_owned);
             }
+        }
+        if let (Some(rule), Some(written)) = (&rules.aspect_ratio, &mut spec.aspect_ratio)
+            && let Some(meant) = rule.meant_by(written).filter(|meant| meant != written)
+        {
+            meant.clone_into(written);
         }
     }
 

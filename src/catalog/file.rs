@@ -245,6 +245,16 @@ impl Family {
         }
     }
 
+    /// The default of the service for a field that is a text.
+    #[must_use]
+    pub fn default_text(&self, field: Field) -> Option<&str> {
+        match field {
+            Field::AspectRatio => self.fields.aspect_ratio.as_ref().map(|rule| &*rule.default),
+            Field::Size => self.fields.size.as_ref()?.default.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Returns whether a default for many models is skipped here: the family has no such field, or only one value of
     /// it.
     #[must_use]

@@ -127,12 +127,10 @@ impl<'r, 't> Maker<'r, 't, '_> {
         if field == Field::Model || !self.make(F::Model) {
             return None;
         }
-        let rules = &self.model?.family.fields;
+        let family = self.model?.family;
         match field {
-            Field::Duration => Some(rules.duration.default.into()),
-            Field::AspectRatio => Some(rules.aspect_ratio.as_ref()?.default.clone().into()),
-            Field::Size => Some(rules.size.as_ref()?.default.clone()?.into()),
-            _ => None,
+            Field::Duration => Some(family.fields.duration.default.into()),
+            _ => family.default_text(field).map(Value::from),
         }
     }
 
