@@ -73,9 +73,7 @@ impl<S: VideoService> Submitter<'_, S> {
         echo: &Echo,
         permit: Permit<'_>,
     ) -> Submitted {
-        // Before the permit of this one lets the next leave: another model or a higher cost stops after the first.
-        self.gateway.compare(job.request.body(), echo);
-        match self.write_task(job, attempt, task, permit).await {
+        match self.write_task(job, attempt, task, echo, permit).await {
             Ok(task) => {
                 self.slow_start.record_accepted();
                 if let Some(usd) = echo.cost {
@@ -104,11 +102,14 @@ impl<S: VideoService> Submitter<'_, S> {
         job: &Job,
         attempt: AttemptId,
         task: &TaskNames,
+        echo: &Echo,
         permit: Permit<'_>,
     ) -> Result<TaskNames, LedgerError> {
         let mut writing = pin!(self.ledger.accept(attempt, task.clone()));
         // The first poll hands it to the ledger.
         let polled = poll!(writing.as_mut());
+        // Before the permit lets the next submission leave: another model or a higher cost stops after the first.
+        self.gateway.compare(job.request.body(), echo);
         drop(permit);
         let rescue = || {
             (self.gateway.emit)(RunEvent::TaskNotRecorded {
