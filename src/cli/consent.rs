@@ -7,8 +7,8 @@ use crate::plan::{IdGlobs, Limit, Plan};
 use crate::session::Consent;
 use crate::ui::{self, NextCommand, Terminal};
 
-/// Returns the consent to this plan at the service with this URL. `has_budget` is whether the manifest limits the run. Without a terminal and other consent it is zero, and
-/// the session refuses the run.
+/// Returns the consent to this plan at the service with this URL. `has_budget` is true if the manifest limits the run. Without a terminal and other
+/// consent it is zero, and the session refuses the run.
 pub(super) fn ask(
     args: &RunArgs,
     plan: &Plan,
@@ -40,8 +40,8 @@ fn repurchases(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Term
     Ok(jobs().collect())
 }
 
-/// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the
-/// manifest is consent where no one can be asked, and one in a profile is none.
+/// Asks once before money is spent. Consent on the command line needs no question. Without a terminal, the manifest's limit on the run is consent,
+/// and the limit of a profile is not.
 fn agreed_sum(
     args: &RunArgs,
     plan: &Plan,

@@ -14,7 +14,7 @@ use super::page::Page;
 use super::progress_state::ProgressState;
 use super::terminal::Terminal;
 use crate::domain::{Job, JobId, NoticeCode};
-use crate::engine::{LeaveReason, RunEvent, Settings};
+use crate::engine::{LeaveReason, RunEvent, Settings, StopReason};
 use crate::plan::Plan;
 
 /// The interval of repeated trouble.
@@ -95,13 +95,15 @@ impl Progress {
         event
     }
 
-    /// The reason, if an event ends the submission of jobs, as a file may hold it.
+    /// The reason without prompts, if an event ends the submission of jobs. The exit code names a signal.
     pub(crate) fn cause(&self, event: &RunEvent) -> Option<String> {
-        if !matches!(event, RunEvent::Stopping { .. } | RunEvent::ModelStopped { .. }) {
-            return None;
-        }
-        match self.without_prompts(event) {
-            RunEvent::Stopping { message, .. } | RunEvent::ModelStopped { message, .. } => Some(message),
+        match event {
+            RunEvent::Stopping { reason: StopReason::Signal(_), .. } => None,
+            RunEvent::Stopping { .. } => match self.without_prompts(event) {
+                RunEvent::Stopping { message, .. } => Some(message),
+                _ => None,
+            },
+            RunEvent::ModelStopped { message, .. } => Some(message.clone()),
             _ => None,
         }
     }

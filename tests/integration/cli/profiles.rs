@@ -22,7 +22,7 @@ fn shotlist(here: &Workspace, args: &[&str]) -> Program {
 }
 
 #[test]
-fn profile_has_less_say_than_environment_and_options() {
+fn environment_and_options_override_a_profile() {
     let services = [Service::well(), Service::well(), Service::well()];
     let [of_profile, of_environment, of_option] = &services;
     let here = with_profiles(&format!(

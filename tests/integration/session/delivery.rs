@@ -144,8 +144,8 @@ fn model_is_stopped_after_its_first_response_that_differs() {
         let ended = here.run(&service, &["--quiet", "--no-download", "--summary", "s.md"]).ends_with(1);
         assert_eq!(service.posts().len(), 1);
         let summary = fs::read_to_string(here.path("s.md")).expect("a summary");
-        for told in [&ended.stderr, &summary] {
-            assert!(told.contains("no further alpha-2 jobs are submitted"), "{told}");
+        for shown in [&ended.stderr, &summary] {
+            assert!(shown.contains("no further alpha-2 jobs are submitted"), "{shown}");
         }
     }
 }
