@@ -345,7 +345,7 @@ fn a_run_that_was_frozen_in_the_middle_goes_on() {
     // As a machine that slept for a moment: the service went on meanwhile.
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(THREE_JOBS));
     let child = here.run(&service, &[]).starts();
-    wait_until("tasks are polled", || service.polls() > 3);
+    here.waits_for_active_tasks(3);
     kill(&child, "-STOP");
     let polls = service.polls();
     std::thread::sleep(std::time::Duration::from_millis(700));

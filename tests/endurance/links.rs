@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::support::{Ended, Service, TWO_JOBS, Workspace, kill, sha256, wait_until};
+use crate::support::{Ended, Service, TWO_JOBS, Workspace, kill, sha256};
 
 /// Every file below a directory that is no part of the program's own.
 fn planted(here: &Workspace) -> Vec<(String, Vec<u8>)> {
@@ -25,7 +25,7 @@ fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project
     let here = Workspace::with_manifest(TWO_JOBS);
     let (slow, _done) = Service::slow();
     let child = here.run(&slow, &["--report", "more.csv"]).starts();
-    wait_until("it is under way", || slow.polls() > 3);
+    here.waits_for_active_tasks(2);
     kill(&child, "-KILL");
     drop(Ended::of(child));
     let mut names = here.files();

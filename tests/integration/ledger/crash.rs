@@ -4,18 +4,11 @@ use std::sync::atomic::Ordering;
 
 use crate::support::{Ended, Service, TWO_JOBS, Workspace, has_code, kill, wait_until};
 
-fn states_in_ledger(here: &Workspace) -> Vec<String> {
-    if !here.path(".shotlist/ledger.db").exists() {
-        return Vec::new();
-    }
-    here.ledger("SELECT state FROM attempt ORDER BY id").into_iter().flatten().collect()
-}
-
 #[test]
 fn tasks_that_were_active_when_the_process_was_killed_are_polled_on() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     let child = here.run(&service, &[]).starts();
-    wait_until("both tasks are in progress", || states_in_ledger(&here) == ["in_progress", "in_progress"]);
+    wait_until("both tasks are in progress", || here.states_in_ledger() == ["in_progress", "in_progress"]);
     kill(&child, "-KILL");
     assert_eq!(Ended::of(child).code, None, "it was not killed");
     // The reports that the killed run left behind are whole.
@@ -32,9 +25,9 @@ fn a_process_killed_between_sending_and_the_answer_leaves_a_doubt() {
     let (service, release) = Service::holding("a dog");
     let here = Workspace::with_manifest(TWO_JOBS);
     let child = here.run(&service, &[]).starts();
-    wait_until("the first job is completed", || states_in_ledger(&here).contains(&"completed".to_owned()));
+    wait_until("the first job is completed", || here.states_in_ledger().contains(&"completed".to_owned()));
     wait_until("the second is sent", || service.posts().len() == 2);
-    assert!(states_in_ledger(&here).contains(&"intended".to_owned()), "{:?}", states_in_ledger(&here));
+    assert!(here.states_in_ledger().contains(&"intended".to_owned()), "{:?}", here.states_in_ledger());
     kill(&child, "-KILL");
     assert_eq!(Ended::of(child).code, None, "it was not killed");
     release.store(true, Ordering::SeqCst);
@@ -51,13 +44,11 @@ fn the_sandbox_can_be_killed_and_continued_like_the_real_thing() {
     let here = Workspace::with_manifest(TWO_JOBS);
     let run = || here.shotlist(&["run", "m.yaml", "--sandbox", "--ledger", ".shotlist/ledger.db"]);
     let child = run().starts();
-    wait_until("both are accepted", || {
-        states_in_ledger(&here).iter().filter(|state| *state == "queued" || *state == "in_progress").count() == 2
-    });
+    here.waits_for_active_tasks(2);
     kill(&child, "-KILL");
     assert_eq!(Ended::of(child).code, None, "it was not killed");
     run().ends_with(0);
-    assert_eq!(states_in_ledger(&here), ["completed", "completed"]);
+    assert_eq!(here.states_in_ledger(), ["completed", "completed"]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose() {
 fn a_log_that_was_left_behind_is_noticed() {
     let ((service, _done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
-    wait_until("all are taken", || service.polls() > 3);
+    here.waits_for_active_tasks(3);
     kill(&child, "-KILL");
     drop(Ended::of(child));
     assert!(here.path(".shotlist/ledger.db-wal").exists(), "the log holds what was bought");
@@ -61,7 +61,7 @@ fn a_log_that_was_left_behind_is_noticed() {
 fn a_directory_that_moves_as_a_whole_goes_on() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
-    wait_until("all are taken", || service.polls() > 3);
+    here.waits_for_active_tasks(3);
     kill(&child, "-KILL");
     drop(Ended::of(child));
     done.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -78,7 +78,7 @@ fn a_directory_that_moves_as_a_whole_goes_on() {
 fn a_backup_is_whole_also_while_a_run_is_at_it_and_a_check_says_so() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
-    wait_until("all are taken", || service.polls() > 3);
+    here.waits_for_active_tasks(3);
     let backup = here.shotlist(&["ledger", "backup", "copy.db"]).ends_with(0);
     assert!(backup.stdout.contains("copy.db: 1 batch, 3 attempts, $2.70"), "{}", backup.stdout);
     kill(&child, "-KILL");

@@ -154,7 +154,7 @@ fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
 fn a_batch_that_another_run_is_at_is_left_to_it() {
     let ((service, finished), here) = (finishing(), daily());
     let first = here.run(&service, &["--batch", "a"]).starts();
-    wait_until("its tasks are at the service", || service.polls() > 3);
+    here.waits_for_active_tasks(2);
     let own = here.run(&service, &["--batch", "b", "--max-duration", LEFT_AFTER]).ends();
     assert_eq!(own.code, Some(1), "{}", own.stderr);
     finished.store(9, Ordering::SeqCst);

@@ -123,6 +123,19 @@ impl Workspace {
         if path.exists() { read().unwrap_or_default() } else { Vec::new() }
     }
 
+    /// The state of each attempt in the ledger, in the order of their submission.
+    pub fn states_in_ledger(&self) -> Vec<String> {
+        self.ledger_if_any("SELECT state FROM attempt ORDER BY id")
+    }
+
+    /// Waits until the ledger holds `count` active tasks. Polls don't show that: two tasks are polled while a third is sent.
+    pub fn waits_for_active_tasks(&self, count: usize) {
+        let active = || {
+            self.states_in_ledger().iter().filter(|state| ["queued", "in_progress"].contains(&state.as_str())).count()
+        };
+        super::wait_until("the ledger holds every active task", || active() == count);
+    }
+
     /// Every file below the directory, relative, in order.
     pub fn files(&self) -> Vec<String> {
         let mut found = Vec::new();
