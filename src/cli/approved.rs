@@ -55,20 +55,20 @@ pub(super) fn refuse_part(part: &str, digest: &Digest) -> Failure {
     Failure::new(RefusalCode::ApprovalInvalid, message).with_help(help)
 }
 
-/// Warns if the run submits to another service than a saved plan names, which the digest doesn't cover. Refuses `--retake` for what was bought
-/// under the approval itself, once nothing is left to submit: before that, the same command continues a killed run.
-pub(super) fn check(
-    args: &RunArgs,
-    approved: Option<&Approved>,
-    plan: &Plan,
-    terminal: &Terminal,
-) -> Result<(), Failure> {
+/// Warns if the run submits to another service than a saved plan names, which the digest doesn't cover.
+pub(super) fn compare_service(args: &RunArgs, approved: Option<&Approved>, terminal: &Terminal) -> Result<(), Failure> {
     if let Some(named) = approved.and_then(Approved::service) {
         let now = service_view(args)?;
         if *named != now {
             terminal.warning(NoticeCode::OtherService, &ui::other_service(named, &now));
         }
     }
+    Ok(())
+}
+
+/// Refuses `--retake` for what was bought under the approval itself, once nothing is left to submit: before that, the same command continues a
+/// killed run.
+pub(super) fn check_retakes(plan: &Plan) -> Result<(), Failure> {
     let uncovered = plan.uncovered_retakes();
     if uncovered.is_empty() || plan.needs_service() {
         return Ok(());

@@ -242,7 +242,7 @@ codes! {
     PromptTooLong "prompt-too-long" "A prompt is too long for the family."
     PromptConflict "prompt-conflict" "A job has both `prompt` and `prompt_file`."
     ReviewMissing "review-missing" "A face has no `review`."
-    ReviewPaidOn "review-paid-on" "The payment of a face review has an invalid or a future date."
+    ReviewPaidOn "review-paid-on" "The payment of a face review has no date, or an invalid or future one."
     ReviewUnknown "review-unknown" "A face's review is neither approved nor pending."
     RowsHidden "rows-hidden" "Rows that are hidden in a workbook make jobs."
     SameRequest "same-request" "Two jobs have the same request."

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::stop::StopReason;
-use crate::domain::{AttemptId, JobId, NoticeCode, TaskNames, Usd, VideoFile};
+use crate::domain::{AttemptId, JobId, NoticeCode, TaskId, TaskNames, Usd, VideoFile};
 
 /// An event of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,6 +78,8 @@ pub enum RunEvent {
     Executed {
         /// The job.
         job: JobId,
+        /// The task of the video.
+        task: TaskId,
         /// The reason, if it failed.
         error: Option<String>,
     },
@@ -85,6 +87,8 @@ pub enum RunEvent {
     NotFetched {
         /// The job.
         job: JobId,
+        /// The task of the video.
+        task: TaskId,
         /// The reason.
         message: String,
     },

@@ -70,7 +70,8 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
             // After an abort, the next run downloads it.
             Ok(()) | Err(Unfetched::Aborted) => true,
             Err(Unfetched::Missed { message, is_local }) => {
-                (self.gateway.emit)(RunEvent::NotFetched { job: download.job.clone(), message: message.clone() });
+                let (job, task) = (download.job.clone(), download.task.id.clone());
+                (self.gateway.emit)(RunEvent::NotFetched { job, task, message: message.clone() });
                 if is_local {
                     // A full disk has no room for what further submissions would buy.
                     self.gateway.stop_because(StopReason::FilesFailed, message);

@@ -123,7 +123,8 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
         some(plan.asked_again.len(), Statement::AskedAgain(plan.asked_again.len(), asked)),
         some(in_doubt, Statement::InDoubt(in_doubt, at_risk)),
         (age > PRICES_AGE && totals.submit > 0).then_some(Statement::OldPrices(day, age)),
-        (plan.retries > 0 && worst > totals.cost).then_some(Statement::WorstCase(most, most < worst)),
+        (plan.retries > 0 && worst > totals.cost && most >= totals.cost)
+            .then_some(Statement::WorstCase(most, most < worst)),
     ];
     let limits = plan.every_limit().map(|limit| Statement::Limit(limit, plan.cost_under(limit)));
     let Inputs { files, variables, profile } = &plan.inputs;

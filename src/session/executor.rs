@@ -214,7 +214,7 @@ impl Executor<'_> {
             // A result without a record would start the program again.
             tally.is_over.store(true, Ordering::Relaxed);
         }
-        (self.emit)(RunEvent::Executed { job: due.job.id.clone(), error });
+        (self.emit)(RunEvent::Executed { job: due.job.id.clone(), task: due.task, error });
         if is_done {
             return tally.in_a_row.store(0, Ordering::Relaxed);
         }

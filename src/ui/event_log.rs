@@ -12,15 +12,17 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::Submitted { job, task, price } => tracing::info!(code, %job, %task, usd = %price),
         RunEvent::Progressed { job, percent } => tracing::debug!(code, %job, percent),
         RunEvent::Completed { job, task } => tracing::info!(code, %job, %task),
-        RunEvent::Executed { job, error: None } => tracing::info!(code, %job),
+        RunEvent::Executed { job, task, error: None } => tracing::info!(code, %job, %task),
         RunEvent::ToFetch { job } => tracing::debug!(code, %job),
         RunEvent::Fetched(video) => {
             tracing::info!(code, job = %video.job, task = %video.task, file = %video.file.path, bytes = video.file.bytes);
         }
-        RunEvent::Executed { job, error: Some(message) }
-        | RunEvent::NotFetched { job, message }
-        | RunEvent::NotSent { job, reason: message }
-        | RunEvent::Rejected { job, message } => tracing::warn!(code, %job, error = message),
+        RunEvent::Executed { job, task, error: Some(message) } | RunEvent::NotFetched { job, task, message } => {
+            tracing::warn!(code, %job, %task, error = message);
+        }
+        RunEvent::NotSent { job, reason: message } | RunEvent::Rejected { job, message } => {
+            tracing::warn!(code, %job, error = message);
+        }
         RunEvent::Failed { job, task, message } => tracing::warn!(code, %job, %task, error = message),
         RunEvent::Retrying { job, price } => tracing::warn!(code, %job, usd = %price),
         RunEvent::InDoubt { job, message, price } => tracing::error!(code, %job, error = message, usd = %price),

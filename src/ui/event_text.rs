@@ -38,8 +38,8 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
             let (bytes, path) = (size(video.file.bytes), &video.file.path);
             Text::Verbose(format!("downloaded {}, {bytes}: {path}", video.job))
         }
-        RunEvent::Executed { job, error: None } => Text::Verbose(format!("ran `--exec` for {job}")),
-        RunEvent::Executed { job, error: Some(error) } => {
+        RunEvent::Executed { job, error: None, .. } => Text::Verbose(format!("ran `--exec` for {job}")),
+        RunEvent::Executed { job, error: Some(error), .. } => {
             Text::Failure(format!("`--exec` failed for {job}; the next run with `--exec` repeats it: {error}"))
         }
         RunEvent::Retrying { job, price } => Text::Note(format!("retrying {job} for another ${price}")),
@@ -65,7 +65,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
             Text::Warning(format!("the service reports the unknown state `{status}`; polling continues"))
         }
         RunEvent::Stopping { reason, message } => stopping(*reason, message),
-        RunEvent::NotFetched { job, message } => {
+        RunEvent::NotFetched { job, message, .. } => {
             Text::Failure(format!("can't download {job}; the next run tries again, free of charge: {message}"))
         }
         RunEvent::Failed { job, message, .. } => Text::Failure(format!("{job} failed: {message}")),
@@ -187,9 +187,9 @@ mod tests {
             RunEvent::Completed { job: job(), task: task() },
             RunEvent::ToFetch { job: job() },
             RunEvent::Fetched(Box::new(video)),
-            RunEvent::Executed { job: job(), error: None },
-            RunEvent::Executed { job: job(), error: Some(message()) },
-            RunEvent::NotFetched { job: job(), message: message() },
+            RunEvent::Executed { job: job(), task: task().id, error: None },
+            RunEvent::Executed { job: job(), task: task().id, error: Some(message()) },
+            RunEvent::NotFetched { job: job(), task: task().id, message: message() },
             RunEvent::Failed { job: job(), task: task(), message: message() },
             RunEvent::Retrying { job: job(), price },
             RunEvent::NotSent { job: job(), reason: message() },

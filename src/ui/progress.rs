@@ -82,7 +82,8 @@ impl Progress {
             RunEvent::NotSent { job, reason: said }
             | RunEvent::Rejected { job, message: said }
             | RunEvent::InDoubt { job, message: said, .. }
-            | RunEvent::NotFetched { job, message: said }
+            | RunEvent::NotFetched { job, message: said, .. }
+            | RunEvent::Executed { job, error: Some(said), .. }
             | RunEvent::Failed { job, message: said, .. }
             | RunEvent::TaskLeft { job, said: Some(said), .. } => *said = without_prompt(said, prompt_of(job)),
             RunEvent::Stopping { message, .. } => {

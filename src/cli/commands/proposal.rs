@@ -1,6 +1,7 @@
 //! `shotlist run --plan`: the plan, in the form that was asked for.
 
 use super::run::Run;
+use crate::cli::approved::compare_service;
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -43,6 +44,7 @@ impl Run<'_> {
             }
         };
         self.terminal.result(&page);
+        compare_service(self.args, self.approved(), self.terminal)?;
         if let Some(approved) = self.approved().filter(|approved| !plan.is_approved_by(approved)) {
             self.tell_differences(plan);
             return Err(Refusal::NotApproved { approved: approved.digest().clone() }.into());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::Either;
 
-use crate::cli::approved::{Approval, approval, check, refuse_part};
+use crate::cli::approved::{Approval, approval, check_retakes, compare_service, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::connect::{Address, address, connect};
 use crate::cli::ending::Bought;
@@ -132,11 +132,12 @@ impl Run<'_> {
             self.terminal.warning(NoticeCode::PurchasesFrozen, &format!("{freeze}; this run polls and downloads only"));
         }
         held.check_limits()?;
+        compare_service(self.args, self.session.approved(), self.terminal)?;
         if let Err(refusal) = held.check_approval() {
             self.tell_differences(held.plan());
             return Err(refusal.into());
         }
-        check(self.args, self.session.approved(), held.plan(), self.terminal)?;
+        check_retakes(held.plan())?;
         Ok(held)
     }
 

@@ -54,7 +54,7 @@ fn face(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Face>
     let mut table = Table::open(value, at.clone(), "a face", found)?;
     let (said, day) = (table.text("review"), table.text("paid_on"));
     let paid_on = day.as_ref().and_then(|day| day.parse().ok());
-    if let Some(day) = day.filter(|_| paid_on.is_none()) {
+    if let Some(day) = day.as_ref().filter(|_| paid_on.is_none()) {
         let message = format!("`paid_on` must be a date, found `{day}`");
         let finding = Diagnostic::error(Rule::ReviewPaidOn, message, at.key("paid_on").value());
         table.tell(finding.with_help("write the day of the payment, such as 2026-11-02"));
@@ -75,5 +75,10 @@ fn face(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Face>
         }
     };
     table.close(&["review", "paid_on"]);
+    if review == Some(Review::Approved) && day.is_none() {
+        let message = "`paid_on` is missing, so no limit or report counts the fee of this review";
+        let finding = Diagnostic::warning(Rule::ReviewPaidOn, message, at.clone().named());
+        found.push(finding.with_help("write the day of the payment, such as `paid_on: 2026-11-02`"));
+    }
     review.map(|review| Face { review, paid_on })
 }

@@ -87,6 +87,11 @@ fn another_service_than_the_approved_plan_names_is_reported() {
     let ended = ended.shows("other-service");
     assert!(ended.stderr.contains("`https://other.example`") && ended.stderr.contains("x-team"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("secret-value"), "{}", ended.stderr);
+    // Also where the plan differs, too, and before anything is run.
+    here.write("m.yaml", numbered_jobs(2));
+    run(&here, &service, "m.yaml", &["--approved", "plan.json"]).shows("plan-differs").shows("other-service");
+    run(&here, &service, "m.yaml", &["--approved", "plan.json", "--plan"]).shows("plan-differs").shows("other-service");
+    assert_eq!(service.posts().len(), 1);
 }
 
 /// Copies of one manifest, started together: each plans before the others have bought anything.

@@ -105,6 +105,20 @@ fn what_failed_is_started_again_and_what_was_done_is_not() {
 }
 
 #[test]
+fn log_of_a_failed_program_has_the_task_and_no_prompt() {
+    let here = Workspace::with_manifest(&TWO_JOBS.replace("prompt: ", "prompt: secret "));
+    program(&here, "echo \"can't cut: $SHOTLIST_PROMPT\" >&2; exit 4");
+    let service = Service::well();
+    let log = run(&here, &service, &["--log-format", "json"]).ends_with(1).stderr;
+    let events = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let failed: Vec<_> = events.filter(|event| event["event"] == "not_executed").collect();
+    let mut tasks: Vec<_> = failed.iter().map(|event| event["task"].as_str().expect("a task")).collect();
+    tasks.sort_unstable();
+    assert_eq!(tasks, ["t0", "t1"]);
+    assert!(log.contains("can't cut: [the prompt]") && !log.contains("secret"), "{log}");
+}
+
+#[test]
 fn a_program_that_is_named_later_sees_the_videos_that_are_there() {
     let (here, service) = (Workspace::with_manifest(TWO_JOBS), Service::well());
     here.run(&service, &[]).ends_with(0);

@@ -46,7 +46,8 @@ fn fee_counts_once_on_its_day_whichever_manifests_name_it() {
 #[test]
 fn fee_without_a_day_and_the_simulator_record_nothing() {
     let (here, service) = (Workspace::with_manifest(&manifest("anna: { review: approved }", "")), Service::well());
-    here.run(&service, &[]).ends_with(0);
+    let ended = here.run(&service, &[]).ends_with(0).shows("review-paid-on");
+    assert!(ended.stderr.contains("`paid_on` is missing"), "{}", ended.stderr);
     assert_eq!(here.ledger("SELECT id FROM attempt WHERE model = 'face-review'").len(), 0);
     here.write("m.yaml", manifest(PAID, ""));
     let sandbox = here.shotlist(&["run", "m.yaml", "--sandbox", "--no-download"]).ends_with(0);

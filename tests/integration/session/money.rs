@@ -92,6 +92,13 @@ fn failed_jobs_are_tried_again_only_when_that_was_agreed() {
     let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retries", "2", "--format", "json"]).ends_with(0).stdout;
     let plan: Value = serde_json::from_str(&plan).expect("JSON");
     assert_eq!((&plan["totals"]["cost_usd"], &plan["totals"]["worst_case_usd"]), (&json!("0.90"), &json!("2.70")));
+    // The worst case within a limit is at least what the plan costs.
+    let worst_within = |limit: &str| {
+        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retries", "2", "--max-cost", limit]).ends().stdout;
+        plan.lines().find(|line| line.contains("retries")).map(str::to_owned)
+    };
+    assert!(worst_within("1.00").expect("a worst case").contains("$1.00"));
+    assert_eq!(worst_within("0.50"), None);
     here.run(&service, &["--retries", "2"]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
     assert_eq!(here.report()["totals"]["spent_usd"], "2.70");
