@@ -25,7 +25,6 @@ impl Unavailable {
     }
 
     /// The help.
-    #[must_use]
     pub fn help(&self) -> &'static str {
         self.help
     }
@@ -153,7 +152,6 @@ pub enum LedgerError {
 
 impl LedgerError {
     /// The code of the refusal.
-    #[must_use]
     pub fn code(&self) -> RefusalCode {
         match self {
             Self::OverLimit { .. } => RefusalCode::OverLimit,

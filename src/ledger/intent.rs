@@ -55,7 +55,6 @@ pub struct Intent {
 
 impl Intent {
     /// To submit this job once, under no limit and as a part of no approved plan, where no attempt of it is known.
-    #[must_use]
     pub fn new(job: &Job, account: Account) -> Self {
         Self {
             job: job.id.clone(),

@@ -19,7 +19,6 @@ pub enum Span {
 
 impl Span {
     /// Its name in the ledger.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -48,7 +47,6 @@ impl LedgerLimit {
     }
 
     /// The name: `ledger.month`, or with its label `ledger.client.acme.month`.
-    #[must_use]
     pub fn name(&self) -> String {
         let span = self.span.name();
         match &self.label {
@@ -58,7 +56,6 @@ impl LedgerLimit {
     }
 
     /// The limit as it holds at a moment.
-    #[must_use]
     pub fn at(&self, now: Timestamp) -> SpendLimit {
         // A zone that is not known here must not loosen a limit: in UTC a day may begin a little sooner or later, and is a day.
         let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);

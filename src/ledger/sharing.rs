@@ -48,7 +48,6 @@ pub(super) struct SharedState {
 }
 
 /// The name of this machine, for people: `SHOTLIST_MACHINE`, or what the system calls it.
-#[must_use]
 pub fn this_machine() -> String {
     let name = std::env::var("SHOTLIST_MACHINE").ok().filter(|name| !name.trim().is_empty());
     #[cfg(unix)]

@@ -66,7 +66,6 @@ pub enum CopyError {
 
 impl CopyError {
     /// The help.
-    #[must_use]
     pub fn help(&self) -> &'static str {
         match self {
             Self::Unavailable(error) => error.help(),

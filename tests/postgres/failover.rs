@@ -243,6 +243,37 @@ fn synchronous_standby_takes_over_without_a_freeze() {
     assert_eq!((team.charges().len(), team.agree()), (6, (6, 0)));
 }
 
+/// What was acknowledged without the standby may be missing there, also where that was no intent.
+#[test]
+fn write_without_the_standby_freezes_after_a_failover() {
+    let (mut primary, mut team, copy) = {
+        let primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
+        let team = Team::on(primary.database(), 2, 6, &["--speed", "400"]);
+        let copy = standby_of(&primary);
+        (primary, team, copy)
+    };
+    let standby = Cluster::of_directory(copy, &[]);
+    let standby_names = |names: &str| {
+        primary.sql("postgres", &format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
+        primary.sql("postgres", "SELECT pg_reload_conf()");
+        let current = format!("SELECT current_setting('synchronous_standby_names') = '{names}'");
+        wait_until("the server knows", || primary.sql("postgres", &current) == "t");
+    };
+    standby_names("*");
+    wait_until("commits wait for it", || {
+        primary.sql("postgres", "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
+    });
+    team.run(0, &["--first", "3"]).ends_with(0);
+    standby_names("");
+    team.command(0, &["release", "m.yaml", "j0"]).ends_with(0);
+    primary.stop();
+    promote(&standby.data());
+    team.database = standby.named(&team.database.name);
+    team.ledger = team.database.url();
+    team.run(1, &[]).ends_with(74);
+    assert_eq!(team.charges().len(), 3);
+}
+
 /// A reason of its own, which the failover doesn't replace.
 #[test]
 fn failover_keeps_an_earlier_freeze() {

@@ -34,7 +34,6 @@ impl LedgerAddress {
     }
 
     /// The ledger of real money at this address, or of the simulator.
-    #[must_use]
     pub fn ledger(&self, is_simulated: bool) -> Ledger {
         match self {
             Self::File(path) if is_simulated => Ledger::of_simulator_in_file(path),

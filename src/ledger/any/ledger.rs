@@ -48,7 +48,6 @@ impl Ledger {
     }
 
     /// A ledger in a PostgreSQL database, which several runners share; the simulator's, if it is simulated.
-    #[must_use]
     pub fn in_database(address: PostgresAddress, is_simulated: bool) -> Self {
         let kind = if is_simulated { Kind::Simulated } else { Kind::Real };
         Self(Medium::Database(PostgresLedger::new(address, kind)))
@@ -60,31 +59,26 @@ impl Ledger {
     }
 
     /// The file, if it is in one.
-    #[must_use]
     pub fn file(&self) -> Option<&SqliteLedger> {
         if let Medium::File(file) = &self.0 { Some(file) } else { None }
     }
 
     /// The database, if it is in one.
-    #[must_use]
     pub fn database(&self) -> Option<&PostgresLedger> {
         if let Medium::Database(database) = &self.0 { Some(database) } else { None }
     }
 
     /// The path of its file, if it is in one.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.file().map(SqliteLedger::path)
     }
 
     /// Returns whether it is the simulator's, whose tasks were never bought.
-    #[must_use]
     pub fn is_simulated(&self) -> bool {
         ask!(self, it => it.is_simulated())
     }
 
     /// Returns whether several runners may run a batch at once.
-    #[must_use]
     pub fn is_shared(&self) -> bool {
         self.database().is_some()
     }

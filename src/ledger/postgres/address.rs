@@ -49,7 +49,6 @@ pub enum AddressError {
 
 impl AddressError {
     /// The advice for the user.
-    #[must_use]
     pub fn help(&self) -> String {
         match self {
             Self::OtherUrl => {
@@ -64,7 +63,6 @@ impl AddressError {
 
 impl PostgresAddress {
     /// Returns whether a string is such a URL.
-    #[must_use]
     pub fn is_one(text: &str) -> bool {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         scheme.is_some_and(|scheme| matches!(&*scheme, "postgres" | "postgresql"))
@@ -72,7 +70,6 @@ impl PostgresAddress {
 
     /// Returns whether a string is rather some URL than the name of a file: a typo must not begin purchases with an
     /// empty ledger.
-    #[must_use]
     pub fn is_nearly_one(text: &str) -> bool {
         let has_scheme = text.split_once(":/").is_some_and(|(scheme, _)| {
             // One letter is a disk of Windows.
@@ -134,7 +131,6 @@ impl PostgresAddress {
     }
 
     /// Returns whether the text contains a password, which every user of a machine can read on a command line.
-    #[must_use]
     pub fn has_password(&self) -> bool {
         self.has_password
     }

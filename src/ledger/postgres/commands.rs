@@ -17,26 +17,7 @@ use crate::domain::{Account, AttemptId, AttemptState, BatchKey};
 use crate::ledger::LedgerError;
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Facts, Slots};
-use crate::ledger::writing::{Answer, SharingCommand, Store, operations};
-
-impl PostgresStore {
-    /// Runs work with a locked batch, and sends its answer. Returns whether it succeeded.
-    async fn at<T: Clone>(
-        &mut self,
-        own: usize,
-        answer: Answer<T>,
-        work: impl AsyncFn(&RunnerTransaction, i64) -> Result<Result<T, LedgerError>, PostgresError>,
-    ) -> bool {
-        let Some(batch) = self.locked.get(&own).map(|work| work.number) else {
-            drop(answer.send(Err(LedgerError::Closed)));
-            return false;
-        };
-        let done = self.transact_all(async |it| work(it, batch).await).await.map_err(LedgerError::from).flatten();
-        let is_done = done.is_ok();
-        drop(answer.send(done));
-        is_done
-    }
-}
+use crate::ledger::writing::{SharingCommand, Store, at_batch, operations};
 
 impl Store for PostgresStore {
     type Transaction = RunnerTransaction;
@@ -133,28 +114,29 @@ impl Store for PostgresStore {
                 let join = async |it: &RunnerTransaction, batch| {
                     batches::join(&it.transaction, &it.runner, batch, &joining).await
                 };
-                if self.at(own, answer, join).await
+                let joined = at_batch(self, own, join).await;
+                if joined.is_ok()
                     && let Some(work) = self.locked.get_mut(&own)
                 {
                     work.is_buying = true;
                     self.runner.concurrency = joining.concurrency;
                 }
+                drop(answer.send(joined));
             }
             SharingCommand::Others(own, videos, answer) => {
                 let others = async |it: &RunnerTransaction, batch| {
                     batches::others(&it.transaction, &it.runner, batch, videos).await.map(Ok)
                 };
-                self.at(own, answer, others).await;
+                drop(answer.send(at_batch(self, own, others).await));
             }
             SharingCommand::TakeOver(attempts, answer) => {
-                let taken = self
-                    .transact_all(async |it| batches::take_over(&it.transaction, &it.runner, &attempts).await)
-                    .await;
-                drop(answer.send(taken.map_err(LedgerError::from)));
+                let take =
+                    async |it: &RunnerTransaction| batches::take_over(&it.transaction, &it.runner, &attempts).await;
+                drop(answer.send(self.transact(take).await));
             }
             SharingCommand::Pause(account, wait, answer) => {
-                let paused = self.transact_all(async |it| pause(&it.transaction, &account, wait).await).await;
-                drop(answer.send(paused.map_err(LedgerError::from)));
+                let pauses = async |it: &RunnerTransaction| pause(&it.transaction, &account, wait).await;
+                drop(answer.send(self.transact(pauses).await));
             }
         }
     }

@@ -1,12 +1,14 @@
 //! Attempts as rows: read as columns, written together as JSON.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Serialize;
 use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
+use super::schema::IS_ALONE;
 use super::transaction::Transaction;
 use crate::domain::{Attempt, AttemptId, BatchKey};
 use crate::ledger::row::{self, Columns, Row, Shared};
@@ -23,8 +25,11 @@ pub(super) const ROW: &str =
 
 /// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
 ///
-/// The batch's row, once it is locked, decides which attempts belong to a run: the run may have just begun.
-const WRITE: &str = "
+/// The batch's row, once it is locked, decides which attempts belong to a run: the run may have just begun. A write that no standby acknowledges
+/// is noted, as an intent is.
+static WRITE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "
 WITH given AS (SELECT $1::text::json AS it),
     new AS MATERIALIZED (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'new') AS row),
     changed AS (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'changed') AS row),
@@ -36,11 +41,14 @@ WITH given AS (SELECT $1::text::json AS it),
         FROM changed WHERE attempt.id = changed.id),
     sent AS (DELETE FROM unsent USING new WHERE unsent.batch = new.batch AND unsent.job = new.job),
     sums AS (INSERT INTO spent SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row ORDER BY 1, 2, 3
-        ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent.micros + excluded.micros)
+        ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent.micros + excluded.micros),
+    alone AS (UPDATE ledger SET unacknowledged = true WHERE id = 1 AND NOT unacknowledged AND {IS_ALONE})
 UPDATE batch SET run_micros = run_micros + (SELECT coalesce(sum(row.micros), 0)::bigint
         FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint, attempt bigint, micros bigint)
         WHERE row.batch = batch.id AND row.attempt > batch.began)
-    WHERE id IN (SELECT row.batch FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint))";
+    WHERE id IN (SELECT row.batch FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint))"
+    )
+});
 
 /// Changes as JSON.
 #[derive(Serialize)]
@@ -54,7 +62,7 @@ struct Written<'r> {
 /// Writes changes now.
 pub(super) async fn write(transaction: &Transaction, changes: &Changes<'_>) -> Result<(), PostgresError> {
     if let Some(json) = as_json(changes)? {
-        transaction.execute_typed(WRITE, &[(&json, Type::TEXT)]).await?;
+        transaction.execute_typed(&WRITE, &[(&json, Type::TEXT)]).await?;
     }
     Ok(())
 }
@@ -62,7 +70,7 @@ pub(super) async fn write(transaction: &Transaction, changes: &Changes<'_>) -> R
 /// Writes changes together with the commit.
 pub(super) fn write_last(transaction: &Transaction, changes: &Changes<'_>) -> Result<(), PostgresError> {
     if let Some(json) = as_json(changes)? {
-        transaction.execute_last(WRITE, json);
+        transaction.execute_last(WRITE.as_str(), json);
     }
     Ok(())
 }
@@ -120,21 +128,8 @@ fn without_nul(json: String) -> String {
     if !json.contains("\\u0000") {
         return json;
     }
-    let mut plain = String::with_capacity(json.len());
-    let mut rest = json.as_str();
-    while let Some(at) = rest.find('\\') {
-        plain.push_str(&rest[..at]);
-        if rest[at..].starts_with("\\u0000") {
-            plain.push(NUL);
-            rest = &rest[at + 6..];
-        } else {
-            // An escape of two characters at least; the second may be a backslash itself.
-            let end = at + 1 + rest[at + 1..].chars().next().map_or(0, char::len_utf8);
-            plain.push_str(&rest[at..end]);
-            rest = &rest[end..];
-        }
-    }
-    plain + rest
+    // JSON escapes every control character, so one can stand for an escaped backslash meanwhile.
+    json.replace(r"\\", "\u{1}").replace(r"\u0000", "\u{10FFFE}").replace('\u{1}', r"\\")
 }
 
 /// A text that PostgreSQL can store.

@@ -18,10 +18,10 @@
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, ffi};
+use rusqlite::{Connection, ffi};
 use sha2::{Digest as _, Sha256};
 
-use super::columns::RECORD;
+use super::columns::COLUMNS;
 
 /// Adds the SQL functions that the triggers call: `digest(tag, …)` and `changed(sum, before, after)`.
 pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
@@ -37,8 +37,16 @@ pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// The digest of a row in SQL.
-pub(super) fn row_values(tag: &str, row: &str, columns: &str) -> String {
+/// The digest of a table's row in SQL, as its triggers have it and as it is verified.
+pub(super) fn digest(table: &str, row: &str) -> String {
+    let (tag, columns) = match table {
+        "batch" => ("batch", "id, name, batch, retake, checksum"),
+        "unsent" => ("unsent", "batch, job, reason"),
+        "ledger_limit" => ("limit", "key, record"),
+        "ledger" => ("freeze", "frozen"),
+        "spent" => ("spent", "label, value, hour, micros"),
+        _ => ("attempt", COLUMNS),
+    };
     let values: Vec<String> = columns.split(", ").map(|column| format!("{row}.{column}")).collect();
     format!("digest('{tag}', {})", values.join(", "))
 }
@@ -67,54 +75,17 @@ impl RowDigest {
     }
 }
 
-/// The digest of values in Rust, as the SQL function makes it.
-fn digest_of(tag: &str, values: &[ValueRef<'_>]) -> i64 {
-    let mut digest = RowDigest::default();
-    digest.add(ValueRef::Text(tag.as_bytes()));
-    for value in values {
-        digest.add(*value);
-    }
-    digest.finish()
+/// Refuses a sum of digests that isn't the expected one.
+pub(super) fn expect(expected: i64, sum: i64, what: &str) -> rusqlite::Result<()> {
+    if sum == expected { Ok(()) } else { Err(damaged(&format!("{what} don't match their checksum"))) }
 }
 
-/// The digest of all columns of a row.
-fn digest_of_row(tag: &str, row: &Row<'_>, columns: usize) -> rusqlite::Result<i64> {
-    let values: Vec<ValueRef<'_>> = (0..columns).map(|column| row.get_ref(column)).collect::<rusqlite::Result<_>>()?;
-    Ok(digest_of(tag, &values))
-}
-
-/// A checksum that is recomputed from rows.
-#[derive(Default)]
-pub(super) struct Checksum(i64);
-
-impl Checksum {
-    /// Adds the row of an attempt, read by its [columns](super::columns::COLUMNS).
-    pub(super) fn add_attempt(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        self.0 = self.0.wrapping_add(digest_of_row("attempt", row, RECORD + 1)?);
-        Ok(())
-    }
-
-    /// Adds every row of a query.
-    fn add_all(&mut self, connection: &Connection, tag: &str, sql: &str) -> rusqlite::Result<()> {
-        let mut statement = connection.prepare_cached(sql)?;
-        let columns = statement.column_count();
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            self.0 = self.0.wrapping_add(digest_of_row(tag, row, columns)?);
-        }
-        Ok(())
-    }
-
-    /// Adds the jobs of a batch that were not sent.
-    pub(super) fn add_unsent(&mut self, connection: &Connection, batch: i64) -> rusqlite::Result<()> {
-        let sql = format!("SELECT batch, job, reason FROM unsent WHERE batch = {batch}");
-        self.add_all(connection, "unsent", &sql)
-    }
-
-    /// Returns an error if it isn't this one.
-    pub(super) fn expect(&self, expected: i64, what: &str) -> rusqlite::Result<()> {
-        if self.0 == expected { Ok(()) } else { Err(damaged(&format!("{what} don't match their checksum"))) }
-    }
+/// The sum of the digests of a table's rows, where a condition holds.
+pub(super) fn sum_of(connection: &Connection, table: &str, condition: &str) -> rusqlite::Result<i64> {
+    let sql = format!("SELECT {} FROM {table} WHERE {condition}", digest(table, table));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let digests = statement.query_map([], |row| row.get::<_, i64>(0))?;
+    digests.into_iter().try_fold(0_i64, |sum, digest| Ok(sum.wrapping_add(digest?)))
 }
 
 /// A batch as the list of batches has it.
@@ -127,25 +98,25 @@ pub(super) struct BatchRow {
 
 /// Verifies the list of batches, the ledger limits, and the freeze; gives the batch with this name and value.
 pub(super) fn verified_batch(connection: &Connection, name: &str, batch: &str) -> rusqlite::Result<Option<BatchRow>> {
-    let (expected, freeze): (i64, Option<String>) = connection
-        .prepare_cached("SELECT checksum, frozen FROM ledger WHERE id = 1")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (mut sum, mut found) = (Checksum::default(), None);
+    let sql = format!("SELECT checksum, {} FROM ledger WHERE id = 1", digest("ledger", "ledger"));
+    let (expected, mut sum): (i64, i64) =
+        connection.prepare_cached(&sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut found = None;
     // The whole table in its own order, so that no index can hide a batch.
-    let mut statement =
-        connection.prepare_cached("SELECT id, name, batch, retake, checksum FROM batch NOT INDEXED ORDER BY id")?;
+    let sql = format!(
+        "SELECT {}, id, name, batch, retake, checksum FROM batch NOT INDEXED ORDER BY id",
+        digest("batch", "batch")
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        sum.0 = sum.0.wrapping_add(digest_of_row("batch", row, 5)?);
-        if row.get_ref(1)?.as_str()? == name && row.get_ref(2)?.as_str()? == batch {
-            found = Some(BatchRow { id: row.get(0)?, retake: row.get(3)?, checksum: row.get(4)? });
+        sum = sum.wrapping_add(row.get(0)?);
+        if row.get_ref(2)?.as_str()? == name && row.get_ref(3)?.as_str()? == batch {
+            found = Some(BatchRow { id: row.get(1)?, retake: row.get(4)?, checksum: row.get(5)? });
         }
     }
-    sum.add_all(connection, "limit", "SELECT key, record FROM ledger_limit")?;
-    // A row that was only ever inserted had no freeze.
-    let freeze = freeze.as_deref().map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()));
-    sum.0 = sum.0.wrapping_add(digest_of("freeze", &[freeze]));
-    sum.expect(expected, "the batches and limits")?;
+    sum = sum.wrapping_add(sum_of(connection, "ledger_limit", "true")?);
+    expect(expected, sum, "the batches and limits")?;
     Ok(found)
 }
 
@@ -153,15 +124,7 @@ pub(super) fn verified_batch(connection: &Connection, name: &str, batch: &str) -
 pub(super) fn verify_sums(connection: &Connection) -> rusqlite::Result<()> {
     let expected =
         connection.prepare_cached("SELECT sums FROM ledger WHERE id = 1")?.query_row([], |row| row.get(0))?;
-    let mut sum = Checksum::default();
-    sum.add_all(connection, "spent", "SELECT label, value, hour, micros FROM spent")?;
-    sum.expect(expected, "the sums")
-}
-
-/// The digest of an image URL that is kept.
-pub(super) fn digest_of_address(sha256: &str, command: &str, url: &str, at_us: i64) -> i64 {
-    let [sha256, command, url] = [sha256, command, url].map(|text| ValueRef::Text(text.as_bytes()));
-    digest_of("address", &[sha256, command, url, ValueRef::Integer(at_us)])
+    expect(expected, sum_of(connection, "spent", "true")?, "the sums")
 }
 
 /// The error of a file that is damaged.

@@ -45,7 +45,6 @@ impl SqliteLedger {
     }
 
     /// The path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -101,7 +100,7 @@ impl SqliteLedger {
         &self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<(), Unavailable> {
-        let changed = self.aside(|path, kind| change(&open(path, kind)?).map_err(|error| store_error(path, error)));
+        let changed = self.aside(|path, kind| limits::commit(&open(path, kind)?, path, change));
         changed.await.map_err(|error: OpenError| error.into())
     }
 

@@ -1,7 +1,11 @@
 //! The ledger limits and the freeze.
 
+use std::path::Path;
+
 use rusqlite::Connection;
 
+use super::commit_counter::{self, CommitCounter};
+use super::open::{OpenError, store_error};
 use super::rows::{unreadable, unwritable};
 use crate::domain::Freeze;
 use crate::ledger::LedgerLimit;
@@ -19,6 +23,24 @@ pub(super) fn frozen(connection: &Connection) -> rusqlite::Result<Option<Freeze>
     let why: Option<String> =
         connection.prepare_cached("SELECT frozen FROM ledger")?.query_row([], |row| row.get(0))?;
     Ok(why.map(Freeze::on_request))
+}
+
+/// Changes what is no attempt, in a commit that counts: a copy from before a freeze is outdated.
+pub(super) fn commit(
+    connection: &Connection,
+    path: &Path,
+    change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<(), OpenError> {
+    let mut counter =
+        CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source })?;
+    let commits = || {
+        let transaction = connection.unchecked_transaction()?;
+        change(&transaction)?;
+        let commits = commit_counter::count(&transaction)?;
+        transaction.commit().map(|()| commits)
+    };
+    counter.note(commits().map_err(|error| store_error(path, error))?);
+    Ok(())
 }
 
 /// Freezes purchases for a reason, or unfreezes them.

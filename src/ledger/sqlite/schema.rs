@@ -4,8 +4,7 @@
 
 use rusqlite::{Connection, Transaction};
 
-use super::checksum::row_values;
-use super::columns::COLUMNS;
+use super::checksum::digest;
 use crate::ledger::kind::Kind;
 
 impl Kind {
@@ -21,11 +20,9 @@ impl Kind {
 /// The version of the schema below. A file of any other version is refused.
 pub(super) const VERSION: i32 = 1;
 
-/// The tables and indexes, by name. `checksum` and `sums` are explained in [`checksum`](super::checksum).
-const TABLES: [(&str, &str); 14] = [
-    (
-        "batch",
-        "CREATE TABLE batch (
+/// The tables and indexes. `checksum` and `sums` are explained in [`checksum`](super::checksum).
+const TABLES: [&str; 14] = [
+    "CREATE TABLE batch (
     id       INTEGER PRIMARY KEY,
     name     TEXT NOT NULL,
     batch    TEXT NOT NULL,
@@ -33,10 +30,7 @@ const TABLES: [(&str, &str); 14] = [
     checksum INTEGER NOT NULL DEFAULT 0,
     UNIQUE (name, batch)
 )",
-    ),
-    (
-        "attempt",
-        "CREATE TABLE attempt (
+    "CREATE TABLE attempt (
     id            INTEGER PRIMARY KEY,
     batch         INTEGER NOT NULL REFERENCES batch (id),
     job           TEXT NOT NULL,
@@ -57,37 +51,28 @@ const TABLES: [(&str, &str); 14] = [
     intended_us   BIGINT NOT NULL,
     record        TEXT NOT NULL
 )",
-    ),
-    ("attempt_of_batch", "CREATE INDEX attempt_of_batch ON attempt (batch, id)"),
-    ("attempt_of_job", "CREATE INDEX attempt_of_job ON attempt (batch, job)"),
-    ("attempt_unfinished", "CREATE INDEX attempt_unfinished ON attempt (batch) WHERE is_unfinished"),
-    ("attempt_by_time", "CREATE INDEX attempt_by_time ON attempt (intended_us)"),
-    ("attempt_by_task", "CREATE INDEX attempt_by_task ON attempt (task) WHERE task IS NOT NULL"),
-    ("attempt_by_alias", "CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL"),
-    ("attempt_by_normalized", "CREATE INDEX attempt_by_normalized ON attempt (normalized)"),
-    (
-        "ledger",
-        "CREATE TABLE ledger (
+    "CREATE INDEX attempt_of_batch ON attempt (batch, id)",
+    "CREATE INDEX attempt_of_job ON attempt (batch, job)",
+    "CREATE INDEX attempt_unfinished ON attempt (batch) WHERE is_unfinished",
+    "CREATE INDEX attempt_by_time ON attempt (intended_us)",
+    "CREATE INDEX attempt_by_task ON attempt (task) WHERE task IS NOT NULL",
+    "CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL",
+    "CREATE INDEX attempt_by_normalized ON attempt (normalized)",
+    "CREATE TABLE ledger (
     id       INTEGER PRIMARY KEY CHECK (id = 1),
     commits  BIGINT NOT NULL,
     frozen  TEXT,
     checksum INTEGER NOT NULL DEFAULT 0,
     sums     INTEGER NOT NULL DEFAULT 0
 )",
-    ),
-    (
-        "spent",
-        "CREATE TABLE spent (
+    "CREATE TABLE spent (
     label   TEXT NOT NULL,
     value   TEXT NOT NULL,
     hour    INTEGER NOT NULL,
     micros  BIGINT NOT NULL,
     PRIMARY KEY (label, value, hour)
 ) WITHOUT ROWID",
-    ),
-    (
-        "image_url",
-        "CREATE TABLE image_url (
+    "CREATE TABLE image_url (
     sha256   TEXT NOT NULL,
     command  TEXT NOT NULL,
     url      TEXT NOT NULL,
@@ -95,69 +80,50 @@ const TABLES: [(&str, &str); 14] = [
     checksum INTEGER NOT NULL,
     PRIMARY KEY (sha256, command)
 ) WITHOUT ROWID",
-    ),
-    (
-        "unsent",
-        "CREATE TABLE unsent (
+    "CREATE TABLE unsent (
     batch  INTEGER NOT NULL REFERENCES batch (id),
     job    TEXT NOT NULL,
     reason TEXT NOT NULL,
     PRIMARY KEY (batch, job)
 ) WITHOUT ROWID",
-    ),
-    (
-        "ledger_limit",
-        "CREATE TABLE ledger_limit (
+    "CREATE TABLE ledger_limit (
     key    TEXT PRIMARY KEY,
     record TEXT NOT NULL
 ) WITHOUT ROWID",
-    ),
 ];
 
 /// Returns whether this object of the schema is a table.
 pub(super) fn is_table(name: &str) -> bool {
-    TABLES.iter().any(|(table, sql)| *table == name && sql.starts_with("CREATE TABLE"))
+    TABLES.iter().any(|sql| sql.starts_with("CREATE TABLE") && name_of(sql) == name)
 }
 
-/// Every object of the schema: name and statement.
-fn objects() -> Vec<(String, String)> {
-    let (attempt, batch) = (
-        |row: &str| row_values("attempt", row, COLUMNS),
-        |row: &str| row_values("batch", row, "id, name, batch, retake, checksum"),
-    );
-    let unsent = |row: &str| row_values("unsent", row, "batch, job, reason");
-    let limit = |row: &str| row_values("limit", row, "key, record");
-    let freeze = |row: &str| row_values("freeze", row, "frozen");
-    let spent = |row: &str| row_values("spent", row, "label, value, hour, micros");
-    let own_batch = |row: &str| format!("UPDATE batch SET checksum = {{}} WHERE id = {row}.batch");
-    let in_ledger = |column: &str| format!("UPDATE ledger SET {column} = {{}}");
-    let tables = TABLES.iter().map(|(name, sql)| ((*name).to_owned(), (*sql).to_owned()));
+/// The name of the object that a statement creates.
+fn name_of(sql: &str) -> &str {
+    sql.split(' ').nth(2).unwrap_or_default()
+}
+
+/// The statement of each object of the schema.
+fn objects() -> Vec<String> {
+    let own_batch = "UPDATE batch SET checksum = {} WHERE id = NEW.batch";
+    let ledger = "UPDATE ledger SET checksum = {}";
     let triggers = [
-        sum("attempt", "", &own_batch("NEW"), "checksum", &attempt),
-        sum("unsent", "", &own_batch("NEW"), "checksum", &unsent),
-        sum("batch", "", &in_ledger("checksum"), "checksum", &batch),
-        sum("ledger_limit", "", &in_ledger("checksum"), "checksum", &limit),
-        sum("ledger", " OF frozen", &in_ledger("checksum"), "checksum", &freeze),
-        sum("spent", "", &in_ledger("sums"), "sums", &spent),
+        sum("attempt", "", own_batch, "checksum"),
+        sum("unsent", "", own_batch, "checksum"),
+        sum("batch", "", ledger, "checksum"),
+        sum("ledger_limit", "", ledger, "checksum"),
+        sum("ledger", " OF frozen", ledger, "checksum"),
+        sum("spent", "", "UPDATE ledger SET sums = {}", "sums"),
     ];
-    tables.chain(triggers.into_iter().flatten()).collect()
+    TABLES.into_iter().map(str::to_owned).chain(triggers.into_iter().flatten()).collect()
 }
 
 /// The triggers that keep the checksum of a table: `update` is the statement, with a hole for the new sum.
-fn sum(
-    table: &str,
-    columns: &str,
-    update: &str,
-    column: &str,
-    digest: &dyn Fn(&str) -> String,
-) -> [(String, String); 3] {
+fn sum(table: &str, columns: &str, update: &str, column: &str) -> [String; 3] {
     let trigger = |when: &str, event: &str, update: &str, change: String| {
-        let name = format!("sum_when_{table}_{when}");
         let update = update.replace("{}", &change);
-        let sql = format!("CREATE TRIGGER {name} AFTER {event} ON {table} BEGIN\n    {update};\nEND");
-        (name, sql)
+        format!("CREATE TRIGGER sum_when_{table}_{when} AFTER {event} ON {table} BEGIN\n    {update};\nEND")
     };
-    let (new, old) = (digest("NEW"), digest("OLD"));
+    let (new, old) = (digest(table, "NEW"), digest(table, "OLD"));
     [
         trigger("added", "INSERT", update, format!("changed({column}, 0, {new})")),
         trigger("changed", &format!("UPDATE{columns}"), update, format!("changed({column}, {old}, {new})")),
@@ -210,12 +176,12 @@ pub(super) fn difference(moment: &Connection) -> rusqlite::Result<Option<String>
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (name, sql): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-        match expected.iter().position(|(own, text)| *own == name && Some(text) == sql.as_ref()) {
+        match expected.iter().position(|own| Some(own) == sql.as_ref()) {
             Some(place) => drop(expected.swap_remove(place)),
             None => return Ok(Some(name)),
         }
     }
-    Ok(expected.pop().map(|(name, _)| name))
+    Ok(expected.pop().map(|sql| name_of(&sql).to_owned()))
 }
 
 /// Creates the schema, unless another process did so meanwhile.
@@ -224,7 +190,7 @@ pub(super) fn create(connection: &mut Connection, kind: Kind) -> rusqlite::Resul
     if !is_empty(&transaction)? {
         return Ok(());
     }
-    for (_, sql) in objects() {
+    for sql in objects() {
         transaction.execute_batch(&sql)?;
     }
     transaction.execute("INSERT INTO ledger (id, commits) VALUES (1, 0)", [])?;

@@ -34,14 +34,15 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Vec<
     let locked = batches(&connection).map_err(store)?;
     let mut locks: Vec<RunLock> = locked.iter().map(lock).collect::<Result<_, _>>()?;
     let connection = open(path, kind)?;
-    limits::freeze(&connection, Some(why)).map_err(store)?;
+    let freeze = |why: Option<&str>| limits::commit(&connection, path, |connection| limits::freeze(connection, why));
+    freeze(Some(why))?;
     // A batch that began before the freeze.
     let new = batches(&connection).map_err(store)?;
     let new = new.iter().filter(|batch| !locked.contains(batch)).map(lock).collect::<Result<Vec<_>, _>>();
     match new {
         Ok(new) => locks.extend(new),
         Err(error) => {
-            limits::freeze(&connection, before.as_ref().map(|freeze| &*freeze.why)).map_err(store)?;
+            freeze(before.as_ref().map(|freeze| &*freeze.why))?;
             return Err(error.into());
         }
     }

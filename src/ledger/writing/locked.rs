@@ -142,13 +142,11 @@ impl LockedBatch {
     }
 
     /// The number of intents without a response that an earlier run left, and that are in doubt now.
-    #[must_use]
     pub fn recovered(&self) -> usize {
         self.recovered
     }
 
     /// The operations that only runners of a shared ledger need.
-    #[must_use]
     pub fn sharing(&self) -> Option<&Sharing> {
         self.sharing.as_deref()
     }
@@ -269,14 +267,12 @@ impl Sharing {
     }
 
     /// Returns whether other runners submitted jobs of the batch when this one joined.
-    #[must_use]
     pub fn had_others(&self) -> bool {
         self.others_at_start.load(Ordering::Relaxed) > 0
     }
 
     /// Returns whether another runner of the batch is known to have taken a job since an attempt, the newest that the plan knew. It may have
     /// released the job since; only a new plan knows that.
-    #[must_use]
     pub fn is_claimed(&self, job: &JobId, known: Option<AttemptId>) -> bool {
         let taken = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let attempt = taken.get(&self.own).and_then(|jobs| jobs.get(job.as_str()));
@@ -284,13 +280,11 @@ impl Sharing {
     }
 
     /// The number of runners that share the rate limit, this one included, as far as it is known.
-    #[must_use]
     pub fn runners(&self) -> u32 {
         self.shared.alive.load(Ordering::Relaxed).max(1)
     }
 
     /// The time until which the submission of a new intent may leave. Asked once for an attempt.
-    #[must_use]
     pub fn send_by(&self, attempt: AttemptId) -> SendBy {
         let known = self.shared.send_by.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt);
         // Of an attempt that was not just recorded, nothing may leave.
@@ -303,7 +297,6 @@ impl Sharing {
     }
 
     /// The wait before it is worth a look what the others have done.
-    #[must_use]
     pub fn look_again(&self) -> Duration {
         self.times.look_again
     }

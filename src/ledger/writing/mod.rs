@@ -9,7 +9,8 @@ pub(super) mod operations;
 mod store;
 mod writer;
 
-pub(super) use commands::{Answer, ImageUrlKey, SharingCommand};
+pub(super) use commands::{ImageUrlKey, SharingCommand};
 pub(super) use locked::WriterHandle;
 pub use locked::{LockedBatch, Sharing};
 pub(super) use store::{Changes, Locked, Store, Transaction};
+pub(super) use writer::at_batch;

@@ -105,26 +105,18 @@ fn write(
     }
     // A state that takes no task claims no name.
     event.after(attempt.state)?;
-    let (event, claimed) = match event {
-        Event::Accepted(task) => {
-            let task = owners.claim(attempt, batch, task.clone())?;
-            (&Event::Accepted(task.clone()), Some(task))
+    let claimed = match event {
+        Event::Accepted(task) | Event::Found(task) | Event::Settled(task) => {
+            Some(owners.claim(attempt, batch, task.clone())?)
         }
-        Event::Found(task) => {
-            let task = owners.claim(attempt, batch, task.clone())?;
-            (&Event::Found(task.clone()), Some(task))
-        }
-        Event::Settled(task) => {
-            let task = owners.claim(attempt, batch, task.clone())?;
-            (&Event::Settled(task.clone()), Some(task))
-        }
-        Event::AlsoNamed(name) => {
-            owners.claim_name(attempt, batch, name)?;
-            (*event, None)
-        }
-        other => (*other, None),
+        Event::AlsoNamed(name) => owners.claim_name(attempt, batch, name).map(|()| None)?,
+        _ => None,
     };
     apply(attempt, event, now, &this_machine())?;
+    if claimed.is_some() {
+        // Without an alias that belongs to another task.
+        attempt.task.clone_from(&claimed);
+    }
     row.shared.version += 1;
     if claimed.is_some() && (is_sender || matches!(event, Event::Settled(_))) {
         row.shared.assigned_runner = runner;
@@ -138,6 +130,7 @@ fn is_late(state: AttemptState, event: &Event) -> bool {
         event,
         Event::Started { .. }
             | Event::Left { .. }
+            | Event::Reported { .. }
             | Event::AlsoNamed(_)
             | Event::Completed { .. }
             | Event::Failed { .. }

@@ -282,7 +282,7 @@ impl<S: Store> Writer<S> {
 }
 
 /// Does something with a locked batch, in one transaction.
-async fn at_batch<S: Store, T: Clone>(
+pub(in crate::ledger) async fn at_batch<S: Store, T: Clone>(
     store: &mut S,
     own: usize,
     work: impl AsyncFn(&S::Transaction, i64) -> Result<Result<T, LedgerError>, <S::Transaction as Transaction>::Error>,

@@ -43,6 +43,22 @@ fn a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose() {
     here.run(&service, &[]).fails_with("already-paid", 3);
 }
 
+/// Otherwise, a copy of the source from before `ledger copy` would buy beside its target.
+#[test]
+fn copy_from_before_a_freeze_is_outdated() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    for freeze in [&["limit", "set", "--freeze"][..], &["ledger", "copy", LEDGER, "b.db"]] {
+        here.run(&service, &["--first", "1"]).ends_with(0);
+        fs::copy(here.path(LEDGER), here.path("bak")).expect("a copy");
+        here.shotlist(freeze).ends_with(0);
+        let frozen = fs::read(here.path(LEDGER)).expect("a file");
+        fs::copy(here.path("bak"), here.path(LEDGER)).expect("brought back");
+        gone_back(&here, &service);
+        fs::write(here.path(LEDGER), frozen).expect("brought back");
+        here.shotlist(&["limit", "set", "--unfreeze"]).ends_with(0);
+    }
+}
+
 #[test]
 fn a_log_that_was_left_behind_is_noticed() {
     let ((service, _done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
@@ -114,8 +130,12 @@ fn a_ledger_that_is_being_written_is_whole_at_every_moment() {
 fn a_check_finds_what_is_damaged() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
-    let damage = |sql: &str| {
+    let fresh_copy = || {
+        let _known_of_the_last_one = fs::remove_file(here.path("copy.db.commits"));
         fs::copy(here.path(LEDGER), here.path("copy.db")).expect("a copy");
+    };
+    let damage = |sql: &str| {
+        fresh_copy();
         open_ledger(&here.path("copy.db")).execute_batch(sql).expect("SQL");
         here.shotlist(&["ledger", "copy", "copy.db", "sound.db"]).ends_with(74);
         assert!(!here.path("sound.db").exists(), "a copy would hide the damage");
@@ -130,7 +150,7 @@ fn a_check_finds_what_is_damaged() {
     assert!(has_code(&reported, "ledger-damaged") && reported.contains("attempt 2"), "{reported}");
     let reported = damage("PRAGMA foreign_keys = off; UPDATE attempt SET batch = 9");
     assert!(has_code(&reported, "ledger-damaged"), "{reported}");
-    fs::copy(here.path(LEDGER), here.path("copy.db")).expect("a copy");
+    fresh_copy();
     let mut bytes = fs::read(here.path("copy.db")).expect("bytes");
     let middle = bytes.len() / 2;
     bytes[middle..middle + 4096].fill(0xff);
