@@ -40,13 +40,11 @@ pub struct Whole {
 
 impl Whole {
     /// Returns whether only one value is allowed, so that a default for many models may be skipped here.
-    #[must_use]
     pub fn is_fixed(&self) -> bool {
         self.min == self.max
     }
 
     /// The rule that a value breaks, for the user, or `None`.
-    #[must_use]
     pub fn broken_by(&self, value: i64) -> Option<String> {
         if (self.min..=self.max).contains(&value) {
             return None;
@@ -74,7 +72,6 @@ pub struct Choice {
 impl Choice {
     /// The allowed ratio that a text means: itself, the time of day that a spreadsheet makes of it (`16:09:00` of 16:9), also with the colon of another keyboard, or
     /// `portrait` or `landscape`.
-    #[must_use]
     pub fn meant_by(&self, text: &str) -> Option<&str> {
         let numbers = |text: &str| -> Option<Vec<u32>> {
             text.split([':', '：', '∶']).map(|part| part.trim().parse().ok()).collect()
@@ -127,7 +124,6 @@ pub struct SizeRule {
 
 impl SizeRule {
     /// Width and height of a text such as `1280x720`, in pixels; nothing if it is no size.
-    #[must_use]
     pub fn parse(text: &str) -> Option<(u32, u32)> {
         sides(text, 'x')
     }

@@ -36,7 +36,6 @@ impl Violation {
 
 impl Model<'_> {
     /// Every rule of the family that the job breaks; none if it may be sent.
-    #[must_use]
     pub fn check(&self, spec: &Spec) -> Vec<Violation> {
         let rules = &self.family.fields;
         let mut found = self.unknown_fields(spec);

@@ -142,7 +142,6 @@ pub enum CatalogError {
 
 impl Catalog {
     /// The catalog that is built into the program.
-    #[must_use]
     pub fn embedded() -> &'static Self {
         &EMBEDDED
     }
@@ -160,7 +159,10 @@ impl Catalog {
             serde_yaml::from_str(text)?;
         let mut catalog = Self::parse(EMBEDDED_TEXT)?;
         catalog.version = version;
-        catalog.prices_taken_on = prices_taken_on;
+        // Words alone make no price newer.
+        let has_prices = !models.is_empty() || !families.is_empty();
+        let known = if has_prices { Date::MAX } else { catalog.prices_taken_on };
+        catalog.prices_taken_on = known.min(prices_taken_on);
         (catalog.retry_server_errors, catalog.idempotency) = (retry_server_errors, idempotency);
         if let Some(words) = final_words {
             catalog.final_words.extend(words);
@@ -208,7 +210,6 @@ impl Catalog {
     }
 
     /// The model of this name.
-    #[must_use]
     pub fn model(&self, name: &str) -> Option<Model<'_>> {
         let entry = self.models.get(name)?;
         let family = self.families.get(&entry.family)?;
@@ -216,7 +217,6 @@ impl Catalog {
     }
 
     /// The fee of a face review, if a family has such reviews.
-    #[must_use]
     pub fn face_review_usd(&self) -> Option<Usd> {
         self.families.values().find_map(|family| Some(family.fields.face.as_ref()?.review_usd))
     }
@@ -234,7 +234,6 @@ impl Catalog {
 
 impl Family {
     /// Returns whether a request of this family may have the field.
-    #[must_use]
     pub fn takes(&self, field: Field) -> bool {
         match field {
             Field::Model | Field::Prompt | Field::Duration => true,
@@ -246,7 +245,6 @@ impl Family {
     }
 
     /// The default of the service for a field that is a text.
-    #[must_use]
     pub fn default_text(&self, field: Field) -> Option<&str> {
         match field {
             Field::AspectRatio => self.fields.aspect_ratio.as_ref().map(|rule| &*rule.default),
@@ -257,19 +255,16 @@ impl Family {
 
     /// Returns whether a default for many models is skipped here: the family has no such field, or only one value of
     /// it.
-    #[must_use]
     pub fn passes_over(&self, field: Field) -> bool {
         !self.takes(field) || (field == Field::Duration && self.fields.duration.is_fixed())
     }
 
     /// The alternative to a field that the family does not have.
-    #[must_use]
     pub fn instead_of(&self, field: Field) -> Option<&str> {
         self.absent.get(field.name()).map(String::as_str)
     }
 
     /// The shortest and the longest typical generation time, in seconds.
-    #[must_use]
     pub fn typical_s(&self) -> (u32, u32) {
         (self.typical_generation_s.min, self.typical_generation_s.max)
     }
@@ -287,7 +282,6 @@ fn merged(base: Value, over: Value) -> Value {
 
 impl Model<'_> {
     /// The price of a request for a video of this many seconds and this size.
-    #[must_use]
     pub fn price(&self, duration_s: u32, size: Option<&str>) -> Usd {
         let short_side = size.and_then(SizeRule::parse).map(|(width, height)| width.min(height));
         let usd = short_side.and_then(|side| self.price.by_short_side.get(&side).copied()).unwrap_or(self.price.usd);
@@ -303,7 +297,6 @@ impl Model<'_> {
     }
 
     /// The price, as in a price list.
-    #[must_use]
     pub fn rate(&self) -> String {
         match self.price.per {
             Unit::Request => format!("${} a video", self.price.usd),

@@ -23,7 +23,6 @@ use super::source::lints;
 use super::source::location::{Location, Pointer};
 use super::source::origin;
 use super::source::suggest;
-use super::source::surrogates;
 use super::source::syntax;
 use super::source::text::{FileAccess, TextError};
 use super::template::engine::Templates;
@@ -51,7 +50,6 @@ pub struct Options<'o> {
 
 impl<'o> Options<'o> {
     /// A manifest as it is, with this process's clock and environment.
-    #[must_use]
     pub fn of(path: &'o Path) -> Self {
         let env = &|name: &str| std::env::var(name).ok();
         Self { path, set: &[], batch: None, now: Timestamp::now(), root: None, secret: None, env }
@@ -123,7 +121,6 @@ pub struct Loaded {
 
 impl Loaded {
     /// The number of findings that stop the run.
-    #[must_use]
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
     }
@@ -151,7 +148,6 @@ impl Loaded {
 pub struct Unsound(String);
 
 /// Reads, decodes, expands, checks and prices a manifest.
-#[must_use]
 pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     let text = match origin::read(options.path) {
         Ok(text) => text,
@@ -201,16 +197,8 @@ fn read(text: &str, options: &Options<'_>, catalog: &Catalog) -> Result<Read, se
 
 /// A text as a tree of values.
 fn values(text: &str) -> Result<Value, serde_yaml::Error> {
-    let mut value: Value = serde_yaml::from_str(text).or_else(|error| match surrogates::joined(text) {
-        // JSON writes letters beyond the first 65,536 in two halves, which YAML does not know. In YAML itself, texts in other
-        // quotes hold the same letters as they are.
-        Some(joined)
-            if text.trim_start().starts_with(['{', '[']) && error.to_string().contains("Unicode character escape") =>
-        {
-            serde_yaml::from_str(&joined)
-        }
-        _ => Err(error),
-    })?;
+    // JSON writes letters beyond the first 65,536 in two halves, which YAML does not know.
+    let mut value: Value = serde_yaml::from_str(text).or_else(|error| serde_json::from_str(text).map_err(|_| error))?;
     // Walks the whole document, so only where there is a merge key to apply.
     if text.contains("<<") {
         value.apply_merge()?;
@@ -303,7 +291,8 @@ fn paid_reviews(raw: &RawManifest, now: &Zoned, catalog: &Catalog, found: &mut V
 
 /// A manifest from somewhere else must not be able to read the key: a prompt or an image address would carry it away.
 fn refuse_own_variables(raw: &RawManifest, found: &mut Vec<Diagnostic>) {
-    let own = raw.env.iter().enumerate().filter(|(_, name)| name.to_ascii_uppercase().starts_with("SHOTLIST_"));
+    let is_own = |name: &str| name.starts_with("SHOTLIST_") || ["PGPASSWORD", "PGPASSFILE"].contains(&name);
+    let own = raw.env.iter().enumerate().filter(|(_, name)| is_own(&name.to_ascii_uppercase()));
     for (index, name) in own {
         let message = format!("a manifest can't read `{name}`, a setting of shotlist");
         let place = Pointer::top().key("env").index(index).value();

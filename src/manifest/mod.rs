@@ -18,7 +18,6 @@ mod template;
 
 pub use load::{Budget, Loaded, Manifest, Options, Unsound, load};
 pub use raw::budget::SpanBudget;
-pub(crate) use raw::mirror::RawManifest;
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};
 pub(crate) use source::origin::{home, is_stream};

@@ -46,7 +46,6 @@ pub enum DraftError {
 
 impl DraftError {
     /// The help.
-    #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Unreadable(_, help) => help.clone(),

@@ -1,4 +1,4 @@
-//! From what an entry became to a job, checked and priced. Nothing here depends on other entries, so many are checked at once.
+//! From what an entry became to a job, checked and priced. Nothing here depends on other entries.
 
 use std::sync::Arc;
 

@@ -73,44 +73,52 @@ impl<'t> Maker<'_, 't, '_> {
         extra: &serde_json::Map<String, serde_json::Value>,
     ) -> Option<String> {
         let has_url = !urls.is_empty() || extra.values().any(has_web_url);
-        let own = self.own.text(F::ImageKey);
-        let source = if own.is_some() { self.own } else { self.defaults };
-        let (text, at) = (source.text(F::ImageKey)?, source.at(F::ImageKey));
         let may_have_one =
             if self.own.says(F::Image) { self.own.image.is_some() } else { self.defaults.image.is_some() };
-        if own.is_some() && !may_have_one && !has_url {
+        if self.own.text(F::ImageKey).is_some() && !may_have_one && !has_url {
             let message = "`image_key` requires an image, or a URL under `extra`";
-            let finding = Diagnostic::error(Rule::ImageKeyAlone, message, at.clone().named());
+            let finding = Diagnostic::error(Rule::ImageKeyAlone, message, self.own.at(F::ImageKey).named());
             self.found.push(finding.with_help("name an `image`, or remove `image_key`"));
         }
         if !has_url {
             return None;
         }
-        self.fill(text, || at).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
+        [self.own, self.defaults].into_iter().find_map(|source| {
+            let key = self.fill(source.text(F::ImageKey)?, || source.at(F::ImageKey)).ok()?;
+            Some(key.trim().to_owned()).filter(|key| !key.is_empty())
+        })
     }
 
     pub(super) fn tags(&mut self) -> Vec<String> {
-        let source = if self.own.tags.is_some() { self.own } else { self.defaults };
-        let filled = self.fill_list(source.tags.as_deref(), || source.at(F::Tags));
-        filled.iter().flat_map(|tag| tags_of(tag)).collect()
+        let mut tags = Vec::new();
+        for source in [self.own, self.defaults] {
+            let filled = self.fill_list(source.tags.as_deref(), || source.at(F::Tags));
+            tags = filled.iter().flat_map(|tag| tags_of(tag)).collect();
+            // An empty list says that there is none.
+            if !tags.is_empty() || source.tags.as_ref().is_some_and(Vec::is_empty) {
+                break;
+            }
+        }
+        tags
     }
 
-    /// The defaults' labels with the job's own on top. A template that gives nothing, as for an empty cell, says none.
+    /// The defaults' labels with the job's own on top. A template that gives nothing, as for an empty cell, leaves the
+    /// default; a blank string removes it.
     pub(super) fn labels(&mut self) -> Labels {
         let mut labels = Labels::new();
         for source in [self.defaults, self.own] {
-            for (name, value) in &source.labels {
+            for (name, text) in &source.labels {
                 let at = || source.at(F::Labels).key(name);
-                let Ok(value) = self.fill(value, at) else { continue };
+                let Ok(value) = self.fill(text, at) else { continue };
                 let value = value.trim();
                 if value.chars().count() > LONGEST_LABEL || value.contains(char::is_control) {
                     let message =
                         format!("the label `{name}` must have one line of at most {LONGEST_LABEL} characters");
                     self.found.push(Diagnostic::error(Rule::LabelInvalid, message, at().value()));
-                } else if value.is_empty() {
-                    labels.shift_remove(*name);
-                } else {
+                } else if !value.is_empty() {
                     labels.insert((*name).to_owned(), value.to_owned());
+                } else if matches!(text, Text::Plain(_)) {
+                    labels.shift_remove(*name);
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! [`expander`] goes through the entries. [`fields`] compiles the texts of one, with [`prompt_files`]; [`maker`] chooses for each row between the job's own
 //! and the defaults and fills the templates in: [`plain_fields`], which may use each other, then [`lists`], [`local_images`] and [`takes`]. [`checked`] is what the
-//! catalog says of what came of it, with its price; so far no entry knows another, and many are worked on at once. [`finisher`] takes the jobs in one by one, and
+//! catalog says of what came of it, with its price; so far no entry knows another. [`finisher`] takes the jobs in one by one, and
 //! knows the [`names_in_use`]. [`moves`] are held against the jobs at the end.
 
 mod checked;

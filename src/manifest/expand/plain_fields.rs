@@ -76,7 +76,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         };
         let at = || cell.at.clone();
         let filled = self.fill_source(&source, at)?;
-        if field.is_whole() {
+        if field == F::Duration {
             return self.whole(field, &filled, at).map(|seconds| Some(seconds.into()));
         }
         Ok(Some(filled.into()))
@@ -102,7 +102,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
             F::Id => Ok(Some(filled.into())),
             F::Prompt if is_empty && !self.own.says(F::Image) => Ok(Some(filled.into())),
             _ if is_empty => Ok(None),
-            _ if field.is_whole() => self.whole(field, &filled, at).map(|number| Some(number.into())),
+            F::Duration => self.whole(field, &filled, at).map(|number| Some(number.into())),
             _ => Ok(Some(filled.into())),
         }
     }

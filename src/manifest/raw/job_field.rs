@@ -97,37 +97,9 @@ impl JobField {
     }
 
     /// The field of a job for a field of the request.
-    pub(in crate::manifest) const fn of(field: Field) -> Self {
-        match field {
-            Field::Model => F::Model,
-            Field::Prompt => F::Prompt,
-            Field::Duration => F::Duration,
-            Field::AspectRatio => F::AspectRatio,
-            Field::Size => F::Size,
-            Field::Image => F::Image,
-            Field::Face => F::Face,
-        }
-    }
-
-    /// Returns whether its value is a whole number, so that a text from a template, row, or matrix must be one, too.
-    pub(in crate::manifest) const fn is_whole(self) -> bool {
-        match self {
-            F::Duration | F::Takes => true,
-            F::Id
-            | F::Model
-            | F::Prompt
-            | F::PromptFile
-            | F::AspectRatio
-            | F::Size
-            | F::Image
-            | F::ImageFile
-            | F::ImageKey
-            | F::Face
-            | F::Tags
-            | F::Labels
-            | F::File
-            | F::Extra => false,
-        }
+    pub(in crate::manifest) fn of(field: Field) -> Self {
+        let found = Self::SHARED.into_iter().find(|own| own.of_request() == Some(field));
+        found.expect("each field of a request is one of a job")
     }
 
     /// Returns whether templates may use it.

@@ -61,11 +61,7 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
     let mut matrix = RawMatrix::default();
     let mut lists = [None, None];
     for (key, value) in map {
-        let Some(name) = key.as_str().map(str::to_owned) else {
-            let message = format!("the name of an axis must be a string, found {}", kind(&key));
-            found.push(Diagnostic::error(Rule::KeyNotText, message, at.clone().value()));
-            continue;
-        };
+        let Some(name) = name_of(&key, at, found) else { continue };
         let place = at.key(&name);
         match name.as_str() {
             "include" => lists[0] = Some((value, place)),
@@ -76,9 +72,17 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
     let [include, exclude] = lists.map(|list| list.map(|(value, at)| entries(value, &at, found)).unwrap_or_default());
     matrix.include = include;
     matrix.exclude = exclude;
-    matrix.refuse_excludes_of_no_axis(found);
+    matrix.refuse_excludes_of_nothing(found);
     matrix.refuse_if_too_large(at, found);
     matrix
+}
+
+fn name_of(key: &Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
+    if key.as_str().is_none() {
+        let message = format!("the name of an axis must be a string, found {}", kind(key));
+        found.push(Diagnostic::error(Rule::KeyNotText, message, at.clone().value()));
+    }
+    key.as_str().map(str::to_owned)
 }
 
 fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<(String, Vec<Cell>)> {
@@ -127,7 +131,7 @@ pub(super) fn entries(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
         let at = at.index(index);
         let map: Mapping = Table::open(item, at.clone(), "an entry", found)?.into_map();
         let cells = map.into_iter().filter_map(|(key, value)| {
-            let name = key.as_str()?.to_owned();
+            let name = name_of(&key, &at, found)?;
             cell(&name, value, at.key(&name), found)
         });
         Some(cells.collect())
@@ -181,12 +185,20 @@ impl RawMatrix {
         fits
     }
 
-    fn refuse_excludes_of_no_axis(&self, found: &mut Vec<Diagnostic>) {
+    fn refuse_excludes_of_nothing(&self, found: &mut Vec<Diagnostic>) {
         let axes: Vec<&str> = self.axes.iter().map(|(name, _)| name.as_str()).collect();
-        for cell in self.exclude.iter().flatten().filter(|cell| !axes.contains(&cell.name.as_str())) {
-            let message = format!("`exclude` has `{}`, which is not an axis of the matrix", cell.name);
-            let finding = Diagnostic::error(Rule::AxisUnknown, message, cell.at.clone().named());
-            found.push(finding.with_help(suggest::help(&cell.name, "axes", &axes)));
+        for cell in self.exclude.iter().flatten() {
+            // A misspelled value leaves nothing out.
+            let (wrong, what, known) = match self.axes.iter().find(|(name, _)| *name == cell.name) {
+                None => (cell.name.clone(), "axes", axes.iter().map(ToString::to_string).collect()),
+                Some((_, values)) => (cell.text(), "values", values.iter().map(Cell::text).collect::<Vec<_>>()),
+            };
+            if !known.contains(&wrong) {
+                let message = format!("`exclude` has `{wrong}`, which is not among the {what} of the matrix");
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                let finding = Diagnostic::error(Rule::AxisUnknown, message, cell.at.clone().named());
+                found.push(finding.with_help(suggest::help(&wrong, what, &known)));
+            }
         }
     }
 
@@ -207,7 +219,7 @@ fn agrees(combination: &[Cell], entry: &[Cell]) -> bool {
 }
 
 fn has(combination: &[Cell], wanted: &Cell) -> bool {
-    combination.iter().any(|cell| cell.name == wanted.name && cell.value == wanted.value)
+    combination.iter().any(|cell| cell.name == wanted.name && cell.text() == wanted.text())
 }
 
 #[cfg(test)]
@@ -237,6 +249,8 @@ mod tests {
         let yaml = "{ a: [x, y], b: [1, 2], exclude: [{ a: x, b: 2 }] }";
         assert_eq!(combinations(yaml), ["a=x b=1", "a=y b=1", "a=y b=2"]);
         assert_eq!(combinations("{ a: [x, y], b: [1, 2], exclude: [{ a: x }] }"), ["a=y b=1", "a=y b=2"]);
+        // Written as a text or as a number, it is the same value.
+        assert_eq!(combinations("{ a: [5, '10'], exclude: [{ a: '5' }] }"), ["a=10"]);
     }
 
     /// The example of GitHub's own documentation.
@@ -274,6 +288,8 @@ mod tests {
             ("{ a: [[x]] }", "wrong-type"),
             ("{ a: [x, y, x] }", "axis-repeats"),
             ("{ a: [x], exclude: [{ b: 1 }] }", "axis-unknown"),
+            ("{ a: [x], exclude: [{ a: y }] }", "axis-unknown"),
+            ("{ a: [x], exclude: [{ 1: y }] }", "key-not-text"),
             ("{ a: [x], include: x }", "wrong-type"),
             ("{ 1: [x] }", "key-not-text"),
         ] {

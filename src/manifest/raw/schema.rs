@@ -1,160 +1,45 @@
-//! Schemas for values of more than one type.
+//! The committed schema of the manifest against the decoder and the catalog.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
+use super::decode::{ENTRY_KEYS, TOP_KEYS, field_keys};
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
 
-/// The pattern of an amount as a string.
-const AMOUNT: &str = "^[0-9]+(\\.[0-9]+)?$";
+const SCHEMA: &str = include_str!("../../../schemas/manifest.schema.json");
 /// The pattern of a template for an editor.
 const TEMPLATE: &str = "\\{[{%#]";
 
-pub(super) fn version_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "const": 1 })
+fn committed(pointer: &str) -> Value {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    schema.pointer(pointer).cloned().expect("a part of the schema")
 }
 
-pub(super) fn text_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "integer", "null"] })
-}
-
-pub(super) fn zone_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "examples": ["Europe/Berlin", "UTC"] })
-}
-
-pub(super) fn ledger_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": ["shared", null] })
-}
-
-pub(super) fn texts_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": ["string", "integer", "array", "null"],
-        "items": { "type": ["string", "integer"] }
-    })
-}
-
-pub(super) fn whole_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [{ "type": ["integer", "null"] }, { "type": "string", "pattern": TEMPLATE }]
-    })
-}
-
-pub(super) fn for_each_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [
-            { "type": ["string", "null"], "description": "A file relative to the manifest: a CSV file with a header row, one text a line (.txt, read as `row.text`), one JSON object a line (.jsonl), or a workbook (.xlsx, .ods)." },
-            { "type": "object", "properties": { "file": { "type": "string" }, "sheet": { "type": ["string", "integer", "null"] }, "header_row": { "type": "integer", "minimum": 1 }, "hidden": { "const": "skip" }, "exclude": { "type": "array", "items": { "type": "object" } } }, "required": ["file"], "additionalProperties": false },
-            { "type": "array", "items": { "type": "object" } }
-        ]
-    })
-}
-
-pub(super) fn budget_schema(_: &mut SchemaGenerator) -> Schema {
-    let amount = |what: &str| {
-        let why = "an amount in dollars, such as 40 or \"40.00\"";
-        json!({ "type": ["number", "string", "null"], "minimum": 0, "pattern": AMOUNT, "description": what, "errorMessage": why })
+/// The schema and the decoder must know the same keys, or an editor would refuse what the program takes.
+#[test]
+fn the_schema_names_the_keys_that_are_decoded() {
+    let keys = |pointer: &str| -> BTreeSet<String> {
+        committed(pointer).as_object().expect("properties").keys().cloned().collect()
     };
-    let day = amount("The most that all batches of the ledger may spend in a day.");
-    let month = amount("The most that all batches of the ledger may spend in a month.");
-    let spans =
-        json!({ "type": "object", "properties": { "day": day, "month": month }, "additionalProperties": false });
-    json_schema!({
-        "type": ["object", "null"],
-        "properties": {
-            "run": amount("The most that one run may newly spend."),
-            "day": day,
-            "month": month,
-            "labels": {
-                "type": ["object", "null"],
-                "description": "The same for what has a label: by its name, by its value.",
-                "additionalProperties": { "type": "object", "additionalProperties": spans }
-            }
-        },
-        "additionalProperties": false
-    })
+    let known = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    assert_eq!(keys("/properties"), known(&TOP_KEYS));
+    assert_eq!(keys("/$defs/RawFields/properties"), known(&field_keys()));
+    assert_eq!(keys("/$defs/RawJob/properties"), known(&[ENTRY_KEYS.as_slice(), &field_keys()].concat()));
 }
 
-pub(super) fn labels_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": ["object", "null"],
-        "propertyNames": { "pattern": "^[A-Za-z0-9._-]{1,64}$" },
-        "additionalProperties": { "type": ["string", "integer", "null"] }
-    })
-}
-
-pub(super) fn moved_schema(_: &mut SchemaGenerator) -> Schema {
-    let id = json!({ "type": ["string", "integer"] });
-    json_schema!({
-        "type": ["array", "null"],
-        "items": {
-            "type": "object",
-            "properties": { "from": id, "to": id },
-            "required": ["from", "to"],
-            "additionalProperties": false
-        }
-    })
-}
-
-pub(super) fn takes_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [{ "type": ["integer", "null"], "minimum": 1, "maximum": 1000 }, { "type": "string", "pattern": TEMPLATE }, {
-            "type": "object",
-            "properties": {
-                "up_to": { "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 1000 }, { "type": "string", "pattern": TEMPLATE }] },
-                "until": { "const": "kept" }
-            },
-            "required": ["up_to", "until"],
-            "additionalProperties": false
-        }]
-    })
-}
-
-pub(super) fn faces_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": ["object", "null"],
-        "additionalProperties": {
-            "type": "object",
-            "properties": {
-                "review": { "enum": ["approved", "pending"] },
-                "paid_on": { "type": "string", "format": "date" }
-            },
-            "required": ["review"],
-            "additionalProperties": false
-        }
-    })
-}
-
-pub(super) fn matrix_schema(_: &mut SchemaGenerator) -> Schema {
-    let value = json_schema!({ "type": ["string", "number", "boolean"] });
-    json_schema!({
-        "type": ["object", "null"],
-        "properties": {
-            "include": { "type": ["array", "null"], "items": { "type": "object", "additionalProperties": value } },
-            "exclude": { "type": ["array", "null"], "items": { "type": "object", "additionalProperties": value } }
-        },
-        "additionalProperties": { "type": "array", "minItems": 1, "items": value }
-    })
-}
-
-pub(super) fn model_schema(_: &mut SchemaGenerator) -> Schema {
+#[test]
+fn the_schema_has_the_models_and_bounds_of_the_catalog() {
     let names: Vec<&str> = Catalog::embedded().model_names().collect();
-    json_schema!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": TEMPLATE }, { "type": "null" }] })
+    for fields in ["RawFields", "RawJob"] {
+        assert_eq!(committed(&format!("/$defs/{fields}/properties/model/anyOf/0/enum")), json!(names));
+    }
+    assert_eq!(committed("/$defs/RawJob/allOf"), family_rules());
 }
 
-pub(super) fn size_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": ["string", "null"],
-        "pattern": format!("^[1-9][0-9]{{0,4}}x[1-9][0-9]{{0,4}}$|{TEMPLATE}"),
-        "examples": ["1280x720", "720x1280"]
-    })
-}
-
-/// Adds to the schema of a job what its family allows, where the job names its model as it is: the catalog's rules, as
-/// far as a schema can say them.
-pub(super) fn family_rules(schema: &mut Schema) {
+/// The rules of each family, where a job names its model as it is: the catalog's, as far as a schema can say them.
+fn family_rules() -> Value {
     let catalog = Catalog::embedded();
     let mut families: BTreeMap<&str, (Vec<&str>, Model<'_>)> = BTreeMap::new();
     for name in catalog.model_names() {
@@ -177,7 +62,7 @@ pub(super) fn family_rules(schema: &mut Schema) {
             "then": { "properties": { other: { "type": "null", "errorMessage": why } } }
         })
     });
-    schema.insert("allOf".to_owned(), rules.chain(twice).collect());
+    rules.chain(twice).collect()
 }
 
 /// The narrower schemas of the fields in one family.

@@ -11,6 +11,7 @@ use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::source::suggest;
+use crate::manifest::template::engine::is_template;
 
 /// The most unknown keys of one mapping for which a known one is looked for.
 const MOST_SUGGESTIONS: usize = 100;
@@ -117,7 +118,7 @@ impl<'f> Table<'f> {
             // As one cell of a spreadsheet holds them.
             value => {
                 let text = text(value, key, &at, self.found)?;
-                Some(if key == JobField::Tags.name() && !text.contains("{{") { tags_of(&text) } else { vec![text] })
+                Some(if key == JobField::Tags.name() && !is_template(&text) { tags_of(&text) } else { vec![text] })
             }
         }
     }

@@ -57,7 +57,6 @@ pub struct RowLocation {
 
 impl Diagnostic {
     /// An error without help, job or row; add them with the `with_` functions.
-    #[must_use]
     pub fn error(rule: Rule, message: impl Into<String>, place: Location) -> Self {
         Self {
             severity: Severity::Error,
@@ -72,7 +71,6 @@ impl Diagnostic {
     }
 
     /// A warning: a probable mistake that stops no run.
-    #[must_use]
     pub fn warning(rule: Rule, message: impl Into<String>, place: Location) -> Self {
         Self { severity: Severity::Warning, ..Self::error(rule, message, place) }
     }
@@ -116,19 +114,16 @@ pub struct Located {
 
 impl Sources {
     /// Holds the text of a manifest that was read.
-    #[must_use]
     pub fn new(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), text, marks: OnceCell::new(), lines: OnceCell::new() }
     }
 
     /// The manifest's path as it was given.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The manifest's text.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -139,7 +134,6 @@ impl Sources {
     }
 
     /// The line and column of a location, or `None` for a finding about the whole file.
-    #[must_use]
     pub fn locate(&self, place: &Location) -> Option<Located> {
         let range = self.range(place)?;
         let lines = self.lines();

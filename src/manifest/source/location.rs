@@ -43,7 +43,6 @@ pub enum Location {
 
 impl Pointer {
     /// The top of the file.
-    #[must_use]
     pub fn top() -> Self {
         Self::default()
     }
@@ -68,13 +67,11 @@ impl Pointer {
     }
 
     /// The value there.
-    #[must_use]
     pub fn value(self) -> Location {
         Location::Value(self, Part::Value)
     }
 
     /// The key there.
-    #[must_use]
     pub fn named(self) -> Location {
         Location::Value(self, Part::Key)
     }

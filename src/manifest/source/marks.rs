@@ -62,7 +62,6 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// Marks of a text. One that is no YAML has none: its fault was reported with a place by the parser that found it.
-    #[must_use]
     pub(crate) fn of(text: &str) -> Self {
         let mut builder = Builder::default();
         for event in Parser::new_from_str(text) {
@@ -74,7 +73,6 @@ impl Marks {
     }
 
     /// The byte range of every text and key.
-    #[must_use]
     pub(crate) fn of_texts(text: &str) -> Vec<Range<usize>> {
         let events = Parser::new_from_str(text).map_while(Result::ok);
         events
@@ -84,7 +82,6 @@ impl Marks {
     }
 
     /// The byte range of a place, or of the nearest thing around it that has one.
-    #[must_use]
     pub(crate) fn find(&self, pointer: &Pointer, part: &Part, text: &str) -> Option<Range<usize>> {
         let mut node = self.top.as_ref()?;
         let mut range = first_line(&node.range, text);
@@ -116,7 +113,6 @@ impl Marks {
     }
 
     /// Every key that is twice in one mapping, with the pointer to it.
-    #[must_use]
     pub(crate) fn duplicates(&self) -> Vec<Pointer> {
         let mut found = Vec::new();
         if let Some(top) = &self.top {

@@ -12,7 +12,6 @@ use super::text::{self, LARGEST, TextError};
 const STANDARD_INPUT: &str = "-";
 
 /// Returns whether a manifest is a stream, and not a file that exists the next time.
-#[must_use]
 pub(crate) fn is_stream(path: &Path) -> bool {
     // These may lead to a plain file, whose other name is unknown.
     let is_descriptor = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|top| path.starts_with(top));
@@ -22,14 +21,12 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 }
 
 /// The directory of a manifest, from which on it names files; the working directory for a stream.
-#[must_use]
 pub(crate) fn directory(path: &Path) -> PathBuf {
     if is_stream(path) { PathBuf::new() } else { path.parent().unwrap_or(Path::new("")).to_owned() }
 }
 
 /// The directory of the manifest's own file, where its ledger and its reports are. A link to it is not another manifest: with
 /// a ledger of its own, everything would be paid for again.
-#[must_use]
 pub(crate) fn home(path: &Path) -> PathBuf {
     let real = if path.is_symlink() && !is_stream(path) { path.canonicalize().ok() } else { None };
     directory(real.as_deref().unwrap_or(path))

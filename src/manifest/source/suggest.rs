@@ -4,7 +4,6 @@
 const LIKENESS: f64 = 0.75;
 
 /// The known name that is most like the one written, if any is like it.
-#[must_use]
 pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let folded = written.to_lowercase().replace('-', "_");
     known

@@ -7,8 +7,8 @@
 use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use super::error::{Fragment, TemplateError};
-use crate::domain::Rule;
+use super::error::TemplateError;
+use crate::manifest::source::location::Part;
 
 /// The most `~` and `+` in one text: each can double what it is given at the most.
 const MOST_JOINS: usize = 12;
@@ -89,44 +89,26 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     let (mut joins, tags) = (0, tags(source));
     if tags.len() > MOST_TAGS || tags.iter().any(|tag| tag.code.len() > LONGEST_TAG) {
         let message = format!("a string must have at most {MOST_TAGS} templates of {LONGEST_TAG} bytes each");
-        return Some(TemplateError {
-            rule: Rule::Template,
-            message,
-            help: Some("use fewer and shorter ones".to_owned()),
-            fragment: None,
-        });
+        return Some(TemplateError::new(message, "use fewer and shorter ones"));
     }
     for tag in tags {
         if tag.is_statement
             && tag.code.trim_start_matches(['-', '+', ' ']).starts_with("set ")
             && !tag.code.contains('=')
         {
-            let message = "templates can't use `set` without `=`".to_owned();
-            return Some(TemplateError {
-                rule: Rule::Template,
-                message,
-                help: Some("write {% set name = value %}".to_owned()),
-                fragment: None,
-            });
+            return Some(TemplateError::new("templates can't use `set` without `=`", "write {% set name = value %}"));
         }
         let words = || tag.code.split(|c: char| !c.is_alphanumeric() && c != '_');
         if let Some(word) = words().find(|word| tag.is_statement && REFUSED.contains(word)) {
             let message = format!("templates can't use `{word}`");
-            let help = "use {{ name }}, {% if %} and {% for %}".to_owned();
-            return Some(TemplateError {
-                rule: Rule::Template,
-                message,
-                help: Some(help),
-                fragment: Some(Fragment { text: word.to_owned(), earlier: 0 }),
-            });
+            let error = TemplateError::new(message, "use {{ name }}, {% if %} and {% for %}");
+            return Some(error.at(Part::Fragment(word.to_owned(), 0)));
         }
         joins += tag.code.matches(['~', '+']).count();
     }
-    (joins > MOST_JOINS).then(|| TemplateError {
-        rule: Rule::Template,
-        message: format!("more than {MOST_JOINS} `~` and `+` in one text"),
-        help: Some("write the parts one after the other: `{{ one }} {{ another }}`".to_owned()),
-        fragment: None,
+    (joins > MOST_JOINS).then(|| {
+        let message = format!("more than {MOST_JOINS} `~` and `+` in one text");
+        TemplateError::new(message, "write the parts one after the other: `{{ one }} {{ another }}`")
     })
 }
 

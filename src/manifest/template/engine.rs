@@ -11,9 +11,10 @@ use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavi
 
 use super::bounds;
 use super::empty_cells::Named;
-use super::error::{Fragment, TemplateError};
+use super::error::{TemplateError, part_of};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::BrokenCell;
+use crate::manifest::source::location::Part;
 use crate::manifest::source::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
@@ -174,58 +175,36 @@ impl Templates {
     }
 
     fn explain(&self, error: &minijinja::Error, source: &str, scope: &Scope) -> TemplateError {
-        let fragment = Fragment::of(error, source);
-        if error.kind() == ErrorKind::WriteFailure {
-            let message = format!("the string must have at most {} KiB", bounds::LONGEST / 1024);
-            return TemplateError {
-                rule: Rule::Template,
-                message,
-                help: Some("no prompt is as long as that".to_owned()),
-                fragment,
-            };
-        }
-        if error.kind() == ErrorKind::OutOfFuel {
-            let message = format!("the template must take at most {MOST_STEPS} steps");
-            return TemplateError {
-                rule: Rule::Template,
-                message,
-                help: Some("write shorter loops".to_owned()),
-                fragment: None,
-            };
-        }
-        if error.kind() == ErrorKind::UnknownFilter {
-            let detail = error.detail().unwrap_or("a filter is unknown").to_owned();
-            return TemplateError {
-                rule: Rule::Template,
-                message: detail,
-                help: Some(format!("filters: {FILTERS}")),
-                fragment,
-            };
-        }
-        if error.kind() != ErrorKind::UndefinedError {
-            if let Some(missing) = self.missing_column(source, scope) {
-                return missing;
+        let part = part_of(error, source);
+        let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+        match error.kind() {
+            ErrorKind::WriteFailure => {
+                let message = format!("the string must have at most {} KiB", bounds::LONGEST / 1024);
+                TemplateError::new(message, "no prompt is as long as that").at(part)
             }
-            if let Some(detail) = error.detail().filter(|_| is_of_a_broken_cell(error)) {
-                let help = "fix the formula in a spreadsheet program, and save the file: that stores its result";
-                return TemplateError {
-                    rule: Rule::CellError,
-                    message: detail.to_owned(),
-                    help: Some(help.to_owned()),
-                    fragment,
-                };
+            ErrorKind::OutOfFuel => {
+                let message = format!("the template must take at most {MOST_STEPS} steps");
+                TemplateError::new(message, "write shorter loops")
             }
-            let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-            return TemplateError {
-                rule: Rule::Template,
-                message: format!("the template failed: {detail}"),
-                help: None,
-                fragment,
-            };
+            ErrorKind::UnknownFilter => TemplateError::new(detail, format!("filters: {FILTERS}")).at(part),
+            ErrorKind::UndefinedError => {
+                let name = if let Part::Fragment(name, _) = &part { name.clone() } else { String::new() };
+                self.undefined(&name, part, scope)
+            }
+            _ => self.missing_column(source, scope).unwrap_or_else(|| {
+                if is_of_a_broken_cell(error) {
+                    let help = "fix the formula in a spreadsheet program, and save the file: that stores its result";
+                    return TemplateError { rule: Rule::CellError, ..TemplateError::new(detail, help).at(part) };
+                }
+                let message = format!("the template failed: {detail}");
+                TemplateError { rule: Rule::Template, message, help: None, part }
+            }),
         }
-        let name = fragment.as_ref().map(|fragment| fragment.text.clone()).unwrap_or_default();
-        let help = self.help_for(&name, scope);
-        TemplateError { rule: Rule::Template, message: format!("`{name}` is not defined"), help, fragment }
+    }
+
+    fn undefined(&self, name: &str, part: Part, scope: &Scope) -> TemplateError {
+        let message = format!("`{name}` is not defined");
+        TemplateError { rule: Rule::Template, message, help: self.help_for(name, scope), part }
     }
 
     /// The first column that a template names and that the row does not have: a filter only says that it got nothing.
@@ -237,12 +216,8 @@ impl Templates {
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             let name = &rest[..end];
             let is_missing = !name.is_empty() && !columns.iter().any(|column| column == name);
-            is_missing.then(|| TemplateError {
-                rule: Rule::Template,
-                message: format!("`row.{name}` is not defined"),
-                help: self.help_for(&format!("row.{name}"), scope),
-                fragment: Some(Fragment { text: format!("row.{name}"), earlier: 0 }),
-            })
+            let name = format!("row.{name}");
+            is_missing.then(|| self.undefined(&name, Part::Fragment(name.clone(), 0), scope))
         })
     }
 
@@ -354,19 +329,9 @@ fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
     if let Some(at) = unclosed {
         let name = source[at + 2..].trim().trim_end_matches(['}', '%']).trim();
         let help = format!("write `{{{{ {name} }}}}`; to write two braces as they are, use {{{{ \"{{{{\" }}}}");
-        let fragment = Some(Fragment { text: source[at..].to_owned(), earlier: 0 });
-        return TemplateError {
-            rule: Rule::Template,
-            message: "`{{` is not closed".to_owned(),
-            help: Some(help),
-            fragment,
-        };
+        return TemplateError::new("`{{` is not closed", help).at(Part::Fragment(source[at..].to_owned(), 0));
     }
     let help = error.range().and_then(|range| column_with_a_blank(source.get(..range.start)?, source));
-    TemplateError {
-        rule: Rule::Template,
-        message: format!("can't read the template: {detail}"),
-        help: Some(help.unwrap_or_else(usual)),
-        fragment: Fragment::of(error, source),
-    }
+    let message = format!("can't read the template: {detail}");
+    TemplateError::new(message, help.unwrap_or_else(usual)).at(part_of(error, source))
 }

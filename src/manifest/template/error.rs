@@ -14,37 +14,35 @@ pub(crate) struct TemplateError {
     /// The help.
     pub help: Option<String>,
     /// The part of the text that is at fault.
-    pub fragment: Option<Fragment>,
-}
-
-/// A part of a text, after so many that are the same.
-#[derive(Debug)]
-pub(crate) struct Fragment {
-    pub text: String,
-    pub earlier: usize,
-}
-
-impl Fragment {
-    pub(super) fn of(error: &minijinja::Error, source: &str) -> Option<Self> {
-        let range = error.range()?;
-        let text = source.get(range.clone()).filter(|text| !text.is_empty())?.to_owned();
-        let earlier = source.get(..range.start)?.matches(&text).count();
-        Some(Self { text, earlier })
-    }
+    pub part: Part,
 }
 
 impl TemplateError {
-    /// The part of the string to show.
-    pub(crate) fn part(&self) -> Part {
-        let fragment = self.fragment.as_ref();
-        fragment.map_or(Part::Value, |fragment| Part::Fragment(fragment.text.clone(), fragment.earlier))
+    /// An error of a whole text.
+    pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { rule: Rule::Template, message: message.into(), help: Some(help.into()), part: Part::Value }
     }
+
+    /// The same for a part of the text.
+    pub(super) fn at(self, part: Part) -> Self {
+        Self { part, ..self }
+    }
+}
+
+/// The part of a text that an error is about.
+pub(super) fn part_of(error: &minijinja::Error, source: &str) -> Part {
+    let part = || {
+        let range = error.range()?;
+        let text = source.get(range.clone()).filter(|text| !text.is_empty())?.to_owned();
+        let earlier = source.get(..range.start)?.matches(&text).count();
+        Some(Part::Fragment(text, earlier))
+    };
+    part().unwrap_or(Part::Value)
 }
 
 /// A template that can't be read or filled in, as a finding about the text that holds it.
 pub(in crate::manifest) fn template_finding(error: TemplateError, at: Pointer) -> Diagnostic {
-    let part = error.part();
-    let mut finding = Diagnostic::error(error.rule, error.message, Location::Value(at, part));
+    let mut finding = Diagnostic::error(error.rule, error.message, Location::Value(at, error.part));
     finding.help = error.help;
     finding
 }

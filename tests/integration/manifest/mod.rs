@@ -1,5 +1,6 @@
 //! From a file to jobs: what it becomes, and everything that can be wrong with it.
 
+mod defaults;
 mod diagnostics;
 mod draft;
 mod expansion;

@@ -1,0 +1,39 @@
+//! Defaults where a row says nothing.
+
+use serde_json::json;
+
+use crate::support::{Service, Workspace};
+
+/// A label that is lost escapes its budget, and a lost `image_key` buys the job again tomorrow.
+#[test]
+fn empty_cell_leaves_each_default() {
+    let manifest = "
+version: 1
+defaults:
+  model: alpha-2
+  labels: { client: acme }
+  tags: [spring]
+  takes: 2
+  file: \"clips/{{ id }}.mp4\"
+  image: \"https://pictures.example/a.png?day=1\"
+  image_key: hero
+jobs:
+  - id: a
+    for_each: [{ empty: \"\" }]
+    prompt: x
+    labels: { client: \"{{ row.empty }}\" }
+    tags: [\"{{ row.empty }}\"]
+    takes: \"{{ row.empty }}\"
+    file: \"{{ row.empty }}\"
+    image_key: \"{{ row.empty }}\"
+";
+    let here = Workspace::with_manifest(manifest);
+    let service = Service::well();
+    here.run(&service, &["--tag", "spring"]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+    let job = &here.report()["jobs"][0];
+    assert_eq!((&job["labels"]["client"], &job["file"]), (&json!("acme"), &json!("clips/a.mp4")));
+    here.write("m.yaml", manifest.replace("day=1", "day=2"));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 2, "the URL is not part of the request");
+}
