@@ -24,7 +24,7 @@ pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
     let held = session.lock().await?;
     let connection = Connection::to_simulator(ConnectionOptions::default()).await?; // `Connection::to` for a real service
     let ready = held.ready(Some(connection)).await?;
-    println!("{} to submit for ${}", ready.plan().totals().submit, ready.plan().totals().cost);
+    println!("{} to submit for ${}", ready.plan().totals().submit, ready.plan().totals().cost_usd);
     let consent = Consent::to(ready.plan());
     let outcome = ready.run(&consent, &Stop::default(), &|event| println!("{event:?}")).await?;
 

@@ -20,7 +20,7 @@
 //!
 //! # Words
 //!
-//! [`reference::words`] explains the words of users. The code adds these:
+//! `shotlist help words` explains the words of users. The code adds these:
 //!
 //! | Word | Meaning |
 //! |---|---|

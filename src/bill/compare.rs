@@ -129,7 +129,6 @@ pub fn depends_on(bill: &Bill, period: Period) -> impl Fn(&Attempt) -> bool + Se
 }
 
 /// Compares a bill with the purchases of a ledger [on which it depends](depends_on), and with its fees of face reviews.
-#[must_use]
 pub fn compare<'l>(
     bill: &'l Bill,
     bought: &'l [(BatchKey, Attempt)],
@@ -240,7 +239,6 @@ impl<'l> Comparison<'l> {
     }
 
     /// Returns whether both agree, once the settled charges are recorded.
-    #[must_use]
     pub fn agrees(&self) -> bool {
         self.differing.is_empty()
             && self.missing.is_empty()

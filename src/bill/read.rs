@@ -94,7 +94,7 @@ pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
     let (task, usd, time) = (place(columns.task)?, place(columns.usd)?, columns.time.map(place).transpose()?);
 
     let mut bill = Bill::default();
-    let mut sum = Usd::ZERO;
+    let (mut sum, mut totals) = (Usd::ZERO, Vec::new());
     for (index, record) in reader.records().enumerate() {
         if index == MOST_LINES {
             return Err(BillError::TooLong);
@@ -128,9 +128,13 @@ pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
         let line =
             Line { number, task: cell(task).to_owned(), usd, is_credit, at: time.and_then(|at| moment(cell(at))) };
         if !line.task.is_empty() {
+            // A total has no tasks behind it.
+            bill.others.append(&mut totals);
             sum = if is_credit { sum.saturating_sub(usd) } else { sum + usd };
             bill.lines.push(line);
-        } else if usd != sum || is_credit {
+        } else if usd == sum && !is_credit {
+            totals.push(line);
+        } else {
             bill.others.push(line);
         }
     }

@@ -62,7 +62,7 @@ fn agreed_sum(
         return Ok(max_cost);
     }
     if terminal.can_ask() {
-        terminal.question(&ui::plan_text(plan, again, terminal.width(), terminal.verbosity > 0));
+        terminal.question(&ui::plan_text(plan, again, terminal.width(), terminal.verbosity > 0 && !terminal.logs_json));
         // A wrong address is the last thing that can still be seen.
         let profile = args.manifest.profile.as_ref().map(|name| format!(" with profile {name}")).unwrap_or_default();
         confirmed(terminal, &format!("Spend up to ${most} at {service}{profile}?"))?;

@@ -33,7 +33,6 @@ pub enum Exit {
 
 impl Exit {
     /// The exit code of a refusal.
-    #[must_use]
     pub fn of(code: RefusalCode) -> Self {
         use RefusalCode as C;
         match code {
@@ -49,44 +48,11 @@ impl Exit {
             | C::LedgerRefuses
             | C::LedgerUnavailable
             | C::NotWritable => Self::CannotWrite,
-            C::AdoptionInvalid
-            | C::ApprovalInvalid
-            | C::BillInvalid
-            | C::CatalogInvalid
-            | C::ChoicesInvalid
-            | C::KeyInvalid
-            | C::KeyMissing
-            | C::LabelUnknown
-            | C::LedgerKind
-            | C::LedgerMissing
-            | C::LedgerNotEmpty
-            | C::LedgerPrivate
-            | C::ManifestInvalid
-            | C::ManifestMissing
-            | C::MovedOnto
-            | C::NoAssetCommand
-            | C::NoConnection
-            | C::NoMatch
-            | C::NotAReport
-            | C::NotReleasable
-            | C::NotResolvable
-            | C::OptionInvalid
-            | C::OtherAccount
-            | C::ProgramInvalid
-            | C::ReplacesInput
-            | C::SecretInRequest
-            | C::SheetInvalid
-            | C::TaskDiffers
-            | C::TaskTaken
-            | C::TaskUnconfirmed
-            | C::TopicUnknown
-            | C::UrlInvalid
-            | C::UrlMissing => Self::Usage,
+            _ => Self::Usage,
         }
     }
 
     /// The meaning, in a few words.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Done => "all jobs are completed",
@@ -104,7 +70,6 @@ impl Exit {
     }
 
     /// The code.
-    #[must_use]
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::runtime;
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, with_causes};
 use crate::ledger::Ledger;
-use crate::monitor::{Ending, LedgerState, METRICS_MARK, OwnFile, Ping, Word, last_name, metrics};
+use crate::monitor::{Ending, LedgerState, METRICS_MARK, OwnFile, Ping, last_name, metrics};
 use crate::report::Report;
 use crate::ui::{self, SUMMARY_MARK, Terminal};
 
@@ -119,7 +119,7 @@ impl<'t> Monitors<'t> {
     /// Tells that the run begins, now that the batch is held: whoever ends with 75 has not begun.
     pub(super) async fn begin(&self) {
         if !self.is_simulated {
-            self.say(Word::Start, String::new(), Ping::LIMIT / 2).await;
+            self.say("start", String::new(), Ping::LIMIT / 2).await;
         }
     }
 
@@ -178,17 +178,18 @@ impl<'t> Monitors<'t> {
 
     /// Reports the end to the monitor of `--ping`.
     fn say_end(&self, exit: Exit, is_success: bool, summary: String) {
-        let word = match exit {
-            _ if self.is_simulated => Word::Log,
-            Exit::Busy => Word::Log,
-            _ if is_success => Word::Success,
-            _ => Word::Failure(exit.code()),
+        let code = exit.code().to_string();
+        let end = match exit {
+            _ if self.is_simulated => "log",
+            Exit::Busy => "log",
+            _ if is_success => "",
+            _ => &code,
         };
         let left = Ping::LIMIT.saturating_sub(self.waited.get());
         // An interrupt is delayed only for a moment.
         let left = if matches!(exit, Exit::Signal(_)) { left.min(Ping::LIMIT / 5) } else { left };
         let said = runtime::block_on(async {
-            self.say(word, summary, left).await;
+            self.say(end, summary, left).await;
             Ok(())
         });
         if let Err(failure) = said {
@@ -196,10 +197,10 @@ impl<'t> Monitors<'t> {
         }
     }
 
-    async fn say(&self, word: Word, text: String, limit: Duration) {
+    async fn say(&self, end: &str, text: String, limit: Duration) {
         let Some(ping) = &self.ping else { return };
         let start = Instant::now();
-        let said = ping.say(word, text, limit).await;
+        let said = ping.say(end, text, limit).await;
         self.waited.set(self.waited.get() + start.elapsed());
         if let Err(error) = said
             && !self.has_warned.replace(true)

@@ -16,7 +16,6 @@ use crate::catalog::Catalog;
 use crate::ui::{self, Terminal};
 
 /// Reads the command line, does what it says, and says how that ended.
-#[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let cli = match command_line(&words) {

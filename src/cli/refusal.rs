@@ -6,7 +6,7 @@ use super::args::ManifestArgs;
 use super::failure::Failure;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
 use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
-use crate::session::{ChooseError, ConnectionError, OtherAccount, Refusal, ReleaseError, ResolveError, ThroughALink};
+use crate::session::{ConnectionError, OtherAccount, Refusal, ResolveError, ThroughALink};
 use crate::ui::quoted;
 
 /// The help after a database has forgotten something.
@@ -132,7 +132,7 @@ impl From<Refusal> for Failure {
             }
             Refusal::Replaces(_) => "write another `file`, or choose another directory with `--out`",
             Refusal::NoReport(_) => "name another file, or move that one away",
-            Refusal::Files(_) => WRITABLE,
+            Refusal::Files(_) | Refusal::Thread(_) => WRITABLE,
             Refusal::OverLimit(limits) if limits.iter().any(|(_, limit)| limit.source.starts_with("ledger.")) => {
                 "raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`"
             }
@@ -150,32 +150,11 @@ impl From<Refusal> for Failure {
             Refusal::NotAgreed { .. } => {
                 "pass `--yes`, `--max-cost`, or `--approved`, or set `budget.run` in the manifest; `--plan` shows the cost"
             }
-        };
-        refused.with_help(help)
-    }
-}
-
-impl From<ChooseError> for Failure {
-    fn from(error: ChooseError) -> Self {
-        let refused = Self::new(error.code(), error.to_string());
-        match error {
-            ChooseError::Refusal(refusal) => refusal.into(),
-            ChooseError::NoVideo { .. } => {
-                refused.with_help("run `shotlist report`, and choose on the contact sheet again")
-            }
-        }
-    }
-}
-
-impl From<ReleaseError> for Failure {
-    fn from(error: ReleaseError) -> Self {
-        let refused = Self::new(error.code(), error.to_string());
-        let help = match error {
-            ReleaseError::Refusal(refusal) => return refusal.into(),
-            ReleaseError::NoVideo(_) => "release only completed jobs: `shotlist status MANIFEST` lists all states",
-            ReleaseError::NotHere(_) => "name its directory with `--out`, or leave out `--to` if it was moved already",
-            ReleaseError::Copy(_) => "name another directory with `--to`, or remove what is in the way",
-            ReleaseError::Remove { .. } => "the copy is complete and recorded: remove the original by hand",
+            Refusal::NoVideo { .. } => "run `shotlist report`, and choose on the contact sheet again",
+            Refusal::NothingToRelease(_) => "release only completed jobs: `shotlist status MANIFEST` lists all states",
+            Refusal::NotHere(_) => "name its directory with `--out`, or leave out `--to` if it was moved already",
+            Refusal::Copy(_) => "name another directory with `--to`, or remove what is in the way",
+            Refusal::Remove { .. } => "the copy is complete and recorded: remove the original by hand",
         };
         refused.with_help(help)
     }

@@ -10,49 +10,20 @@ use serde::Serialize;
 use crate::domain::{Charge, Usd};
 use crate::ledger::Spending;
 
-/// The subject of the lines.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum By {
-    /// Each day, batch and model together.
-    All,
-    Day,
-    Batch,
-    Model,
-    /// The values of the label with this name.
-    Label(String),
+/// The subjects of lines that are no label.
+const SUBJECTS: [&str; 3] = ["day", "batch", "model"];
+
+/// The label that `--by` names, if it names one.
+pub(super) fn label(by: Option<&str>) -> Option<&str> {
+    by.filter(|by| !SUBJECTS.contains(by))
 }
 
-impl By {
-    /// The subject that `--by` names.
-    pub(super) fn named(word: Option<&str>) -> Self {
-        match word {
-            None => Self::All,
-            Some("day") => Self::Day,
-            Some("batch") => Self::Batch,
-            Some("model") => Self::Model,
-            Some(label) => Self::Label(label.to_owned()),
-        }
-    }
-
-    fn word(&self) -> Option<&str> {
-        match self {
-            Self::All => None,
-            Self::Day => Some("day"),
-            Self::Batch => Some("batch"),
-            Self::Model => Some("model"),
-            Self::Label(name) => Some(name),
-        }
-    }
-
-    /// The heads of the columns that tell the lines apart.
-    pub(super) fn heads(&self) -> Vec<&str> {
-        match self {
-            Self::All => vec!["day", "name", "batch", "model"],
-            Self::Day => vec!["day"],
-            Self::Batch => vec!["name", "batch"],
-            Self::Model => vec!["model"],
-            Self::Label(name) => vec![name],
-        }
+/// The heads of the columns that tell the lines apart: without `--by`, each day, batch, and model together.
+pub(super) fn heads(by: Option<&str>) -> Vec<&str> {
+    match by {
+        None => vec!["day", "name", "batch", "model"],
+        Some("batch") => vec!["name", "batch"],
+        Some(one) => vec![one],
     }
 }
 
@@ -139,19 +110,16 @@ impl Line {
 
 impl SpendView {
     /// Sums by the grouping that was requested, in order. Days are those of a time zone.
-    pub(super) fn new(spending: &[Spending], simulated: bool, by: &By, zone: &TimeZone) -> Self {
-        let is_all = *by == By::All;
+    pub(super) fn new(spending: &[Spending], simulated: bool, by: Option<&str>, zone: &TimeZone) -> Self {
+        let is_by = |subject| by.is_none_or(|by| by == subject);
         let mut lines: BTreeMap<Vec<String>, Line> = BTreeMap::new();
         for spending in spending.iter().filter(|spending| spending.charge != Charge::None) {
             let line = Line {
-                day: (is_all || *by == By::Day).then(|| spending.at.to_zoned(zone.clone()).date()),
-                name: (is_all || *by == By::Batch).then(|| spending.batch.name.clone()),
-                batch: (is_all || *by == By::Batch).then(|| spending.batch.batch.clone()),
-                model: (is_all || *by == By::Model).then(|| spending.model.clone()),
-                label: match by {
-                    By::Label(name) => Some(spending.labels.get(name).cloned().unwrap_or_default()),
-                    _ => None,
-                },
+                day: is_by("day").then(|| spending.at.to_zoned(zone.clone()).date()),
+                name: is_by("batch").then(|| spending.batch.name.clone()),
+                batch: is_by("batch").then(|| spending.batch.batch.clone()),
+                model: is_by("model").then(|| spending.model.clone()),
+                label: label(by).map(|name| spending.labels.get(name).cloned().unwrap_or_default()),
                 sums: Sums::default(),
             };
             lines.entry(line.keys()).or_insert(line).sums.add(&Sums::of(spending));
@@ -161,6 +129,6 @@ impl SpendView {
         for line in &lines {
             totals.add(&line.sums);
         }
-        Self { schema_version: 1, simulated, by: by.word().map(str::to_owned), lines, totals }
+        Self { schema_version: 1, simulated, by: by.map(str::to_owned), lines, totals }
     }
 }

@@ -46,7 +46,6 @@ impl AttemptState {
     ];
 
     /// The state's name in the ledger.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Intended => "intended",
@@ -61,25 +60,21 @@ impl AttemptState {
     }
 
     /// The state that has this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
     /// Returns whether the task is active: its final state is still to come.
-    #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Queued | Self::InProgress)
     }
 
     /// Returns whether it certainly made no task.
-    #[must_use]
     pub fn is_free(self) -> bool {
         matches!(self, Self::Void | Self::Rejected)
     }
 
     /// Returns whether it is unknown if the service made, and charged, a task.
-    #[must_use]
     pub fn is_doubtful(self) -> bool {
         matches!(self, Self::Intended | Self::InDoubt)
     }
@@ -124,13 +119,11 @@ pub struct ServiceError {
 
 impl ServiceError {
     /// Returns whether something of the response arrived.
-    #[must_use]
     pub fn has_body(&self) -> bool {
         !self.raw.is_null() && self.raw.as_str() != Some("")
     }
 
     /// One that shotlist itself, or the user, has to tell.
-    #[must_use]
     pub fn plain(message: &str, code: &str) -> Self {
         Self { message: message.to_owned(), code: Some(code.to_owned()), ..Self::default() }
     }
@@ -198,33 +191,28 @@ pub struct Sighting {
 
 impl Attempt {
     /// Returns whether an approval counts it as a submission: it may have been charged, or met a server error that is free by the user's statement.
-    #[must_use]
     pub fn counts_as_submission(&self) -> bool {
         let is_server_error = |declared: Declared| declared.what == Declaration::ServerError;
         !self.state.is_free() || self.particulars.declared.is_some_and(is_server_error)
     }
 
     /// Returns whether it is completed without a downloaded video, and the video is wanted.
-    #[must_use]
     pub fn needs_download(&self) -> bool {
         self.state == AttemptState::Completed && self.file.is_none() && self.particulars.released.is_none()
     }
 
     /// Returns whether the `--exec` command for its video failed, or never ended.
-    #[must_use]
     pub fn has_failed_command(&self) -> bool {
         self.particulars.executed.as_deref().is_some_and(|executed| executed.error.is_some())
     }
 
     /// Returns whether it is in doubt, and the service still answers a repeated submission with its task.
-    #[must_use]
     pub fn can_be_repeated(&self, honored: &Idempotency, at: Timestamp) -> bool {
         let key = self.particulars.idempotency.as_ref();
         self.state == AttemptState::InDoubt && key.is_some_and(|key| honored.remembers(key, at))
     }
 
     /// Returns whether a run must still finish it: it has no outcome, no video, or a failed `--exec` command. Few attempts are unfinished.
-    #[must_use]
     pub fn is_unfinished(&self) -> bool {
         match self.state {
             AttemptState::Void | AttemptState::Rejected | AttemptState::Failed => false,
@@ -234,7 +222,6 @@ impl Attempt {
     }
 
     /// The charge (spec §4, column "charge").
-    #[must_use]
     pub fn charge(&self) -> Charge {
         let known = &self.particulars;
         let is_certain = !known.is_disowned && known.declared.is_none_or(|declared| declared.what != Declaration::Lost);
@@ -244,7 +231,6 @@ impl Attempt {
 
 impl Charge {
     /// Its name in the ledger and in reports.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",

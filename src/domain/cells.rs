@@ -26,7 +26,6 @@ impl Columns {
     }
 
     /// The names, in their order. One may be blank.
-    #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -54,13 +53,11 @@ impl Cells {
     }
 
     /// The columns.
-    #[must_use]
     pub fn columns(&self) -> &Arc<Columns> {
         &self.columns
     }
 
     /// The cell under a name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.at(*self.columns.index.get(name)?)
     }

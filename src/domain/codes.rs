@@ -14,7 +14,6 @@ macro_rules! codes {
 
         impl $name {
             /// Its short name, for scripts.
-            #[must_use]
             pub fn code(self) -> &'static str {
                 match self {
                     $(Self::$variant => $code,)*
@@ -184,7 +183,7 @@ codes! {
     AxisEmpty "axis-empty" "An axis of a matrix has no values."
     AxisRepeats "axis-repeats" "An axis of a matrix has the same value twice."
     AxisReserved "axis-reserved" "The name of an axis is reserved for templates."
-    AxisUnknown "axis-unknown" "`exclude` names an axis that the matrix does not have."
+    AxisUnknown "axis-unknown" "`exclude` names an axis or a value that the matrix does not have."
     CellError "cell-error" "A used cell of a spreadsheet contains an error."
     CellsMerged "cells-merged" "A merged cell of a workbook reaches over several rows."
     ColumnUnknown "column-unknown" "`exclude` names a column that the table does not have."
@@ -270,7 +269,6 @@ codes! {
 
 impl Rule {
     /// Returns whether something is missing. In an entry with an unknown or mistyped key, that key is the cause.
-    #[must_use]
     pub fn is_about_absence(self) -> bool {
         matches!(
             self,

@@ -23,7 +23,6 @@ impl Digest {
     pub const DIGITS: usize = 64;
 
     /// The digest of a text.
-    #[must_use]
     pub fn of(text: &str) -> Self {
         Self(hex(&Sha256::digest(text.as_bytes())))
     }
@@ -38,14 +37,12 @@ impl Digest {
     }
 
     /// The digest that 64 hexadecimal digits name, in either letter case.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_whole = text.len() == Self::DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_whole.then(|| Self(text.to_ascii_lowercase()))
     }
 
     /// The 64 hexadecimal digits.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -72,19 +72,16 @@ pub struct Difference {
 
 impl Footage {
     /// Its duration in seconds.
-    #[must_use]
     pub fn duration_s(&self) -> Option<f64> {
         self.duration_ms.map(|ms| std::time::Duration::from_millis(ms).as_secs_f64())
     }
 
     /// Its frames a second.
-    #[must_use]
     pub fn fps(&self) -> Option<f64> {
         self.frames_per_1000_s.map(|frames| std::time::Duration::from_millis(frames).as_secs_f64())
     }
 
     /// Returns its differences from the body of its request. An unknown fact is no difference.
-    #[must_use]
     pub fn differences(&self, request: &str) -> Vec<Difference> {
         let asked = Asked::of(request);
         let grave = |text| Difference { is_grave: true, text };

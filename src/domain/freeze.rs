@@ -16,13 +16,11 @@ pub struct Freeze {
 
 impl Freeze {
     /// The freeze that `shotlist limit set` makes.
-    #[must_use]
     pub fn on_request(why: impl Into<Arc<str>>) -> Self {
         Self { why: why.into(), by_failover: false }
     }
 
     /// The code of a refusal because of it.
-    #[must_use]
     pub fn code(&self) -> RefusalCode {
         if self.by_failover { RefusalCode::FrozenByFailover } else { RefusalCode::Frozen }
     }

@@ -1,7 +1,6 @@
 //! Bytes as hexadecimal digits.
 
 /// Two lower-case digits for each byte.
-#[must_use]
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
     let mut digits = String::with_capacity(2 * bytes.len());

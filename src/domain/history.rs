@@ -30,7 +30,6 @@ pub struct UnfinishedRetake {
 
 impl History {
     /// Holds all attempts of a batch, oldest first.
-    #[must_use]
     pub fn new(attempts: Vec<Attempt>) -> Self {
         // A ledger's attempts are numbered from 1, and memory ends long before this does.
         let count = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
@@ -53,13 +52,11 @@ impl History {
     }
 
     /// The retake that a run began and didn't end.
-    #[must_use]
     pub fn retake(&self) -> Option<&UnfinishedRetake> {
         self.retake.as_ref()
     }
 
     /// The reason why a job was not sent at its last turn, if nothing was submitted for it since.
-    #[must_use]
     pub fn why_unsent(&self, job: &JobId) -> Option<&str> {
         self.unsent.get(job).map(String::as_str)
     }
@@ -91,13 +88,11 @@ impl History {
     }
 
     /// The attempts of one job, oldest first.
-    #[must_use]
     pub fn of(&self, job: &JobId) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
         self.at(self.places(job))
     }
 
     /// The positions of a job's attempts, for a later access.
-    #[must_use]
     pub fn places(&self, job: &JobId) -> Range<usize> {
         let start = self.by_job.partition_point(|&place| self.attempts[place as usize].job < *job);
         // Few.
@@ -106,13 +101,11 @@ impl History {
     }
 
     /// The attempts at such places.
-    #[must_use]
     pub fn at(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
         self.by_job[places].iter().map(|&place| &self.attempts[place as usize])
     }
 
     /// Returns whether nothing was bought for its job since.
-    #[must_use]
     pub fn is_last(&self, attempt: &Attempt) -> bool {
         self.of(&attempt.job).all(|other| other.id <= attempt.id || other.state.is_free())
     }
@@ -127,20 +120,17 @@ impl History {
     }
 
     /// The sum that was certainly charged for the batch.
-    #[must_use]
     pub fn spent(&self) -> Usd {
         self.sum_of(|attempt| attempt.charge() == Charge::Charged)
     }
 
     /// The sum that may have been charged besides: the price of every attempt in doubt.
-    #[must_use]
     pub fn at_risk(&self) -> Usd {
         self.sum_of(|attempt| attempt.state.is_doubtful())
     }
 
     /// A further sum that may have been charged: the price of every incomplete task whose family documents no moment of
     /// charging.
-    #[must_use]
     pub fn unknown(&self) -> Usd {
         self.sum_of(|attempt| attempt.charge() == Charge::Unknown && !attempt.state.is_doubtful())
     }

@@ -39,7 +39,6 @@ pub struct IdempotencyKey {
 
 impl Idempotency {
     /// The fault of the statement, if it has one.
-    #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if self.header.is_empty() || !self.header.bytes().all(is_name) {
@@ -49,7 +48,6 @@ impl Idempotency {
     }
 
     /// A new key, for a submission by an account at this time.
-    #[must_use]
     pub fn key(&self, account: &Account, at: Timestamp) -> IdempotencyKey {
         let value = format!("{:016x}{:016x}", random(), random());
         IdempotencyKey { header: self.header.clone(), value, account: account.clone(), sent_at: at }
@@ -57,7 +55,6 @@ impl Idempotency {
 
     /// Returns whether a submission with this key may be repeated at this time: the service must remember the key when the request arrives. A key
     /// that it has forgotten would buy again.
-    #[must_use]
     pub fn remembers(&self, key: &IdempotencyKey, at: Timestamp) -> bool {
         // Clocks differ, and a request takes time. A clock that was put back says nothing about the age of a key.
         let repeatable = self.remembered_for / 10 * 9 - ON_THE_WAY;

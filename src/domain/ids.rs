@@ -20,46 +20,33 @@ const LONGEST_ID: usize = 128;
 
 /// The reason why a string is not a job ID.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidJobId {
-    /// The text has no character at all.
-    #[error("the ID is empty")]
-    Empty,
-    /// The text has more than 128 characters.
-    #[error("the ID must have at most {LONGEST_ID} characters, found {0}")]
-    TooLong(usize),
-    /// The first character is neither a letter nor a digit.
-    #[error("the ID must start with an ASCII letter or digit, found `{0}`")]
-    BadStart(char),
-    /// A character is not of the permitted ones.
-    #[error("the ID contains {0:?}; only A-Z a-z 0-9 . _ - are allowed")]
-    BadCharacter(char),
-}
+#[error("{0}")]
+pub struct InvalidJobId(String);
 
 impl JobId {
     /// Takes a text as an id, or says what is wrong with it.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidJobId> {
         let text = text.into();
-        let Some(first) = text.chars().next() else { return Err(InvalidJobId::Empty) };
+        let refused = |why: String| Err(InvalidJobId(why));
+        let Some(first) = text.chars().next() else { return refused("the ID is empty".to_owned()) };
         if let Some(bad) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '-')) {
-            return Err(InvalidJobId::BadCharacter(bad));
+            return refused(format!("the ID contains {bad:?}; only A-Z a-z 0-9 . _ - are allowed"));
         }
         if !first.is_ascii_alphanumeric() {
-            return Err(InvalidJobId::BadStart(first));
+            return refused(format!("the ID must start with an ASCII letter or digit, found `{first}`"));
         }
         if text.len() > LONGEST_ID {
-            return Err(InvalidJobId::TooLong(text.len()));
+            return refused(format!("the ID must have at most {LONGEST_ID} characters, found {}", text.len()));
         }
         Ok(Self(text))
     }
 
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The id with letter case folded: two ids that agree here would share a file on a Mac or on Windows.
-    #[must_use]
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -86,14 +73,12 @@ pub struct TaskId(String);
 
 impl TaskId {
     /// Takes a text as a task id, or nothing if it is blank: a blank id could never be polled.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         (!text.trim().is_empty()).then_some(Self(text))
     }
 
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -119,7 +104,6 @@ pub struct TaskNames {
 
 impl TaskNames {
     /// Returns whether this is one of its names.
-    #[must_use]
     pub fn has(&self, name: &TaskId) -> bool {
         self.id == *name || self.alias.as_ref() == Some(name)
     }
@@ -159,7 +143,6 @@ pub struct BatchKey {
 impl BatchKey {
     /// Returns whether a purchase of this batch may repeat one of another batch. A new batch value asks for a new round, unless it is equal
     /// to the other one when [normalized](normalized()). A batch without a value may have lost it, so it may repeat every round.
-    #[must_use]
     pub fn may_repeat(&self, other: &Self) -> bool {
         let is_new_round = || !self.batch.is_empty() && normalized(&self.batch) != normalized(&other.batch);
         self != other && (self.name != other.name || !is_new_round())

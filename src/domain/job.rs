@@ -41,7 +41,6 @@ pub struct Job {
 
 impl Job {
     /// The path of its video in the output directory.
-    #[must_use]
     pub fn output(&self) -> OutputPath {
         self.file.clone().unwrap_or_else(|| OutputPath::of(&self.id))
     }

@@ -19,7 +19,6 @@ pub struct Label {
 
 impl Label {
     /// Returns whether it is among these.
-    #[must_use]
     pub fn is_among(&self, labels: &Labels) -> bool {
         labels.get(&self.name) == Some(&self.value)
     }

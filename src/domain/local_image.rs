@@ -21,7 +21,6 @@ impl LocalImage {
     pub const LARGEST: u64 = 64 << 20;
 
     /// The image of these bytes.
-    #[must_use]
     pub fn new(path: PathBuf, bytes: &[u8]) -> Self {
         Self { path, sha256: hex(&Sha256::digest(bytes)) }
     }
@@ -32,7 +31,6 @@ impl LocalImage {
     }
 
     /// The SHA-256 of each image, separated by spaces. `None` without images.
-    #[must_use]
     pub fn digests(images: &[Self]) -> Option<String> {
         let digests: Vec<&str> = images.iter().map(|image| &*image.sha256).collect();
         (!digests.is_empty()).then(|| digests.join(" "))
@@ -45,7 +43,6 @@ pub(super) fn one_or_list(mut images: Vec<Value>) -> Option<Value> {
 }
 
 /// The reason why a string can't be a URL from which the service fetches an image (interface §2.1).
-#[must_use]
 pub(crate) fn why_no_web_address(text: &str) -> Option<&'static str> {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     let is_of_the_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
@@ -59,7 +56,6 @@ pub(crate) fn why_no_web_address(text: &str) -> Option<&'static str> {
 }
 
 /// Returns whether a URL contains a user and a password.
-#[must_use]
 pub(crate) fn has_password(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();
     host.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))

@@ -32,7 +32,6 @@ impl Usd {
     pub const ZERO: Self = Self(Decimal::ZERO);
 
     /// Makes an amount of a whole number of micro-dollars, as the ledger stores it.
-    #[must_use]
     pub fn from_micros(micros: i64) -> Self {
         Self(Decimal::new(micros, DECIMALS))
     }
@@ -40,13 +39,11 @@ impl Usd {
     /// As a whole number of micro-dollars; exact, because an amount has at most six decimals.
     ///
     /// An amount beyond nine trillion dollars, which no sum of real prices reaches, is capped there.
-    #[must_use]
     pub fn micros(self) -> i64 {
         i64::try_from(self.0.saturating_mul(Decimal::from(1_000_000)).trunc()).unwrap_or(i64::MAX)
     }
 
     /// Returns whether this is zero.
-    #[must_use]
     pub fn is_zero(self) -> bool {
         self.0.is_zero()
     }

@@ -3,7 +3,6 @@
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Returns a string with Unicode NFC, lowercase letters, single spaces, plain quotes and dashes, and no zero-width characters.
-#[must_use]
 pub fn normalized(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for word in text.split(is_space) {

@@ -82,7 +82,6 @@ impl OutputPath {
 
     /// The path for a job without one in its manifest: a file named after the ID. An ID that some system reserves for a
     /// device gets a leading `_`, with which no ID begins.
-    #[must_use]
     pub fn of(job: &JobId) -> Self {
         let name = format!("{job}.mp4");
         Self::new(&name).unwrap_or_else(|_| Self(format!("_{name}")))
@@ -96,7 +95,6 @@ impl OutputPath {
     }
 
     /// Returns whether it is a name that versions of other paths have.
-    #[must_use]
     pub fn is_version(&self) -> bool {
         let number = self.split().0.rsplit_once('~').map(|(_, number)| number);
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -110,7 +108,6 @@ impl OutputPath {
     }
 
     /// The path, with `/` between its parts.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -21,14 +21,12 @@ pub struct PaidReview {
 
 impl PaidReview {
     /// The batch of a ledger that has all fees.
-    #[must_use]
     pub fn batch() -> BatchKey {
         // No manifest has an empty name.
         BatchKey { name: String::new(), batch: "face reviews".to_owned() }
     }
 
     /// The ID of the fee in its batch: of each face and day, there is one.
-    #[must_use]
     pub fn id(&self) -> Option<JobId> {
         let digest = hex(&Sha256::digest(format!("{} {}", self.paid_on, self.face)));
         JobId::new(format!("face-review-{}", digest.get(..16)?)).ok()

@@ -71,7 +71,6 @@ pub enum Declaration {
 
 impl Declaration {
     /// Returns whether it says that no task was created, which a task that turns up refutes.
-    #[must_use]
     pub fn denies_task(self) -> bool {
         matches!(self, Self::NeverCreated | Self::ServerError)
     }
@@ -105,7 +104,6 @@ impl Executed {
     pub const OWED: &str = "it was not started, or not to its end";
 
     /// Returns whether the program is still due.
-    #[must_use]
     pub fn is_owed(&self) -> bool {
         self.error.as_deref() == Some(Self::OWED)
     }

@@ -6,13 +6,11 @@ use std::borrow::Cow;
 /// Returns whether a character controls its display instead of being shown: control characters (escape sequences begin
 /// with one), and those that change the direction of the following text (Unicode Bidirectional Algorithm §2). Direction
 /// marks that letters carry are allowed.
-#[must_use]
 pub(crate) fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A text on one line: it can neither steer nor begin a line that looks like one of ours.
-#[must_use]
 pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
@@ -23,7 +21,6 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// A text with the lines and tabs that it has.
-#[must_use]
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     let is_meant = |c: char| !steers(c) || matches!(c, '\n' | '\t');
     if text.chars().all(is_meant) {
@@ -33,7 +30,6 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
 }
 
 /// JSON in which every character that steers is written as its number: the same value, and nothing happens to who looks.
-#[must_use]
 pub(crate) fn json(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

@@ -3,7 +3,6 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 /// A number from the system's own randomness. Each hasher has keys of its own.
-#[must_use]
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

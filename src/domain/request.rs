@@ -31,7 +31,6 @@ pub struct Fingerprint(Arc<str>);
 impl Request {
     /// The request for a checked job. Every effective value is sent, also where it is the service's default: what a job
     /// costs must not depend on a default that the service may change.
-    #[must_use]
     pub fn new(spec: &Spec) -> Self {
         let image = LocalImage::stand_in(&spec.local_images).or_else(|| image_value(&spec.image));
         let body = Self::body_of(spec, image.as_ref());
@@ -54,7 +53,6 @@ impl Request {
     ///
     /// The guards against repurchases compare by it: another program that saves a spreadsheet changes whitespace, Unicode forms, quotes,
     /// and dashes.
-    #[must_use]
     pub fn normalized(spec: &Spec) -> Fingerprint {
         let prompt = spec.prompt.as_deref().map(normalized);
         let extra = spec.extra.iter().map(|(name, value)| (name.clone(), normalized_value(value))).collect();
@@ -62,7 +60,6 @@ impl Request {
     }
 
     /// A request that the ledger stored earlier.
-    #[must_use]
     pub fn stored(body: String, fingerprint: Fingerprint) -> Self {
         Self { body, fingerprint }
     }
@@ -113,13 +110,11 @@ impl Request {
     }
 
     /// The bytes that are sent, as text.
-    #[must_use]
     pub fn body(&self) -> &str {
         &self.body
     }
 
     /// The identity of this request.
-    #[must_use]
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
@@ -173,13 +168,11 @@ impl Fingerprint {
     }
 
     /// A fingerprint that the ledger stored earlier.
-    #[must_use]
     pub fn stored(hex: String) -> Self {
         Self(hex.into())
     }
 
     /// The 64 hexadecimal digits.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

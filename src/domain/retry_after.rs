@@ -8,7 +8,6 @@ use jiff::Timestamp;
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// The value of `Retry-After`, in seconds or as an HTTP date (RFC 9110 §10.2.3); nothing if it is neither.
-#[must_use]
 pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     let wait = if let Ok(seconds) = value.parse::<u64>() {

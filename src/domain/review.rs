@@ -66,7 +66,6 @@ impl JobChoice {
     pub const ALL: [Self; 3] = [Self::Keep, Self::Again, Self::Conflict];
 
     /// Its name in reports.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Keep => "keep",
@@ -142,7 +141,6 @@ impl Attempt {
     }
 
     /// Returns whether the review is about its video.
-    #[must_use]
     pub fn is_reviewed_by(&self, review: &ReviewOfTask) -> bool {
         self.state == AttemptState::Completed
             && self.job == review.job
@@ -152,7 +150,6 @@ impl Attempt {
 
 impl History {
     /// The reviews to record, each with its attempt: all but those that are the last word of their reviewer about their job.
-    #[must_use]
     pub fn new_reviews<'r>(&self, reviews: &'r [ReviewOfTask]) -> Vec<(AttemptId, &'r Review)> {
         let new = |given: &'r ReviewOfTask| {
             let attempt = self.of(&given.job).find(|attempt| attempt.is_reviewed_by(given))?;

@@ -12,13 +12,11 @@ pub struct SendBy(Clock);
 
 impl SendBy {
     /// This long from now.
-    #[must_use]
     pub fn within(span: Duration) -> Self {
         Self(Clock::now().plus(span))
     }
 
     /// Returns true once nothing may leave.
-    #[must_use]
     pub fn is_over(self) -> bool {
         self.0.is_past()
     }

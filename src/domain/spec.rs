@@ -29,7 +29,6 @@ impl Field {
         [Self::Model, Self::Prompt, Self::Duration, Self::AspectRatio, Self::Size, Self::Image, Self::Face];
 
     /// The field's name in the manifest, which is its name in the request too.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Model => "model",
@@ -43,7 +42,6 @@ impl Field {
     }
 
     /// The field that has this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.name() == name)
     }
@@ -100,19 +98,16 @@ pub struct Spec {
 
 impl Spec {
     /// The size or the aspect ratio.
-    #[must_use]
     pub fn shape(&self) -> Option<&str> {
         self.size.as_deref().or(self.aspect_ratio.as_deref())
     }
 
     /// Returns whether the requested video is higher than it is wide.
-    #[must_use]
     pub fn is_upright(&self) -> bool {
         is_upright(self.aspect_ratio.as_deref(), self.size.as_deref())
     }
 
     /// Returns whether the job sets this field.
-    #[must_use]
     pub fn has(&self, field: Field) -> bool {
         match field {
             Field::Model => !self.model.is_empty(),

@@ -18,7 +18,6 @@ fn looks_like_a_time(text: &str) -> bool {
 
 /// A cell of which no spreadsheet takes any part for a formula, whatever it separates cells by, and that holds nothing that
 /// steers: some readers drop such a character, and with it what stood before a formula.
-#[must_use]
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     // Elsewhere than at the beginning of a cell, what begins a formula is a letter like any other.
     let is_formula = text.starts_with(FORMULA);
@@ -42,7 +41,6 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
 }
 
 /// The text of a cell without the apostrophe that [`cell`] puts in front.
-#[must_use]
 pub(crate) fn as_written(text: &str) -> &str {
     let is_ours = |rest: &&str| rest.starts_with(FORMULA) || looks_like_a_time(rest);
     text.strip_prefix('\'').filter(is_ours).unwrap_or(text)

@@ -23,7 +23,6 @@ pub struct Downloader {
 
 impl Downloader {
     /// Fetches into this directory.
-    #[must_use]
     pub fn new(get: Get, hosts: HostPolicy, directory: PathBuf, limits: Limits) -> Self {
         let transport = Transport { get, hosts, limits, host_health: HostHealth::default() };
         Self { transport, directory, naming: Arc::default() }

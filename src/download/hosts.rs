@@ -92,7 +92,6 @@ impl Inner {
 
 impl HostPolicy {
     /// The policy for links of the service at this address.
-    #[must_use]
     pub fn new(service: Url, allows_private: bool, allows_http: bool) -> Self {
         let proxies = PROXIES.iter().filter_map(|name| std::env::var(name).ok());
         let proxies = proxies.filter_map(|proxy| {

@@ -126,7 +126,6 @@ pub enum FetchError {
 
 impl FetchError {
     /// Returns whether this machine, and not the network, is at fault: another link doesn't help.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Local { .. })
     }

@@ -19,7 +19,7 @@ pub enum CopyVideoError {
     #[error("`{}` exists", .0.display())]
     Exists(PathBuf),
     /// The disk refuses it.
-    #[error("can't copy to `{}`: {source}", path.display())]
+    #[error("can't copy to `{}`", path.display())]
     Io {
         /// The path of the copy.
         path: PathBuf,

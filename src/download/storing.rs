@@ -38,7 +38,6 @@ pub(super) struct Target {
 }
 
 /// Returns whether a video is still at its path, with its length.
-#[must_use]
 pub fn is_whole(directory: &Path, file: &VideoFile) -> bool {
     let found = fs::symlink_metadata(directory.join(file.path.as_str()));
     found.is_ok_and(|found| found.is_file() && found.len() == file.bytes)

@@ -46,7 +46,6 @@ pub(super) fn other_model<'e>(asked: &Asked, echo: &'e Echo, prices: &PriceList<
 }
 
 /// The differences between a task, as the service reports it, and its request.
-#[must_use]
 pub fn echo_differences(request: &str, echo: &Echo) -> Vec<String> {
     differences(&Asked::of(request), echo).into_iter().map(|(_, difference)| difference).collect()
 }

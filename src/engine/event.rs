@@ -191,7 +191,6 @@ pub enum RunEvent {
 
 impl RunEvent {
     /// Returns the stable code of the event.
-    #[must_use]
     pub fn code(&self) -> NoticeCode {
         match self {
             Self::Started { .. } => NoticeCode::Started,

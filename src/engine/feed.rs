@@ -45,7 +45,6 @@ impl Feed {
     }
 
     /// Returns whether all added work is done.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         *self.left.borrow() == 0
     }

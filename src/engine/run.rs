@@ -143,7 +143,7 @@ impl<S: VideoService> Engine<'_, S> {
         (self.emit)(RunEvent::Started {
             submit: totals.submit,
             resume: plan.active_tasks().count(),
-            planned: totals.cost,
+            planned: totals.cost_usd,
             fetch: totals.fetch,
         });
         let of_plan = |task| Work { assignment: Arc::clone(&assignment), task };

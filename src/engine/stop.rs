@@ -80,19 +80,16 @@ impl Stop {
     }
 
     /// Returns all reasons.
-    #[must_use]
     pub fn reasons(&self) -> BTreeSet<StopReason> {
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns whether submitting has stopped.
-    #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.submitting.is_cancelled()
     }
 
     /// Returns whether submissions with a reserved price have stopped, too.
-    #[must_use]
     pub fn forbids_sending(&self) -> bool {
         self.sending.is_cancelled()
     }
@@ -112,7 +109,6 @@ impl Stop {
     }
 
     /// Returns whether polling has stopped.
-    #[must_use]
     pub fn is_aborting(&self) -> bool {
         self.polling.is_cancelled()
     }

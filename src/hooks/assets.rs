@@ -39,7 +39,6 @@ pub enum NoAddress {
 
 impl NoAddress {
     /// Returns whether the command is at fault, and not the image.
-    #[must_use]
     pub fn is_of_the_command(&self) -> bool {
         matches!(self, Self::Program(_) | Self::Nonsense(_))
     }

@@ -76,7 +76,6 @@ pub enum ProgramError {
 
 impl ProgramError {
     /// The last line that the program wrote, if it ended by itself.
-    #[must_use]
     pub fn line(&self) -> Option<&str> {
         match self {
             Self::Failed { line, .. } => line.as_deref(),
@@ -102,7 +101,6 @@ impl Program {
     }
 
     /// The fingerprint, recorded with its output: its output may contain a secret.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         hex(&Sha256::digest(self.words.join("\0").as_bytes()))
     }

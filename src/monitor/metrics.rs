@@ -49,7 +49,6 @@ pub struct LedgerState {
 }
 
 /// The metrics of a run, with what of the earlier ones still holds.
-#[must_use]
 pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
     let Ending { key, exit_code, is_success, is_simulated, began_at, took, totals, ledger } = *ending;
     let ended_at = began_at.saturating_add(took).unwrap_or(began_at);
@@ -68,7 +67,10 @@ pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
     let one = |value: String| vec![(labels.clone(), value)];
     let seconds = |time: Timestamp| format!("{:.3}", time.as_duration().as_secs_f64());
     put(LAST_RUN, "When the last run ended.", &one(seconds(ended_at)));
-    let success = if is_success { one(seconds(ended_at)) } else { last_success(earlier, key).into_iter().collect() };
+    // A simulated success replaces no real one.
+    let real = if is_success && !is_simulated { None } else { last_success(earlier, key) };
+    let own = is_success.then(|| (labels.clone(), seconds(ended_at)));
+    let success: Vec<_> = real.into_iter().chain(own).collect();
     put(LAST_SUCCESS, "When the last successful run ended.", &success);
     put("shotlist_last_run_exit_code", "The exit code of the last run.", &one(exit_code.to_string()));
     let took = format!("{:.3}", took.as_secs_f64());
@@ -105,18 +107,18 @@ pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
     text
 }
 
-/// The last success of a manifest of this name, in any batch, from the earlier metrics.
+/// The last real success of a manifest of this name, in any batch, from the earlier metrics.
 fn last_success(earlier: &str, key: &BatchKey) -> Option<(String, String)> {
     let start = format!("{LAST_SUCCESS}{{");
     let own = format!("name=\"{}\",", escaped(&key.name));
     earlier.lines().find_map(|line| {
         let (labels, value) = line.strip_prefix(&start)?.rsplit_once("} ")?;
-        (labels.starts_with(&own) && value.parse::<f64>().is_ok()).then(|| (labels.to_owned(), value.to_owned()))
+        let is_real = labels.starts_with(&own) && !labels.ends_with(",simulated=\"true\"");
+        (is_real && value.parse::<f64>().is_ok()).then(|| (labels.to_owned(), value.to_owned()))
     })
 }
 
 /// The name of the manifest that earlier metrics are about.
-#[must_use]
 pub fn last_name(earlier: &str) -> Option<String> {
     let start = format!("{LAST_RUN}{{name=\"");
     let (name, _) = earlier.lines().find_map(|line| line.strip_prefix(&start))?.split_once("\",batch=\"")?;

@@ -9,4 +9,4 @@ mod ping;
 
 pub use metrics::{Ending, LedgerState, METRICS_MARK, last_name, metrics};
 pub use own_file::{NotOurs, OwnFile};
-pub use ping::{InvalidPing, Ping, PingError, Word};
+pub use ping::{InvalidPing, Ping};

@@ -30,30 +30,6 @@ pub enum InvalidPing {
     NoClient,
 }
 
-/// The reason why a monitor was not reached.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PingError {
-    /// It answered with something else than a yes.
-    #[error("the monitor responded with HTTP {0}, not 2xx; redirects are not followed")]
-    Refused(u16),
-    /// It gave no answer.
-    #[error("{0}")]
-    Unreached(String),
-}
-
-/// The end of a run, for a monitor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Word {
-    /// It begins.
-    Start,
-    /// No action is required.
-    Success,
-    /// Neither good nor bad: another run is at it.
-    Log,
-    /// It failed, with this exit code.
-    Failure(u8),
-}
-
 impl Ping {
     /// The longest wait for a monitor, all requests together (spec §8).
     pub const LIMIT: Duration = Duration::from_secs(10);
@@ -72,24 +48,25 @@ impl Ping {
         Ok(Self { client, url })
     }
 
-    /// Says a word, with a text for people, and waits so long for a yes.
-    pub async fn say(&self, word: Word, text: String, limit: Duration) -> Result<(), PingError> {
-        let post = self.client.post(self.address(word)).header("content-type", "text/plain; charset=utf-8").body(text);
-        let answer = post.timeout(limit).send().await.map_err(|error| PingError::Unreached(why(error, limit)))?;
-        let status = answer.status();
-        if status.is_success() { Ok(()) } else { Err(PingError::Refused(status.as_u16())) }
+    /// Reports an end (`start`, `log`, an exit code, or nothing for success) with a text for people, and waits so long for a yes. The error is the
+    /// reason why the monitor was not reached.
+    pub async fn say(&self, end: &str, text: String, limit: Duration) -> Result<(), String> {
+        let post = self.client.post(self.address(end)).header("content-type", "text/plain; charset=utf-8").body(text);
+        let answer = post.timeout(limit).send().await.map_err(|error| why(error, limit))?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => {
+                Err(format!("the monitor responded with HTTP {}, not 2xx; redirects are not followed", status.as_u16()))
+            }
+        }
     }
 
-    fn address(&self, word: Word) -> Url {
-        let end = match word {
-            Word::Success => return self.url.clone(),
-            Word::Start => "start".to_owned(),
-            Word::Log => "log".to_owned(),
-            Word::Failure(code) => code.to_string(),
-        };
+    fn address(&self, end: &str) -> Url {
         let mut url = self.url.clone();
-        let path = format!("{}/{end}", url.path().trim_end_matches('/'));
-        url.set_path(&path);
+        if !end.is_empty() {
+            let path = format!("{}/{end}", url.path().trim_end_matches('/'));
+            url.set_path(&path);
+        }
         url
     }
 }
@@ -117,15 +94,15 @@ mod tests {
     #[test]
     fn addresses_are_those_of_monitors() {
         let ping = Ping::new("https://hc.example/ping/key/daily/").expect("an address");
-        let shown = |word| {
-            let url = ping.address(word);
+        let shown = |end| {
+            let url = ping.address(end);
             assert!(url.query().is_some_and(|query| query.starts_with("rid=")));
             url.path().to_owned()
         };
-        assert_eq!(shown(Word::Start), "/ping/key/daily/start");
-        assert_eq!(shown(Word::Success), "/ping/key/daily/");
-        assert_eq!(shown(Word::Log), "/ping/key/daily/log");
-        assert_eq!(shown(Word::Failure(74)), "/ping/key/daily/74");
+        assert_eq!(shown("start"), "/ping/key/daily/start");
+        assert_eq!(shown(""), "/ping/key/daily/");
+        assert_eq!(shown("log"), "/ping/key/daily/log");
+        assert_eq!(shown("74"), "/ping/key/daily/74");
         let invalid = |address| Ping::new(address).map(drop);
         assert_eq!(invalid("hc.example/x"), Err(InvalidPing::NotHttp));
         assert_eq!(invalid("file:///etc/passwd"), Err(InvalidPing::NotHttp));

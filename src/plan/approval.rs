@@ -11,25 +11,25 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::service_view::ServiceView;
+use super::totals::Totals;
 use crate::domain::{Attempt, BatchKey, Digest, Job, Labels, Usd};
 
 /// An approved plan: its digest, and the plan itself if it was saved.
 #[derive(Clone, Debug)]
 pub struct Approved {
     digest: Digest,
-    pub(super) saved: Option<SavedPlan>,
+    pub(super) saved: Option<Box<SavedPlan>>,
 }
 
 impl Approved {
     /// Approves the plan with this digest.
-    #[must_use]
     pub fn by_digest(digest: Digest) -> Self {
         Self { digest, saved: None }
     }
 
     /// Approves a plan that was saved as JSON.
     pub fn saved(json: &str) -> Result<Self, serde_json::Error> {
-        let saved: SavedPlan = serde_json::from_str(json)?;
+        let saved: Box<SavedPlan> = serde_json::from_str(json)?;
         Ok(Self { digest: saved.digest.clone(), saved: Some(saved) })
     }
 
@@ -39,13 +39,11 @@ impl Approved {
     }
 
     /// The digest of the approved plan.
-    #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
     /// The service that a saved plan names, if it names one.
-    #[must_use]
     pub fn service(&self) -> Option<&ServiceView> {
         self.saved.as_ref().map(|saved| &saved.service).filter(|service| service.base_url.is_some())
     }
@@ -62,14 +60,7 @@ pub(super) struct SavedPlan {
     service: ServiceView,
     pub retries: u32,
     pub jobs: Vec<SavedJob>,
-    pub totals: SavedTotals,
-}
-
-/// The sums of a saved plan, as far as a reader decides by them.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct SavedTotals {
-    #[serde(deserialize_with = "usd")]
-    pub cost_usd: Usd,
+    pub totals: Totals,
 }
 
 fn digest_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
@@ -83,15 +74,10 @@ fn digest_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::
 pub(super) struct SavedJob {
     pub id: String,
     action: String,
-    #[serde(deserialize_with = "usd")]
     pub cost_usd: Usd,
     pub labels: Labels,
     pub request: Value,
     pub earlier: usize,
-}
-
-fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 impl SavedJob {

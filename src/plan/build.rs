@@ -11,12 +11,12 @@ use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::elsewhere::Elsewhere;
 use super::estimate::Estimate;
-
 use super::guards;
 use super::input::PlanInput;
 use super::planned::{Limit, Planned, UntilKept};
 use super::repurchase::Repurchase;
 use super::retake::{Retake, SpentChoice};
+use super::totals::Totals;
 use crate::domain::{
     Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
 };
@@ -71,36 +71,8 @@ pub struct Plan {
     pub others: HashSet<AttemptId>,
 }
 
-/// Counts and sums of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Selected jobs.
-    pub jobs: usize,
-    /// Jobs that are submitted.
-    pub submit: usize,
-    /// Jobs whose task is polled on.
-    pub resume: usize,
-    /// Jobs that are completed.
-    pub done: usize,
-    /// Videos of completed tasks that are not here: of selected jobs that are completed, and of earlier takes.
-    pub fetch: usize,
-    /// Jobs that wait for a face review.
-    pub held: usize,
-    /// Jobs that stay failed.
-    pub failed: usize,
-    /// Jobs that are in doubt.
-    pub in_doubt: usize,
-    /// The price of the submissions.
-    pub cost: Usd,
-    /// The sum that may have been charged for jobs in doubt.
-    pub at_risk: Usd,
-    /// The one-time fees of the face reviews that jobs wait for.
-    pub face_reviews: Usd,
-}
-
 impl Plan {
     /// Plans the selected jobs against what the ledger knows.
-    #[must_use]
     pub fn new(selected: &[Arc<Job>], given: PlanInput<'_>) -> Self {
         let mut jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
         let mut left_out = leave_out_others(&mut jobs, &given);
@@ -162,15 +134,13 @@ impl Plan {
     }
 
     /// The digest of all purchases, which an approval names.
-    #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
     /// Counts and sums.
-    #[must_use]
     pub fn totals(&self) -> Totals {
-        let mut totals = Totals { jobs: self.jobs.len(), ..Totals::default() };
+        let mut totals = Totals { jobs: self.jobs.len(), left_out: self.left_out.len(), ..Totals::default() };
         for planned in &self.jobs {
             *match planned.action {
                 Action::Submit | Action::Changed | Action::Retry => &mut totals.submit,
@@ -181,29 +151,26 @@ impl Plan {
                 Action::Failed => &mut totals.failed,
                 Action::InDoubt => &mut totals.in_doubt,
             } += 1;
-            totals.cost += planned.cost;
-            if !planned.at_risk.is_zero() {
-                totals.at_risk += planned.at_risk;
-            }
+            totals.cost_usd += planned.cost;
+            totals.at_risk_usd += planned.at_risk;
         }
+        totals.worst_case_usd = totals.cost_usd * (self.retries + 1);
         totals.fetch = self.downloads.as_ref().map_or(0, |downloads| downloads.missing.len());
         let held = self.jobs.iter().filter(|planned| planned.action == Action::Hold);
         let reviews: HashSet<&str> = HashSet::new();
         let fees = held
             .filter_map(|planned| planned.job.review.as_ref())
             .scan(reviews, |seen, review| Some(if seen.insert(&review.face) { review.fee } else { Usd::ZERO }));
-        totals.face_reviews = fees.sum();
+        totals.face_reviews_usd = fees.sum();
         totals
     }
 
     /// The most that the run can spend, whatever happens: each submission with all of its paid retries.
-    #[must_use]
     pub fn worst_case(&self) -> Usd {
-        self.totals().cost * (self.retries + 1)
+        self.totals().worst_case_usd
     }
 
     /// The most that the run can spend within its own limit.
-    #[must_use]
     pub fn most(&self) -> Usd {
         let most = self.worst_case();
         self.run_limit.as_ref().map_or(most, |limit| most.min(limit.left()))
@@ -215,7 +182,6 @@ impl Plan {
     }
 
     /// The price of the submissions to which a limit applies.
-    #[must_use]
     pub fn cost_under(&self, limit: &Limit) -> Usd {
         self.jobs.iter().filter(|planned| limit.is_about(&planned.job)).map(|planned| planned.cost).sum()
     }
@@ -226,50 +192,42 @@ impl Plan {
     }
 
     /// Returns whether the plan keeps all limits.
-    #[must_use]
     pub fn is_within_limits(&self) -> bool {
         self.passed_limits().next().is_none()
     }
 
     /// The freeze, if it keeps the run from buying what is due.
-    #[must_use]
     pub fn freeze(&self) -> Option<&Freeze> {
         self.frozen.as_ref().filter(|_| self.buys())
     }
 
     /// Returns whether a job is due.
-    #[must_use]
     pub fn buys(&self) -> bool {
         self.jobs.iter().any(|planned| planned.action.buys())
     }
 
     /// The number of due jobs with a local image.
-    #[must_use]
     pub fn local_images(&self) -> usize {
         self.jobs.iter().filter(|planned| planned.action.buys() && !planned.job.spec.local_images.is_empty()).count()
     }
 
     /// The price of all purchases that seem to repeat earlier ones.
-    #[must_use]
     pub fn repurchase_cost(&self) -> Usd {
         let again: HashSet<&JobId> = self.repurchases.iter().map(|before| &before.job).collect();
         self.jobs.iter().filter(|planned| again.contains(&planned.job.id)).map(|planned| planned.cost).sum()
     }
 
     /// Completed jobs that a retake names although the approval bought them without it.
-    #[must_use]
     pub fn uncovered_retakes(&self) -> Vec<&str> {
         self.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id.as_str()).collect()
     }
 
     /// Jobs whose retake is skipped for this reason.
-    #[must_use]
     pub fn spent_choices(&self, why: SpentChoice) -> Vec<&JobId> {
         self.jobs.iter().filter(|planned| planned.spent_choice == Some(why)).map(|planned| &planned.job.id).collect()
     }
 
     /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
-    #[must_use]
     pub fn until_kept(&self) -> (Vec<&JobId>, Usd) {
         let each = || self.jobs.iter().filter_map(|planned| Some((&planned.job.id, planned.until_kept?)));
         (
@@ -279,13 +237,11 @@ impl Plan {
     }
 
     /// Returns whether the run sends any request to the service.
-    #[must_use]
     pub fn needs_service(&self) -> bool {
         self.asks_about_tasks() || self.totals().fetch > 0
     }
 
     /// Returns whether the run submits or polls, besides downloading missing videos.
-    #[must_use]
     pub fn asks_about_tasks(&self) -> bool {
         let polls = self.active_tasks().chain(&self.abandoned).chain(&self.asked_again).next().is_some();
         polls || self.buys()

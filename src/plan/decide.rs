@@ -38,7 +38,6 @@ pub enum Action {
 
 impl Action {
     /// Returns whether this action submits the job, and so may cost money.
-    #[must_use]
     pub fn buys(self) -> bool {
         matches!(self, Self::Submit | Self::Changed | Self::Retry)
     }

@@ -133,7 +133,6 @@ impl DownloadPlan {
     }
 
     /// The path for the video of a task that was active before the run.
-    #[must_use]
     pub fn destination_of(&self, attempt: &Attempt) -> Destination {
         let unknown = || Destination { directory: None, path: OutputPath::of(&attempt.job), is_version: true };
         self.active.get(&attempt.id).cloned().unwrap_or_else(unknown)
@@ -147,7 +146,6 @@ impl DownloadPlan {
     }
 
     /// The attempts whose video, one and the same, is where another's goes, by the ledger's word.
-    #[must_use]
     pub fn occupants(&self, destination: &Destination, newcomer: AttemptId) -> Vec<&(AttemptId, VideoFile)> {
         let place = (destination.directory.clone(), destination.path.as_str().to_lowercase());
         let there = self.occupants.get(&place).filter(|_| !destination.is_version);

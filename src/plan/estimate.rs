@@ -7,11 +7,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// The pause between two polls that the estimate counts with, in seconds: the default of `--poll-interval`.
 const POLL_EVERY_S: u32 = 10;
 
 /// The expected time and polls of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Estimate {
     /// Seconds from the first submission to the last video.
     pub wall_s: u64,
@@ -22,7 +25,6 @@ pub struct Estimate {
 impl Estimate {
     /// Reckons for submissions with these typical generation times (shortest and longest, in seconds), in their order, with
     /// `active` tasks at the service already and `concurrency` slots.
-    #[must_use]
     pub fn of(due: &[(u32, u32)], active: usize, concurrency: usize) -> Self {
         let polls = |(min, max): (u32, u32)| u64::from((max - min) / 2 / POLL_EVERY_S + 1);
         let mut free: BinaryHeap<Reverse<u64>> = vec![Reverse(0); concurrency.max(1)].into();

@@ -9,7 +9,6 @@ use crate::domain::{AttemptId, JobId};
 
 impl Plan {
     /// Tasks at the service of an earlier wording of jobs that are planned for by themselves.
-    #[must_use]
     pub fn superseded(&self) -> HashSet<AttemptId> {
         let planned: HashSet<&JobId> = self.jobs.iter().map(|planned| &planned.job.id).collect();
         let own = self.collect.iter().filter(|attempt| !self.others.contains(&attempt.id));

@@ -61,13 +61,11 @@ pub struct Limit {
 
 impl Limit {
     /// Returns whether the limit applies to a job.
-    #[must_use]
     pub fn is_about(&self, job: &Job) -> bool {
         self.label.as_ref().is_none_or(|label| label.is_among(&job.labels))
     }
 
     /// The unspent part.
-    #[must_use]
     pub fn left(&self) -> Usd {
         self.usd.saturating_sub(self.used)
     }

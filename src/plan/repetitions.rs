@@ -25,13 +25,11 @@ impl Plan {
     }
 
     /// The most that consent to the whole plan covers: the submissions, and those in doubt that are repeated.
-    #[must_use]
     pub fn to_consent(&self) -> Usd {
         self.most() + self.asked_again.iter().map(|attempt| attempt.price).sum()
     }
 
     /// Jobs in doubt whose submission is not repeated, and the sum at risk.
-    #[must_use]
     pub fn left_in_doubt(&self) -> (usize, Usd) {
         let asked: HashSet<AttemptId> = self.asked_again.iter().map(|attempt| attempt.id).collect();
         let is_left = |planned: &&Planned| planned.attempt.is_none_or(|attempt| !asked.contains(&attempt));

@@ -120,19 +120,16 @@ impl Retakes {
     }
 
     /// Returns whether these are the patterns of a retake that didn't end.
-    #[must_use]
     pub fn continues(&self, begun: &UnfinishedRetake) -> bool {
         self.words == begun.globs
     }
 
     /// The retake that didn't end and that these patterns would replace.
-    #[must_use]
     pub(super) fn replaced<'b>(&self, begun: Option<&'b UnfinishedRetake>) -> Option<&'b UnfinishedRetake> {
         begun.filter(|begun| !self.words.is_empty() && !self.continues(begun))
     }
 
     /// A retake by these patterns that begins now, after the newest attempt of the batch; nothing without patterns.
-    #[must_use]
     pub fn begin(&self, newest: Option<AttemptId>) -> Option<UnfinishedRetake> {
         let after = newest.map_or(0, |newest| newest.0);
         (!self.words.is_empty()).then(|| UnfinishedRetake { globs: self.words.clone(), after })

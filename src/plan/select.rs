@@ -26,7 +26,6 @@ impl Selection {
     }
 
     /// Returns whether a job with this ID and these tags is selected.
-    #[must_use]
     pub fn takes(&self, id: &str, tags: &[String]) -> bool {
         self.select.as_ref().is_none_or(|globs| globs.is_match(id))
             && self.exclude.as_ref().is_none_or(|globs| !globs.is_match(id))
@@ -34,7 +33,6 @@ impl Selection {
     }
 
     /// Returns whether every job is selected.
-    #[must_use]
     pub fn is_all(&self) -> bool {
         self.select.is_none() && self.exclude.is_none() && self.tags.is_empty()
     }
@@ -51,7 +49,6 @@ impl IdGlobs {
     }
 
     /// Returns whether an ID matches.
-    #[must_use]
     pub fn has(&self, id: &str) -> bool {
         self.0.as_ref().is_some_and(|globs| globs.is_match(id))
     }

@@ -56,7 +56,6 @@ pub enum Statement<'p> {
 
 impl Statement<'_> {
     /// The code, for scripts.
-    #[must_use]
     pub fn code(&self) -> NoticeCode {
         match self {
             Self::Simulated => NoticeCode::Simulated,
@@ -84,7 +83,6 @@ impl Statement<'_> {
     }
 
     /// Returns whether a reviewer must not overlook it.
-    #[must_use]
     pub fn is_urgent(&self) -> bool {
         matches!(self, Self::Simulated | Self::Frozen(_) | Self::InDoubt(..) | Self::AlreadyPaid(..))
             || self.code() == NoticeCode::OverLimit
@@ -92,7 +90,6 @@ impl Statement<'_> {
 }
 
 /// Returns what there is to state about a plan.
-#[must_use]
 pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
     let totals = plan.totals();
     let some = |number: usize, statement: Statement<'static>| (number > 0).then_some(statement);
@@ -119,11 +116,11 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
         plan.unfinished_retake.as_ref().map(Statement::RetakeUnfinished),
         some(active, Statement::ActiveTasks(active)),
         some(plan.abandoned.len(), Statement::AbandonedTasks(plan.abandoned.len())),
-        some(totals.held, Statement::Held(totals.held, totals.face_reviews)),
+        some(totals.held, Statement::Held(totals.held, totals.face_reviews_usd)),
         some(plan.asked_again.len(), Statement::AskedAgain(plan.asked_again.len(), asked)),
         some(in_doubt, Statement::InDoubt(in_doubt, at_risk)),
         (age > PRICES_AGE && totals.submit > 0).then_some(Statement::OldPrices(day, age)),
-        (plan.retries > 0 && worst > totals.cost && most >= totals.cost)
+        (plan.retries > 0 && worst > totals.cost_usd && most >= totals.cost_usd)
             .then_some(Statement::WorstCase(most, most < worst)),
     ];
     let limits = plan.every_limit().map(|limit| Statement::Limit(limit, plan.cost_under(limit)));

@@ -8,8 +8,10 @@ use serde_json::value::RawValue;
 
 use super::build::Plan;
 use super::decide::Action;
+use super::estimate::Estimate;
 use super::repurchase::{Before, Repurchase};
 use super::service_view::ServiceView;
+use super::totals::Totals;
 use crate::domain::{BatchKey, Digest, Inputs, Labels, TaskId, Usd};
 
 /// The work of a run.
@@ -35,13 +37,13 @@ pub struct PlanView<'p> {
     /// The number of paid retries of a job whose task fails.
     pub retries: u32,
     /// Counts and sums.
-    pub totals: TotalsView,
+    pub totals: Totals,
     /// Limits on spending.
     pub budget: BudgetView,
     /// Jobs that are due although something says that the same was bought before: bought only with `--buy-again`.
     pub bought_before: Vec<RepurchaseView<'p>>,
     /// The expected time and polls.
-    pub estimate: EstimateView,
+    pub estimate: Estimate,
     /// The files and variables that the manifest reads. Their contents may be in requests.
     pub inputs: &'p Inputs,
     /// Manifest warnings, and what the plan means beside its jobs.
@@ -88,29 +90,6 @@ pub struct ModelView<'p> {
     pub seconds: u64,
     /// Their price.
     pub cost_usd: Usd,
-}
-
-/// Counts and sums of a plan.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct TotalsView {
-    jobs: usize,
-    submit: usize,
-    resume: usize,
-    done: usize,
-    /// Videos that are fetched because they are not here.
-    fetch: usize,
-    held: usize,
-    /// Due jobs that are left for another run (`--sample`, `--first`).
-    left_out: usize,
-    failed: usize,
-    in_doubt: usize,
-    cost_usd: Usd,
-    /// The sum that may have been charged for jobs in doubt.
-    at_risk_usd: Usd,
-    /// The most that the run can spend.
-    worst_case_usd: Usd,
-    /// One-time fees for face reviews, paid outside the interface.
-    face_reviews_usd: Usd,
 }
 
 /// Limits on spending.
@@ -181,15 +160,6 @@ impl<'p> RepurchaseView<'p> {
     }
 }
 
-/// The expected time and polls of a run.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct EstimateView {
-    /// Seconds.
-    wall_s: u64,
-    /// Requests to the service.
-    requests: u64,
-}
-
 impl<'p> PlanView<'p> {
     /// The view of a plan, with warnings beside it.
     ///
@@ -207,7 +177,6 @@ impl<'p> PlanView<'p> {
                 request: serde_json::from_str(planned.job.request.body())?,
             })
         });
-        let totals = plan.totals();
         Ok(Self {
             schema_version: 1,
             name: &plan.key.name,
@@ -218,21 +187,7 @@ impl<'p> PlanView<'p> {
             digest: plan.digest(),
             service,
             retries: plan.retries,
-            totals: TotalsView {
-                jobs: totals.jobs,
-                submit: totals.submit,
-                resume: totals.resume,
-                done: totals.done,
-                fetch: totals.fetch,
-                held: totals.held,
-                left_out: plan.left_out.len(),
-                failed: totals.failed,
-                in_doubt: totals.in_doubt,
-                cost_usd: totals.cost,
-                at_risk_usd: totals.at_risk,
-                worst_case_usd: plan.worst_case(),
-                face_reviews_usd: totals.face_reviews,
-            },
+            totals: plan.totals(),
             budget: BudgetView {
                 limits: plan
                     .every_limit()
@@ -246,7 +201,7 @@ impl<'p> PlanView<'p> {
                 within: plan.is_within_limits(),
             },
             bought_before: plan.repurchases.iter().map(|before| RepurchaseView::new(&plan.key, before)).collect(),
-            estimate: EstimateView { wall_s: plan.estimate.wall_s, requests: plan.estimate.requests },
+            estimate: plan.estimate,
             inputs: &plan.inputs,
             warnings,
         })
@@ -254,7 +209,6 @@ impl<'p> PlanView<'p> {
 }
 
 /// The submissions by model, in alphabetical order.
-#[must_use]
 pub(crate) fn by_model(plan: &Plan) -> Vec<ModelView<'_>> {
     let mut models: BTreeMap<&str, ModelView<'_>> = BTreeMap::new();
     for planned in plan.jobs.iter().filter(|planned| planned.action.buys()) {

@@ -30,25 +30,21 @@ pub const TOPICS: [Topic; 12] = [
 
 impl Topic {
     /// The topic of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         TOPICS.into_iter().find(|topic| topic.name == name)
     }
 
     /// The title.
-    #[must_use]
     pub fn title(self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
 
     /// The topic as text of at most so many columns.
-    #[must_use]
     pub fn in_columns(self, columns: usize) -> String {
         terminal::text(&blocks::of(self.text), columns)
     }
 
     /// The topic as a man page: `shotlist-NAME.SECTION`.
-    #[must_use]
     pub fn man_page(self) -> String {
         let others = TOPICS.iter().filter(|other| **other != self);
         let others: Vec<String> = others.map(|other| format!("shotlist-{}({})", other.name, other.section)).collect();

@@ -9,7 +9,6 @@ pub struct Commands {
 
 impl Commands {
     /// About this manifest, with options that lead to its batch and ledger; both as a shell reads them.
-    #[must_use]
     pub fn new(manifest: String, options: String) -> Self {
         Self { manifest, options }
     }

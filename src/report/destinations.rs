@@ -33,7 +33,6 @@ pub struct NoReport {
 
 impl Writer {
     /// Writes to the usual files in the output directory.
-    #[must_use]
     pub fn usual(directory: &Path) -> Self {
         Self::new(USUAL.map(|(name, form)| (directory.join(name), form)).to_vec())
     }

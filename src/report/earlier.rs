@@ -51,7 +51,6 @@ const SET_ASIDE: &str = ".bought-before.json";
 
 /// The jobs of a batch that the JSON report in this directory tells of, and those that were set aside; none if there is no report, or
 /// one of the simulator or of another batch.
-#[must_use]
 pub(crate) fn earlier_jobs(directory: &Path, key: &BatchKey) -> Vec<EarlierJob> {
     let set_aside = read(&directory.join(SET_ASIDE), key).into_iter();
     let set_aside = set_aside.map(|job| EarlierJob { is_set_aside: true, ..job });

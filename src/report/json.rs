@@ -75,7 +75,6 @@ impl<'r> From<&'r RunnerSeen> for RunnerView<'r> {
 
 impl<'r> ReportView<'r> {
     /// The form of a report in a directory, at a time.
-    #[must_use]
     pub(crate) fn new(report: &'r Report, directory: &'r Path, written_at: Timestamp) -> Self {
         Self {
             schema_version: 1,

@@ -46,7 +46,6 @@ impl JobState {
     ];
 
     /// The state's name in every form of a report.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -61,13 +60,11 @@ impl JobState {
     }
 
     /// Returns whether the job, as it is now, was not bought yet.
-    #[must_use]
     pub fn is_unbought(self) -> bool {
         matches!(self, Self::Pending | Self::Held | Self::Rejected)
     }
 
     /// The state's name for the user.
-    #[must_use]
     pub fn label(self) -> String {
         self.name().replace('_', " ")
     }

@@ -48,7 +48,6 @@ pub struct Report {
 
 impl Report {
     /// Reports all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a directory.
-    #[must_use]
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, directory: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
         let (mut shown, mut videos, mut released) = (HashSet::with_capacity(jobs.len()), 0, 0);
@@ -179,13 +178,11 @@ impl Report {
     }
 
     /// The directory of the videos.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Tasks that no row stands for, with paths of videos as they are seen from a report in this directory.
-    #[must_use]
     pub fn superseded_seen_from(&self, directory: &Path) -> Vec<Superseded> {
         let way = relative_path(directory, &self.directory);
         let seen = self.superseded.iter().cloned().map(|mut superseded| {

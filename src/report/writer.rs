@@ -29,7 +29,6 @@ pub enum Form {
 }
 
 /// The form that a file name asks for by its extension.
-#[must_use]
 pub fn form_of(path: &Path) -> Option<Form> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "csv" => Some(Form::Csv),
@@ -67,7 +66,6 @@ pub struct Writer {
 
 impl Writer {
     /// Writes to these files.
-    #[must_use]
     pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
         Self { files, commands: None, missed: Arc::default(), made: Arc::default(), newest: Arc::default() }
     }
@@ -96,14 +94,12 @@ impl Writer {
     }
 
     /// The files that were written the last time.
-    #[must_use]
     pub fn written(&self) -> Vec<&Path> {
         let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
         self.paths().filter(|path| !missed.contains(*path)).collect()
     }
 
     /// The number of a report that is about to be made.
-    #[must_use]
     pub(crate) fn number(&self) -> u64 {
         self.made.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -13,9 +13,9 @@ use super::rows::Report;
 
 /// The name of the only sheet, by which a workbook of ours is known.
 pub(super) const SHEET: &str = "shotlist";
-/// The longest link, in characters: a limit of Excel.
-const LONGEST_LINK: usize = 2083;
-/// The longest text of a cell, in characters, and the most links of a sheet: limits of Excel.
+/// The longest link, in units of UTF-16: a limit of Excel.
+const LONGEST_LINK: usize = 2080;
+/// The longest text of a cell, in units of UTF-16, and the most links of a sheet: limits of Excel.
 const LONGEST_TEXT: usize = 32_767;
 const MOST_LINKS: usize = 65_530;
 
@@ -70,9 +70,9 @@ impl Forms {
     }
 }
 
-/// Returns whether a path can be a link: Excel takes 2,083 characters, and `#` and `%` mean something else in one.
+/// Returns whether a path can be a link: Excel has a limit, and `#` and `%` mean something else in one.
 fn can_be_linked(path: &str) -> bool {
-    path.chars().count() + "file:///".len() <= LONGEST_LINK && !path.contains(['#', '%'])
+    path.encode_utf16().count() + "file:///".len() <= LONGEST_LINK && !path.contains(['#', '%'])
 }
 
 fn put(
@@ -110,8 +110,13 @@ fn put(
             sheet.write_url_with_text(line, column, link, text)?;
         }
         Kind::Link | Kind::Text | Kind::Wrapped => {
-            let most = text.char_indices().nth(LONGEST_TEXT - 1).map(|(at, _)| at);
-            let cut = most.map_or_else(|| text.to_owned(), |at| format!("{}…", &text[..at]));
+            let mut units = 0;
+            let too_many = |c: char| {
+                units += c.len_utf16();
+                units >= LONGEST_TEXT
+            };
+            let end = text.find(too_many).filter(|_| text.encode_utf16().count() > LONGEST_TEXT);
+            let cut = end.map_or_else(|| text.to_owned(), |end| format!("{}…", &text[..end]));
             if matches!(kind, Kind::Wrapped) {
                 sheet.write_string_with_format(line, column, cut, &forms.text)?;
             } else {

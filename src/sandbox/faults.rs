@@ -46,7 +46,6 @@ impl Fault {
     ];
 
     /// Its name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::LostResponse => "lost-response",

@@ -77,7 +77,6 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// The base address to submit to.
-    #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -46,7 +46,6 @@ pub struct Answer<'a> {
 ///
 /// With `free_server_errors` the user vouches that the service charges nothing for what it answers with 500, 502, 503 or
 /// 504; these are then refusals.
-#[must_use]
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
         200..=299 => match report(answer) {

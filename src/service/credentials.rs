@@ -66,7 +66,6 @@ impl GatewayHeader {
     }
 
     /// The name.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.name.as_str()
     }
@@ -89,13 +88,11 @@ pub struct Credentials {
 
 impl Credentials {
     /// The fingerprint, which identifies the key without revealing it.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         self.key.fingerprint()
     }
 
     /// The key, and what a gateway wants besides.
-    #[must_use]
     pub fn new(key: ApiKey, headers: Vec<GatewayHeader>) -> Self {
         let forms = forms(&secrets(&key, &headers)).into_iter().map(SecretString::from).collect();
         Self { key, headers, forms }
@@ -117,7 +114,6 @@ impl Credentials {
     }
 
     /// Returns whether a string contains a secret, in any [form](forms).
-    #[must_use]
     pub fn are_in(&self, text: &str) -> bool {
         let text = text.to_ascii_lowercase();
         self.forms.iter().any(|form| memmem::find(text.as_bytes(), form.expose_secret().as_bytes()).is_some())

@@ -50,25 +50,21 @@ impl Endpoint {
     }
 
     /// Returns whether the URL is this machine's own.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.0)
     }
 
     /// The origin, for the user: a path may be a gateway's secret.
-    #[must_use]
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
     }
 
     /// Returns whether a URL has the same scheme, host, and port.
-    #[must_use]
     pub fn is_origin_of(&self, url: &Url) -> bool {
         self.0.origin() == url.origin()
     }
 
     /// Returns whether a URL is that of a task or of its content, which the key may go to.
-    #[must_use]
     pub fn is_task_url(&self, url: &Url) -> bool {
         let own = self.at(&["v1", "videos"]);
         let Some(rest) = url.path().strip_prefix(own.path()).and_then(|rest| rest.strip_prefix('/')) else {
@@ -80,7 +76,6 @@ impl Endpoint {
 
     /// The address of a path such as `v1/videos`. Each part is escaped on its own: a task id can't climb out of its place,
     /// and no character of it is passed over.
-    #[must_use]
     pub fn at(&self, path: &[&str]) -> Url {
         let mut whole = self.0.path().trim_end_matches('/').to_owned();
         for part in path {

@@ -97,13 +97,11 @@ impl HttpService {
     }
 
     /// Returns whether a string contains the key, or another secret that goes with each request.
-    #[must_use]
     pub fn has_secret(&self, text: &str) -> bool {
         self.credentials.are_in(text)
     }
 
     /// The service's base address.
-    #[must_use]
     pub fn base_url(&self) -> Url {
         self.endpoint.at(&[])
     }

@@ -43,7 +43,6 @@ impl ApiKey {
     }
 
     /// The fingerprint of this key, from which the key can't be derived: keys are long and random.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         let digest = Sha256::digest(format!("shotlist key\0{}", self.0.expose_secret()));
         hex(&digest[..8])

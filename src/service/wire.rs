@@ -55,7 +55,6 @@ impl Echo {
     }
 
     /// Returns whether it repeats nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -89,7 +88,6 @@ const SECONDS_BELOW: i64 = 100_000_000_000;
 impl TaskReport {
     /// Reads an answer's body; nothing if it is no JSON object. `words` are those of gateways for
     /// the end of a task.
-    #[must_use]
     pub fn parse(body: &[u8], words: &FinalWords) -> Option<Self> {
         let value = unwrapped(json::value(body)?);
         let fields = value.as_object()?;
@@ -137,7 +135,6 @@ impl TaskReport {
     }
 
     /// The name that an answer to a poll gives, if it is none of this task's.
-    #[must_use]
     pub fn other_id(&self, task: &TaskNames) -> Option<&TaskId> {
         let names = self.names.as_ref()?;
         let is_own = names.each().any(|name| task.has(name));

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::refusal::Refusal;
 use super::resolve::BatchView;
-use crate::domain::{BatchKey, Choice, History, InvalidJobId, JobId, RefusalCode, Review, ReviewOfTask, TaskId};
+use crate::domain::{BatchKey, Choice, History, InvalidJobId, JobId, Review, ReviewOfTask, TaskId};
 use crate::ledger::{Event, LockedBatch};
 
 /// The most reviews that are recorded at once. The ledger commits together what it gets together.
@@ -67,7 +67,6 @@ pub enum InvalidChoices {
 
 impl ChoicesFile {
     /// The batch that the choices are about.
-    #[must_use]
     pub fn key(&self) -> BatchKey {
         BatchKey { name: self.name.clone(), batch: self.batch.clone() }
     }
@@ -96,38 +95,11 @@ impl ChoicesFile {
     }
 }
 
-/// Choices that were not recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum ChooseError {
-    /// The ledger refuses it.
-    #[error(transparent)]
-    Refusal(#[from] Refusal),
-    /// A choice about a video that the batch doesn't have.
-    #[error("`{job}` has no completed video of task `{task}`")]
-    NoVideo {
-        /// The job.
-        job: JobId,
-        /// The task.
-        task: TaskId,
-    },
-}
-
-impl ChooseError {
-    /// Returns the stable code of the error.
-    #[must_use]
-    pub fn code(&self) -> RefusalCode {
-        match self {
-            Self::Refusal(refusal) => refusal.code(),
-            Self::NoVideo { .. } => RefusalCode::ChoicesInvalid,
-        }
-    }
-}
-
 impl BatchView<'_> {
     /// Records reviews, all or none. Returns the number of new ones, and the history with them.
     ///
     /// Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
-    pub async fn choose(&self, reviews: &[ReviewOfTask]) -> Result<(usize, History), ChooseError> {
+    pub async fn choose(&self, reviews: &[ReviewOfTask]) -> Result<(usize, History), Refusal> {
         check(&self.history().await?, reviews)?;
         let batch = self.lock().await?;
         let history = self.history().await?;
@@ -137,11 +109,12 @@ impl BatchView<'_> {
     }
 }
 
-fn check(history: &History, reviews: &[ReviewOfTask]) -> Result<(), ChooseError> {
+fn check(history: &History, reviews: &[ReviewOfTask]) -> Result<(), Refusal> {
     let is_missing = |review: &&ReviewOfTask| !history.of(&review.job).any(|attempt| attempt.is_reviewed_by(review));
-    reviews.iter().find(is_missing).map_or(Ok(()), |ReviewOfTask { job, task, .. }| {
-        Err(ChooseError::NoVideo { job: job.clone(), task: task.clone() })
-    })
+    reviews
+        .iter()
+        .find(is_missing)
+        .map_or(Ok(()), |ReviewOfTask { job, task, .. }| Err(Refusal::NoVideo { job: job.clone(), task: task.clone() }))
 }
 
 /// Records the reviews that the history doesn't have. Returns their number.

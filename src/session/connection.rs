@@ -130,13 +130,11 @@ impl Connection {
     }
 
     /// The speed of a simulator that is faster than usual, as a multiple of the documented one.
-    #[must_use]
     pub fn raised_speed(&self) -> Option<f64> {
         self.simulator.as_ref().map(|(_, speed)| *speed).filter(|speed| *speed > SIMULATOR_SPEED)
     }
 
     /// Settings for the speed of this service.
-    #[must_use]
     pub fn paced(&self, settings: &Settings) -> Settings {
         let Some(speed) = self.raised_speed() else { return settings.clone() };
         let scaled = |wait: Duration| wait.mul_f64(SIMULATOR_SPEED / speed).max(LEAST_POLL);
@@ -152,19 +150,16 @@ impl Connection {
     }
 
     /// Returns the client of the service.
-    #[must_use]
     pub fn service(&self) -> &HttpService {
         &self.service
     }
 
     /// Returns the account that submits and polls.
-    #[must_use]
     pub fn account(&self) -> &Account {
         &self.account
     }
 
     /// Returns whether tasks submitted with another base URL or API key belong to this account.
-    #[must_use]
     pub fn is_same_account(&self) -> bool {
         self.options.same_account
     }
@@ -182,7 +177,6 @@ impl Connection {
     }
 
     /// Returns whether the service is a simulator of its own.
-    #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.simulator.is_some()
     }

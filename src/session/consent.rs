@@ -16,14 +16,12 @@ pub struct Consent {
 
 impl Consent {
     /// Permits spending up to a sum.
-    #[must_use]
     pub fn up_to(sum: Usd) -> Self {
         Self { up_to: sum, again: HashSet::new() }
     }
 
     /// Permits the cost of a plan and its repurchases, after you saw that plan. A repurchase that only a later plan
     /// finds is not covered.
-    #[must_use]
     pub fn to(plan: &Plan) -> Self {
         Self::up_to(plan.to_consent()).also_again(plan.repurchases.iter().map(|before| before.job.clone()))
     }

@@ -30,19 +30,16 @@ pub struct ThroughALink {
 
 impl DefaultPaths {
     /// The paths of real runs.
-    #[must_use]
     pub fn of(manifest: &Path) -> Self {
         Self { directory: home(manifest), is_simulated: false }
     }
 
     /// The paths of sandbox runs.
-    #[must_use]
     pub fn of_sandbox(manifest: &Path) -> Self {
         Self { is_simulated: true, ..Self::of(manifest) }
     }
 
     /// Returns whether they are for sandbox runs.
-    #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.is_simulated
     }

@@ -49,7 +49,6 @@ impl Session {
 
 impl Locked<'_> {
     /// Returns the plan of the run.
-    #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -88,7 +87,6 @@ impl Locked<'_> {
     }
 
     /// Returns the number of jobs in doubt because an earlier run ended between a submission and its response.
-    #[must_use]
     pub fn recovered(&self) -> usize {
         self.batch.recovered()
     }

@@ -55,7 +55,7 @@ mod shared_batch;
 mod start;
 
 pub use adopt::{Adoption, BoughtTask};
-pub use choices::{ChoicesFile, ChooseError, InvalidChoices};
+pub use choices::{ChoicesFile, InvalidChoices};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use consent::Consent;
 pub use default_paths::{DefaultPaths, ThroughALink};
@@ -66,8 +66,7 @@ pub use other_batches::Collected;
 pub use outputs::Replaces;
 pub use ready::Ready;
 pub use reconcile::Reconciliation;
-pub use refusal::{Refusal, ReporterError};
-pub use release::ReleaseError;
+pub use refusal::Refusal;
 pub use reporter::Reported;
 pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
 pub use run::Outcome;

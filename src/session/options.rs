@@ -57,7 +57,6 @@ impl Options {
     }
 
     /// All jobs, with reports and videos in this directory.
-    #[must_use]
     pub fn new(home: DefaultPaths, out: PathBuf) -> Self {
         Self {
             reports: Writer::usual(&out),

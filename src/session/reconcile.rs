@@ -25,7 +25,6 @@ impl<'b> Reconciliation<'b> {
     }
 
     /// Compares the bill with the submissions.
-    #[must_use]
     pub fn comparison(&self) -> Comparison<'_> {
         compare(self.bill, &self.submitted, &self.reviews, self.period)
     }

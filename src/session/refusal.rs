@@ -1,10 +1,12 @@
 //! Refusals of a run. Nothing was sent, and nothing was spent.
 
 use std::error::Error;
+use std::path::PathBuf;
 
 use super::connection::{ConnectionError, OtherAccount};
 use super::outputs::Replaces;
-use crate::domain::{Digest, Freeze, JobId, MovedOnto, RefusalCode, Usd};
+use crate::domain::{Digest, Freeze, JobId, MovedOnto, RefusalCode, TaskId, Usd};
+use crate::download::CopyVideoError;
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
@@ -99,20 +101,34 @@ pub enum Refusal {
         /// The sum that consent covers.
         agreed: Usd,
     },
-}
-
-/// A report that could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ReporterError {
-    /// The ledger could not be read.
-    #[error(transparent)]
-    Ledger(#[from] Unavailable),
-    /// The manifest moves one job onto another.
-    #[error(transparent)]
-    Moved(#[from] MovedOnto),
-    /// The writer thread can't start, or panicked.
+    /// The report writer thread can't start, or panicked.
     #[error("can't start the report writer thread")]
     Thread(#[source] std::io::Error),
+    /// A choice is about a video that the batch doesn't have.
+    #[error("`{job}` has no completed video of task `{task}`")]
+    NoVideo {
+        /// The job.
+        job: JobId,
+        /// The task.
+        task: TaskId,
+    },
+    /// A job to release has no video.
+    #[error("`{0}` has no completed video")]
+    NothingToRelease(JobId),
+    /// A video to release is not here, so it can't be moved.
+    #[error("the video of `{0}` is not in this directory")]
+    NotHere(JobId),
+    /// The copy of a video to release failed.
+    #[error(transparent)]
+    Copy(#[from] CopyVideoError),
+    /// The original of a released video can't be removed.
+    #[error("can't remove `{}`", path.display())]
+    Remove {
+        /// The original.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
 }
 
 /// A limit that a run would exceed.
@@ -124,7 +140,6 @@ fn over_limit((cost, limit): &(Usd, Limit)) -> String {
 
 impl Refusal {
     /// Returns the stable code of the refusal.
-    #[must_use]
     pub fn code(&self) -> RefusalCode {
         match self {
             Self::Hold(HoldError::Busy { .. }) => RefusalCode::BatchLocked,
@@ -136,7 +151,9 @@ impl Refusal {
             Self::NoReport(_) => RefusalCode::NotAReport,
             Self::KeyInRequest { .. } => RefusalCode::SecretInRequest,
             Self::Replaces(_) => RefusalCode::ReplacesInput,
-            Self::Files(_) => RefusalCode::NotWritable,
+            Self::Files(_) | Self::Thread(_) | Self::Copy(_) | Self::Remove { .. } => RefusalCode::NotWritable,
+            Self::NoVideo { .. } => RefusalCode::ChoicesInvalid,
+            Self::NothingToRelease(_) | Self::NotHere(_) => RefusalCode::NotReleasable,
             Self::Connection(_) => RefusalCode::NoClient,
             Self::Frozen(freeze) => freeze.code(),
             Self::OverLimit(_) => RefusalCode::OverLimit,
@@ -147,16 +164,6 @@ impl Refusal {
             Self::NoAssetCommand { .. } => RefusalCode::NoAssetCommand,
             Self::NotApproved { .. } => RefusalCode::PlanDiffers,
             Self::NotAgreed { .. } => RefusalCode::NoConsent,
-        }
-    }
-}
-
-impl From<ReporterError> for Refusal {
-    fn from(error: ReporterError) -> Self {
-        match error {
-            ReporterError::Ledger(error) => Self::Ledger(error),
-            ReporterError::Moved(error) => Self::Moved(error),
-            ReporterError::Thread(_) => Self::Files(Box::new(error)),
         }
     }
 }

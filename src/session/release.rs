@@ -11,47 +11,10 @@ use std::sync::Arc;
 
 use super::refusal::Refusal;
 use super::resolve::BatchView;
-use crate::domain::{Attempt, Job, JobId, RefusalCode, Takes};
+use crate::domain::{Attempt, Job, Takes};
 use crate::download::{CopyVideoError, copy_video, is_whole};
 use crate::files::on_a_thread;
 use crate::ledger::Event;
-
-/// A video that was not released.
-#[derive(Debug, thiserror::Error)]
-pub enum ReleaseError {
-    /// The ledger refuses it.
-    #[error(transparent)]
-    Refusal(#[from] Refusal),
-    /// The job has no video.
-    #[error("`{0}` has no completed video")]
-    NoVideo(JobId),
-    /// The video is not here, so it can't be moved.
-    #[error("the video of `{0}` is not in this directory")]
-    NotHere(JobId),
-    /// The copy failed.
-    #[error(transparent)]
-    Copy(#[from] CopyVideoError),
-    /// The original can't be removed.
-    #[error("can't remove `{}`: {source}", path.display())]
-    Remove {
-        /// The original.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-}
-
-impl ReleaseError {
-    /// Returns the stable code of the error.
-    #[must_use]
-    pub fn code(&self) -> RefusalCode {
-        match self {
-            Self::Refusal(refusal) => refusal.code(),
-            Self::NoVideo(_) | Self::NotHere(_) => RefusalCode::NotReleasable,
-            Self::Copy(_) | Self::Remove { .. } => RefusalCode::NotWritable,
-        }
-    }
-}
 
 impl BatchView<'_> {
     /// Releases the videos of jobs from a directory; moves them to another one, if that is given. `released` gets each job once its release is
@@ -62,17 +25,17 @@ impl BatchView<'_> {
         jobs: &[Arc<Job>],
         to: Option<&Path>,
         mut released: impl FnMut(&Job),
-    ) -> Result<(), ReleaseError> {
+    ) -> Result<(), Refusal> {
         let history = self.history().await?;
         let video = |job: &Job| Takes::of(job.request.fingerprint(), history.of(&job.id)).map(|takes| takes.video);
         if let Some(job) = jobs.iter().find(|job| video(job).is_none()) {
-            return Err(ReleaseError::NoVideo(job.id.clone()));
+            return Err(Refusal::NothingToRelease(job.id.clone()));
         }
         let batch = self.lock().await?;
         let history = self.history().await?;
         for job in jobs {
             let takes = Takes::of(job.request.fingerprint(), history.of(&job.id));
-            let attempt = takes.map(|takes| takes.video).ok_or_else(|| ReleaseError::NoVideo(job.id.clone()))?;
+            let attempt = takes.map(|takes| takes.video).ok_or_else(|| Refusal::NothingToRelease(job.id.clone()))?;
             let is_released = attempt.particulars.released.is_some();
             let copy = match to {
                 Some(to) => copied(out, to, job, attempt).await?,
@@ -85,7 +48,7 @@ impl BatchView<'_> {
             }
             if let (Some(_), Some(file)) = (copy, &attempt.file) {
                 let path = out.join(file.path.as_str());
-                fs::remove_file(&path).map_err(|source| ReleaseError::Remove { path, source })?;
+                fs::remove_file(&path).map_err(|source| Refusal::Remove { path, source })?;
             }
         }
         Ok(())
@@ -93,15 +56,15 @@ impl BatchView<'_> {
 }
 
 /// Copies the video of a job. Returns the path of the copy, or `None` if it was released and has left.
-async fn copied(out: &Path, to: &Path, job: &Job, attempt: &Attempt) -> Result<Option<PathBuf>, ReleaseError> {
+async fn copied(out: &Path, to: &Path, job: &Job, attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
     let Some(file) = attempt.file.as_deref().filter(|file| is_whole(out, file)).cloned() else {
         return match attempt.particulars.released {
             Some(_) => Ok(None),
-            None => Err(ReleaseError::NotHere(job.id.clone())),
+            None => Err(Refusal::NotHere(job.id.clone())),
         };
     };
     let (out, path) = (out.to_owned(), std::path::absolute(to).unwrap_or_else(|_| to.to_owned()));
-    let unavailable = |source| ReleaseError::Copy(CopyVideoError::Io { path: to.to_owned(), source });
+    let unavailable = |source| Refusal::Copy(CopyVideoError::Io { path: to.to_owned(), source });
     let copied = on_a_thread(move || copy_video(&out, &path, &file)).await.map_err(unavailable)?;
     Ok(Some(copied?))
 }

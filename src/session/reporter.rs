@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::purchases;
-use super::refusal::{Refusal, ReporterError};
+use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{BatchKey, Job, Move, NoticeCode, PaidReview, with_causes};
 use crate::files::on_a_thread;
@@ -62,7 +62,7 @@ impl Session {
         let Manifest { key, moves, .. } = &self.manifest;
         purchases::keep_what_only_the_report_knows(&self.ledger, &self.options.out, key, moves, &history)?;
         drop(history);
-        Ok(self.reporter().write().await?)
+        self.reporter().write().await
     }
 
     pub(super) fn reporter(&self) -> Reporter {
@@ -81,7 +81,7 @@ impl Session {
 
 impl Reporter {
     /// Writes the reports as the ledger has them now. Returns the report also if a file could not be written.
-    pub(super) async fn write(&self) -> Result<Reported, ReporterError> {
+    pub(super) async fn write(&self) -> Result<Reported, Refusal> {
         let number = self.writer.number();
         let history = self.ledger.history(&self.key).await?.moved(&self.moves)?;
         let (key, is_simulated, writer) = (self.key.clone(), self.ledger.is_simulated(), self.writer.clone());
@@ -95,7 +95,7 @@ impl Reporter {
             }
             Reported { report, written }
         });
-        written.await.map_err(ReporterError::Thread)
+        written.await.map_err(Refusal::Thread)
     }
 
     /// Writes the reports during a run, whenever there is news. Never returns.

@@ -150,7 +150,6 @@ pub enum ResolveError {
 
 impl ResolveError {
     /// Returns the stable code of the error.
-    #[must_use]
     pub fn code(&self) -> RefusalCode {
         match self {
             Self::Refusal(refusal) => refusal.code(),
@@ -174,7 +173,6 @@ impl ResolveError {
 
 impl<'b> BatchView<'b> {
     /// The batch of a manifest.
-    #[must_use]
     pub fn of(manifest: &'b Manifest, ledger: &'b Ledger) -> Self {
         Self { ledger, key: &manifest.key, moves: &manifest.moves }
     }

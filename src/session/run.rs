@@ -16,7 +16,7 @@ use super::executor::{Executions, Executor};
 use super::locked::Locked;
 use super::other_batches::{Collected, OtherBatch, OtherBatches};
 use super::ready::Ready;
-use super::refusal::{Refusal, ReporterError};
+use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
@@ -42,7 +42,7 @@ pub struct Outcome {
     /// The other batches of the same name whose tasks the run collected.
     pub collected: Vec<Collected>,
     /// The state of each job. After an error, the ledger still has what was paid for.
-    pub reported: Result<Reported, ReporterError>,
+    pub reported: Result<Reported, Refusal>,
 }
 
 /// A run with written reports and claimed tasks. Nothing was submitted.

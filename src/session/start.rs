@@ -26,7 +26,6 @@ pub struct Session {
 
 impl Session {
     /// A session for the selected jobs of a valid manifest.
-    #[must_use]
     pub fn new(manifest: Manifest, ledger: Ledger, options: Options) -> Self {
         let is_selected = |job: &&Arc<Job>| options.selection.takes(job.id.as_str(), &job.tags);
         let selected = manifest.jobs.iter().filter(is_selected).cloned().collect();
@@ -34,31 +33,26 @@ impl Session {
     }
 
     /// Returns the manifest.
-    #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
     /// The selected jobs, in manifest order.
-    #[must_use]
     pub fn selected(&self) -> &[Arc<Job>] {
         &self.selected
     }
 
     /// Returns the ledger, for reading.
-    #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
     /// Returns the approved plan.
-    #[must_use]
     pub fn approved(&self) -> Option<&Approved> {
         self.options.approved.as_ref()
     }
 
     /// Returns the settings of the engine.
-    #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.options.settings
     }
@@ -78,7 +72,6 @@ impl Session {
     }
 
     /// Returns the reports that the last run wrote.
-    #[must_use]
     pub fn written_reports(&self) -> Vec<&Path> {
         self.options.reports.written()
     }

@@ -3,13 +3,12 @@
 use super::command::NextCommand;
 use super::lines::count;
 use super::page::Page;
-use crate::plan::{Approved, Difference, Plan, ServiceView};
+use crate::plan::{Approved, Plan, ServiceView};
 
 /// The most differences that are reported one by one.
 const LISTED: usize = 20;
 
 /// The digest of a plan and the command that buys it and nothing else; nothing if it buys nothing. `again` is all that leads to the plan.
-#[must_use]
 pub(crate) fn to_approve(plan: &Plan, again: &NextCommand) -> Page {
     let mut page = Page::new();
     if can_be_approved(plan) {
@@ -20,19 +19,16 @@ pub(crate) fn to_approve(plan: &Plan, again: &NextCommand) -> Page {
 }
 
 /// Returns whether a plan buys anything, and may.
-#[must_use]
 pub(super) fn can_be_approved(plan: &Plan) -> bool {
     plan.is_within_limits() && plan.jobs.iter().any(|planned| planned.is_to_be_approved)
 }
 
 /// The command that buys a plan and nothing else.
-#[must_use]
 pub(super) fn approve(plan: &Plan, again: &NextCommand) -> String {
     again.command("run", &["--approved", plan.digest().as_str()])
 }
 
 /// The services that a saved plan and a run name.
-#[must_use]
 pub(crate) fn other_service(approved: &ServiceView, now: &ServiceView) -> String {
     let named = |service: &ServiceView| {
         let url = service.base_url.as_deref().unwrap_or("no URL");
@@ -45,8 +41,7 @@ pub(crate) fn other_service(approved: &ServiceView, now: &ServiceView) -> String
 }
 
 /// In what a plan differs from the one that was approved, a line each.
-#[must_use]
-pub(crate) fn differences(plan: &Plan, approved: &Approved, found: &[Difference]) -> Page {
+pub(crate) fn differences(plan: &Plan, approved: &Approved, found: &[String]) -> Page {
     let mut page = Page::new();
     let is_digest = plan.digest() == approved.digest();
     page.line(match (found, is_digest) {
@@ -55,26 +50,10 @@ pub(crate) fn differences(plan: &Plan, approved: &Approved, found: &[Difference]
         (found, false) => format!("{} from the approved plan:", count(found.len(), "difference")),
     });
     for difference in found.iter().take(LISTED) {
-        page.line(format_args!("  {}", in_words(difference)));
+        page.line(format_args!("  {difference}"));
     }
     if found.len() > LISTED {
         page.line(format_args!("  … and {} more", found.len() - LISTED));
     }
     page
-}
-
-fn in_words(difference: &Difference) -> String {
-    match difference {
-        Difference::OtherBatch(key) => format!("it is of another manifest or batch: {key}"),
-        Difference::Simulated => "the approved plan is a simulated one".to_owned(),
-        Difference::Sum(sum, jobs) => format!("its sum is ${sum}, but its jobs cost ${jobs}"),
-        Difference::Retries(before, now) => format!("--retries was {before}, and is {now}"),
-        Difference::New(job) => format!("{job} is new"),
-        Difference::Gone(job) => format!("{job} is gone, or not selected"),
-        Difference::Changed(job, fields) => format!("{job} changed: {}", fields.join(", ")),
-        Difference::Labels(job) => format!("{job} has other labels"),
-        Difference::Price(job, before, now) => format!("{job} cost ${before}, and costs ${now}"),
-        Difference::NotDue(job, why) => format!("{job} is not due any more: {why}"),
-        Difference::Submitted(job) => format!("{job} was submitted meanwhile, and is due again"),
-    }
 }

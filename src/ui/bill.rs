@@ -15,7 +15,6 @@ const TASK: usize = 48;
 
 /// The differences, the charges that the bill settles, and the sums. `is_said` is true if the user set its days, and
 /// `again` leads to a batch.
-#[must_use]
 pub(crate) fn reconciliation(
     bill: &Bill,
     comparison: &Comparison<'_>,

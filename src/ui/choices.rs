@@ -10,7 +10,6 @@ use super::statements::listed;
 use crate::domain::{Choice, History, Job, JobChoice, ReviewOfTask, Takes};
 
 /// The content of a file of choices.
-#[must_use]
 pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
     let of = |wanted: Choice| reviews.iter().filter(|it| it.review.choice == Some(wanted)).count();
     let notes = reviews.iter().filter(|it| !it.review.note.is_empty()).count();
@@ -20,7 +19,6 @@ pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
 }
 
 /// The choices of a batch after a record of `new` ones.
-#[must_use]
 pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History, again: &NextCommand) -> Page {
     let choice_of = |job: &Job| Takes::of(job.request.fingerprint(), history.of(&job.id))?.choice;
     let with = |wanted: JobChoice| -> Vec<&str> {
@@ -42,7 +40,6 @@ pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History,
 }
 
 /// The outcome of a release.
-#[must_use]
 pub(crate) fn released(videos: usize, to: Option<&Path>) -> Page {
     let mut page = Page::new();
     let to = to.map(|to| format!(", moved to {}", to.display())).unwrap_or_default();
@@ -51,7 +48,6 @@ pub(crate) fn released(videos: usize, to: Option<&Path>) -> Page {
 }
 
 /// The outcome of an adoption.
-#[must_use]
 pub(crate) fn adopted(adopted: usize, known: usize, refused: usize) -> String {
     let known = if known > 0 { format!(", {known} known already") } else { String::new() };
     let refused = if refused > 0 { format!(", {refused} refused") } else { String::new() };

@@ -12,7 +12,6 @@ pub(crate) struct NextCommand {
 
 impl NextCommand {
     /// About this manifest.
-    #[must_use]
     pub(crate) fn about(manifest: &Path) -> Self {
         Self { words: vec![manifest.to_string_lossy().into_owned()] }
     }
@@ -37,7 +36,6 @@ impl NextCommand {
     }
 
     /// The source of a page's commands.
-    #[must_use]
     pub(crate) fn commands(&self) -> Commands {
         let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();
         let (manifest, options) = words.split_first().map_or((String::new(), &[][..]), |(m, o)| (m.clone(), o));
@@ -45,7 +43,6 @@ impl NextCommand {
     }
 
     /// A command with what follows it, to be pasted as it is.
-    #[must_use]
     pub(crate) fn command(&self, name: &str, rest: &[&str]) -> String {
         let (manifest, options) =
             self.words.split_first().map_or(("MANIFEST", [].as_slice()), |(m, o)| (m.as_str(), o));
@@ -59,7 +56,6 @@ impl NextCommand {
 }
 
 /// A word as the shell of this system takes it for one, whatever is in it.
-#[must_use]
 pub(crate) fn quoted(word: &str) -> String {
     // Git Bash and its kin name their shell on Windows, too.
     if cfg!(windows) && std::env::var_os("SHELL").is_none() { quoted_for_windows(word) } else { quoted_for_posix(word) }

@@ -1,9 +1,8 @@
 //! Findings as a good compiler shows them, or as data.
 
-use std::collections::HashMap;
-
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
@@ -75,39 +74,25 @@ fn log_finding(group: &[&Diagnostic], sources: &Sources) {
     }
 }
 
-/// The findings that are shown, in their order, errors before warnings where there are too many; and how many are left out.
-fn worst<T>(findings: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
-    let count = findings.len();
-    if count <= SHOWN {
-        return (findings, 0);
+/// The findings that are shown, errors first where there are too many; and how many are left out.
+fn worst<T>(mut findings: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
+    let left = findings.len().saturating_sub(SHOWN);
+    if left > 0 {
+        findings.sort_by_key(|finding| severity(finding) != Severity::Error);
+        findings.truncate(SHOWN);
     }
-    let errors = findings.iter().filter(|finding| severity(finding) == Severity::Error).count().min(SHOWN);
-    let (mut errors, mut warnings) = (errors, SHOWN - errors);
-    let shown = findings.into_iter().filter(|finding| {
-        let room = if severity(finding) == Severity::Error { &mut errors } else { &mut warnings };
-        let fits = *room > 0;
-        *room = room.saturating_sub(1);
-        fits
-    });
-    (shown.collect(), count - SHOWN)
+    (findings, left)
 }
 
 /// Findings with the same rule and place, in the order of the first of each.
 fn groups(findings: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
-    let mut order: Vec<Vec<&Diagnostic>> = Vec::new();
-    let mut index: HashMap<(Rule, Severity, &Location), usize> = HashMap::new();
-    for finding in findings {
+    let mut groups: IndexMap<_, Vec<&Diagnostic>> = IndexMap::new();
+    for (number, finding) in findings.iter().enumerate() {
         // Without a place in the file, only the text tells findings apart.
-        let distinct = finding.place == Location::File;
-        match index.get(&(finding.rule, finding.severity, &finding.place)) {
-            Some(&at) if !distinct => order[at].push(finding),
-            _ => {
-                index.insert((finding.rule, finding.severity, &finding.place), order.len());
-                order.push(vec![finding]);
-            }
-        }
+        let own = (finding.place == Location::File).then_some(number);
+        groups.entry((finding.rule, finding.severity, &finding.place, own)).or_default().push(finding);
     }
-    order
+    groups.into_values().collect()
 }
 
 /// A finding with what is said of it, broken at words where lines have a width.

@@ -13,7 +13,6 @@ const ID: usize = 32;
 const PROMPT: usize = 72;
 
 /// The submissions of a batch of which no one knows what came, oldest first; `again` is what leads back to it.
-#[must_use]
 pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
     let mut page = Page::new();
     let doubtful: Vec<&Attempt> = history.attempts().filter(|attempt| attempt.state.is_doubtful()).collect();
@@ -45,7 +44,6 @@ pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
 }
 
 /// The jobs in doubt of another batch of the same name.
-#[must_use]
 pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, again: &NextCommand) -> String {
     let submissions = count(usize::try_from(doubtful).unwrap_or(usize::MAX), "submission");
     format!("in `{batch}`: {submissions} in doubt, ${at_risk} at risk: {}", again.command("resolve", &[]))

@@ -5,7 +5,6 @@ use crate::plan::Elsewhere;
 use crate::report::{JobState, Report};
 
 /// The tasks to collect, and the jobs in doubt, of another batch.
-#[must_use]
 pub(super) fn other_batch(other: &Elsewhere) -> String {
     let counted = |number: u32, noun: &str, rest: &str| {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
@@ -27,7 +26,6 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
 }
 
 /// The present states of another batch's jobs.
-#[must_use]
 pub(crate) fn collected(report: &Report) -> String {
     let states = JobState::ALL.into_iter().filter_map(|state| {
         let jobs = report.totals.states.get(state.name()).copied().filter(|&jobs| jobs > 0)?;

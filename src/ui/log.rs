@@ -7,13 +7,12 @@ use std::fmt;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use serde_json::Value;
-use tracing::field::{Field, Visit};
+use serde_json::{Map, Value};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::FmtContext;
-use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, JsonFields, Writer};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
@@ -71,77 +70,38 @@ where
     N: for<'w> FormatFields<'w> + 'static,
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let mut fields = Fields(Vec::new());
-        event.record(&mut fields);
+        let mut fields = String::new();
+        JsonFields::new().format_fields(Writer::new(&mut fields), event)?;
+        let fields: Map<String, Value> = serde_json::from_str(&fields).map_err(|_| fmt::Error)?;
         let level = *event.metadata().level();
-        if self.is_json {
-            writeln!(writer, "{}", fields.into_json(level.as_str()))
-        } else {
-            writeln!(writer, "{}", fields.into_text(level))
-        }
+        let line = if self.is_json { json(level, fields)? } else { text(level, fields) };
+        writeln!(writer, "{line}")
     }
 }
 
-/// The fields of an event, in their order.
-struct Fields(Vec<(&'static str, Value)>);
-
-impl Fields {
-    fn take(&mut self, name: &str) -> Option<Value> {
-        let at = self.0.iter().position(|(known, _)| *known == name)?;
-        Some(self.0.remove(at).1)
-    }
-
-    fn into_json(mut self, level: &str) -> String {
-        // An event without a name of its own is named by its code.
-        let by_code = || self.0.iter().find(|(name, _)| *name == "code").and_then(|(_, code)| code.as_str());
-        let named = by_code().map_or_else(|| NAMELESS.to_owned(), |code| code.replace('-', "_"));
-        let name = self.take("event").unwrap_or_else(|| named.into());
-        let head = [("ts", format!("{:.3}", Timestamp::now()).into()), ("level", level.into()), ("event", name)];
-        let all = head.into_iter().chain(self.0).map(|(name, value)| format!("{}:{value}", Value::from(name)));
-        format!("{{{}}}", all.collect::<Vec<_>>().join(","))
-    }
-
-    /// The message behind its level and code, with the fields that it lacks.
-    fn into_text(mut self, level: Level) -> String {
-        let (name, code) = (self.take("event"), self.take("code"));
-        let message = self.take("message");
-        let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let said = message.as_ref().or(name.as_ref()).map(plain);
-        // An event that has a name says all of it in its message.
-        let rest = self.0.iter().filter(|_| name.is_none() || message.is_none());
-        let rest = rest.map(|(name, value)| format!("{name}={}", plain(value)));
-        let text = said.into_iter().chain(rest).collect::<Vec<_>>().join(" ");
-        match (code.as_ref().and_then(Value::as_str), level) {
-            (Some(code), Level::ERROR) => format!("error[{code}]: {text}"),
-            (Some(code), Level::WARN) => format!("warning[{code}]: {text}"),
-            (Some(_), _) => text,
-            (None, level) => format!("{level:>5} {text}"),
-        }
-    }
+fn json(level: Level, mut fields: Map<String, Value>) -> Result<String, fmt::Error> {
+    // An event without a name of its own is named by its code.
+    let by_code = fields.get("code").and_then(Value::as_str);
+    let named = by_code.map_or_else(|| NAMELESS.to_owned(), |code| code.replace('-', "_"));
+    let name = fields.remove("event").unwrap_or_else(|| named.into());
+    let head = format!("{{\"ts\":\"{:.3}\",\"level\":\"{level}\",\"event\":{name}", Timestamp::now());
+    let rest = serde_json::to_string(&fields).map_err(|_| fmt::Error)?;
+    Ok(if fields.is_empty() { format!("{head}}}") } else { format!("{head},{}", &rest[1..]) })
 }
 
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.push((field.name(), format!("{value:?}").into()));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.push((field.name(), value.into()));
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.0.push((field.name(), value.into()));
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.0.push((field.name(), value.into()));
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.0.push((field.name(), value.into()));
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.0.push((field.name(), value.into()));
+/// The message behind its level and code, with the fields that it lacks.
+fn text(level: Level, mut fields: Map<String, Value>) -> String {
+    let [name, code, message] = ["event", "code", "message"].map(|name| fields.remove(name));
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let said = message.as_ref().or(name.as_ref()).map(plain);
+    // An event that has a name says all of it in its message.
+    let rest = fields.iter().filter(|_| name.is_none() || message.is_none());
+    let rest = rest.map(|(name, value)| format!("{name}={}", plain(value)));
+    let text = said.into_iter().chain(rest).collect::<Vec<_>>().join(" ");
+    match (code.as_ref().and_then(Value::as_str), level) {
+        (Some(code), Level::ERROR) => format!("error[{code}]: {text}"),
+        (Some(code), Level::WARN) => format!("warning[{code}]: {text}"),
+        (Some(_), _) => text,
+        (None, level) => format!("{level:>5} {text}"),
     }
 }

@@ -24,13 +24,11 @@ pub struct Page {
 
 impl Page {
     /// No line yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Text of this program's own, as it is: a schema, a script of completions.
-    #[must_use]
     pub fn own(text: String) -> Self {
         Self { text, is_data: true }
     }
@@ -83,7 +81,6 @@ impl Page {
     }
 
     /// The text for a terminal of so many columns: long lines are broken at words, and commands stand alone.
-    #[must_use]
     pub(super) fn fitted(&self, width: usize) -> String {
         if self.is_data {
             return self.text.clone();
@@ -101,13 +98,11 @@ impl Page {
     }
 
     /// Returns whether it has no line.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -32,7 +32,6 @@ const WARNING: usize = 300;
 const UNFOLDED: usize = 10;
 
 /// The plan as GitHub-flavored Markdown, with the warnings of its manifest; `again` leads back to it.
-#[must_use]
 pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextCommand) -> Page {
     let totals = plan.totals();
     let key = plan.key.to_string();
@@ -42,7 +41,11 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
         let _infallible = writeln!(text, "{line}");
     };
     let requests = count_requests(plan.estimate.requests);
-    put(format!("**{} to submit for ${}**, about {wall} and {requests}.", count(totals.submit, "job"), totals.cost));
+    put(format!(
+        "**{} to submit for ${}**, about {wall} and {requests}.",
+        count(totals.submit, "job"),
+        totals.cost_usd
+    ));
     stated(&mut put, plan, again);
     let lints = lints(warnings);
     if !lints.is_empty() {

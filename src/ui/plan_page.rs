@@ -12,7 +12,6 @@ use crate::plan::{Action, Plan, Planned, WarningView};
 use crate::report::{Proposal, ProposalCard};
 
 /// The plan with the warnings of its manifest; `embed` gives a local image as a data URL, while there is room.
-#[must_use]
 pub(crate) fn plan_page(
     plan: &Plan,
     warnings: &[WarningView],
@@ -38,14 +37,14 @@ pub(crate) fn plan_page(
     let cards = plan.jobs.iter().map(&mut card).collect();
     let wall = span(Duration::from_secs(plan.estimate.wall_s));
     let mut figures = vec![
-        ["to submit".to_owned(), format!("${}", totals.cost), count(totals.submit, "job")],
+        ["to submit".to_owned(), format!("${}", totals.cost_usd), count(totals.submit, "job")],
         ["completed".to_owned(), totals.done.to_string(), format!("of {}", totals.jobs)],
     ];
     if totals.submit > 0 {
         figures.push(["takes about".to_owned(), wall, String::new()]);
     }
     if totals.in_doubt > 0 {
-        figures.push(["at risk".to_owned(), format!("${}", totals.at_risk), "in doubt".to_owned()]);
+        figures.push(["at risk".to_owned(), format!("${}", totals.at_risk_usd), "in doubt".to_owned()]);
     }
     Proposal {
         name: plan.key.name.clone(),

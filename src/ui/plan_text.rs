@@ -1,7 +1,8 @@
 //! The plan for a terminal.
 
-use std::collections::HashMap;
 use std::time::Duration;
+
+use indexmap::IndexMap;
 
 use super::command::NextCommand;
 use super::lines::{count, span};
@@ -17,7 +18,6 @@ use crate::plan::{Action, Plan, Planned, by_model, statements};
 const LISTED: usize = 20;
 
 /// The plan as text of this width. With `all`, every job is listed. `again` leads back to it.
-#[must_use]
 pub(crate) fn plan_text(plan: &Plan, again: &NextCommand, width: u16, all: bool) -> Page {
     let mut page = Page::new();
     page.line(format_args!("{}: {}", plan.key, count(plan.jobs.len(), "job")));
@@ -67,7 +67,7 @@ fn list_prompts(page: &mut Page, plan: &Plan, width: u16) {
 /// The facts of the whole plan, one per line, the submissions first.
 fn summary(plan: &Plan, again: &NextCommand) -> Vec<String> {
     let totals = plan.totals();
-    let mut head = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost);
+    let mut head = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost_usd);
     if totals.submit > 0 {
         let wall = span(Duration::from_secs(plan.estimate.wall_s));
         head.push_str(&format!(": about {wall}, about {}", count_requests(plan.estimate.requests)));
@@ -76,7 +76,6 @@ fn summary(plan: &Plan, again: &NextCommand) -> Vec<String> {
 }
 
 /// The statements of a plan, a line each, with their details below them.
-#[must_use]
 pub(super) fn stated(plan: &Plan, again: &NextCommand) -> Vec<String> {
     let lines = statements(plan).into_iter().flat_map(|statement| {
         let details = details(&statement).into_iter().map(|line| format!("  {line}"));
@@ -118,18 +117,13 @@ fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {
 
 /// Jobs of which the same is to be said, in the order of their first ones.
 fn groups_of<'p>(jobs: &[&'p Planned]) -> Vec<Vec<&'p Planned>> {
-    let mut groups: Vec<Vec<&Planned>> = Vec::new();
-    let mut places = HashMap::new();
+    let mut groups: IndexMap<_, Vec<&Planned>> = IndexMap::new();
     for planned in jobs {
         let spec = &planned.job.spec;
         let alike = (planned.action, &spec.model, spec.shape(), spec.duration, planned.cost, &planned.reason);
-        let place = *places.entry(alike).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push(Vec::new());
-        }
-        groups[place].push(planned);
+        groups.entry(alike).or_default().push(planned);
     }
-    groups
+    groups.into_values().collect()
 }
 
 /// One line for jobs of which the same is to be said.

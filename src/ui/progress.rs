@@ -14,7 +14,7 @@ use super::page::Page;
 use super::progress_state::ProgressState;
 use super::terminal::Terminal;
 use crate::domain::{Job, JobId, NoticeCode};
-use crate::engine::{LeaveReason, RunEvent, Settings, StopReason};
+use crate::engine::{RunEvent, Settings, StopReason};
 use crate::plan::Plan;
 
 /// The interval of repeated trouble.
@@ -39,7 +39,6 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Shows the run of a plan; `again` is what leads back to it.
-    #[must_use]
     pub(crate) fn new(terminal: &Terminal, again: &NextCommand, plan: &Plan, settings: &Settings) -> Self {
         let state = ProgressState::new(Instant::now());
         // Without a terminal no one looks at single tasks, and ten thousand need not be kept for it.
@@ -56,7 +55,8 @@ impl Progress {
     pub(crate) fn tell(&self, event: &RunEvent) {
         self.state().note(event, Instant::now());
         if self.terminal.logs_json {
-            if !self.terminal.is_quiet || is_bad(event) {
+            let is_bad = || matches!(text_of(event, &self.again), Text::Failure(_) | Text::Error { .. });
+            if !self.terminal.is_quiet || is_bad() || matches!(event, RunEvent::Stopping { .. }) {
                 log(&self.without_prompts(event));
             }
         } else if self.is_worth_telling(event) {
@@ -86,7 +86,10 @@ impl Progress {
             | RunEvent::Executed { job, error: Some(said), .. }
             | RunEvent::Failed { job, message: said, .. }
             | RunEvent::TaskLeft { job, said: Some(said), .. } => *said = without_prompt(said, prompt_of(job)),
-            RunEvent::Stopping { message, .. } => {
+            RunEvent::Stopping { message, .. }
+            | RunEvent::RequestFailed { message }
+            | RunEvent::Warned { message, .. }
+            | RunEvent::ModelStopped { message, .. } => {
                 for job in self.prompts.values() {
                     *message = without_prompt(message, job.spec.prompt.as_deref());
                 }
@@ -175,23 +178,6 @@ impl Progress {
                 }
             }
         }
-    }
-}
-
-/// Returns whether the user needs to know it, even with `--quiet`.
-fn is_bad(event: &RunEvent) -> bool {
-    match event {
-        RunEvent::NotSent { .. }
-        | RunEvent::Rejected { .. }
-        | RunEvent::InDoubt { .. }
-        | RunEvent::NotFetched { .. }
-        | RunEvent::Failed { .. }
-        | RunEvent::Executed { error: Some(_), .. }
-        | RunEvent::TaskNotRecorded { .. }
-        | RunEvent::ModelStopped { .. }
-        | RunEvent::Stopping { .. } => true,
-        RunEvent::TaskLeft { why, .. } => *why != LeaveReason::Interrupted,
-        _ => false,
     }
 }
 

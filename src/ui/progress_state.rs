@@ -42,7 +42,6 @@ pub struct ProgressState {
 
 impl ProgressState {
     /// Begins with nothing done.
-    #[must_use]
     pub fn new(now: Instant) -> Self {
         Self {
             started: now,
@@ -114,7 +113,6 @@ impl ProgressState {
     }
 
     /// All of it as lines that fit into so many columns and rows.
-    #[must_use]
     pub fn lines(&self, width: usize, height: usize, now: Instant) -> Vec<String> {
         let lines = [self.headline(width, now), self.counts().join(" · ")].into_iter().chain(self.tasks(now));
         // Lines above the bar need rows, too.
@@ -123,7 +121,6 @@ impl ProgressState {
     }
 
     /// The same in words, for a log that has no place for an image.
-    #[must_use]
     pub fn sentence(&self, now: Instant) -> String {
         [self.done()].into_iter().chain(self.counts()).chain(self.future(now)).collect::<Vec<_>>().join(", ")
     }

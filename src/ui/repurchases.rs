@@ -12,7 +12,6 @@ const LISTED: usize = 20;
 const NAMED: usize = 5;
 
 /// The pattern for `--buy-again` that names the repurchases of a plan, or all if they are many.
-#[must_use]
 pub(crate) fn repurchased(plan: &Plan) -> String {
     let mut jobs: Vec<&str> = plan.repurchases.iter().map(|before| before.job.as_str()).collect();
     jobs.dedup();

@@ -47,7 +47,6 @@ const ORDER: [JobState; 8] = [
 ];
 
 /// A summary as GitHub-flavoured Markdown: sums, then what is wrong, then as many of the other jobs as fit.
-#[must_use]
 pub(crate) fn summary_markdown(summary: &RunSummary<'_>) -> String {
     let RunSummary { key, exit_code, meaning, why, is_simulated, report } = *summary;
     let mut text = format!("{SUMMARY_MARK}{} -->\n", hidden(&key.to_string()));
@@ -92,7 +91,6 @@ fn line(row: &Row) -> String {
 }
 
 /// A few lines: how it ended, sums, and which jobs ask for someone.
-#[must_use]
 pub(crate) fn short_summary(summary: &RunSummary<'_>) -> String {
     let RunSummary { key, exit_code, meaning, is_simulated, report, .. } = *summary;
     let key = one_line(&key.to_string());

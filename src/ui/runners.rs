@@ -7,7 +7,6 @@ use super::page::Page;
 use crate::domain::{AttemptState, RunnerSeen};
 
 /// The runners, each with its start and its work.
-#[must_use]
 pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
     let mut page = Page::new();
     if runners.is_empty() {
@@ -32,7 +31,6 @@ pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
 }
 
 /// Another runner of the same batch, as a note.
-#[must_use]
 pub(crate) fn other_runner(other: &RunnerSeen) -> String {
     format!("{} has run this batch since {:.0}: this run skips the jobs that it submits", other.name, other.since)
 }

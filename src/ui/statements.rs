@@ -14,7 +14,6 @@ const NAMED: usize = 5;
 const LISTED: usize = 20;
 
 /// Returns a statement as a clause without a period.
-#[must_use]
 pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String {
     match statement {
         Statement::Simulated => "sandbox run: nothing is paid, and real purchases do not count".to_owned(),
@@ -85,7 +84,6 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String
 }
 
 /// The statement about jobs that are already paid for, with its details.
-#[must_use]
 pub(crate) fn repurchases(plan: &Plan, again: &NextCommand) -> Page {
     let mut page = Page::new();
     for statement in statements(plan).iter().filter(|statement| matches!(statement, Statement::AlreadyPaid(..))) {
@@ -98,7 +96,6 @@ pub(crate) fn repurchases(plan: &Plan, again: &NextCommand) -> Page {
 }
 
 /// The list below a statement: the earlier purchases of jobs that are already paid for.
-#[must_use]
 pub(crate) fn details(statement: &Statement<'_>) -> Vec<String> {
     let Statement::AlreadyPaid(plan) = statement else { return Vec::new() };
     let mut lines = bought_before(plan);
@@ -132,7 +129,6 @@ fn choice_spent(why: SpentChoice, jobs: &[&JobId]) -> String {
 }
 
 /// A retake that did not finish, and how to continue it.
-#[must_use]
 pub(crate) fn retake_unfinished(begun: &UnfinishedRetake) -> String {
     let options = begun.globs.iter().take(NAMED).map(|glob| format!("--retake {}", quoted(glob)));
     let mut options = options.collect::<Vec<_>>().join(" ");

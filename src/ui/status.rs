@@ -22,7 +22,6 @@ const WHY: usize = 200;
 
 /// The states of jobs as text of this width, one per line. Of many jobs, only incomplete ones are listed; with `all`,
 /// every job is, and nothing is cut off.
-#[must_use]
 pub(crate) fn status_text(report: &Report, again: &NextCommand, width: u16, all: bool) -> Page {
     let mut page = Page::new();
     page.line(format_args!("{}: {}", report.key, count(report.totals.jobs, "job")));
@@ -89,7 +88,6 @@ fn cells(row: &Row) -> Vec<String> {
 
 /// The end of a run, for stdout: `reserved` is the sum of its submissions, `left_out` are due jobs that it was not to submit, and `again` leads
 /// back to it.
-#[must_use]
 pub(crate) fn summary_text(
     report: &Report,
     reserved: Option<Usd>,

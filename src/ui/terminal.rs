@@ -37,19 +37,16 @@ const HELP: Style = AnsiColor::Cyan.on_default();
 
 impl Terminal {
     /// Returns whether a prompt can be shown and answered.
-    #[must_use]
     pub(crate) fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
     /// The columns to fit results into: the terminal's, and where results go elsewhere as many as they like.
-    #[must_use]
     pub(crate) fn width(&self) -> u16 {
         columns(terminal_size_of(io::stdout())).unwrap_or(ANY_WIDTH)
     }
 
     /// The columns of the terminal that problems are shown on, if there is one.
-    #[must_use]
     pub(super) fn columns_for_problems(&self) -> Option<usize> {
         columns(terminal_size_of(io::stderr())).map(usize::from)
     }
@@ -136,7 +133,6 @@ impl Terminal {
     }
 
     /// Asks a question that wants a yes; everything but `y` and `yes` is a no, and so is the end of input.
-    #[must_use]
     pub(crate) fn ask(&self, question: &str) -> bool {
         let mut stderr = anstream::stderr().lock();
         if write!(stderr, "{} [y/N] ", one_line(question)).and_then(|()| stderr.flush()).is_err() {

@@ -9,7 +9,6 @@ const COMMAND: &str = "`shotlist ";
 const LEAST: usize = 20;
 
 /// A text in lines of at most so many columns; all but the first begin with so many blanks. A word that is longer stays whole.
-#[must_use]
 pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let blank = " ".repeat(indent);
     let room = width.saturating_sub(indent).max(LEAST);

@@ -30,7 +30,6 @@ pub(crate) struct Cli {
 
 impl Cli {
     /// Returns the command line. Its help names variables and never shows their values, some of which are secret.
-    #[must_use]
     pub(crate) fn program() -> clap::Command {
         fn without_values(command: clap::Command) -> clap::Command {
             command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(without_values)

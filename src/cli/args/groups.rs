@@ -1,5 +1,6 @@
 //! Groups of options that several commands share.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -119,12 +120,20 @@ pub(crate) enum StatusFormat {
     Json,
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as client=acme")?;
     if name.is_empty() {
         return Err("the name before the = is empty".to_owned());
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A decimal number in a range.
+pub(super) fn decimal(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("write a number from {} to {}", range.start(), range.end()))
+    }
 }
 
 /// A count that is not nothing.

@@ -21,7 +21,7 @@ pub(super) use command_line::{
 pub(super) use doctor::{DoctorArgs, NO_MANIFEST, ProfileArgs, ProfileCommand};
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 pub(super) use ledger::NamedLedger;
-pub(super) use owner::{Amount, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
+pub(super) use owner::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
 pub(super) use programs::ProgramArgs;
 pub(super) use run::{PlanFormat, RepeatArgs, RunArgs};
 pub(super) use sandbox::SandboxArgs;

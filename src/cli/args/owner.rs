@@ -1,12 +1,13 @@
 //! Options of what the owner of the money says, and of what one machine wants of the others.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::str::FromStr as _;
+use std::str::FromStr;
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Subcommand};
 
-use super::groups::{ManifestArgs, SelectArgs, ServiceArgs, at_least_one};
+use super::groups::{ManifestArgs, SelectArgs, ServiceArgs, name_and_value};
 use super::ledger::NamedLedger;
 use crate::domain::{Label, Usd};
 
@@ -46,24 +47,25 @@ pub(crate) enum LimitCommand {
 /// Options of `limit set`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["day", "month", "slots", "freeze", "unfreeze"]))]
+#[command(group = clap::ArgGroup::new("sums").multiple(true).args(["day", "month"]))]
 pub(crate) struct LimitSetArgs {
     /// Maximum per day over all batches; `none` removes the limit
-    #[arg(long, value_name = "USD|none", value_parser = amount)]
-    pub day: Option<Amount>,
+    #[arg(long, value_name = "USD|none")]
+    pub day: Option<OrNone<Usd>>,
     /// Maximum per month over all batches; `none` removes the limit
-    #[arg(long, value_name = "USD|none", value_parser = amount)]
-    pub month: Option<Amount>,
+    #[arg(long, value_name = "USD|none")]
+    pub month: Option<OrNone<Usd>>,
     /// Apply the limits to jobs with this label only
-    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label, requires = "sums")]
     pub label: Option<Label>,
     /// Time zone of days and months, for example Europe/Berlin [default: this machine's]
-    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    #[arg(long, value_name = "ZONE", value_parser = zone, requires = "sums")]
     pub timezone: Option<String>,
     /// Maximum number of active tasks of all runners; `none` removes it
     ///
     /// For a ledger on PostgreSQL. Without it, the largest `--concurrency` applies
     #[arg(long, value_name = "N|none", value_parser = slots)]
-    pub slots: Option<Slots>,
+    pub slots: Option<OrNone<u32>>,
     /// Block all purchases, for example before you restore a backup
     #[arg(long, conflicts_with = "unfreeze")]
     pub freeze: bool,
@@ -72,13 +74,17 @@ pub(crate) struct LimitSetArgs {
     pub unfreeze: bool,
 }
 
-/// An amount, or none.
+/// A value, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Amount(pub Option<Usd>);
+pub(crate) struct OrNone<T>(pub Option<T>);
 
-/// A number of places, or none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Slots(pub Option<u32>);
+impl<T: FromStr> FromStr for OrNone<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        if text == "none" { Ok(Self(None)) } else { text.parse().map(|value| Self(Some(value))) }
+    }
+}
 
 /// Options of `fetch`.
 #[derive(Debug, Args)]
@@ -94,27 +100,13 @@ pub(crate) struct FetchArgs {
     pub service: ServiceArgs,
 }
 
-fn amount(text: &str) -> Result<Amount, String> {
-    if text == "none" {
-        return Ok(Amount(None));
-    }
-    Usd::from_str(text).map(|usd| Amount(Some(usd))).map_err(|error| error.to_string())
-}
-
-fn slots(text: &str) -> Result<Slots, String> {
-    if text == "none" {
-        return Ok(Slots(None));
-    }
-    let count = at_least_one(text)?;
-    u32::try_from(count).map(|count| Slots(Some(count))).map_err(|_| "that is too many".to_owned())
+fn slots(text: &str) -> Result<OrNone<u32>, String> {
+    let slots = text.parse::<OrNone<NonZeroU32>>().map_err(|_| "write a whole number from 1, or `none`".to_owned())?;
+    Ok(OrNone(slots.0.map(NonZeroU32::get)))
 }
 
 fn label(text: &str) -> Result<Label, String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, for example client=acme")?;
-    if name.is_empty() {
-        return Err("the name before the = is empty".to_owned());
-    }
-    Ok(Label { name: name.to_owned(), value: value.to_owned() })
+    name_and_value(text).map(|(name, value)| Label { name, value })
 }
 
 fn zone(text: &str) -> Result<String, String> {

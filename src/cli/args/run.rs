@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one, duration};
+use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one, decimal, duration};
 use super::monitors::MonitorArgs;
 use super::programs::ProgramArgs;
 use crate::domain::Usd;
@@ -120,7 +120,7 @@ pub(crate) enum PlanFormat {
 #[command(next_help_heading = "Pace")]
 pub(crate) struct PaceArgs {
     /// Maximum number of active tasks
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_CONCURRENCY", value_name = "N", default_value = "8", value_parser = concurrency)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_CONCURRENCY", value_name = "N", default_value = "8", value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub concurrency: usize,
     /// Longest interval between two polls of one task [default: 10s]
     #[arg(long, hide = true, env = "SHOTLIST_POLL_INTERVAL", value_name = "DURATION", value_parser = duration)]
@@ -149,7 +149,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, hide_short_help = true, env = "SHOTLIST_ACCEPT_DIFFERING", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub accept_differing: bool,
     /// Maximum requests per second, including polls [default: learned]
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_RPS", value_name = "X", value_parser = rps)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_RPS", value_name = "X", value_parser = decimal(0.01..=100_000.0))]
     pub rps: Option<f64>,
 }
 
@@ -168,18 +168,4 @@ pub(crate) struct VideoArgs {
     /// Otherwise, each run collects them free of charge
     #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_COLLECT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_collect: bool,
-}
-
-fn concurrency(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count @ 1..=100_000) => Ok(count),
-        _ => Err("write a whole number from 1 to 100000".to_owned()),
-    }
-}
-
-fn rps(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|rps| (0.01..=100_000.0).contains(rps))
-        .ok_or_else(|| "write a number from 0.01 to 100000".to_owned())
 }

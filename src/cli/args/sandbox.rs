@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::groups::at_least_one;
+use super::groups::{at_least_one, decimal};
 use crate::sandbox::Fault;
 
 /// Options of `sandbox`.
@@ -14,13 +14,13 @@ pub(crate) struct SandboxArgs {
     #[arg(long, value_name = "N", default_value = "8787")]
     pub port: u16,
     /// Speed-up over the real service
-    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
+    #[arg(long, value_name = "X", default_value = "1", value_parser = decimal(0.01..=1_000_000.0))]
     pub speed: f64,
     /// Seed of generation times and failures
     #[arg(long, value_name = "S", default_value = "0")]
     pub seed: u64,
     /// Share of tasks that fail, 0 to 1
-    #[arg(long, value_name = "P", default_value = "0", value_parser = probability)]
+    #[arg(long, value_name = "P", default_value = "0", value_parser = decimal(0.0..=1.0))]
     pub fail_rate: f64,
     /// Fault and its share, 0 to 1; repeatable
     ///
@@ -39,20 +39,9 @@ pub(crate) struct SandboxArgs {
     pub max_tasks: Option<usize>,
 }
 
-fn speed(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|speed| (0.01..=1_000_000.0).contains(speed))
-        .ok_or_else(|| "write 0.01 to 1000000".to_owned())
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "write a number from 0 to 1".to_owned())
-}
-
 fn fault(text: &str) -> Result<(Fault, f64), String> {
     let (name, share) = text.split_once('=').ok_or("write NAME=P, for example slow=0.1")?;
     let known = || Fault::ALL.map(Fault::name).join(", ");
     let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
-    Ok((fault.ok_or_else(|| format!("unknown fault `{name}`; write one of {}", known()))?, probability(share)?))
+    Ok((fault.ok_or_else(|| format!("unknown fault `{name}`; write one of {}", known()))?, decimal(0.0..=1.0)(share)?))
 }

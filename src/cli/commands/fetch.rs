@@ -48,7 +48,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         Ok(outcome) => outcome?,
         Err(signal) => return Ok(Exit::Signal(signal)),
     };
-    let report = outcome.reported.map_err(crate::session::Refusal::from)?.report;
+    let report = outcome.reported?.report;
     if !terminal.is_quiet {
         terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &session.written_reports()));
     }

@@ -1,6 +1,6 @@
 //! `shotlist limit`: sets and shows the limits over all manifests.
 
-use crate::cli::args::{Amount, LimitArgs, LimitCommand, LimitSetArgs};
+use crate::cli::args::{LimitArgs, LimitCommand, LimitSetArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
@@ -42,8 +42,8 @@ fn change(set: &LimitSetArgs) -> LimitChange {
     let why = freeze.then(|| "`shotlist limit set --freeze`".to_owned());
     LimitChange {
         label: label.clone(),
-        day: day.map(|Amount(usd)| usd),
-        month: month.map(|Amount(usd)| usd),
+        day: day.map(|usd| usd.0),
+        month: month.map(|usd| usd.0),
         zone: timezone.clone(),
         slots: slots.map(|slots| slots.0),
         freeze: (*freeze || *unfreeze).then_some(why),

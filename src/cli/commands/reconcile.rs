@@ -5,6 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::bill::{Bill, BillError, Columns, Period, read};
@@ -13,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
-use crate::files::read_at_most;
+use crate::files::{read_at_most, read_text};
 use crate::session::Reconciliation;
 use crate::ui::{self, NextCommand, Terminal};
 
@@ -78,12 +79,24 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
 
 /// The command for a batch of this ledger.
 fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> NextCommand {
-    let again = NextCommand::about(args.manifest.as_deref().unwrap_or(Path::new("MANIFEST")));
+    // The ledger has batches of other manifests, too: the command must not settle a job of this one by the same ID.
+    let manifest = args.manifest.as_deref().filter(|manifest| name_of(manifest).as_ref() == Some(&key.name));
+    let again = NextCommand::about(manifest.unwrap_or(Path::new("MANIFEST")));
     let again = match &*key.batch {
         "" => again.with_switch("--no-batch"),
         batch => again.with("--batch", batch),
     };
     paths::with_ledger(again, args.ledger.as_ref(), args.profile.as_deref())
+}
+
+/// The name of a manifest: its own, or its file's.
+fn name_of(manifest: &Path) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: Option<String>,
+    }
+    let named: Named = serde_yaml::from_str(&read_text(manifest, LARGEST_BILL).ok()?).ok()?;
+    named.name.or_else(|| Some(manifest.file_stem()?.to_string_lossy().into_owned()))
 }
 
 /// The name of a bill, recorded with the facts from it.

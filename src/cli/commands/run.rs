@@ -303,7 +303,7 @@ impl Run<'_> {
         let Outcome { run, unexecuted, collected, reported } = outcome;
         let Reported { report, written } = reported.map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
-            ..Refusal::from(error).into()
+            ..error.into()
         })?;
         if !run.stopped.is_empty() {
             let to_repeat = self.to_repeat.as_deref();

@@ -1,4 +1,4 @@
-//! `shotlist schema`: the JSON Schemas, made from the types that read and write the files.
+//! `shotlist schema`: the JSON Schemas, made from the types that write the files. The one of a manifest is written by hand.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RestrictFormats;
@@ -8,14 +8,13 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::spending::SpendView;
 use crate::domain::{NoticeCode, RefusalCode};
-use crate::manifest::RawManifest;
 use crate::plan::PlanView;
 use crate::report::ReportView;
 use crate::session::ChoicesFile;
 use crate::ui::{self, Page, Terminal};
 
-/// The address of the manifest's schema in `SchemaStore`, once `schemas/schemastore.json` is an entry of its catalog.
-const IN_SCHEMASTORE: &str = "https://www.schemastore.org/shotlist.json";
+/// The schema of a manifest, for editors.
+const MANIFEST: &str = include_str!("../../../schemas/manifest.schema.json");
 
 /// Prints a schema.
 pub(super) fn print(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -28,7 +27,7 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
     let settings = SchemaSettings::draft2020_12().with_transform(RestrictFormats::default());
     let mut generator = settings.into_generator();
     let (name, mut schema) = match of {
-        SchemaOf::Manifest => ("manifest", generator.into_root_schema_for::<RawManifest>()),
+        SchemaOf::Manifest => return Ok(Page::own(MANIFEST.to_owned())),
         SchemaOf::Plan => ("plan", generator.into_root_schema_for::<PlanView<'static>>()),
         SchemaOf::Report => ("report", generator.into_root_schema_for::<ReportView<'static>>()),
         SchemaOf::Choices => ("choices", generator.into_root_schema_for::<ChoicesFile>()),
@@ -41,8 +40,7 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
             ("diagnostics", generator.into_root_schema_for::<ui::DiagnosticsView>())
         }
     };
-    // `SchemaStore` asks for its own address. The others are names, and nothing is fetched from either.
-    let id = if of == SchemaOf::Manifest { IN_SCHEMASTORE.to_owned() } else { format!("urn:shotlist:{name}:1") };
-    schema.insert("$id".to_owned(), id.into());
+    // A name: nothing is fetched from it.
+    schema.insert("$id".to_owned(), format!("urn:shotlist:{name}:1").into());
     Page::json(&schema).map_err(|error| Failure::of_form(&error))
 }

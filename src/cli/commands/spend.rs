@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use crate::cli::args::{SpendArgs, SpendFormat};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::spending::{By, Line, SpendView, Sums};
+use crate::cli::spending::{Line, SpendView, Sums, heads, label};
 use crate::cli::{paths, runtime};
 use crate::domain::{RefusalCode, Usd};
 use crate::ledger::Spending;
@@ -29,15 +29,15 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), args.sandbox)?;
     let spending = runtime::block_on(async { Ok(ledger.spending(since).await?) });
     let spending = spending.map_err(Failure::without_money)?;
-    let by = By::named(args.by.as_deref());
-    if let By::Label(name) = &by {
+    let by = args.by.as_deref();
+    if let Some(name) = label(by) {
         refuse_unknown(name, &spending)?;
     }
-    let books = SpendView::new(&spending, ledger.is_simulated(), &by, &zone);
+    let books = SpendView::new(&spending, ledger.is_simulated(), by, &zone);
     let page = match args.format {
         SpendFormat::Json => Page::json(&books).map_err(|error| Failure::of_form(&error))?,
-        SpendFormat::Csv => csv(&books, &by).map_err(|error| Failure::cannot_write(&error))?,
-        SpendFormat::Text => text(&books, &by, terminal),
+        SpendFormat::Csv => csv(&books, by).map_err(|error| Failure::cannot_write(&error))?,
+        SpendFormat::Text => text(&books, by, terminal),
     };
     terminal.result(&page);
     Ok(Exit::Done)
@@ -59,26 +59,26 @@ fn refuse_unknown(label: &str, spending: &[Spending]) -> Result<(), Failure> {
     }))
 }
 
-fn csv(books: &SpendView, by: &By) -> std::io::Result<Page> {
+fn csv(books: &SpendView, by: Option<&str>) -> std::io::Result<Page> {
     let owned = |heads: Vec<&str>| heads.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let head = [by.heads(), vec!["attempts", "spent_usd", "at_risk_usd", "unknown_usd"]].concat();
+    let head = [heads(by), vec!["attempts", "spent_usd", "at_risk_usd", "unknown_usd"]].concat();
     let rows = books.lines.iter().map(|line| line.keys().into_iter().chain(cells(&line.sums, "")).collect());
     Page::csv([owned(head)].into_iter().chain(rows))
 }
 
-fn text(books: &SpendView, by: &By, terminal: &Terminal) -> Page {
+fn text(books: &SpendView, by: Option<&str>, terminal: &Terminal) -> Page {
     // A name and its batch are one thing for the user.
     let joined = |keys: Vec<String>| match by {
-        By::All | By::Batch => {
-            let at = usize::from(*by == By::All);
+        None | Some("batch") => {
+            let at = usize::from(by.is_none());
             let batch =
                 if keys[at + 1].is_empty() { keys[at].clone() } else { format!("{} / {}", keys[at], keys[at + 1]) };
             keys[..at].iter().cloned().chain([batch]).chain(keys[at + 2..].iter().cloned()).collect()
         }
-        By::Label(_) if keys[0].is_empty() => vec!["(none)".to_owned()],
+        _ if label(by).is_some() && keys[0].is_empty() => vec!["(none)".to_owned()],
         _ => keys,
     };
-    let heads: Vec<&str> = by.heads().into_iter().filter(|head| *head != "name").collect();
+    let heads: Vec<&str> = heads(by).into_iter().filter(|head| *head != "name").collect();
     let sums = [
         Column::number("tasks").spare(),
         Column::number("spent"),

@@ -38,6 +38,7 @@ fn what_makes_no_limit_is_reported() {
         (&["limit", "set", "--month", "5", "--label", "acme"], "NAME=VALUE"),
         (&["limit", "set", "--month", "5", "--timezone", "Mars"], "Europe/Berlin"),
         (&["limit", "set", "--slots", "0"], "from 1"),
+        (&["limit", "set", "--freeze", "--label", "client=acme"], "--day"),
         (&["limit", "set", "--month", "5", "--slots", "5"], "PostgreSQL"),
         (&["limit", "set", "--unfreeze", "--freeze"], "cannot be used with"),
     ] {

@@ -119,7 +119,8 @@ fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
         let ended = here.run(&echoing, &[quiet, &["--log-format", "json"]].concat()).ends_with(1);
         assert!(!ended.stderr.contains("a cat") && ended.stderr.contains("[the prompt]"), "{}", ended.stderr);
         assert!(
-            ended.stderr.contains("\"event\":\"rejected\",\"code\":\"rejected\",\"job\":\"one\""),
+            ended.stderr.contains("\"event\":\"rejected\",\"code\":\"rejected\",\"error\":")
+                && ended.stderr.contains("\"job\":\"one\""),
             "{}",
             ended.stderr
         );

@@ -189,6 +189,9 @@ fn a_hostile_bill_settles_nothing_that_it_does_not_say() {
     }
     let (_, here) = bought();
     // What was charged and given back was not charged.
+    // A sum with tasks behind it is no total, but a fee.
+    let fee = reconcile(&here, "task,usd\nt0,0.90\n,0.90\npaid,3.75\n,4.65\n", &[]);
+    assert!(fee.stdout.contains("$0.90") && fee.code == Some(1), "{}", fee.stdout);
     let refunded = reconcile(&here, "task,usd\npaid,3.75\npaid,-3.75\n", &["--apply"]);
     assert!(refunded.stdout.contains("settled by the bill: not charged: 1\n  paid of m"), "{}", refunded.stdout);
     for (arguments, told) in [

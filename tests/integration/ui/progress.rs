@@ -47,7 +47,7 @@ fn campaign() -> (ProgressState, Instant) {
     let start = Instant::now();
     let mut picture = ProgressState::new(start).with_tasks(&plan, 8, 1.0);
     let mut tell = |second: u64, event: RunEvent| picture.note(&event, start + Duration::from_secs(second));
-    tell(0, RunEvent::Started { submit: 40, resume: 0, planned: plan.totals().cost, fetch: 0 });
+    tell(0, RunEvent::Started { submit: 40, resume: 0, planned: plan.totals().cost_usd, fetch: 0 });
     for (number, job) in jobs.iter().enumerate().take(20) {
         let begun = if number < 8 { 0 } else { 70 + number as u64 };
         tell(begun, submitted(job));
