@@ -4,66 +4,39 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Declaration, Declared, Fingerprint, Idempotency, JobId, Particulars, TaskNames, Usd, VideoFile};
+use super::{
+    Account, Declaration, Declared, Fingerprint, Idempotency, JobId, Particulars, TaskNames, Usd, VideoFile, named,
+};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct AttemptId(pub i64);
 
-/// The state of an attempt. The variants are in the order of events, which is no ranking.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttemptState {
-    /// The intent is durable; whether a byte was sent is unknown until the answer is recorded.
-    Intended,
-    /// Known never to have reached the service, or refused by it with a request to wait: nothing was bought.
-    Void,
-    /// The service refused the submission for good; no task exists.
-    Rejected,
-    /// Sent, and the answer never arrived whole: no one knows whether it was charged.
-    InDoubt,
-    /// Waiting at the service.
-    Queued,
-    /// Being generated.
-    InProgress,
-    /// The service's final word: there is a video.
-    Completed,
-    /// The service's final word: there is none.
-    Failed,
+named! {
+    /// The state of an attempt. The variants are in the order of events, which is no ranking.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AttemptState {
+        /// The intent is durable; whether a byte was sent is unknown until the answer is recorded.
+        Intended = "intended",
+        /// Known never to have reached the service, or refused by it with a request to wait: nothing was bought.
+        Void = "void",
+        /// The service refused the submission for good; no task exists.
+        Rejected = "rejected",
+        /// Sent, and the answer never arrived whole: no one knows whether it was charged.
+        InDoubt = "in_doubt",
+        /// Waiting at the service.
+        Queued = "queued",
+        /// Being generated.
+        InProgress = "in_progress",
+        /// The service's final word: there is a video.
+        Completed = "completed",
+        /// The service's final word: there is none.
+        Failed = "failed",
+    }
 }
 
 impl AttemptState {
-    /// Every state.
-    pub const ALL: [Self; 8] = [
-        Self::Intended,
-        Self::Void,
-        Self::Rejected,
-        Self::InDoubt,
-        Self::Queued,
-        Self::InProgress,
-        Self::Completed,
-        Self::Failed,
-    ];
-
-    /// The state's name in the ledger.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Intended => "intended",
-            Self::Void => "void",
-            Self::Rejected => "rejected",
-            Self::InDoubt => "in_doubt",
-            Self::Queued => "queued",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The state that has this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
     /// Returns whether the task is active: its final state is still to come.
     pub fn is_active(self) -> bool {
         matches!(self, Self::Queued | Self::InProgress)
@@ -94,16 +67,18 @@ pub enum Charging {
     Undocumented,
 }
 
-/// The charge for an attempt or a job.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Charge {
-    /// Certainly nothing was charged.
-    None,
-    /// The full price was charged.
-    Charged,
-    /// Unknown. Never shown as zero.
-    Unknown,
+named! {
+    /// The charge for an attempt or a job.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Charge {
+        /// Certainly nothing was charged.
+        None = "none",
+        /// The full price was charged.
+        Charged = "charged",
+        /// Unknown. Never shown as zero.
+        Unknown = "unknown",
+    }
 }
 
 /// The service's account of a failure: `{message, code}` (interface §2.3), kept as it came.
@@ -230,15 +205,6 @@ impl Attempt {
 }
 
 impl Charge {
-    /// Its name in the ledger and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Charged => "charged",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// The charge for an attempt in this state, by the moment at which its family charges (spec §4, column "charge"). A bill settles only an unknown
     /// charge. A failure is certain if the service itself reported it; a task that it denies, or that the user gave up, may live.
     fn of(state: AttemptState, charging: Charging, billed: Option<bool>, is_certain: bool) -> Self {

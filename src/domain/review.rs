@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, AttemptId, AttemptState, Fingerprint, History, JobId, TaskId};
+use super::{Attempt, AttemptId, AttemptState, Fingerprint, History, JobId, TaskId, named};
 
 /// The choice of a reviewer about a video.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -49,29 +49,17 @@ pub struct ReviewOfTask {
     pub review: Review,
 }
 
-/// The choices of all reviewers of a job together.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum JobChoice {
-    /// The job has a kept video.
-    Keep,
-    /// To be retaken.
-    Again,
-    /// Reviewers disagree, so nothing is retaken.
-    Conflict,
-}
-
-impl JobChoice {
-    /// Every choice.
-    pub const ALL: [Self; 3] = [Self::Keep, Self::Again, Self::Conflict];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Again => "again",
-            Self::Conflict => "conflict",
-        }
+named! {
+    /// The choices of all reviewers of a job together.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JobChoice {
+        /// The job has a kept video.
+        Keep = "keep",
+        /// To be retaken.
+        Again = "again",
+        /// Reviewers disagree, so nothing is retaken.
+        Conflict = "conflict",
     }
 }
 

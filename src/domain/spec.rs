@@ -2,48 +2,26 @@
 
 use std::fmt;
 
-use super::LocalImage;
+use super::{LocalImage, named};
 
-/// A plain field of a job. Which family takes which is in the catalog.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Field {
-    /// The model identifier.
-    Model,
-    /// The text that describes the video.
-    Prompt,
-    /// The length of the video in seconds.
-    Duration,
-    /// `16:9` or `9:16` (family A).
-    AspectRatio,
-    /// `<width>x<height>` (family B).
-    Size,
-    /// One or more reference image URLs (family A).
-    Image,
-    /// A reviewed human face (family B).
-    Face,
-}
-
-impl Field {
-    /// Every field, in the order in which a manifest usually has them. Its length is that of the enumeration.
-    pub const ALL: [Self; Self::Face as usize + 1] =
-        [Self::Model, Self::Prompt, Self::Duration, Self::AspectRatio, Self::Size, Self::Image, Self::Face];
-
-    /// The field's name in the manifest, which is its name in the request too.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Model => "model",
-            Self::Prompt => "prompt",
-            Self::Duration => "duration",
-            Self::AspectRatio => "aspect_ratio",
-            Self::Size => "size",
-            Self::Image => "image",
-            Self::Face => "face",
-        }
-    }
-
-    /// The field that has this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.name() == name)
+named! {
+    /// A plain field of a job. Which family takes which is in the catalog.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Field {
+        /// The model identifier.
+        Model = "model",
+        /// The text that describes the video.
+        Prompt = "prompt",
+        /// The length of the video in seconds.
+        Duration = "duration",
+        /// `16:9` or `9:16` (family A).
+        AspectRatio = "aspect_ratio",
+        /// `<width>x<height>` (family B).
+        Size = "size",
+        /// One or more reference image URLs (family A).
+        Image = "image",
+        /// A reviewed human face (family B).
+        Face = "face",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::domain::{Attempt, Charge, TaskId};
+use crate::domain::{Attempt, TaskId};
 
 /// An attempt in a store.
 #[derive(Clone, PartialEq, Debug)]
@@ -127,9 +127,4 @@ pub(super) fn read(id: i64, record: &str, before: Option<&Attempt>) -> Result<At
         Some(before) if before.account == attempt.account => Attempt { account: before.account.clone(), ..attempt },
         _ => attempt,
     })
-}
-
-/// The charge that has this name.
-pub(super) fn charge_named(name: &str) -> Option<Charge> {
-    [Charge::None, Charge::Charged, Charge::Unknown].into_iter().find(|charge| charge.name() == name)
 }

@@ -8,57 +8,33 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::times::Times;
-use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd};
+use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd, named};
 
-/// The state of a job.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// The service's final word: there is a video.
-    Completed,
-    /// Being generated when the run stopped.
-    InProgress,
-    /// Waiting at the service when the run stopped.
-    Queued,
-    /// Never sent.
-    Pending,
-    /// Waits for a face review.
-    Held,
-    /// Refused by the service; no task exists.
-    Rejected,
-    /// The service's final word: there is no video.
-    Failed,
-    /// Sent, and the answer never arrived whole.
-    InDoubt,
+named! {
+    /// The state of a job.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JobState {
+        /// The service's final word: there is a video.
+        Completed = "completed",
+        /// Being generated when the run stopped.
+        InProgress = "in_progress",
+        /// Waiting at the service when the run stopped.
+        Queued = "queued",
+        /// Never sent.
+        Pending = "pending",
+        /// Waits for a face review.
+        Held = "held",
+        /// Refused by the service; no task exists.
+        Rejected = "rejected",
+        /// The service's final word: there is no video.
+        Failed = "failed",
+        /// Sent, and the answer never arrived whole.
+        InDoubt = "in_doubt",
+    }
 }
 
 impl JobState {
-    /// Every state, the good ones first.
-    pub const ALL: [Self; 8] = [
-        Self::Completed,
-        Self::InProgress,
-        Self::Queued,
-        Self::Pending,
-        Self::Held,
-        Self::Rejected,
-        Self::Failed,
-        Self::InDoubt,
-    ];
-
-    /// The state's name in every form of a report.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::InProgress => "in_progress",
-            Self::Queued => "queued",
-            Self::Pending => "pending",
-            Self::Held => "held",
-            Self::Rejected => "rejected",
-            Self::Failed => "failed",
-            Self::InDoubt => "in_doubt",
-        }
-    }
-
     /// Returns whether the job, as it is now, was not bought yet.
     pub fn is_unbought(self) -> bool {
         matches!(self, Self::Pending | Self::Held | Self::Rejected)

@@ -2,64 +2,34 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// A way in which the simulator can misbehave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
-    /// The request is obeyed, and charged, and the connection is cut instead of an answer.
-    LostResponse,
-    /// 429, with `Retry-After` in seconds; nothing is done.
-    RetryAfter,
-    /// 429, with `Retry-After` as a date; nothing is done.
-    RetryAfterDate,
-    /// 500, 502, 503 or 504; every second one of them obeyed, and charged, the request anyway.
-    ServerError,
-    /// The answer comes in drops.
-    Slow,
-    /// The request is obeyed, and the answer is a page that says so in HTML.
-    Malformed,
-    /// The request is obeyed, and the connection is cut in the middle of the answer.
-    Truncated,
-    /// A task says a status that the interface does not have.
-    UnknownStatus,
-    /// A completed task has no URL.
-    NoUrl,
-    /// A task's progress is less than it was.
-    Backwards,
-    /// A video's URL is no longer good.
-    ExpiredUrl,
-}
+use crate::domain::named;
 
-impl Fault {
-    /// Every one.
-    pub const ALL: [Self; 11] = [
-        Self::LostResponse,
-        Self::RetryAfter,
-        Self::RetryAfterDate,
-        Self::ServerError,
-        Self::Slow,
-        Self::Malformed,
-        Self::Truncated,
-        Self::UnknownStatus,
-        Self::NoUrl,
-        Self::Backwards,
-        Self::ExpiredUrl,
-    ];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LostResponse => "lost-response",
-            Self::RetryAfter => "retry-after",
-            Self::RetryAfterDate => "retry-after-date",
-            Self::ServerError => "server-error",
-            Self::Slow => "slow",
-            Self::Malformed => "malformed",
-            Self::Truncated => "truncated",
-            Self::UnknownStatus => "unknown-status",
-            Self::NoUrl => "no-url",
-            Self::Backwards => "backwards",
-            Self::ExpiredUrl => "expired-url",
-        }
+named! {
+    /// A way in which the simulator can misbehave.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Fault {
+        /// The request is obeyed, and charged, and the connection is cut instead of an answer.
+        LostResponse = "lost-response",
+        /// 429, with `Retry-After` in seconds; nothing is done.
+        RetryAfter = "retry-after",
+        /// 429, with `Retry-After` as a date; nothing is done.
+        RetryAfterDate = "retry-after-date",
+        /// 500, 502, 503 or 504; every second one of them obeyed, and charged, the request anyway.
+        ServerError = "server-error",
+        /// The answer comes in drops.
+        Slow = "slow",
+        /// The request is obeyed, and the answer is a page that says so in HTML.
+        Malformed = "malformed",
+        /// The request is obeyed, and the connection is cut in the middle of the answer.
+        Truncated = "truncated",
+        /// A task says a status that the interface does not have.
+        UnknownStatus = "unknown-status",
+        /// A completed task has no URL.
+        NoUrl = "no-url",
+        /// A task's progress is less than it was.
+        Backwards = "backwards",
+        /// A video's URL is no longer good.
+        ExpiredUrl = "expired-url",
     }
 }
 

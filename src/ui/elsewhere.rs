@@ -1,8 +1,9 @@
 //! Open work of other batches of the same name, and its outcome.
 
 use super::lines::count;
+use super::run_summary::states;
 use crate::plan::Elsewhere;
-use crate::report::{JobState, Report};
+use crate::report::Report;
 
 /// The tasks to collect, and the jobs in doubt, of another batch.
 pub(super) fn other_batch(other: &Elsewhere) -> String {
@@ -27,16 +28,7 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
 
 /// The present states of another batch's jobs.
 pub(crate) fn collected(report: &Report) -> String {
-    let states = JobState::ALL.into_iter().filter_map(|state| {
-        let jobs = report.totals.states.get(state.name()).copied().filter(|&jobs| jobs > 0)?;
-        Some(format!("{jobs} {}", state.label()))
-    });
-    let states: Vec<String> = states.collect();
     let spent = report.totals.spent_usd;
-    format!(
-        "collected: {}: {}, ${spent} spent by now, in {}",
-        report.key,
-        states.join(", "),
-        report.directory().display()
-    )
+    let (states, directory) = (states(&report.totals), report.directory());
+    format!("collected: {}: {states}, ${spent} spent by now, in {}", report.key, directory.display())
 }

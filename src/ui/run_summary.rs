@@ -34,18 +34,6 @@ pub(crate) struct RunSummary<'t> {
     pub report: Option<&'t Report>,
 }
 
-/// The jobs that ask for someone first, and within that as in the manifest.
-const ORDER: [JobState; 8] = [
-    JobState::InDoubt,
-    JobState::Failed,
-    JobState::Rejected,
-    JobState::Pending,
-    JobState::Held,
-    JobState::InProgress,
-    JobState::Queued,
-    JobState::Completed,
-];
-
 /// A summary as GitHub-flavoured Markdown: sums, then what is wrong, then as many of the other jobs as fit.
 pub(crate) fn summary_markdown(summary: &RunSummary<'_>) -> String {
     let RunSummary { key, exit_code, meaning, why, is_simulated, report } = *summary;
@@ -65,7 +53,7 @@ pub(crate) fn summary_markdown(summary: &RunSummary<'_>) -> String {
     put(format!("{}.\n", states(&report.totals)));
     put("| state | job | model | cost | detail |\n|---|---|---|---:|---|".to_owned());
     let mut left_out = report.totals.jobs;
-    'rows: for state in ORDER {
+    'rows: for state in JobState::ALL.into_iter().rev() {
         for row in report.rows_in(|of| of == state) {
             let line = line(&row);
             if text.len() + line.len() + LAST_LINE > MOST {

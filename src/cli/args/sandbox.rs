@@ -42,6 +42,6 @@ pub(crate) struct SandboxArgs {
 fn fault(text: &str) -> Result<(Fault, f64), String> {
     let (name, share) = text.split_once('=').ok_or("write NAME=P, for example slow=0.1")?;
     let known = || Fault::ALL.map(Fault::name).join(", ");
-    let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+    let fault = Fault::named(name);
     Ok((fault.ok_or_else(|| format!("unknown fault `{name}`; write one of {}", known()))?, decimal(0.0..=1.0)(share)?))
 }

@@ -6,9 +6,9 @@ use tokio_postgres::types::{ToSql, Type};
 use super::error::PostgresError;
 use super::rows::{key, restored, storable};
 use super::transaction::Transaction;
-use crate::domain::{AttemptState, Label, Usd};
+use crate::domain::{AttemptState, Charge, Label, Usd};
 use crate::ledger::Spending;
-use crate::ledger::row::{Unreadable, charge_named};
+use crate::ledger::row::Unreadable;
 use crate::ledger::rules::{Period, QUARTER_US};
 
 /// The sum spent since a time, in total or for a label.
@@ -57,7 +57,7 @@ fn line(row: &tokio_postgres::Row) -> Result<Spending, PostgresError> {
         batch: key(row, 1)?,
         model: restored(row.try_get(3)?),
         labels: labels.unwrap_or_default(),
-        charge: charge_named(charge).ok_or_else(|| unreadable("charge", charge))?,
+        charge: Charge::named(charge).ok_or_else(|| unreadable("charge", charge))?,
         is_doubtful: state.is_doubtful(),
         attempts: u32::try_from(row.try_get::<_, i64>(7)?).unwrap_or(u32::MAX),
         price: Usd::from_micros(row.try_get(8)?),

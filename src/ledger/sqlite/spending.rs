@@ -6,9 +6,8 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::rows::{key, unreadable};
-use crate::domain::{AttemptState, BatchKey, Fingerprint, Label, Usd};
+use crate::domain::{AttemptState, BatchKey, Charge, Fingerprint, Label, Usd};
 use crate::ledger::Spending;
-use crate::ledger::row::charge_named;
 use crate::ledger::rules::{Period, QUARTER_US};
 
 /// The sum spent since a time, in total or for a label.
@@ -59,7 +58,7 @@ pub(super) fn spending(connection: &Connection, since: Timestamp) -> rusqlite::R
             batch: key(row, 1)?,
             model: row.get(3)?,
             labels: labels.transpose().map_err(|error| unreadable(4, error))?.unwrap_or_default(),
-            charge: charge_named(&charge).ok_or_else(|| unreadable(5, format!("unknown charge {charge}")))?,
+            charge: Charge::named(&charge).ok_or_else(|| unreadable(5, format!("unknown charge {charge}")))?,
             is_doubtful: state.is_doubtful(),
             attempts: row.get(7)?,
             price: Usd::from_micros(row.get(8)?),
