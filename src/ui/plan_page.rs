@@ -66,7 +66,6 @@ fn card(planned: &Planned, warnings: Vec<String>) -> ProposalCard {
     ProposalCard {
         id: job.id.to_string(),
         action: action_name(*action),
-        label: action_name(*action),
         color: color(*action),
         reason: reason.to_string(),
         model: spec.model.clone(),

@@ -1,13 +1,10 @@
 //! One job on the contact sheet, and several takes of one side by side.
 
-use std::borrow::Cow;
-
 use askama::Template;
-use jiff::Timestamp;
 
 use super::problems::{DIFFERS, EXEC, UNSENT};
 use super::standing::Standing;
-use super::text::{path_as_link, plain, span, web_link};
+use super::text::{path_as_link, span, web_link};
 use crate::domain::{JobChoice, Usd, is_upright};
 use crate::report::Commands;
 use crate::report::row::{Detail, ExecOutcome, JobState, Row, Version};
@@ -28,42 +25,21 @@ pub(super) struct Group<'r> {
 #[derive(Template)]
 #[template(path = "card.html")]
 struct Card<'r> {
-    id: &'r str,
-    state: &'static str,
-    label: String,
+    row: &'r Row,
     standing: Option<Standing>,
-    model: Cow<'r, str>,
     price: String,
-    duration: Option<i64>,
-    shape: Option<Cow<'r, str>>,
     is_upright: bool,
-    take: u32,
-    face: Option<Cow<'r, str>>,
-    tags: Vec<Cow<'r, str>>,
-    labels: Vec<String>,
-    declared: Option<&'r str>,
-    exec: Option<Cow<'r, str>>,
-    differs: Option<&'r str>,
+    exec: Option<&'r str>,
     /// The facts of the delivered video.
     delivered: Option<String>,
     /// The second reason to show it, besides its state.
     also: Option<&'static str>,
-    tag_list: String,
     took: Option<String>,
-    completed_at: Option<Timestamp>,
-    attempts: usize,
-    prompt: Option<Cow<'r, str>>,
-    task: Option<Cow<'r, str>>,
-    /// The same as the service wrote it: what is chosen is chosen of its video.
-    task_id: Option<&'r str>,
-    file: Option<Cow<'r, str>>,
     file_link: Option<String>,
     poster: Option<String>,
     url_link: Option<&'r str>,
-    /// The recorded choice, and its reviewers and notes.
+    /// The recorded choice.
     choice: &'static str,
-    reviewer: Option<Cow<'r, str>>,
-    note: Option<Cow<'r, str>>,
 }
 
 /// Another video of a job.
@@ -71,7 +47,7 @@ struct Earlier<'r> {
     /// Its job.
     job: &'r str,
     task_id: Option<&'r str>,
-    name: Cow<'r, str>,
+    name: &'r str,
     link: String,
     is_upright: bool,
 }
@@ -104,43 +80,21 @@ impl<'r> Group<'r> {
 
 impl<'r> Card<'r> {
     fn new(row: &'r Row, is_simulated: bool, commands: Option<&Commands>) -> Self {
-        let text = |text: &'r Option<String>| text.as_deref().map(plain);
-        let tags: Vec<Cow<'_, str>> = row.tags.iter().map(|tag| plain(tag)).collect();
         // The simulator's URL led to this machine, and leads nowhere now.
         let url = row.video_url.as_deref().filter(|_| !is_simulated);
         Self {
-            id: &row.id,
-            state: row.state.name(),
-            label: row.state.label(),
+            row,
             standing: Standing::of(row, commands),
-            model: plain(&row.model),
             price: price(row),
-            duration: row.duration_s,
-            shape: text(&row.size).or_else(|| text(&row.aspect_ratio)),
             is_upright: is_upright(row.aspect_ratio.as_deref(), row.size.as_deref()),
-            take: row.take,
-            face: text(&row.face),
-            tag_list: tags.join("\n"),
-            tags,
-            labels: row.labels.iter().map(|(name, value)| plain(&format!("{name} {value}")).into_owned()).collect(),
-            declared: row.declared.as_deref(),
-            also: also(row),
-            differs: row.delivered.differs.as_deref(),
+            exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()),
             delivered: delivered(row),
-            exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(plain),
+            also: also(row),
             took: row.generation_s.map(|took| took_text(row.state, took)),
-            completed_at: row.completed_at,
-            attempts: row.attempts,
-            prompt: text(&row.prompt),
-            task: text(&row.task_id),
-            task_id: row.task_id.as_deref(),
-            file: text(&row.file),
             file_link: row.file.as_deref().map(path_as_link),
             poster: row.detail.poster.as_deref().map(path_as_link),
             url_link: url.and_then(web_link),
             choice: row.choice.map_or("", JobChoice::name),
-            reviewer: text(&row.reviewer),
-            note: text(&row.note),
         }
     }
 }
@@ -158,7 +112,7 @@ fn also(row: &Row) -> Option<&'static str> {
 
 impl<'r> Earlier<'r> {
     fn new(Version { file: path, task_id }: &'r Version, row: &'r Row) -> Self {
-        let name = plain(path.rsplit('/').next().unwrap_or(path));
+        let name = path.rsplit('/').next().unwrap_or(path);
         let is_upright = is_upright(row.aspect_ratio.as_deref(), row.size.as_deref());
         Self { job: &row.id, task_id: task_id.as_deref(), name, link: path_as_link(path), is_upright }
     }
@@ -173,7 +127,7 @@ fn delivered(row: &Row) -> Option<String> {
         row.delivered.seconds.map(|seconds| format!("{seconds:.1} s")),
         size,
         row.delivered.fps.map(|fps| format!("{fps:.0} fps")),
-        row.delivered.codecs.as_ref().map(|codecs| plain(&codecs.join(" ")).into_owned()),
+        row.delivered.codecs.as_ref().map(|codecs| codecs.join(" ")),
         sound,
         credentials,
     ];

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::text::plain;
 use crate::domain::{Attempt, Charge, Job, Usd};
 use crate::report::row::{JobState, Totals};
 
@@ -72,7 +71,7 @@ impl Sum {
 
 impl Sums {
     fn of(&mut self, model: &str) -> &mut Sum {
-        self.0.entry(plain(model).into_owned()).or_default()
+        self.0.entry(model.to_owned()).or_default()
     }
 
     /// Adds what a job is still to cost, if it is.

@@ -11,10 +11,9 @@ use super::card::{Group, base_of};
 use super::charts::{ModelBar, StateBar, Sums, model_bars, state_bars};
 use super::frame::{Chip, Foot, Head, Tools};
 use super::problems::{Problem, problems};
-use super::text::plain;
 use super::timeline::{Tasks, Timeline};
 use crate::report::Commands;
-use crate::report::row::{JobState, Row};
+use crate::report::row::{JobState, Row, Totals};
 use crate::report::rows::Report;
 use crate::report::times::Times;
 
@@ -27,13 +26,8 @@ struct Page<'p> {
     simulated: bool,
     written_at: Timestamp,
     written_for_people: String,
-    jobs: usize,
+    totals: &'p Totals,
     finished: usize,
-    spent: String,
-    /// The jobs that are still to be submitted.
-    to_submit: Option<String>,
-    at_risk: Option<String>,
-    unknown: Option<String>,
     problems: Vec<Problem>,
     /// True if a task is active.
     is_running: bool,
@@ -75,7 +69,7 @@ fn write_top(
     for (job, state, shown) in report.shown() {
         policy.allow_videos_of(shown.and_then(|shown| shown.video_url.as_deref()).filter(|_| !report.simulated));
         sums.add_open(job, state);
-        tags.extend(job.tags.iter().map(|tag| plain(tag)));
+        tags.extend(job.tags.iter().map(String::as_str));
         if let Some(shown) = shown {
             tasks.add(job.id.as_str(), Times::of(shown));
         }
@@ -86,28 +80,19 @@ fn write_top(
     let worst_first = states.iter().rev();
     let chips = worst_first.map(|StateBar { name, label, count, .. }| Chip { name, label, class: name, count: *count });
     let page = Page {
-        head: Head::new(
-            "contact sheet",
-            policy,
-            plain(&report.key.name).into_owned(),
-            plain(&report.key.batch).into_owned(),
-        ),
+        head: Head::new("contact sheet", policy, report.key.name.clone(), report.key.batch.clone()),
         tools: Tools {
             states: chips.collect(),
             models: models.iter().map(|bar| &*bar.model).collect(),
-            tags: tags.iter().map(AsRef::as_ref).collect(),
+            tags: tags.into_iter().collect(),
             // The usual directory of a browser; the page can't know where it saves.
             retake: commands.map(|commands| commands.line("run", &["--retake", "@~/Downloads/choices.json"])),
         },
         simulated: report.simulated,
         written_at,
         written_for_people: written_at.strftime("%-d %B %Y, %H:%M UTC").to_string(),
-        jobs: totals.jobs,
+        totals,
         finished: totals.states.get(JobState::Completed.name()).copied().unwrap_or(0),
-        spent: totals.spent_usd.to_string(),
-        to_submit: (!totals.to_submit_usd.is_zero()).then(|| totals.to_submit_usd.to_string()),
-        at_risk: (!totals.at_risk_usd.is_zero()).then(|| totals.at_risk_usd.to_string()),
-        unknown: (!totals.unknown_usd.is_zero()).then(|| totals.unknown_usd.to_string()),
         problems: problems(report, commands),
         is_running: [JobState::Queued, JobState::InProgress]
             .iter()

@@ -1,6 +1,5 @@
 //! Problems, above the videos: a line for each reason to look at some of them.
 
-use super::text::plain;
 use crate::report::row::{JobState, Totals};
 use crate::report::{Commands, Report};
 
@@ -81,7 +80,7 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
 fn why_unsent(report: &Report) -> String {
     let mut reasons = report.rows_in(|state| state == JobState::Pending).filter_map(|row| row.error_message);
     let first = reasons.next().unwrap_or_default();
-    let line = plain(first.trim_start_matches("not sent: ")).into_owned();
+    let line = first.trim_start_matches("not sent: ");
     let short: String = line.chars().take(LONGEST_REASON).collect();
-    if short == line { line } else { format!("{short}…") }
+    if short == line { short } else { format!("{short}…") }
 }

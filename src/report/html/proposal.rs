@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use askama::Template;
 
 use super::frame::{Chip, Foot, Head, Tools};
-use super::text::{plain, web_link};
+use super::text::web_link;
 
 /// The most jobs that are drawn: more than a browser shows smoothly, and than anybody looks at.
 const MOST: usize = 5000;
@@ -37,7 +37,6 @@ pub(crate) struct ProposalCard {
     pub id: String,
     /// The action, for scripts and people, and the state that gives it its color.
     pub action: &'static str,
-    pub label: &'static str,
     pub color: &'static str,
     pub reason: String,
     pub model: String,
@@ -74,20 +73,11 @@ pub(crate) fn write(mut plan: Proposal, to: &mut impl Write) -> io::Result<()> {
     for card in &mut plan.cards {
         card.image = card.image.take().filter(|url| web_link(url).is_some());
         policy.allow_images_of(card.image.as_deref());
-        for text in [&mut card.reason, &mut card.model, &mut card.prompt].into_iter().chain(&mut card.tags) {
-            *text = plain(text).into_owned();
-        }
-        for text in card.warnings.iter_mut().chain(&mut card.more).chain(&mut card.shape) {
-            *text = plain(text).into_owned();
-        }
-    }
-    for text in plan.statements.iter_mut().chain(&mut plan.warnings).chain([&mut plan.name, &mut plan.batch]) {
-        *text = plain(text).into_owned();
     }
     let Proposal { name, batch, figures, statements, warnings, command, cards, local_images } = plan;
     let (mut chips, mut models, mut tags) = (BTreeMap::<_, Chip<'_>>::new(), BTreeSet::new(), BTreeSet::new());
-    for ProposalCard { action, label, color, model, tags: own, .. } in &cards {
-        let chip = Chip { name: action, label, class: color, count: 0 };
+    for ProposalCard { action, color, model, tags: own, .. } in &cards {
+        let chip = Chip { name: action, label: action, class: color, count: 0 };
         chips.entry(*action).or_insert(chip).count += 1;
         models.insert(model.as_str());
         tags.extend(own.iter().map(String::as_str));

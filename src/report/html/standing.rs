@@ -1,10 +1,7 @@
 //! Text in place of a missing video: the reason, what it means for the money, and the next step.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
 
-use super::text::plain;
 use crate::report::Commands;
 use crate::report::row::{JobState, Row};
 
@@ -44,7 +41,7 @@ impl Standing {
                 ("Nothing was charged. The next run asks again.".to_owned(), line("run", &["--select", &row.id]))
             }
             JobState::Held => {
-                let face = row.face.as_deref().map(plain).unwrap_or_default();
+                let face = row.face.as_deref().unwrap_or_default();
                 (format!("Waits for the review of {face}. Once that is through, write review: approved."), None)
             }
             JobState::Queued | JobState::InProgress => ("At the service. A run collects it.".to_owned(), None),
@@ -60,9 +57,9 @@ impl Standing {
 
 /// The error, with the service's code.
 fn cause(row: &Row) -> Option<String> {
-    let message = row.error_message.as_deref().filter(|message| !message.is_empty()).map(plain);
-    match (message, row.error_code.as_deref().map(plain)) {
+    let message = row.error_message.as_deref().filter(|message| !message.is_empty());
+    match (message, row.error_code.as_deref()) {
         (Some(message), Some(code)) => Some(format!("{message} ({code})")),
-        (one, other) => one.or(other).map(Cow::into_owned),
+        (one, other) => one.or(other).map(str::to_owned),
     }
 }

@@ -1,12 +1,19 @@
 //! Outside text on a page: what no page can hold or what would turn its direction is shown, not done.
 
-use std::borrow::Cow;
+use std::fmt;
+
+use askama::filters::{Escaper, Html};
 
 use crate::domain::printable;
 
-/// The text without what steers; the template escapes what means something in HTML.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    printable::lines(text)
+/// What every template writes passes through this: without what steers, and escaped.
+#[derive(Clone, Copy)]
+pub(super) struct Shown;
+
+impl Escaper for Shown {
+    fn write_escaped_str<W: fmt::Write>(&self, to: W, text: &str) -> fmt::Result {
+        Html.write_escaped_str(to, &printable::lines(text))
+    }
 }
 
 /// A path as an address: everything but letters, digits and `-._~/` is escaped. A path on another drive of Windows is the address of a file.
@@ -51,13 +58,18 @@ mod tests {
 
     #[test]
     fn what_steers_is_shown_and_what_is_written_stays() {
+        let shown = |text: &str| {
+            let mut shown = String::new();
+            Shown.write_escaped_str(&mut shown, text).map(|()| shown).expect("a string")
+        };
         assert_eq!(
-            plain("a\u{0}b\u{1b}[31mc\u{202e}d\u{2066}e\nf\tg"),
+            shown("a\u{0}b\u{1b}[31mc\u{202e}d\u{2066}e\nf\tg"),
             "a\u{fffd}b\u{fffd}[31mc\u{fffd}d\u{fffd}e\nf\tg"
         );
-        for text in ["שלום \u{200f}!", "مرحبا", "Zoë 🎬", "<script>"] {
-            assert_eq!(plain(text), text);
+        for text in ["שלום \u{200f}!", "مرحبا", "Zoë 🎬"] {
+            assert_eq!(shown(text), text);
         }
+        assert_eq!(shown("<script>"), "&#60;script&#62;");
     }
 
     #[test]
