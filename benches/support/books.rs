@@ -28,7 +28,7 @@ pub fn with_books(manifest: &str, attempts: i64, batches: i64) -> Workspace {
         let record = serde_json::json!({
             "id": id, "job": job, "fingerprint": fingerprint, "normalized": normalized,
             "request": format!("{{\"prompt\":\"{}\"}}", "0".repeat(200)), "model": "alpha-2", "price": "0.90",
-            "charging": "at-submission", "typical_s": [60, 180], "account": { "service": "s", "key": "k" },
+            "charging": "at_submission", "typical_s": [60, 180], "account": { "service": "s", "key": "k" },
             "state": "completed", "task": { "id": task, "alias": null }, "video_url": format!("https://v.example/{number}"),
             "error": null, "polls": 0, "intended_at": at, "answered_at": at, "seen": null, "ended_at": at,
             "file": { "path": format!("v{number}.mp4"), "sha256": format!("v{number}"), "bytes": 1000 }, "fetched_at": at,
