@@ -132,9 +132,9 @@ pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
             bill.others.append(&mut totals);
             sum = if is_credit { sum.saturating_sub(usd) } else { sum + usd };
             bill.lines.push(line);
-        } else if usd == sum && !is_credit {
+        } else if usd == sum && !is_credit && !usd.is_zero() {
             totals.push(line);
-        } else {
+        } else if !usd.is_zero() {
             bill.others.push(line);
         }
     }

@@ -119,4 +119,11 @@ mod tests {
             assert_eq!((pair[0].0.code(), pair[1].0.code()), (pair[0].1, pair[1].1));
         }
     }
+
+    /// A new code must not end with 2, as if nothing was sent, without a decision.
+    #[test]
+    fn exit_code_of_each_refusal_matches_the_snapshot() {
+        let lines = RefusalCode::ALL.iter().map(|code| format!("{} {}", Exit::of(*code).code(), code.code()));
+        insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
+    }
 }

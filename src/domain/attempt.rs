@@ -13,7 +13,7 @@ use super::{
 pub struct AttemptId(pub i64);
 
 named! {
-    /// The state of an attempt. The variants are in the order of events, which is no ranking.
+    /// The state of an attempt. The variants are in the order of events, not of rank.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum AttemptState {
@@ -29,9 +29,9 @@ named! {
         Queued = "queued",
         /// Being generated.
         InProgress = "in_progress",
-        /// The service's final word: there is a video.
+        /// Terminal, with a video.
         Completed = "completed",
-        /// The service's final word: there is none.
+        /// Terminal, without a video.
         Failed = "failed",
     }
 }

@@ -13,6 +13,9 @@ macro_rules! codes {
         }
 
         impl $name {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
             /// Its short name, for scripts.
             pub fn code(self) -> &'static str {
                 match self {

@@ -16,7 +16,8 @@ pub(super) struct Brake {
 
 #[derive(Debug, Default)]
 struct State {
-    judged: HashSet<String>,
+    /// By model and what differs.
+    seen: HashSet<(String, &'static str)>,
     held: HashSet<String>,
 }
 
@@ -26,9 +27,9 @@ impl Brake {
         Self { is_off, state: Mutex::default() }
     }
 
-    /// Returns whether this is the first video of a model in the run.
-    pub(super) fn is_first(&self, model: &str) -> bool {
-        self.lock().judged.insert(model.to_owned())
+    /// Returns whether this is the first time in the run that this is seen of a model.
+    pub(super) fn is_first(&self, model: &str, what: &'static str) -> bool {
+        self.lock().seen.insert((model.to_owned(), what))
     }
 
     /// Holds a model. Returns false if the user accepts what differs.

@@ -3,39 +3,8 @@
 //! The planned price is that of the request. A gateway that ignores a field, such as `duration`, generates and charges
 //! for another video, and shows it only in the fields that it echoes (interface §2.3).
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
-
 use crate::domain::{Asked, PriceList, SHORTEST, Usd};
 use crate::service::Echo;
-
-/// The differences found, by model and field. Each is reported once.
-#[derive(Debug, Default)]
-pub(super) struct Echoes(Mutex<HashSet<(String, &'static str)>>);
-
-impl Echoes {
-    /// Returns the differences, unless they were reported for this model before.
-    pub(super) fn news(&self, request: &str, echo: &Echo) -> Option<String> {
-        if echo.is_empty() {
-            return None;
-        }
-        let asked = Asked::of(request);
-        let differing = differences(&asked, echo);
-        let model = asked.model();
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let news: Vec<String> = differing
-            .into_iter()
-            .filter(|(field, _)| shown.insert((model.to_owned(), *field)))
-            .map(|(_, difference)| difference)
-            .collect();
-        (!news.is_empty()).then(|| {
-            format!(
-                "the service reports for {model}: {}; check a video and its charge before you buy more",
-                news.join(" and ")
-            )
-        })
-    }
-}
 
 /// Returns the reported model with the price of the same video by it, and that of the requested one, if it is another model of the catalog. A gateway
 /// may rename models.
@@ -50,7 +19,7 @@ pub fn echo_differences(request: &str, echo: &Echo) -> Vec<String> {
     differences(&Asked::of(request), echo).into_iter().map(|(_, difference)| difference).collect()
 }
 
-fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {
+pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if let (Some(asked), Some(made)) = (asked.duration.as_f64(), echo.duration_s)
         && (asked - made).abs() >= SHORTEST
@@ -78,12 +47,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_is_reported_once_for_each_model() {
-        let echoes = Echoes::default();
-        let news = |request: &str, answer: &str| {
+    fn difference_is_of_values_and_not_of_spelling() {
+        let found = |request: &str, answer: &str| {
             let report = crate::service::TaskReport::parse(answer.as_bytes(), &crate::domain::FinalWords::default())
                 .expect("a report");
-            echoes.news(request, &report.echo)
+            echo_differences(request, &report.echo)
         };
         let asked = r#"{"duration":10,"model":"beta-2.0-lite","size":"1280x720"}"#;
         for same in [
@@ -94,14 +62,11 @@ mod tests {
             r#"{"duration": {"s": 4}, "size": 720}"#,
             "{}",
         ] {
-            assert_eq!(news(asked, same), None, "{same}");
+            assert_eq!(found(asked, same), [""; 0], "{same}");
         }
-        let shown = news(asked, r#"{"size": "480x832"}"#).expect("news");
-        assert!(shown.contains("`size` 480x832"), "{shown}");
-        let shown = news(asked, r#"{"seconds": "4", "size": "480x832"}"#).expect("more news");
-        assert!(shown.contains("4 s, requested 10 s"), "{shown}");
-        assert_eq!(news(asked, r#"{"duration": 4}"#), None, "shown before");
+        let both = found(asked, r#"{"seconds": "4", "size": "480x832"}"#);
+        assert_eq!(both, ["4 s, requested 10 s", "`size` 480x832, requested 1280x720"]);
         let alpha = r#"{"aspect_ratio":"9:16","duration":12,"model":"alpha-2"}"#;
-        assert!(news(alpha, r#"{"aspect_ratio": "16:9", "duration": 12}"#).is_some());
+        assert_eq!(found(alpha, r#"{"aspect_ratio": "16:9", "duration": 12}"#).len(), 1);
     }
 }

@@ -11,9 +11,9 @@ use tokio::sync::Semaphore;
 use super::event::{FetchedVideo, RunEvent};
 use super::gateway::Gateway;
 use super::stop::StopReason;
-use crate::domain::{Account, AttemptId, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
+use crate::domain::{AttemptId, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
 use crate::download::{self, Downloads, FetchError, Link, Stored};
-use crate::ledger::{Event, LockedBatch};
+use crate::ledger::Event;
 use crate::plan::{Download, DownloadPlan};
 use crate::service::{PollAnswer, VideoService};
 
@@ -29,28 +29,15 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 /// The downloads of a run.
 pub(super) struct Fetcher<'r, S> {
     gateway: &'r Gateway<'r, S>,
-    ledger: &'r LockedBatch,
-    account: &'r Account,
     downloads: &'r dyn Downloads,
     permits: Semaphore,
     earlier_permits: Semaphore,
 }
 
 impl<'r, S: VideoService> Fetcher<'r, S> {
-    pub(super) fn new(
-        gateway: &'r Gateway<'r, S>,
-        ledger: &'r LockedBatch,
-        account: &'r Account,
-        downloads: &'r dyn Downloads,
-    ) -> Self {
-        Self {
-            gateway,
-            ledger,
-            account,
-            downloads,
-            permits: Semaphore::new(AT_ONCE),
-            earlier_permits: Semaphore::new(EARLIER_AT_ONCE),
-        }
+    pub(super) fn new(gateway: &'r Gateway<'r, S>, downloads: &'r dyn Downloads) -> Self {
+        let (permits, earlier_permits) = (Semaphore::new(AT_ONCE), Semaphore::new(EARLIER_AT_ONCE));
+        Self { gateway, downloads, permits, earlier_permits }
     }
 
     /// Downloads a video of this run. Returns false if that fails.
@@ -131,7 +118,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
                 Err(miss) => shown.push(format!("its link: {miss}")),
             }
         }
-        if download.account != *self.account {
+        if download.account != *self.gateway.account {
             let owner = &download.account;
             shown.push(format!(
                 "only {owner}, which owns the task, can return a new URL; if this key belongs to the same account, pass \
@@ -226,10 +213,9 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
 
     /// Records the new path of a video that is already here. Another batch in the same directory may have displaced it.
     async fn write_moved(&self, download: &Download, known: &VideoFile, path: OutputPath) {
-        if let Err(error) = self.ledger.record(download.attempt, Event::Moved(path.clone())).await {
-            return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
+        if self.gateway.record(download.attempt, Event::Moved(path.clone())).await {
+            self.tell_fetched(download, VideoFile { path, ..known.clone() });
         }
-        self.tell_fetched(download, VideoFile { path, ..known.clone() });
     }
 
     async fn write_down(
@@ -247,8 +233,8 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         let fetched = (download.attempt, Event::Fetched(file.clone()));
         // If the ledger fails, the next run repeats this and finds the file.
         for (attempt, event) in moved.chain(linked).chain([fetched]) {
-            if let Err(error) = self.ledger.record(attempt, event).await {
-                return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
+            if !self.gateway.record(attempt, event).await {
+                return;
             }
         }
         if let Some(footage) = &file.footage {

@@ -7,20 +7,25 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::brake::Brake;
-use super::echo::{Echoes, other_model};
+use super::echo::{differences, other_model};
 use super::event::RunEvent;
 use super::rate_limit::RateLimit;
+use super::settings::Settings;
 use super::stop::{Stop, StopReason};
-use crate::domain::{Asked, Footage, JobId, NoticeCode, PriceList};
+use crate::domain::{Account, Asked, AttemptId, Footage, JobId, NoticeCode, PriceList, with_causes};
+use crate::ledger::{Event, LedgerError, LockedBatch};
 use crate::service::Echo;
 
 /// The service, its rate limit, whether it responds, and the receiver of events.
 pub(super) struct Gateway<'e, S> {
     pub service: &'e S,
+    /// The account that owns the tasks.
+    pub account: &'e Account,
+    pub ledger: &'e LockedBatch,
+    pub settings: &'e Settings,
     pub rate_limit: RateLimit,
     pub connectivity: Connectivity,
     pub stop: &'e Stop,
-    pub echoes: Echoes,
     pub brake: Brake,
     /// The prices of the catalog.
     pub prices: &'e PriceList<'e>,
@@ -92,7 +97,12 @@ impl<S> Gateway<'_, S> {
             let message = format!("the service reports a cost of ${cost} for a video by {model}, priced at ${price}");
             self.differs(NoticeCode::PriceDiffers, model, message, true);
         }
-        if let Some(message) = self.echoes.news(request, echo) {
+        let news = differences(&asked, echo).into_iter().filter(|(field, _)| self.brake.is_first(model, field));
+        let news: Vec<String> = news.map(|(_, difference)| difference).collect();
+        if !news.is_empty() {
+            let news = news.join(" and ");
+            let message =
+                format!("the service reports for {model}: {news}; check a video and its charge before you buy more");
             (self.emit)(RunEvent::Warned { code: NoticeCode::EchoDiffers, message });
         }
     }
@@ -101,7 +111,7 @@ impl<S> Gateway<'_, S> {
     pub(super) fn judge(&self, job: &JobId, request: &str, footage: &Footage) {
         let asked = Asked::of(request);
         let differences = footage.differences(request);
-        if !self.brake.is_first(asked.model()) || differences.is_empty() {
+        if !self.brake.is_first(asked.model(), "video") || differences.is_empty() {
             return;
         }
         let is_grave = differences.iter().any(|difference| difference.is_grave);
@@ -118,6 +128,17 @@ impl<S> Gateway<'_, S> {
         } else {
             RunEvent::Warned { code, message }
         });
+    }
+
+    /// Records an event. If the ledger fails, submitting stops: a later run polls the task, or puts the job in doubt. Returns whether it is recorded.
+    pub(super) async fn record(&self, attempt: AttemptId, event: Event) -> bool {
+        let recorded = self.ledger.record(attempt, event).await;
+        recorded.inspect_err(|error| self.ledger_failed(error)).is_ok()
+    }
+
+    /// Stops submitting, because the ledger can't be written.
+    pub(super) fn ledger_failed(&self, error: &LedgerError) {
+        self.stop_because(StopReason::LedgerFailed, with_causes(error));
     }
 
     /// Stops submitting. Reports each reason once.

@@ -14,7 +14,7 @@ use super::gateway::Gateway;
 use super::stop::StopReason;
 use crate::domain::{Job, LocalImage, NoticeCode, with_causes};
 use crate::hooks::AssetCommand;
-use crate::ledger::{LedgerError, LockedBatch};
+use crate::ledger::LedgerError;
 
 /// The maximum number of concurrent asset commands.
 const AT_ONCE: usize = 4;
@@ -28,7 +28,6 @@ type Answer = Result<String, String>;
 pub(super) struct ImageUrls<'r, S> {
     gateway: &'r Gateway<'r, S>,
     command: Option<&'r AssetCommand>,
-    ledger: &'r LockedBatch,
     /// By the digest of the image.
     asked: Mutex<HashMap<String, Arc<OnceCell<Answer>>>>,
     permits: Semaphore,
@@ -37,9 +36,9 @@ pub(super) struct ImageUrls<'r, S> {
 }
 
 impl<'r, S> ImageUrls<'r, S> {
-    pub(super) fn new(gateway: &'r Gateway<'r, S>, command: Option<&'r AssetCommand>, ledger: &'r LockedBatch) -> Self {
+    pub(super) fn new(gateway: &'r Gateway<'r, S>, command: Option<&'r AssetCommand>) -> Self {
         let (asked, permits, failed) = (Mutex::default(), Semaphore::new(AT_ONCE), AtomicUsize::new(0));
-        Self { gateway, command, ledger, asked, permits, failed }
+        Self { gateway, command, asked, permits, failed }
     }
 
     /// Returns the job with a URL for each local image, or the reason that one has none.
@@ -99,7 +98,7 @@ impl<'r, S> ImageUrls<'r, S> {
     /// Returns the URL from an earlier run, if it is still valid.
     async fn kept(&self, command: &AssetCommand, image: &LocalImage) -> Result<Option<String>, LedgerError> {
         let Some(since) = command.ttl.and_then(|ttl| Timestamp::now().checked_sub(ttl).ok()) else { return Ok(None) };
-        self.ledger.image_url(&image.sha256, &command.program.fingerprint(), since).await
+        self.gateway.ledger.image_url(&image.sha256, &command.program.fingerprint(), since).await
     }
 
     /// Records a URL for later runs. Without a record, they request it again.
@@ -107,7 +106,7 @@ impl<'r, S> ImageUrls<'r, S> {
         if command.ttl.is_none() {
             return;
         }
-        let kept = self.ledger.keep_image_url(&image.sha256, &command.program.fingerprint(), address).await;
+        let kept = self.gateway.ledger.keep_image_url(&image.sha256, &command.program.fingerprint(), address).await;
         if let Err(error) = kept {
             tracing::warn!(
                 code = NoticeCode::AssetUrlNotKept.code(),

@@ -1,13 +1,11 @@
 //! The life of one job in a run: from its intent or active task to its terminal state and its video.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::Either;
-use futures::stream::StreamExt as _;
-use tokio::sync::{SemaphorePermit, mpsc};
+use tokio::sync::SemaphorePermit;
 
 use super::cadence::Class;
 use super::event::{LeaveReason, RunEvent};
@@ -15,13 +13,14 @@ use super::feed::Assignment;
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
 use super::image_urls::ImageUrls;
-use super::outcome::Tally;
-use super::slots::{Slot, Slots};
+use super::outcome::Outcome;
+use super::poller::{Bought, Poller};
+use super::slots::Slot;
 use super::stop::StopReason;
 use super::submit::{Known, Submitted, Submitter};
-use super::watch::{TaskUpdate, Watch};
-use crate::domain::{Attempt, AttemptId, Job, JobId, TaskNames, with_causes};
-use crate::ledger::{Event, LockedBatch};
+use super::watched::{Ending, Moment, Watched};
+use crate::domain::{Attempt, Job, TaskNames};
+use crate::ledger::Event;
 use crate::plan::{Destination, Download, DownloadPlan};
 use crate::service::VideoService;
 
@@ -41,7 +40,8 @@ pub(super) enum Task<'r> {
     Fetch(Box<Download>),
 }
 
-/// The result of a final update for its job.
+/// The end of a task for its job.
+#[derive(Default)]
 struct Ended {
     /// True if the service reported a failure. A task that it merely denies may still exist, so it is never submitted
     /// again by itself.
@@ -53,33 +53,16 @@ struct Ended {
     video_url: Option<String>,
 }
 
-impl Ended {
-    fn by(word: &TaskUpdate) -> Self {
-        let has_failed = matches!(word, TaskUpdate::Final(Event::Failed { .. }));
-        let why = match word {
-            TaskUpdate::Final(Event::Failed { error, .. }) => Some(error.message.clone()),
-            _ => None,
-        };
-        let is_disowned = matches!(word, TaskUpdate::Final(Event::Disowned { .. }));
-        let video_url = match word {
-            TaskUpdate::Final(Event::Completed { video_url, .. }) => Some(video_url.clone()),
-            _ => None,
-        };
-        Self { has_failed, has_no_video: has_failed || is_disowned, why, video_url }
-    }
-}
-
 /// The state that all jobs share.
 pub(super) struct JobRunner<'r, S> {
     pub(super) gateway: &'r Gateway<'r, S>,
-    pub(super) ledger: &'r LockedBatch,
     pub(super) submitter: &'r Submitter<'r, S>,
     pub(super) image_urls: &'r ImageUrls<'r, S>,
-    pub(super) slots: &'r Slots,
     pub(super) fetcher: Option<Fetcher<'r, S>>,
-    pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,
-    pub(super) max_failures: Option<usize>,
-    pub(super) tally: &'r Tally,
+    pub(super) poller: Poller<'r, S>,
+    pub(super) outcome: &'r Mutex<Outcome>,
+    /// For `--max-failures`: failed tasks, rejected jobs, and jobs in doubt.
+    pub(super) failures: AtomicUsize,
 }
 
 impl<'r, S: VideoService> JobRunner<'r, S> {
@@ -99,7 +82,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let is_here = fetcher.fetch_earlier(wanted, &download).await;
         // An expired URL of an old take or batch is reported in each run, and makes none fail.
         let is_old = download.destination.is_version || download.destination.directory.is_some();
-        self.tally.note_fetch(is_here || is_old);
+        self.outcome().unfetched += usize::from(!is_here && !is_old);
     }
 
     /// Polls an active task of an earlier run.
@@ -109,26 +92,13 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let age = Duration::try_from(self.gateway.now().duration_since(since)).unwrap_or_default();
         let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
         let bought = Bought { job, request, attempt: attempt.id, age, class };
-        let (ended, writing) = {
-            let word = self.await_task(slot, bought, &mut task).await;
-            (Ended::by(&word), Box::pin(self.finish(job, attempt.id, &task, word)))
-        };
-        writing.await;
+        let ended = self.settle(slot, &bought, &mut task).await;
         let failed = ended.has_no_video;
-        self.tally.note_end(failed && !assignment.superseded.contains(&attempt.id));
+        self.outcome().failures += usize::from(failed && !assignment.superseded.contains(&attempt.id));
         // A failed task of another batch is no reason to stop this one.
         self.count_failure(failed && !assignment.plan.others.contains(&attempt.id));
-        let download = |wanted: &DownloadPlan, video_url| Download {
-            job: job.clone(),
-            attempt: attempt.id,
-            task,
-            account: self.submitter.account.clone(),
-            request: attempt.request.clone(),
-            video_url,
-            destination: wanted.destination_of(&attempt),
-            known: None,
-        };
-        Box::pin(self.fetch_video(&assignment, ended.video_url, download)).await;
+        let destination = |wanted: &DownloadPlan| wanted.destination_of(&attempt);
+        Box::pin(self.fetch_video(&assignment, &bought, task, ended.video_url, destination)).await;
     }
 
     /// Submits a job, and again up to `retries` times if its task fails.
@@ -153,29 +123,15 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             };
             let (id, request, class) = (&job.id, job.request.body(), class_of_job(job));
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
-            // Dropped before the wait: ten thousand jobs would keep it.
-            let (ended, writing) = {
-                let word = self.await_task(slot, bought, &mut task).await;
-                (Ended::by(&word), Box::pin(self.finish(id, attempt, &task, word)))
-            };
-            writing.await;
+            let ended = self.settle(slot, &bought, &mut task).await;
             failed = ended.has_no_video;
-            let download = |_: &DownloadPlan, video_url| Download {
-                job: id.clone(),
-                attempt,
-                task,
-                account: self.submitter.account.clone(),
-                request: request.to_owned(),
-                video_url,
-                destination: Destination { directory: None, path: job.output(), is_version: false },
-                known: None,
-            };
-            Box::pin(self.fetch_video(&assignment, ended.video_url, download)).await;
+            let destination = |_: &DownloadPlan| Destination { directory: None, path: job.output(), is_version: false };
+            Box::pin(self.fetch_video(&assignment, &bought, task, ended.video_url, destination)).await;
             // A failure in the same words would only be paid for again.
             let is_repeated = last_why.is_some() && last_why == ended.why;
             last_why = ended.why;
             let next = if ended.has_failed && retries > 0 && !is_repeated {
-                Box::pin(self.gateway.stop.unless_stopping(self.slots.acquire())).await
+                Box::pin(self.gateway.stop.unless_stopping(self.submitter.slots.acquire())).await
             } else {
                 None
             };
@@ -183,7 +139,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             (retries, slot) = (retries - 1, next);
             submitted = Box::pin(self.submitter.retry(job, attempt, &mut slot)).await;
         };
-        self.tally.note_end(failed || matches!(last, Submitted::Rejected));
+        // One job ID can end twice: in two batches, or with a retake.
+        self.outcome().failures += usize::from(failed || matches!(last, Submitted::Rejected));
         self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::InDoubt));
     }
 
@@ -196,8 +153,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         };
         // Recorded, because the next report has only the ledger.
         let reason = format!("its image has no URL: {why}");
-        if let Err(error) = self.ledger.note_unsent(&job.id, &reason).await {
-            self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
+        if let Err(error) = self.gateway.ledger.note_unsent(&job.id, &reason).await {
+            self.gateway.ledger_failed(&error);
         }
         (self.gateway.emit)(RunEvent::NotSent { job: job.id.clone(), reason });
         None
@@ -207,14 +164,31 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     async fn fetch_video(
         &self,
         assignment: &Assignment,
+        bought: &Bought<'_>,
+        task: TaskNames,
         video_url: Option<String>,
-        download: impl FnOnce(&DownloadPlan, String) -> Download,
+        destination: impl FnOnce(&DownloadPlan) -> Destination,
     ) {
         let (Some(fetcher), Some(wanted), Some(video_url)) = (&self.fetcher, &assignment.plan.downloads, video_url)
         else {
             return;
         };
-        self.tally.note_fetch(fetcher.fetch_new(wanted, &download(wanted, video_url)).await);
+        let download = Download {
+            job: bought.job.clone(),
+            attempt: bought.attempt,
+            task,
+            account: self.gateway.account.clone(),
+            request: bought.request.to_owned(),
+            video_url,
+            destination: destination(wanted),
+            known: None,
+        };
+        let is_here = fetcher.fetch_new(wanted, &download).await;
+        self.outcome().unfetched += usize::from(!is_here);
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops submitting when too many jobs have failed or are in doubt.
@@ -222,8 +196,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         if !failed {
             return;
         }
-        let failures = self.tally.failures.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.max_failures.is_some_and(|most| failures >= most) {
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.gateway.settings.max_failures.is_some_and(|most| failures >= most) {
             let message = format!(
                 "as many jobs as --max-failures says ({failures}) failed, were rejected or are in doubt; what is at the service is still collected"
             );
@@ -231,99 +205,46 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         }
     }
 
-    /// Gives a task to the poller, with its slot. The future returns the final update.
-    fn await_task<'t>(
-        &'t self,
-        slot: Slot<'r>,
-        bought: Bought<'t>,
-        task: &'t mut TaskNames,
-    ) -> impl Future<Output = TaskUpdate> + use<'t, 'r, S> {
-        let Bought { job, request, attempt, age, class } = bought;
-        let (updates, heard) = unbounded();
-        // The poller is gone if the run aborts. The rejected watch closes the channel, which tells the job.
-        drop(self.watch.send(Watch { attempt, task: task.clone(), age, class, slot, updates }));
-        self.follow(heard, job, request, attempt, task)
+    /// Polls a task to its end, and records that. Its slot is free before: a download needs none.
+    async fn settle(&self, slot: Slot<'r>, bought: &Bought<'_>, task: &mut TaskNames) -> Ended {
+        let mut watched = Watched::new(task.clone(), Moment { age: bought.age, at: self.gateway.now() });
+        let ending = self.poller.watch(bought, &mut watched).await;
+        drop(slot);
+        task.clone_from(watched.names());
+        Box::pin(self.finish(bought, ending, &watched)).await
     }
 
-    /// Records the progress and IDs of a task until its final update. Ten thousand jobs wait here, so this future keeps
-    /// little.
-    async fn follow(
-        &self,
-        mut heard: UnboundedReceiver<TaskUpdate>,
-        job: &JobId,
-        request: &str,
-        attempt: AttemptId,
-        task: &mut TaskNames,
-    ) -> TaskUpdate {
-        let mut started = false;
-        loop {
-            let percent = match heard.next().await {
-                Some(TaskUpdate::Progress(percent)) => percent,
-                Some(TaskUpdate::Made(echo)) => {
-                    self.gateway.compare(request, &echo);
-                    if let Some(usd) = echo.cost {
-                        Box::pin(self.write(attempt, Event::Reported { usd })).await;
-                    }
-                    continue;
-                }
-                Some(TaskUpdate::Alias(names)) => {
-                    task.clone_from(&names);
-                    (self.gateway.emit)(RunEvent::TaskAlias { job: job.clone(), task: names });
-                    continue;
-                }
-                Some(last) => return last,
-                None => {
-                    return TaskUpdate::Left { why: LeaveReason::Interrupted, polls: 0, said: None, is_endless: false };
-                }
-            };
-            if !std::mem::replace(&mut started, true) {
-                Box::pin(self.write(attempt, Event::Started { percent })).await;
+    /// Records the end of polling.
+    async fn finish(&self, bought: &Bought<'_>, ending: Ending, watched: &Watched) -> Ended {
+        let (job, task, polls) = (bought.job.clone(), watched.names().clone(), watched.polls);
+        let mut ended = Ended::default();
+        let (event, emitted) = match ending {
+            Ending::Completed { video_url, ended_at } => {
+                let content_url = || self.gateway.service.content_url(watched.polled_id());
+                let video_url = video_url.unwrap_or_else(content_url);
+                ended.video_url = Some(video_url.clone());
+                (Event::Completed { video_url, ended_at, polls }, RunEvent::Completed { job, task })
             }
-            (self.gateway.emit)(RunEvent::Progressed { job: job.clone(), percent });
-        }
-    }
-
-    /// Records a final update.
-    async fn finish(&self, job: &JobId, attempt: AttemptId, task: &TaskNames, word: TaskUpdate) {
-        let (job, task) = (job.clone(), task.clone());
-        match word {
-            TaskUpdate::Progress(_) | TaskUpdate::Alias(_) | TaskUpdate::Made(_) => {}
-            TaskUpdate::Final(event) => {
-                let emitted = match &event {
-                    Event::Failed { error, .. } | Event::Disowned { error, .. } => {
-                        RunEvent::Failed { job, task, message: error.message.clone() }
-                    }
-                    _ => RunEvent::Completed { job, task },
-                };
-                self.write(attempt, event).await;
-                (self.gateway.emit)(emitted);
+            Ending::Failed { error, ended_at } => {
+                let message = error.message.clone();
+                (ended.has_failed, ended.has_no_video, ended.why) = (true, true, Some(message.clone()));
+                (Event::Failed { error, ended_at, polls }, RunEvent::Failed { job, task, message })
             }
-            TaskUpdate::Left { why, polls, said, is_endless } => {
-                self.write(attempt, Event::Left { polls }).await;
-                if why == LeaveReason::Deadline {
-                    self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
-                }
-                (self.gateway.emit)(RunEvent::TaskLeft { job, task, why, said, is_endless });
+            Ending::Disowned { error, ended_at } => {
+                ended.has_no_video = true;
+                let message = error.message.clone();
+                (Event::Disowned { error, ended_at, polls }, RunEvent::Failed { job, task, message })
             }
-        }
+            Ending::Left(why) => {
+                self.outcome().past_deadline += usize::from(why == LeaveReason::Deadline);
+                let (said, is_endless) = (watched.said.clone(), watched.is_endless);
+                (Event::Left { polls }, RunEvent::TaskLeft { job, task, why, said, is_endless })
+            }
+        };
+        self.gateway.record(bought.attempt, event).await;
+        (self.gateway.emit)(emitted);
+        ended
     }
-
-    /// Records an event. If the ledger fails, the next run polls the task again.
-    async fn write(&self, attempt: AttemptId, event: Event) {
-        if let Err(error) = self.ledger.record(attempt, event).await {
-            self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
-        }
-    }
-}
-
-/// A task, as its job knows it.
-struct Bought<'j> {
-    job: &'j JobId,
-    request: &'j str,
-    attempt: AttemptId,
-    /// The time since its submission.
-    age: Duration,
-    class: Class,
 }
 
 fn class_of_job(job: &Job) -> Class {

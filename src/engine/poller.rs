@@ -1,285 +1,212 @@
-//! The shared poller of all active tasks.
+//! Polls of active tasks, each to its end.
 //!
-//! One delay queue has all tasks, so ten thousand of them are one timer. Polls run concurrently, a bounded number [in
-//! flight](super::in_flight), and never block submissions. [`watched`](super::watched) decides what a response means
-//! for its task, and [`reactions`](super::reactions) what follows from it.
+//! Each task waits by itself. They share the schedule, the requests in flight, and what responses teach. Polls run concurrently, a bounded number
+//! in flight, and never block submissions. [`watched`](super::watched) decides what a response means for its task.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::future::Either;
-use futures::stream::FuturesUnordered;
-use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use tokio_util::time::{DelayQueue, delay_queue};
 
-use super::cadence::Class;
-use super::event::LeaveReason;
+use super::cadence::{Cadence, Class};
+use super::event::{LeaveReason, RunEvent};
 use super::gateway::Gateway;
-use super::in_flight::{InFlight, InFlightPermit};
-use super::reactions::Reactions;
-use super::settings::Settings;
 use super::stop::StopReason;
-use super::watch::Watch;
-use super::watched::{Ending, Moment, Next, Note, Pause, Watched};
-use crate::domain::{TaskId, with_causes};
-use crate::ledger::{Event, LedgerError, LockedBatch};
+use super::watched::{Ending, GRACE, Moment, Next, Note, Pause, Watched};
+use crate::domain::{AttemptId, JobId, NoticeCode, TaskId};
+use crate::ledger::{Event, LedgerError};
 use crate::service::{PollAnswer, TaskReport, VideoService};
 
-/// A finished request for a task.
-enum Done {
-    /// A poll, or `None` if a pause began before it was sent.
-    Poll(Option<PollAnswer>),
-    /// The content endpoint has a video or none, for a task that may have ended at this time.
-    Content(bool, Timestamp),
-    /// The claim of an alias, and the report that named it.
-    Claim(TaskId, Box<TaskReport>, Result<(), LedgerError>),
-}
+/// The maximum number of polls in flight. A process may usually open 1,024 files.
+const MOST_IN_FLIGHT: usize = 256;
 
-/// The poller's number for a task.
-type Number = u64;
-
-/// A task in the poller.
-struct Entry<'e> {
-    watch: Watch<'e>,
-    watched: Watched,
-    since: Instant,
-    /// Its key in the queue, unless a request is in flight.
-    key: Option<delay_queue::Key>,
-}
-
-impl Entry<'_> {
+/// A task, as its job knows it.
+pub(super) struct Bought<'j> {
+    pub(super) job: &'j JobId,
+    pub(super) request: &'j str,
+    pub(super) attempt: AttemptId,
     /// The time since its submission.
-    fn age(&self) -> Duration {
-        self.watch.age + self.since.elapsed()
-    }
+    pub(super) age: Duration,
+    pub(super) class: Class,
 }
 
 /// The poller of a run.
 pub(super) struct Poller<'e, S> {
     gateway: &'e Gateway<'e, S>,
-    ledger: &'e LockedBatch,
-    in_flight: InFlight,
-    reactions: Reactions<'e, S>,
-    deadline: Duration,
-    endless: EndlessTasks,
-    /// Boxed, because the table grows by doubling.
-    tasks: HashMap<Number, Box<Entry<'e>>>,
-    admitted: Number,
-    queue: DelayQueue<Number>,
+    in_flight: Semaphore,
+    /// The time that a task may be denied.
+    grace: Duration,
+    state: Mutex<State>,
+}
+
+struct State {
+    cadence: Cadence,
+    /// The unknown states that were reported.
+    unknown: HashSet<String>,
+    /// Tasks past their deadline.
+    overdue: usize,
+    has_ended: bool,
 }
 
 impl<'e, S: VideoService> Poller<'e, S> {
     /// A poller without tasks.
-    pub(super) fn new(gateway: &'e Gateway<'e, S>, ledger: &'e LockedBatch, settings: &Settings) -> Self {
-        Self {
-            gateway,
-            ledger,
-            in_flight: InFlight::new(),
-            reactions: Reactions::new(gateway, settings),
-            deadline: settings.deadline,
-            endless: EndlessTasks { most: settings.max_doubts, overdue: 0, has_ended: false },
-            tasks: HashMap::new(),
-            admitted: 0,
-            queue: DelayQueue::new(),
-        }
+    pub(super) fn new(gateway: &'e Gateway<'e, S>) -> Self {
+        let cadence = Cadence::new(gateway.settings);
+        let (in_flight, grace) = (Semaphore::new(MOST_IN_FLIGHT), cadence.scaled(GRACE));
+        let state = Mutex::new(State { cadence, unknown: HashSet::new(), overdue: 0, has_ended: false });
+        Self { gateway, in_flight, grace, state }
     }
 
-    /// Polls until no more tasks can arrive and each has had its final update.
-    pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Watch<'e>>) {
-        let mut under_way = FuturesUnordered::new();
-        let mut open = true;
-        while open || !self.tasks.is_empty() {
-            tokio::select! {
-                () = self.gateway.stop.aborting() => break,
-                watch = inbox.recv(), if open => match watch {
-                    Some(watch) => self.admit(watch),
-                    None => open = false,
-                },
-                Some((permit, number)) = due(&self.in_flight, &mut self.queue), if !self.queue.is_empty() => {
-                    under_way.extend(self.poll(number, permit).map(Either::Left));
-                }
-                Some((number, done)) = under_way.next(), if !under_way.is_empty() => {
-                    under_way.extend(self.react(number, done).map(Either::Right));
+    /// Polls a task until it ends, or the run leaves it.
+    pub(super) async fn watch(&self, bought: &Bought<'_>, watched: &mut Watched) -> Ending {
+        let (start, deadline) = (Instant::now(), self.gateway.settings.deadline);
+        let to_its_end = async {
+            let mut wait = self.state().cadence.first(&bought.class, bought.age, fastrand::f64());
+            loop {
+                let left = deadline.saturating_sub(start.elapsed());
+                tokio::time::sleep(wait.min(left)).await;
+                // A task is left only after a poll that began at the deadline, however long the ledger took.
+                let is_last = start.elapsed() >= deadline;
+                // Boxed: ten thousand tasks wait for a poll, and few are in one.
+                match Box::pin(self.poll(bought, watched, start)).await {
+                    ControlFlow::Break(ending) => return ending,
+                    ControlFlow::Continue(_) if is_last => return self.overdue(),
+                    ControlFlow::Continue(next) => wait = next,
                 }
             }
-        }
-        drop(under_way);
-        for number in self.tasks.keys().copied().collect::<Vec<_>>() {
-            self.leave(number, LeaveReason::Interrupted);
-        }
-        // The closed channel tells jobs that arrive later.
-        drop(inbox);
-    }
-
-    fn admit(&mut self, watch: Watch<'e>) {
-        let wait = self.reactions.cadence.first(&watch.class, watch.age, fastrand::f64());
-        let watched = Watched::new(watch.task.clone(), Moment { age: watch.age, at: self.gateway.now() });
-        self.admitted += 1;
-        self.tasks.insert(self.admitted, Box::new(Entry { watch, watched, since: Instant::now(), key: None }));
-        self.queue_up(self.admitted, wait);
-    }
-
-    /// Schedules the next poll after this wait, at most at the deadline. Leaves a task past its deadline.
-    fn queue_up(&mut self, number: Number, wait: Duration) {
-        let Some(entry) = self.tasks.get_mut(&number) else { return };
-        let waited = entry.since.elapsed();
-        if waited >= self.deadline {
-            self.leave(number, LeaveReason::Deadline);
-        } else {
-            entry.key = Some(self.queue.insert(number, wait.min(self.deadline.saturating_sub(waited))));
-        }
-    }
-
-    /// Schedules a poll that was not sent, at once. A task past its deadline gets its last poll.
-    fn queue_again(&mut self, number: Number) {
-        if let Some(entry) = self.tasks.get_mut(&number) {
-            entry.key = Some(self.queue.insert(number, Duration::ZERO));
-        }
-    }
-
-    /// Starts a poll. Its result is `None` if a pause begins before it is sent.
-    fn poll(
-        &mut self,
-        number: Number,
-        permit: InFlightPermit,
-    ) -> Option<impl Future<Output = (Number, Done)> + use<'e, S>> {
-        let entry = self.tasks.get_mut(&number)?;
-        entry.key = None;
-        let is_last = entry.since.elapsed() >= self.deadline;
-        if let Some(pause) = self.gateway.rate_limit.pending()
-            && !is_last
-        {
-            // No polls during a pause. The deadline still counts, and one last poll happens at it: a paid task is never
-            // left unseen.
-            self.queue_up(number, pause);
-            return None;
-        }
-        let (gateway, task) = (self.gateway, entry.watched.polled_id().clone());
-        Some(async move {
-            let may_poll = gateway.rate_limit.turn_to_poll().await || is_last;
-            let answer = if may_poll { Some(permit.run(gateway.service.poll(&task)).await) } else { None };
-            (number, Done::Poll(answer))
-        })
-    }
-
-    /// Acts on a finished request. Returns the next one, if another must follow.
-    fn react(&mut self, number: Number, done: Done) -> Option<impl Future<Output = (Number, Done)> + use<'e, S>> {
-        let mut entry = self.tasks.remove(&number)?;
-        let now = Moment { age: entry.age(), at: self.gateway.now() };
-        let (next, notes) = match done {
-            Done::Poll(None) => {
-                self.tasks.insert(number, entry);
-                self.queue_again(number);
-                return None;
-            }
-            Done::Poll(Some(answer)) => entry.watched.next(answer, now, self.reactions.grace),
-            Done::Content(true, ended_at) => (Next::End(Ending::Completed { video_url: None, ended_at }), Vec::new()),
-            Done::Content(false, _) => (Next::Poll(Pause::Usual), Vec::new()),
-            Done::Claim(name, report, claimed) => self.after_claim(&mut entry, name, *report, claimed, now),
         };
-        if let Some(class) = self.reactions.act(notes, &entry.watch, &entry.watched) {
-            self.poll_sooner(&class);
+        tokio::select! {
+            biased;
+            () = self.gateway.stop.aborting() => Ending::Left(LeaveReason::Interrupted),
+            ending = to_its_end => ending,
         }
-        match next {
-            Next::AskContent(ended_at) => {
-                let (gateway, task) = (self.gateway, entry.watched.polled_id().clone());
-                self.tasks.insert(number, entry);
-                Some(Either::Left(async move {
-                    (number, Done::Content(gateway.service.has_content(&task).await, ended_at))
-                }))
+    }
+
+    /// Polls a task once, and acts on the response. Returns the wait before the next poll.
+    async fn poll(&self, bought: &Bought<'_>, watched: &mut Watched, start: Instant) -> ControlFlow<Ending, Duration> {
+        let answer = self.ask(watched.polled_id(), start + self.gateway.settings.deadline).await;
+        let now = Moment { age: bought.age + start.elapsed(), at: self.gateway.now() };
+        let (mut next, mut notes) = watched.next(answer, now, self.grace);
+        loop {
+            self.act(notes, bought, watched).await;
+            (next, notes) = match next {
+                Next::Poll(pause) => return ControlFlow::Continue(self.wait(pause, bought, watched, now.age)),
+                Next::End(ending) => {
+                    self.state().has_ended |= !matches!(ending, Ending::Left(_));
+                    return ControlFlow::Break(ending);
+                }
+                Next::AskContent(ended_at) => {
+                    let has_content = self.gateway.service.has_content(watched.polled_id()).await;
+                    let completed = Next::End(Ending::Completed { video_url: None, ended_at });
+                    (if has_content { completed } else { Next::Poll(Pause::Usual) }, Vec::new())
+                }
+                Next::Claim(name, report) => self.claim(bought.attempt, watched, name, *report, now).await,
+            };
+        }
+    }
+
+    /// Sends a poll, after any pause. At the deadline also during one: a paid task is never left unseen.
+    async fn ask(&self, task: &TaskId, deadline: Instant) -> PollAnswer {
+        loop {
+            let is_last = Instant::now() >= deadline;
+            if let Some(pause) = self.gateway.rate_limit.pending()
+                && !is_last
+            {
+                tokio::time::sleep_until(deadline.min(Instant::now() + pause)).await;
+                continue;
             }
-            Next::End(ending) => {
-                self.endless.has_ended |= !matches!(ending, Ending::Left(_));
-                entry.watch.send(self.reactions.final_update(ending, &entry.watched));
-                drop(entry.watch.slot);
-                None
-            }
-            Next::Claim(name, report) => {
-                let (ledger, attempt) = (self.ledger, entry.watch.attempt);
-                self.tasks.insert(number, entry);
-                Some(Either::Right(async move {
-                    let claimed = ledger.record(attempt, Event::AlsoNamed(name.clone())).await;
-                    (number, Done::Claim(name, report, claimed))
-                }))
-            }
-            Next::Poll(pause) => {
-                let wait = self.reactions.wait(pause, &entry.watch, &entry.watched, now.age);
-                self.tasks.insert(number, entry);
-                self.queue_up(number, wait);
-                None
+            // The semaphore is never closed.
+            let _permit = self.in_flight.acquire().await;
+            if self.gateway.rate_limit.turn_to_poll().await || is_last {
+                return self.gateway.service.poll(task).await;
             }
         }
     }
 
-    /// Continues after the ledger accepted or refused an alias.
-    fn after_claim(
+    /// Continues once the ledger accepted or refused an alias.
+    async fn claim(
         &self,
-        entry: &mut Entry<'e>,
+        attempt: AttemptId,
+        watched: &mut Watched,
         name: TaskId,
         report: TaskReport,
-        claimed: Result<(), LedgerError>,
         now: Moment,
     ) -> (Next, Vec<Note>) {
-        match claimed {
-            Ok(()) => entry.watched.accept_alias(name, report, now),
-            Err(taken @ LedgerError::TaskTaken { .. }) => entry.watched.refuse_alias(&taken.to_string()),
+        match self.gateway.ledger.record(attempt, Event::AlsoNamed(name.clone())).await {
+            Ok(()) => watched.accept_alias(name, report, now),
+            Err(taken @ LedgerError::TaskTaken { .. }) => watched.refuse_alias(&taken.to_string()),
             Err(error) => {
-                self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
+                self.gateway.ledger_failed(&error);
                 (Next::Poll(Pause::Usual), Vec::new())
             }
         }
     }
 
-    /// Polls waiting tasks of this class sooner: the first one ended earlier than expected.
-    fn poll_sooner(&mut self, class: &Class) {
-        let unseen = |entry: &&mut Box<Entry<'e>>| entry.watched.polls == 0 && entry.watch.class == *class;
-        for entry in self.tasks.values_mut().filter(unseen) {
-            let Some(key) = &entry.key else { continue };
-            let wait = self.reactions.cadence.first(class, entry.age(), fastrand::f64());
-            let deadline = self.deadline.saturating_sub(entry.since.elapsed());
-            self.queue.reset(key, wait.min(deadline));
-        }
-    }
-
-    fn leave(&mut self, number: Number, why: LeaveReason) {
-        if let Some(entry) = self.tasks.remove(&number) {
-            if why == LeaveReason::Deadline
-                && let Some(message) = self.endless.note_overdue()
-            {
-                self.gateway.stop_because(StopReason::TooManyFailures, message);
+    /// Acts on notes.
+    async fn act(&self, notes: Vec<Note>, bought: &Bought<'_>, watched: &Watched) {
+        let (gateway, job) = (self.gateway, || bought.job.clone());
+        for note in notes {
+            match note {
+                Note::NotLimited => gateway.rate_limit.record_accepted(),
+                Note::Reached => gateway.was_reached(),
+                Note::Transient(message) => gateway.failed_to_answer(message),
+                Note::KeyRefused(message) => gateway.stop_because(StopReason::KeyRefused, message),
+                Note::Denied(message) => {
+                    (gateway.emit)(RunEvent::Warned { code: NoticeCode::TaskDenied, message });
+                }
+                Note::UnknownWord(status) => {
+                    if self.state().unknown.insert(status.clone()) {
+                        (gateway.emit)(RunEvent::UnknownStatus { status });
+                    }
+                }
+                Note::Ended(from, to) => self.state().cadence.learn(&bought.class, &watched.sight, (from, to)),
+                Note::Started(percent) => _ = gateway.record(bought.attempt, Event::Started { percent }).await,
+                Note::Progress(percent) => (gateway.emit)(RunEvent::Progressed { job: job(), percent }),
+                Note::Made(echo) => {
+                    gateway.compare(bought.request, &echo);
+                    if let Some(usd) = echo.cost {
+                        gateway.record(bought.attempt, Event::Reported { usd }).await;
+                    }
+                }
+                Note::Alias(task) => (gateway.emit)(RunEvent::TaskAlias { job: job(), task }),
             }
-            entry.watch.send(entry.watched.left(why));
         }
     }
-}
 
-/// The circuit breaker for tasks that never end: each one past its deadline would free a slot for another purchase.
-struct EndlessTasks {
-    /// The maximum number of tasks past their deadline while none has ended in this run.
-    most: usize,
-    overdue: usize,
-    has_ended: bool,
-}
-
-impl EndlessTasks {
-    /// Counts a task past its deadline. Returns the reason to stop once there are too many.
-    fn note_overdue(&mut self) -> Option<String> {
-        self.overdue += 1;
-        let is_open = self.overdue >= self.most && !self.has_ended;
-        is_open.then(|| {
-            format!(
-                "{} tasks passed their deadline, and none has ended in this run; `--deadline` gives tasks more time",
-                self.overdue
-            )
-        })
+    /// Returns the wait before the next poll of a task of this age.
+    fn wait(&self, pause: Pause, bought: &Bought<'_>, watched: &Watched, age: Duration) -> Duration {
+        let mut state = self.state();
+        match pause {
+            Pause::Usual => state.cadence.next(&bought.class, &watched.sight, age, fastrand::f64()),
+            Pause::AfterFailures(failures) => state.cadence.after_failures(failures, fastrand::f64()),
+            Pause::Asked(wait, message) => {
+                let wait = state.cadence.at_least_the_floor(wait);
+                self.gateway.rate_limit.pause(wait);
+                (self.gateway.emit)(RunEvent::Waiting { wait, message });
+                wait
+            }
+            Pause::TooFast(message) => state.cadence.at_least_the_floor(self.gateway.slow_down(&message)),
+        }
     }
-}
 
-/// Waits for a permit and the next due task. Cancel safe.
-async fn due(in_flight: &InFlight, queue: &mut DelayQueue<Number>) -> Option<(InFlightPermit, Number)> {
-    let permit = in_flight.enter().await;
-    queue.next().await.map(|due| (permit, due.into_inner()))
+    /// Counts a task past its deadline, and leaves it. Stops submitting once there are too many.
+    fn overdue(&self) -> Ending {
+        let mut state = self.state();
+        state.overdue += 1;
+        if state.overdue >= self.gateway.settings.max_doubts && !state.has_ended {
+            let message = format!(
+                "{} tasks passed their deadline, and none has ended in this run; `--deadline` gives tasks more time",
+                state.overdue
+            );
+            self.gateway.stop_because(StopReason::TooManyFailures, message);
+        }
+        Ending::Left(LeaveReason::Deadline)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -10,7 +10,7 @@ use super::event::RunEvent;
 use super::slow_start::Permit;
 use super::stop::StopReason;
 use super::submit::{Submitted, Submitter};
-use crate::domain::{AttemptId, Job, ServiceError, TaskNames, with_causes};
+use crate::domain::{AttemptId, Job, ServiceError, TaskNames};
 use crate::ledger::{Event, LedgerError};
 use crate::service::{Echo, Submission, VideoService};
 
@@ -40,7 +40,7 @@ impl<S: VideoService> Submitter<'_, S> {
             }
             Submission::Rejected(error) | Submission::WrongEndpoint(error) => {
                 let too_many = self.slow_start.record_rejected().map(|rejected| {
-                    let (service, last) = (&self.account.service, &error.message);
+                    let (service, last) = (&self.gateway.account.service, &error.message);
                     format!("{service} rejected the first {rejected} submissions; last error: {last}")
                 });
                 self.reject(job, attempt, error, too_many).await
@@ -48,13 +48,13 @@ impl<S: VideoService> Submitter<'_, S> {
             Submission::Unpaid(error) => {
                 let too_many = self.slow_start.record_unpaid().map(|_| {
                     let last = &error.message;
-                    format!("{} reports insufficient funds: {last}", self.account.service)
+                    format!("{} reports insufficient funds: {last}", self.gateway.account.service)
                 });
                 self.reject(job, attempt, error, too_many).await
             }
             Submission::Page(error) => {
                 if !self.slow_start.has_accepted() {
-                    self.gateway.stop_because(StopReason::TooManyDoubts, error.message.clone());
+                    self.gateway.stop_because(StopReason::Unreachable, error.message.clone());
                 }
                 self.put_in_doubt(job, attempt, error).await
             }
@@ -77,7 +77,7 @@ impl<S: VideoService> Submitter<'_, S> {
             Ok(task) => {
                 self.slow_start.record_accepted();
                 if let Some(usd) = echo.cost {
-                    self.write(attempt, Event::Reported { usd }).await;
+                    self.gateway.record(attempt, Event::Reported { usd }).await;
                 }
                 let submitted = RunEvent::Submitted { job: job.id.clone(), task: task.clone(), price: job.price };
                 (self.gateway.emit)(submitted);
@@ -89,7 +89,7 @@ impl<S: VideoService> Submitter<'_, S> {
                 self.put_in_doubt(job, attempt, error).await
             }
             Err(error) => {
-                self.ledger_failed(&error);
+                self.gateway.ledger_failed(&error);
                 Submitted::InDoubt
             }
         }
@@ -105,7 +105,7 @@ impl<S: VideoService> Submitter<'_, S> {
         echo: &Echo,
         permit: Permit<'_>,
     ) -> Result<TaskNames, LedgerError> {
-        let mut writing = pin!(self.ledger.accept(attempt, task.clone()));
+        let mut writing = pin!(self.gateway.ledger.accept(attempt, task.clone()));
         // The first poll hands it to the ledger.
         let polled = poll!(writing.as_mut());
         // Before the permit lets the next submission leave: another model or a higher cost stops after the first.
@@ -138,7 +138,7 @@ impl<S: VideoService> Submitter<'_, S> {
                 break;
             }
             tokio::time::sleep(WRITE_PAUSE).await;
-            written = self.ledger.accept(attempt, task.clone()).await;
+            written = self.gateway.ledger.accept(attempt, task.clone()).await;
         }
         written
     }
@@ -146,14 +146,14 @@ impl<S: VideoService> Submitter<'_, S> {
     /// Stops the run and records that the request bought nothing: each further one would have the same response.
     async fn withdraw(&self, attempt: AttemptId, reason: StopReason, message: String) -> Submitted {
         self.gateway.stop_because(reason, message);
-        self.write(attempt, Event::Withdrawn).await;
+        self.gateway.record(attempt, Event::Withdrawn).await;
         Submitted::NotSent
     }
 
     /// Records a rejection. `too_many` is the reason to stop if the jobs are not the cause.
     async fn reject(&self, job: &Job, attempt: AttemptId, error: ServiceError, too_many: Option<String>) -> Submitted {
         let (job, message) = (job.id.clone(), error.message.clone());
-        self.write(attempt, Event::Refused(error)).await;
+        self.gateway.record(attempt, Event::Refused(error)).await;
         (self.gateway.emit)(RunEvent::Rejected { job, message });
         if let Some(message) = too_many {
             self.gateway.stop_because(StopReason::TooManyFailures, message);
@@ -164,7 +164,7 @@ impl<S: VideoService> Submitter<'_, S> {
     /// Records an in-doubt outcome. Too many in a row open the circuit breaker.
     async fn put_in_doubt(&self, job: &Job, attempt: AttemptId, error: ServiceError) -> Submitted {
         let (message, too_many) = (error.message.clone(), self.slow_start.record_in_doubt());
-        self.write(attempt, Event::Doubted(error)).await;
+        self.gateway.record(attempt, Event::Doubted(error)).await;
         (self.gateway.emit)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
         if let Some(doubts) = too_many {
             let doubts = if doubts == 1 { "1 job".to_owned() } else { format!("{doubts} jobs in a row") };
@@ -174,16 +174,5 @@ impl<S: VideoService> Submitter<'_, S> {
             self.gateway.stop_because(StopReason::TooManyDoubts, message);
         }
         Submitted::InDoubt
-    }
-
-    /// Records an event. If the ledger fails, its intent stays behind, and the next run puts the job in doubt.
-    pub(super) async fn write(&self, attempt: AttemptId, event: Event) {
-        if let Err(error) = self.ledger.record(attempt, event).await {
-            self.ledger_failed(&error);
-        }
-    }
-
-    pub(super) fn ledger_failed(&self, error: &LedgerError) {
-        self.gateway.stop_because(StopReason::LedgerFailed, with_causes(error));
     }
 }

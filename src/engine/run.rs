@@ -1,14 +1,13 @@
 //! The pipeline of a run, from its plans to their outcome.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt as _};
 use jiff::SignedDuration;
-use tokio::sync::mpsc;
 
 use super::brake::Brake;
-use super::echo::Echoes;
 use super::event::RunEvent;
 use super::feed::{Assignment, Feed};
 use super::fetcher::Fetcher;
@@ -16,7 +15,7 @@ use super::first_look::FirstLook;
 use super::gateway::{Connectivity, Gateway};
 use super::image_urls::ImageUrls;
 use super::job_runner::{JobRunner, Task, Work};
-use super::outcome::{Outcome, Tally};
+use super::outcome::Outcome;
 use super::poller::Poller;
 use super::rate_limit::RateLimit;
 use super::settings::Settings;
@@ -71,43 +70,37 @@ impl<S: VideoService> Engine<'_, S> {
     pub async fn run(&self, plan: Arc<Plan>, source: impl AsyncFnOnce(&Feed)) -> Outcome {
         let gateway = Gateway {
             service: self.service,
+            account: self.account,
+            ledger: self.ledger,
+            settings: self.settings,
             rate_limit: RateLimit::new(self.settings.rps),
             connectivity: Connectivity::default(),
-            echoes: Echoes::default(),
             brake: Brake::new(self.settings.accepts_differing),
             prices: self.prices,
             stop: self.stop,
             clock_offset: self.clock_offset,
             emit: self.emit,
         };
-        let (slots, tally) = (Slots::new(self.settings.concurrency, self.settings.speed), Tally::default());
+        let (slots, outcome) = (Slots::new(self.settings.concurrency, self.settings.speed), Mutex::default());
         let submitter = Submitter {
             gateway: &gateway,
             slots: &slots,
             slow_start: SlowStart::new(self.settings.concurrency, self.settings.max_doubts),
-            account: self.account,
-            idempotency: self.settings.idempotency.as_ref(),
             limits: self.limits,
             run_limit: self.run_limit,
             approval: self.approval,
-            ledger: self.ledger,
             spend_guard: SpendGuard::new(&plan),
-            give_up_after: self.settings.deadline,
             first_look: FirstLook::default(),
         };
-        let (submitter, image_urls) = (&submitter, &ImageUrls::new(&gateway, self.assets, self.ledger));
-        let (watch, watches) = mpsc::unbounded_channel();
-        let poller = Poller::new(&gateway, self.ledger, self.settings);
+        let (submitter, image_urls) = (&submitter, &ImageUrls::new(&gateway, self.assets));
         let runner = JobRunner {
             gateway: &gateway,
-            ledger: self.ledger,
             submitter,
             image_urls,
-            slots: &slots,
-            fetcher: self.downloads.map(|downloads| Fetcher::new(&gateway, self.ledger, self.account, downloads)),
-            watch,
-            max_failures: self.settings.max_failures,
-            tally: &tally,
+            fetcher: self.downloads.map(|downloads| Fetcher::new(&gateway, downloads)),
+            poller: Poller::new(&gateway),
+            outcome: &outcome,
+            failures: AtomicUsize::new(0),
         };
         let (feed, assignments) = Feed::new();
         let source = async move {
@@ -122,13 +115,14 @@ impl<S: VideoService> Engine<'_, S> {
             });
             work.flatten_unordered(None).for_each_concurrent(None, |work| runner.run(work)).await;
         };
-        let work = Box::pin(async { futures::join!(source, jobs, poller.run(watches)) });
+        let work = Box::pin(async { futures::join!(source, jobs) });
         tokio::select! {
             _ = work => {}
             never = self.watch_the_clock(&gateway) => match never {},
             never = self.share_the_pace(&gateway.rate_limit) => match never {},
         }
-        Outcome { braked: gateway.brake.is_on(), ..tally.outcome(self.stop.reasons()) }
+        let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Outcome { stopped: self.stop.reasons(), braked: gateway.brake.is_on(), ..outcome }
     }
 
     /// The work of a plan: active tasks and downloads at once, then due jobs, in manifest order if no other runner submits them, each with a free slot.

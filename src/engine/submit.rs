@@ -22,10 +22,8 @@ use super::slots::{Slot, Slots, Turn};
 use super::slow_start::{Permit, SlowStart};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
-use crate::domain::{
-    Account, AttemptId, Idempotency, IdempotencyKey, Job, NoticeCode, Request, SendBy, TaskNames, with_causes,
-};
-use crate::ledger::{Approval, Event, Intent, LedgerError, LockedBatch, RunLimit, SpendLimit};
+use crate::domain::{AttemptId, IdempotencyKey, Job, NoticeCode, Request, SendBy, TaskNames, with_causes};
+use crate::ledger::{Approval, Event, Intent, LedgerError, RunLimit, SpendLimit};
 use crate::service::{Submission, VideoService};
 
 /// The tries without a byte sent, after which a service that never responded in this run is unreachable.
@@ -45,20 +43,13 @@ pub(super) struct Submitter<'e, S> {
     pub gateway: &'e Gateway<'e, S>,
     pub slots: &'e Slots,
     pub slow_start: SlowStart,
-    /// The account that will own the tasks.
-    pub account: &'e Account,
-    /// The statement that the service honors idempotency keys, if it does.
-    pub idempotency: Option<&'e Idempotency>,
     /// Spend limits over all batches of the ledger.
     pub limits: &'e [SpendLimit],
     /// The spend limit of all runners of this batch together.
     pub run_limit: Option<&'e RunLimit>,
     /// The approval that covers all submissions.
     pub approval: Option<&'e Approval>,
-    pub ledger: &'e LockedBatch,
     pub spend_guard: SpendGuard,
-    /// The time without an accepted submission or an active task after which the service is unreachable.
-    pub give_up_after: Duration,
     pub first_look: FirstLook,
 }
 
@@ -115,8 +106,8 @@ impl<S: VideoService> Submitter<'_, S> {
     }
 
     /// Tries until a response says more than "wait" or the run stops. Releases the reservation if certainly nothing was bought.
-    async fn try_until_answered(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_reserved: bool) -> Submitted {
-        let mut tries = Tries { turn: self.slots.turn(), unsent: 0, is_reserved };
+    async fn try_until_answered(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_retry: bool) -> Submitted {
+        let mut tries = Tries { turn: self.slots.turn(), unsent: 0, is_reserved: is_retry };
         let submitted = loop {
             if self.gateway.brake.holds(&job.spec.model) || !self.first_look.allows(self.gateway).await {
                 break Submitted::NotSent;
@@ -126,7 +117,8 @@ impl<S: VideoService> Submitter<'_, S> {
             }
         };
         if tries.is_reserved && matches!(submitted, Submitted::NotSent | Submitted::Rejected) {
-            self.spend_guard.release(job, matches!(submitted, Submitted::NotSent));
+            // A retry is not among the first submissions that wait for their money.
+            self.spend_guard.release(job, matches!(submitted, Submitted::NotSent) && !is_retry);
         }
         submitted
     }
@@ -146,8 +138,9 @@ impl<S: VideoService> Submitter<'_, S> {
             self.gateway.stop_because(StopReason::SpendLimit, format!("`{}` would exceed a spend limit", job.id));
             return NOT_SENT;
         }
-        let key = self.idempotency.map(|honored| honored.key(self.account, self.gateway.now()));
-        let attempt = match self.ledger.intend(self.intent(job, known, key.clone())).await {
+        let gateway = self.gateway;
+        let key = gateway.settings.idempotency.as_ref().map(|honored| honored.key(gateway.account, gateway.now()));
+        let attempt = match self.gateway.ledger.intend(self.intent(job, known, key.clone())).await {
             Ok(attempt) => attempt,
             Err(LedgerError::Deferred(wait)) => {
                 drop(permit);
@@ -162,14 +155,14 @@ impl<S: VideoService> Submitter<'_, S> {
         };
         // The intent took time, and a signal may have arrived, or a response about this model.
         if self.gateway.stop.forbids_sending() || self.gateway.brake.holds(&job.spec.model) {
-            self.write(attempt, Event::Withdrawn).await;
+            self.gateway.record(attempt, Event::Withdrawn).await;
             return NOT_SENT;
         }
-        let send_by = self.ledger.sharing().map(|sharing| sharing.send_by(attempt));
+        let send_by = self.gateway.ledger.sharing().map(|sharing| sharing.send_by(attempt));
         if send_by.is_some_and(SendBy::is_over) {
             drop(permit);
             tries.turn.end();
-            self.write(attempt, Event::Withdrawn).await;
+            self.gateway.record(attempt, Event::Withdrawn).await;
             let message = "the ledger answered too late to submit a job; the run tries again".to_owned();
             (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::LedgerSlow, message });
             return TRY_AGAIN;
@@ -182,7 +175,7 @@ impl<S: VideoService> Submitter<'_, S> {
     /// Sends a request. One in doubt is repeated while the service remembers its key: only a task in the response settles the doubt.
     async fn send(&self, request: &Request, key: Option<&IdempotencyKey>, send_by: Option<SendBy>) -> Submission {
         let mut submission = self.gateway.service.submit(request, key, send_by).await;
-        let (Some(honored), Some(key)) = (self.idempotency, key) else { return submission };
+        let (Some(honored), Some(key)) = (&self.gateway.settings.idempotency, key) else { return submission };
         for wait in REPEATED_AFTER {
             if !matches!(submission, Submission::InDoubt(_) | Submission::Page(_)) {
                 break;
@@ -246,7 +239,7 @@ impl<S: VideoService> Submitter<'_, S> {
                 return ControlFlow::Break(self.record(job, attempt, response, permit).await);
             }
         };
-        self.write(attempt, event).await;
+        self.gateway.record(attempt, event).await;
         self.share_wait(wait).await;
         TRY_AGAIN
     }
@@ -256,7 +249,7 @@ impl<S: VideoService> Submitter<'_, S> {
         tries.unsent += 1;
         self.gateway.failed_to_answer(message.to_owned());
         let is_unreachable = !self.gateway.was_ever_reached() && tries.unsent >= CONNECT_TRIES;
-        if is_unreachable || self.slots.idle_for() > self.give_up_after {
+        if is_unreachable || self.slots.idle_for() > self.gateway.settings.deadline {
             let message = format!("{message} (check the base URL and the network)");
             self.gateway.stop_because(StopReason::Unreachable, message);
         }
@@ -271,7 +264,7 @@ impl<S: VideoService> Submitter<'_, S> {
             return turn.was_perhaps_too_fast();
         }
         let wait = wait.unwrap_or(DEFAULT_WAIT);
-        if wait > self.give_up_after {
+        if wait > self.gateway.settings.deadline {
             // The run still polls active tasks, so other runners need not wait.
             self.gateway.stop_because(StopReason::Unreachable, format!("{message}, for longer than the deadline"));
             return;
@@ -283,16 +276,16 @@ impl<S: VideoService> Submitter<'_, S> {
 
     /// Shares a wait with all runners of the account.
     async fn share_wait(&self, wait: Option<Duration>) {
-        let Some(wait) = wait.filter(|wait| *wait <= self.give_up_after) else { return };
-        if let Some(sharing) = self.ledger.sharing()
-            && let Err(error) = sharing.pause(self.account, wait).await
+        let Some(wait) = wait.filter(|wait| *wait <= self.gateway.settings.deadline) else { return };
+        if let Some(sharing) = self.gateway.ledger.sharing()
+            && let Err(error) = sharing.pause(self.gateway.account, wait).await
         {
-            self.ledger_failed(&error);
+            self.gateway.ledger_failed(&error);
         }
     }
 
     /// Waits for a turn at the service, the rate limit, and a permit. `None` if the run stops, or if the service accepts nothing for
-    /// `give_up_after`.
+    /// the deadline.
     async fn permit(&self, turn: &mut Turn<'_>) -> Option<Permit<'_>> {
         let ready = async {
             loop {
@@ -316,10 +309,10 @@ impl<S: VideoService> Submitter<'_, S> {
         (!self.gateway.stop.is_stopping()).then_some(permit)
     }
 
-    /// Stops the run once the service has accepted nothing for `give_up_after`, then returns.
+    /// Stops the run once the service has accepted nothing for the deadline, then returns.
     async fn given_up(&self) {
         loop {
-            let left = self.give_up_after.saturating_sub(self.slots.idle_for());
+            let left = self.gateway.settings.deadline.saturating_sub(self.slots.idle_for());
             if left.is_zero() {
                 let message = "no submission accepted within the deadline".to_owned();
                 return self.gateway.stop_because(StopReason::Unreachable, message);
@@ -331,7 +324,7 @@ impl<S: VideoService> Submitter<'_, S> {
     fn intent_refused(&self, error: &LedgerError) {
         match error {
             // Runners of one batch share its jobs.
-            LedgerError::Claimed(_) if self.ledger.sharing().is_some() => {}
+            LedgerError::Claimed(_) if self.gateway.ledger.sharing().is_some() => {}
             // Another run submits this job, or did; the ledger has the result.
             LedgerError::Claimed(_) | LedgerError::Approved(_) => {
                 (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::JobClaimed, message: error.to_string() });
@@ -348,7 +341,7 @@ impl<S: VideoService> Submitter<'_, S> {
             approval: self.approval.cloned(),
             run_limit: self.run_limit.cloned(),
             idempotency,
-            ..Intent::new(job, self.account.clone())
+            ..Intent::new(job, self.gateway.account.clone())
         }
     }
 }

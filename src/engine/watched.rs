@@ -10,7 +10,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::cadence::Sight;
 use super::event::LeaveReason;
 use super::identity::{Identity, Whose};
-use super::watch::TaskUpdate;
 use crate::domain::{ServiceError, TaskId, TaskNames};
 use crate::service::{Echo, PollAnswer, Status, TaskReport};
 
@@ -92,6 +91,8 @@ pub(super) enum Note {
     UnknownWord(String),
     /// The task ended between these ages.
     Ended(Duration, Duration),
+    /// The service generates the task, with this progress in percent.
+    Started(Option<u8>),
     /// The progress in percent.
     Progress(Option<u8>),
     /// The fields of the generated video.
@@ -157,9 +158,9 @@ impl Watched {
         self.identity.polled_id()
     }
 
-    /// Returns the update that leaves the task active.
-    pub(super) fn left(&self, why: LeaveReason) -> TaskUpdate {
-        TaskUpdate::Left { why, polls: self.polls, said: self.said.clone(), is_endless: self.is_endless }
+    /// Returns the IDs of the task.
+    pub(super) fn names(&self) -> &TaskNames {
+        self.identity.names()
     }
 
     /// Decides what a response means. `grace` is the time that the task may be denied.
@@ -258,10 +259,12 @@ impl Watched {
             Status::Queued => self.is_unfinished(now),
             Status::InProgress => {
                 self.sight.see(now.age, report.progress);
-                if !self.is_started || self.progress != report.progress {
+                if !std::mem::replace(&mut self.is_started, true) {
+                    notes.extend([Note::Started(report.progress), Note::Progress(report.progress)]);
+                } else if self.progress != report.progress {
                     notes.push(Note::Progress(report.progress));
                 }
-                (self.is_started, self.progress) = (true, report.progress);
+                self.progress = report.progress;
                 self.is_unfinished(now)
             }
             // It may have ended, and no later response will tell.
@@ -440,7 +443,12 @@ mod tests {
         };
         let rows = vec![
             ("it waits", vec![said(queued)], USUAL, vec![]),
-            ("progress is shown once", vec![said(half), said(half)], USUAL, vec![Note::Progress(Some(50))]),
+            (
+                "progress is shown once",
+                vec![said(half), said(half)],
+                USUAL,
+                vec![Note::Started(Some(50)), Note::Progress(Some(50))],
+            ),
             (
                 "it ended since it was seen unfinished",
                 vec![said(queued), said(done)],

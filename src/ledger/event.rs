@@ -186,10 +186,17 @@ impl Event {
         ends(S::Intended) || ends(S::Queued)
     }
 
-    /// Its name in the code, for an error that only a bug can cause.
+    /// Its name in the code as words: a command that loses a race shows it.
     fn name(&self) -> String {
         let shown = format!("{self:?}");
-        shown.split([' ', '(']).next().unwrap_or_default().to_lowercase()
+        let mut name = String::new();
+        for letter in shown.chars().take_while(char::is_ascii_alphabetic) {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push(' ');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
     }
 }
 
@@ -244,7 +251,17 @@ mod tests {
         let frees_slot: Vec<_> = each.iter().filter(|event| event.frees_slot()).map(Event::name).collect();
         assert_eq!(
             frees_slot,
-            ["withdrawn", "servererror", "refused", "doubted", "givenup", "undone", "completed", "failed", "disowned",]
+            [
+                "withdrawn",
+                "server error",
+                "refused",
+                "doubted",
+                "given up",
+                "undone",
+                "completed",
+                "failed",
+                "disowned",
+            ]
         );
     }
 

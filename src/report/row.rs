@@ -15,7 +15,7 @@ named! {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum JobState {
-        /// The service's final word: there is a video.
+        /// Terminal, with a video.
         Completed = "completed",
         /// Being generated when the run stopped.
         InProgress = "in_progress",
@@ -27,7 +27,7 @@ named! {
         Held = "held",
         /// Refused by the service; no task exists.
         Rejected = "rejected",
-        /// The service's final word: there is no video.
+        /// Terminal, without a video.
         Failed = "failed",
         /// Sent, and the answer never arrived whole.
         InDoubt = "in_doubt",

@@ -63,7 +63,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         503 if answer.retry_after.is_some() || answer.is_overloaded => {
             Submission::Wait(wait(answer, now), asked_to_wait(answer))
         }
-        500 | 502 | 503 | 504 if free_server_errors => {
+        500 | 502 | 503 | 504 if free_server_errors && !names_a_task(answer) => {
             Submission::ServerError(wait(answer, now), asked_to_wait(answer))
         }
         301 | 302 | 307 | 308 => Submission::Moved(moved(answer)),
@@ -88,12 +88,16 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
 
 /// The meaning of a response to `GET /v1/videos/{id}`. A poll costs nothing, so whatever is unclear is asked again.
 ///
-/// A terminal state counts with any status, if the body names the task.
+/// A state counts with any HTTP status, if the body names the task. A request to wait is obeyed unless the task has ended.
 pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAnswer {
     if !(200..=299).contains(&answer.status)
         && let Some(report) = report(answer)
         && report.names.as_ref().is_some_and(|names| names.has(task))
-        && matches!(report.status, Status::Completed | Status::Failed)
+        && match report.status {
+            Status::Completed | Status::Failed => true,
+            Status::Queued | Status::InProgress => !asks_to_wait(answer),
+            Status::Unknown(_) | Status::Unproven(_) => false,
+        }
     {
         return PollAnswer::Report(report);
     }
@@ -105,10 +109,7 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
             PollAnswer::Missing(describe(answer, "the service does not know the task").message)
         }
         401 | 403 if !is_page(answer.body) => PollAnswer::KeyRefused(describe(answer, refused_key(answer.status))),
-        429 => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
-        503 if answer.retry_after.is_some() || answer.is_overloaded => {
-            PollAnswer::Wait(wait(answer, now), asked_to_wait(answer))
-        }
+        _ if asks_to_wait(answer) => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
         _ => PollAnswer::Transient(describe(answer, "the response has no task state").message),
     }
 }
@@ -126,6 +127,16 @@ pub(super) fn look(answer: &Answer<'_>) -> Look {
         }
         _ => Look::Usable,
     }
+}
+
+/// Returns whether a poll is to wait, by a rate limit or an overload.
+fn asks_to_wait(answer: &Answer<'_>) -> bool {
+    answer.status == 429 || answer.status == 503 && (answer.retry_after.is_some() || answer.is_overloaded)
+}
+
+/// Returns whether a response that should have bought nothing has a task, and no error.
+fn names_a_task(answer: &Answer<'_>) -> bool {
+    report(answer).is_some_and(|report| report.names.is_some() && report.error.is_none())
 }
 
 /// The report of a task in a response. IDs and the URL of the video stay as they are; secrets are masked in the rest before it is cut.
@@ -251,6 +262,9 @@ mod tests {
         assert!(matches!(asked, Submission::Wait(Some(_), _)), "it certainly bought nothing");
         let failed = submission(&answer(503, None, "{}"), true, now());
         assert!(matches!(failed, Submission::ServerError(..)));
+        // It has a task, whatever the catalog says of such responses.
+        let made = submission(&answer(500, None, r#"{"id": "t", "status": "queued"}"#), true, now());
+        assert!(matches!(made, Submission::InDoubt(_)));
     }
 
     /// A secret may end at an escape of the string that contains it.
@@ -347,6 +361,13 @@ mod tests {
         ] {
             assert!(matches!(polled(&answer(status, None, body)), PollAnswer::Missing(_)), "{status} {body}");
         }
+        // The task is there, whatever the status says.
+        for status in [404, 500] {
+            let active = polled(&answer(status, None, r#"{"id": "t", "status": "in_progress"}"#));
+            assert!(matches!(active, PollAnswer::Report(_)), "{status}");
+        }
+        let asked = polled(&answer(429, Some("9"), r#"{"id": "t", "status": "queued"}"#));
+        assert!(matches!(asked, PollAnswer::Wait(Some(_), _)));
         // Said of something else than the task, or with another status: it may be there anyway.
         for (status, body) in [
             (400, r#"{"error": {"message": "model not found"}}"#),

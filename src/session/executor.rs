@@ -25,6 +25,7 @@ use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
 use super::other_batches::as_bought;
+use crate::domain::printable::until_prompt;
 use crate::domain::{
     Attempt, AttemptId, AttemptState, BatchKey, Executed, History, Job, JobId, NoticeCode, TaskId, VideoFile,
     with_causes,
@@ -214,6 +215,8 @@ impl Executor<'_> {
             // A result without a record would start the program again.
             tally.is_over.store(true, Ordering::Relaxed);
         }
+        // The event goes to logs, and the program got the prompt.
+        let error = error.map(|error| until_prompt(&error, due.job.spec.prompt.as_deref()));
         (self.emit)(RunEvent::Executed { job: due.job.id.clone(), task: due.task, error });
         if is_done {
             return tally.in_a_row.store(0, Ordering::Relaxed);

@@ -74,14 +74,14 @@ fn log_finding(group: &[&Diagnostic], sources: &Sources) {
     }
 }
 
-/// The findings that are shown, errors first where there are too many; and how many are left out.
-fn worst<T>(mut findings: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
+/// The findings that are shown, in their order, errors before warnings where there are too many; and how many are left out.
+fn worst<T>(findings: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
     let left = findings.len().saturating_sub(SHOWN);
-    if left > 0 {
-        findings.sort_by_key(|finding| severity(finding) != Severity::Error);
-        findings.truncate(SHOWN);
-    }
-    (findings, left)
+    let mut numbered: Vec<(usize, T)> = findings.into_iter().enumerate().collect();
+    numbered.sort_by_key(|(_, finding)| severity(finding) != Severity::Error);
+    numbered.truncate(SHOWN);
+    numbered.sort_by_key(|(number, _)| *number);
+    (numbered.into_iter().map(|(_, finding)| finding).collect(), left)
 }
 
 /// Findings with the same rule and place, in the order of the first of each.

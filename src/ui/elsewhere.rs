@@ -1,7 +1,7 @@
 //! Open work of other batches of the same name, and its outcome.
 
 use super::lines::count;
-use super::run_summary::states;
+use super::run_summary::counted;
 use crate::plan::Elsewhere;
 use crate::report::Report;
 
@@ -29,6 +29,6 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
 /// The present states of another batch's jobs.
 pub(crate) fn collected(report: &Report) -> String {
     let spent = report.totals.spent_usd;
-    let (states, directory) = (states(&report.totals), report.directory());
+    let (states, directory) = (counted(&report.totals), report.directory());
     format!("collected: {}: {states}, ${spent} spent by now, in {}", report.key, directory.display())
 }

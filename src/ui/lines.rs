@@ -44,8 +44,8 @@ pub(super) fn first_few(mut names: impl Iterator<Item = String>, most: usize) ->
 /// A text of the service without the prompt, where that is in it.
 pub(super) fn without_prompt(text: &str, prompt: Option<&str>) -> String {
     match prompt.map(str::trim).filter(|prompt| prompt.len() >= SHORTEST_PROMPT) {
-        Some(prompt) => text.replace(prompt, "[the prompt]"),
-        None => text.to_owned(),
+        Some(prompt) if text.contains(prompt) => text.replace(prompt, "[the prompt]"),
+        _ => text.to_owned(),
     }
 }
 

@@ -83,15 +83,16 @@ impl Progress {
             | RunEvent::Rejected { job, message: said }
             | RunEvent::InDoubt { job, message: said, .. }
             | RunEvent::NotFetched { job, message: said, .. }
-            | RunEvent::Executed { job, error: Some(said), .. }
             | RunEvent::Failed { job, message: said, .. }
             | RunEvent::TaskLeft { job, said: Some(said), .. } => *said = without_prompt(said, prompt_of(job)),
             RunEvent::Stopping { message, .. }
             | RunEvent::RequestFailed { message }
             | RunEvent::Warned { message, .. }
             | RunEvent::ModelStopped { message, .. } => {
-                for job in self.prompts.values() {
-                    *message = without_prompt(message, job.spec.prompt.as_deref());
+                for prompt in self.prompts.values().filter_map(|job| job.spec.prompt.as_deref()) {
+                    if message.len() >= prompt.trim().len() {
+                        *message = without_prompt(message, Some(prompt));
+                    }
                 }
             }
             _ => {}

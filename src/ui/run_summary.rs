@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::lines::{count, first_few, without_prompt};
 use super::markdown::{escaped, hidden, no_room};
 use crate::domain::BatchKey;
-use crate::domain::printable::one_line;
+use crate::domain::printable::{one_line, until_prompt};
 use crate::report::{JobState, Report, Row, Totals};
 
 /// The beginning of a summary, which identifies it.
@@ -34,6 +34,18 @@ pub(crate) struct RunSummary<'t> {
     pub report: Option<&'t Report>,
 }
 
+/// The jobs that ask for someone first, and within that as in the manifest.
+const ORDER: [JobState; 8] = [
+    JobState::InDoubt,
+    JobState::Failed,
+    JobState::Rejected,
+    JobState::Pending,
+    JobState::Held,
+    JobState::InProgress,
+    JobState::Queued,
+    JobState::Completed,
+];
+
 /// A summary as GitHub-flavoured Markdown: sums, then what is wrong, then as many of the other jobs as fit.
 pub(crate) fn summary_markdown(summary: &RunSummary<'_>) -> String {
     let RunSummary { key, exit_code, meaning, why, is_simulated, report } = *summary;
@@ -53,7 +65,7 @@ pub(crate) fn summary_markdown(summary: &RunSummary<'_>) -> String {
     put(format!("{}.\n", states(&report.totals)));
     put("| state | job | model | cost | detail |\n|---|---|---|---:|---|".to_owned());
     let mut left_out = report.totals.jobs;
-    'rows: for state in JobState::ALL.into_iter().rev() {
+    'rows: for state in ORDER {
         for row in report.rows_in(|of| of == state) {
             let line = line(&row);
             if text.len() + line.len() + LAST_LINE > MOST {
@@ -71,7 +83,11 @@ pub(crate) fn summary_markdown(summary: &RunSummary<'_>) -> String {
 
 fn line(row: &Row) -> String {
     let cost = row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}"));
-    let exec = row.exec.as_ref().and_then(|exec| exec.error.as_ref()).map(|error| format!("exec: {error}"));
+    let exec = row
+        .exec
+        .as_ref()
+        .and_then(|exec| exec.error.as_ref())
+        .map(|error| format!("exec: {}", until_prompt(error, row.prompt.as_deref())));
     // A service may repeat what it was asked for.
     let said = row.error_message.as_ref().map(|said| without_prompt(said, row.prompt.as_deref()));
     let detail = said.or(exec).or_else(|| row.file.clone()).unwrap_or_default();
@@ -144,9 +160,14 @@ fn simulated(is_simulated: bool) -> &'static str {
 
 /// The number of jobs, with their states.
 pub(super) fn states(totals: &Totals) -> String {
+    format!("{}: {}", count(totals.jobs, "job"), counted(totals))
+}
+
+/// The states, each with its jobs.
+pub(super) fn counted(totals: &Totals) -> String {
     let counted = JobState::ALL.iter().filter_map(|state| {
         let jobs = totals.states.get(state.name()).copied().filter(|&jobs| jobs > 0)?;
         Some(format!("{jobs} {}", state.label()))
     });
-    format!("{}: {}", count(totals.jobs, "job"), counted.collect::<Vec<_>>().join(", "))
+    counted.collect::<Vec<_>>().join(", ")
 }

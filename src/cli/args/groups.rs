@@ -121,7 +121,7 @@ pub(crate) enum StatusFormat {
 }
 
 pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as client=acme")?;
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     if name.is_empty() {
         return Err("the name before the = is empty".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::builder::{BoolishValueParser, RangedU64ValueParser};
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one, decimal, duration};
@@ -120,7 +120,7 @@ pub(crate) enum PlanFormat {
 #[command(next_help_heading = "Pace")]
 pub(crate) struct PaceArgs {
     /// Maximum number of active tasks
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_CONCURRENCY", value_name = "N", default_value = "8", value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_CONCURRENCY", value_name = "N", default_value = "8", value_parser = concurrency)]
     pub concurrency: usize,
     /// Longest interval between two polls of one task [default: 10s]
     #[arg(long, hide = true, env = "SHOTLIST_POLL_INTERVAL", value_name = "DURATION", value_parser = duration)]
@@ -168,4 +168,9 @@ pub(crate) struct VideoArgs {
     /// Otherwise, each run collects them free of charge
     #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_COLLECT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_collect: bool,
+}
+
+fn concurrency(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=100_000).contains(count));
+    count.ok_or_else(|| "write a whole number from 1 to 100000".to_owned())
 }

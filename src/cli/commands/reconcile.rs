@@ -45,7 +45,8 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let reconciliation = runtime::block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) });
     let reconciliation = reconciliation.map_err(Failure::without_money)?;
     let comparison = reconciliation.comparison();
-    let again = |key: &BatchKey| leads_to(args, key);
+    let own = args.manifest.as_deref().and_then(name_of);
+    let again = |key: &BatchKey| leads_to(args, own.as_ref() == Some(&key.name), key);
     terminal.result(&ui::reconciliation(&bill, &comparison, period.is_said, &again));
     if args.apply {
         apply(&bill, &reconciliation, &source(&args.bill, &bytes), terminal)?;
@@ -77,10 +78,10 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
 }
 
-/// The command for a batch of this ledger.
-fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> NextCommand {
+/// The command for a batch of this ledger, which may be of the manifest or of another one.
+fn leads_to(args: &ReconcileArgs, is_of_manifest: bool, key: &BatchKey) -> NextCommand {
     // The ledger has batches of other manifests, too: the command must not settle a job of this one by the same ID.
-    let manifest = args.manifest.as_deref().filter(|manifest| name_of(manifest).as_ref() == Some(&key.name));
+    let manifest = args.manifest.as_deref().filter(|_| is_of_manifest);
     let again = NextCommand::about(manifest.unwrap_or(Path::new("MANIFEST")));
     let again = match &*key.batch {
         "" => again.with_switch("--no-batch"),
@@ -93,10 +94,14 @@ fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> NextCommand {
 fn name_of(manifest: &Path) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
-        name: Option<String>,
+        name: Option<serde_yaml::Value>,
     }
     let named: Named = serde_yaml::from_str(&read_text(manifest, LARGEST_BILL).ok()?).ok()?;
-    named.name.or_else(|| Some(manifest.file_stem()?.to_string_lossy().into_owned()))
+    let name = match named.name {
+        Some(serde_yaml::Value::Number(number)) => number.to_string(),
+        name => name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),
+    };
+    if name.trim().is_empty() { Some(manifest.file_stem()?.to_string_lossy().into_owned()) } else { Some(name) }
 }
 
 /// The name of a bill, recorded with the facts from it.

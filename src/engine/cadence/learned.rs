@@ -144,11 +144,6 @@ impl Learned {
         self.typical.1
     }
 
-    /// Returns the earliest expected age of a finished task, in seconds.
-    pub(super) fn earliest(&self) -> f64 {
-        self.class().map(|block| block.from).fold(f64::INFINITY, f64::min)
-    }
-
     /// Returns the distribution of the end of a task that still runs at `age`, with its last prediction.
     pub(super) fn mixture(&self, age: f64, promise: Option<Promise>) -> Mixture {
         let mut mixture = Mixture::default();

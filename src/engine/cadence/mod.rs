@@ -33,8 +33,7 @@
 //! No poll happens before a task can be ready, because the integral is zero there. A task may be ready when it ends
 //! within the next `SOON` with a probability of at least `READY`. From then on, it is polled at least every
 //! `--poll-interval`, and never within `--poll-floor` of the last poll. `--first-poll` replaces that moment. Tasks that
-//! were submitted together get thresholds around one, so that their polls are spread. A first poll that finds a task
-//! finished earlier than expected moves the first polls of all others of its class.
+//! were submitted together get thresholds around one, so that their polls are spread.
 
 mod learned;
 mod mixture;

@@ -108,20 +108,18 @@ impl Cadence {
         at.unwrap_or(self.interval.mul_f64(1.0 - JITTER * random)).max(self.floor)
     }
 
-    /// Learns that a task ended between two ages. Returns whether that is earlier than expected for its class.
-    pub(crate) fn learn(&mut self, class: &Class, sight: &Sight, ended: (Duration, Duration)) -> bool {
+    /// Learns that a task ended between two ages.
+    pub(crate) fn learn(&mut self, class: &Class, sight: &Sight, ended: (Duration, Duration)) {
         let learned = self.learned(class);
-        let earliest = learned.earliest();
         let (from, to) = (ended.0.as_secs_f64(), ended.1.as_secs_f64());
         // A long time without a poll says nothing: the network was down, or the machine slept.
         if to - from > learned.longest() {
-            return false;
+            return;
         }
         // A task that was never seen running may have ended at any time. Assuming zero would waste many polls on
         // others. Halving the first poll each time finds the duration soon enough.
         let from = if from <= 0.0 { to / 2.0 } else { from };
         learned.learn((from, to), &sight.promises);
-        to < earliest
     }
 
     /// Returns the backoff after `failures` polls in a row without a usable response. It doubles from the floor or from

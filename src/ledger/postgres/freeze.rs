@@ -2,7 +2,7 @@
 //!
 //! A standby that takes over may lack commits of any runner, also of one whose first commit it never saw. What survived can't prove that nothing
 //! is missing. So a change of timeline freezes purchases until the user unfreezes them, unless a synchronous standby acknowledged every
-//! intent since the last unfreeze.
+//! write since the last unfreeze.
 //!
 //! Without such a standby, the ledger says so from its first row on: a standby may have the ledger, but not the first intent.
 

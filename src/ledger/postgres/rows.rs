@@ -8,7 +8,7 @@ use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::schema::IS_ALONE;
+use super::schema::{IS_ALONE, TIMELINE};
 use super::transaction::Transaction;
 use crate::domain::{Attempt, AttemptId, BatchKey};
 use crate::ledger::row::{self, Columns, Row, Shared};
@@ -26,7 +26,7 @@ pub(super) const ROW: &str =
 /// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
 ///
 /// The batch's row, once it is locked, decides which attempts belong to a run: the run may have just begun. A write that no standby acknowledges
-/// is noted, as an intent is.
+/// is noted, as an intent is; after a failover, the next intent decides first.
 static WRITE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "
@@ -42,7 +42,7 @@ WITH given AS (SELECT $1::text::json AS it),
     sent AS (DELETE FROM unsent USING new WHERE unsent.batch = new.batch AND unsent.job = new.job),
     sums AS (INSERT INTO spent SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row ORDER BY 1, 2, 3
         ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent.micros + excluded.micros),
-    alone AS (UPDATE ledger SET unacknowledged = true WHERE id = 1 AND NOT unacknowledged AND {IS_ALONE})
+    alone AS (UPDATE ledger SET unacknowledged = true WHERE id = 1 AND NOT unacknowledged AND {IS_ALONE} AND timeline = {TIMELINE})
 UPDATE batch SET run_micros = run_micros + (SELECT coalesce(sum(row.micros), 0)::bigint
         FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint, attempt bigint, micros bigint)
         WHERE row.batch = batch.id AND row.attempt > batch.began)

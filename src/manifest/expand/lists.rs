@@ -83,10 +83,15 @@ impl<'t> Maker<'_, 't, '_> {
         if !has_url {
             return None;
         }
-        [self.own, self.defaults].into_iter().find_map(|source| {
-            let key = self.fill(source.text(F::ImageKey)?, || source.at(F::ImageKey)).ok()?;
-            Some(key.trim().to_owned()).filter(|key| !key.is_empty())
-        })
+        for source in [self.own, self.defaults] {
+            let Some(text) = source.text(F::ImageKey) else { continue };
+            let key = self.fill(text, || source.at(F::ImageKey)).ok()?;
+            // A blank string says that there is none; an empty cell says nothing.
+            if !key.trim().is_empty() || matches!(text, Text::Plain(_)) {
+                return Some(key.trim().to_owned()).filter(|key| !key.is_empty());
+            }
+        }
+        None
     }
 
     pub(super) fn tags(&mut self) -> Vec<String> {

@@ -7,6 +7,7 @@ use super::maker::{Maker, Reported};
 use crate::domain::Rule;
 use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::template::engine::Text;
 
 /// The most takes of one job; a thousand generations of one prompt are a mistake.
 const MOST_TAKES: i64 = 1000;
@@ -56,7 +57,8 @@ impl Maker<'_, '_, '_> {
                 fields.extend([("id", take_id(id, take).into()), ("take", take.into())]);
                 files.extend(self.fill(text, || source.at(F::File)));
             }
-            if files.iter().any(|file| !file.trim().is_empty()) {
+            // A blank string says "as usual"; an empty cell says nothing.
+            if matches!(text, Text::Plain(_)) || files.iter().any(|file| !file.trim().is_empty()) {
                 break;
             }
         }

@@ -76,7 +76,7 @@ fn face(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Face>
     };
     table.close(&["review", "paid_on"]);
     if review == Some(Review::Approved) && day.is_none() {
-        let message = "`paid_on` is missing, so no limit or report counts the fee of this review";
+        let message = "`paid_on` is missing, so this manifest counts no fee for the review";
         let finding = Diagnostic::warning(Rule::ReviewPaidOn, message, at.clone().named());
         found.push(finding.with_help("write the day of the payment, such as `paid_on: 2026-11-02`"));
     }

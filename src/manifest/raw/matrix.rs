@@ -37,6 +37,12 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    /// Returns whether it has this value, written as a text or as a number.
+    fn is_same(&self, other: &Self) -> bool {
+        let is_another_type = std::mem::discriminant(&self.value) != std::mem::discriminant(&other.value);
+        self.value == other.value || is_another_type && self.text() == other.text()
+    }
+
     /// Its value as text.
     pub(crate) fn text(&self) -> String {
         match &self.value {
@@ -79,7 +85,7 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
 
 fn name_of(key: &Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
     if key.as_str().is_none() {
-        let message = format!("the name of an axis must be a string, found {}", kind(key));
+        let message = format!("a name must be a string, found {}", kind(key));
         found.push(Diagnostic::error(Rule::KeyNotText, message, at.clone().value()));
     }
     key.as_str().map(str::to_owned)
@@ -188,16 +194,20 @@ impl RawMatrix {
     fn refuse_excludes_of_nothing(&self, found: &mut Vec<Diagnostic>) {
         let axes: Vec<&str> = self.axes.iter().map(|(name, _)| name.as_str()).collect();
         for cell in self.exclude.iter().flatten() {
-            // A misspelled value leaves nothing out.
-            let (wrong, what, known) = match self.axes.iter().find(|(name, _)| *name == cell.name) {
-                None => (cell.name.clone(), "axes", axes.iter().map(ToString::to_string).collect()),
-                Some((_, values)) => (cell.text(), "values", values.iter().map(Cell::text).collect::<Vec<_>>()),
-            };
-            if !known.contains(&wrong) {
-                let message = format!("`exclude` has `{wrong}`, which is not among the {what} of the matrix");
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                let finding = Diagnostic::error(Rule::AxisUnknown, message, cell.at.clone().named());
-                found.push(finding.with_help(suggest::help(&wrong, what, &known)));
+            let at = || cell.at.clone();
+            match self.axes.iter().find(|(name, _)| *name == cell.name) {
+                None => {
+                    let message = format!("`exclude` has `{}`, which is not an axis of the matrix", cell.name);
+                    let finding = Diagnostic::error(Rule::AxisUnknown, message, at().named());
+                    found.push(finding.with_help(suggest::help(&cell.name, "axes", &axes)));
+                }
+                // A misspelled value leaves nothing out.
+                Some((axis, values)) if !values.iter().any(|value| value.is_same(cell)) => {
+                    let message = format!("`exclude` has `{}`, which is not a value of `{axis}`", cell.text());
+                    let finding = Diagnostic::warning(Rule::AxisUnknown, message, at().value());
+                    found.push(finding.with_help("correct the value, or remove the entry"));
+                }
+                Some(_) => {}
             }
         }
     }
@@ -219,7 +229,7 @@ fn agrees(combination: &[Cell], entry: &[Cell]) -> bool {
 }
 
 fn has(combination: &[Cell], wanted: &Cell) -> bool {
-    combination.iter().any(|cell| cell.name == wanted.name && cell.text() == wanted.text())
+    combination.iter().any(|cell| cell.name == wanted.name && cell.is_same(wanted))
 }
 
 #[cfg(test)]

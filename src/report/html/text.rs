@@ -6,7 +6,7 @@ use askama::filters::{Escaper, Html};
 
 use crate::domain::printable;
 
-/// What every template writes passes through this: without what steers, and escaped.
+/// The escaper of every template: text without what steers, and escaped.
 #[derive(Clone, Copy)]
 pub(super) struct Shown;
 

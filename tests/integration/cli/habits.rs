@@ -198,7 +198,7 @@ fn a_wrong_address_is_reported_as_such_after_one_request() {
     // A page for people instead of an answer: the one job is in doubt, and no other is.
     let service = Service::scripted(move |_| crate::support::raw(200, &html, page));
     let here = Workspace::with_manifest(&numbered_jobs(60));
-    let ended = here.run(&service, &[]).ends_with(7);
+    let ended = here.run(&service, &[]).ends_with(6);
     assert!(ended.shows("in-doubt").stderr.contains("Log in to the hotel's network"));
     assert_eq!((service.posts().len(), here.states().iter().filter(|state| *state == "in_doubt").count()), (1, 1));
     // A model that a service does not have is the job's own affair.

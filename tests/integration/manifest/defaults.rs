@@ -37,3 +37,14 @@ jobs:
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 2, "the URL is not part of the request");
 }
+
+/// A blank that is written by hand is no empty cell.
+#[test]
+fn blank_string_removes_a_default() {
+    let manifest = "version: 1\ndefaults: { model: alpha-2, labels: { client: acme }, file: \"clips/{{ id }}.mp4\" }\n\
+                    jobs: [{ id: a, prompt: x, labels: { client: '' }, file: '', tags: [] }]\n";
+    let (here, service) = (Workspace::with_manifest(manifest), Service::well());
+    here.run(&service, &[]).ends_with(0);
+    let job = &here.report()["jobs"][0];
+    assert_eq!((&job["labels"], &job["file"]), (&json!({}), &json!("a.mp4")));
+}

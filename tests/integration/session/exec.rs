@@ -116,6 +116,13 @@ fn log_of_a_failed_program_has_the_task_and_no_prompt() {
     tasks.sort_unstable();
     assert_eq!(tasks, ["t0", "t1"]);
     assert!(log.contains("can't cut: [the prompt]") && !log.contains("secret"), "{log}");
+    // Only the last line of an output is kept, and that may be a line of the prompt.
+    here.write(
+        "m.yaml",
+        "version: 1\njobs: [{ id: one, model: alpha-2, prompt: \"A first line\\nand a secret line\" }]\n",
+    );
+    let log = run(&here, &service, &["--log-format", "json", "--batch", "b"]).ends_with(1).stderr;
+    assert!(log.contains("[the prompt]") && !log.contains("secret"), "{log}");
 }
 
 #[test]
