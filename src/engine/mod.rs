@@ -12,10 +12,10 @@
 //! [`run`] is the pipeline. A [`feed`] takes plans while the run goes on, and a wait group tells when their work is done. Active tasks and downloads
 //! begin at once, due jobs wait for a slot in manifest order. A slot is held from the intent to the terminal state.
 //!
-//! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent and sends once, [`response`] records. The task goes in a
-//! [`watch`] to the [`poller`], which owns all active tasks in one delay queue and polls when [`cadence`] says. [`watched`] is the state machine of a
-//! task; [`identity`] tells whether a response is about the task. [`reactions`] acts on what responses say. In the end, the poller releases the slot,
-//! the job records the [`outcome`], and [`fetcher`] downloads the video.
+//! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent and sends once, [`response`] records. The job then waits in the
+//! [`poller`], which all active tasks share: it polls when [`cadence`] says, and acts on what responses say. [`watched`] is the state machine of a
+//! task; [`identity`] tells whether a response is about the task. In the end, the job releases its slot and records the [`outcome`], and
+//! [`fetcher`] downloads the video.
 //!
 //! # Limits
 //!
@@ -26,7 +26,7 @@
 //! | [`slow_start`] | submissions in flight, and doubts in a row |
 //! | [`slots`] | active tasks, by what the service accepts |
 //! | [`rate_limit`], [`learned_rate`] | requests per second |
-//! | [`in_flight`] | polls in flight |
+//! | [`poller`] | polls in flight |
 //! | [`stop`] | submissions, and with a signal polls |
 //!
 //! [`echo`] notices a task that differs from its request, and [`image_urls`] gets URLs for local

@@ -1,7 +1,7 @@
 //! The meaning of one response for one task: a pure state machine, without clock, channel, or service.
 //!
 //! A failed poll never fails a job. Only a terminal state does, or a denial over a grace time. [`Note`]s say what a
-//! response means beyond its task, such as a refused key, and [`reactions`](super::reactions) acts on them.
+//! response means beyond its task, such as a refused key, and the [`poller`](super::poller) acts on them.
 
 use std::time::Duration;
 
