@@ -65,10 +65,11 @@ fn killed_at_random_while_jobs_are_moved_approved_labelled_and_collected() {
     }
     assert!(killed >= kills / 2, "only {killed} of {kills} kills happened");
     // In peace, until a run finds nothing to do any more: the first batch, too, because a slow machine has bought little until each kill.
+    // A page as the first answer ends a run with 6.
     for batch in [0, 0, batch, batch] {
         here.write("m.yaml", manifest(batch, GENERATIONS - 1, jobs));
         let ended = here.run(&service, &["-q", "--max-doubts", "1000"]).ends();
-        assert!(matches!(ended.code, Some(0 | 1 | 7)), "{:?}: {}", ended.code, ended.stderr);
+        assert!(matches!(ended.code, Some(0 | 1 | 6 | 7)), "{:?}: {}", ended.code, ended.stderr);
     }
     check(&here, &made.lock().expect("no panic"), batch);
     println!("{killed} kills over {} batches, {} tasks made", BATCHES, made.lock().expect("no panic").len());

@@ -140,7 +140,11 @@ fn a_submission_is_taken_or_in_doubt() {
         doubt("gzip that does not say so", text(200, &[], GZIP), "unreadable form"),
         doubt("UTF-16", text(200, &[], [0xff, 0xfe, b'{', 0, b'"', 0]), "unreadable form"),
         doubt("204", text(204, &[], ""), "unreadable form"),
-        doubt("HTML", text(200, &[], "<html>please log in</html>"), "please log in"),
+        posted(
+            "HTML",
+            text(200, &[], "<html>please log in</html>"),
+            Must { told: "please log in", exit: 6, ..IN_DOUBT },
+        ),
         doubt("303", text(303, &[("location", "$S/v1/videos/t0")], ""), "redirect"),
         doubt("408", said(408, &json!({ "error": { "message": "litellm.Timeout" } })), "litellm.Timeout"),
         doubt("408 with a wait", text(408, &[("retry-after", "1")], ""), "408"),
