@@ -254,16 +254,20 @@ fn build(
 /// The manifest's name, or its file's. A stream may have another name the next time, or the same as another manifest's;
 /// jobs are known by it.
 fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
-    if let Some(name) = raw.name.as_ref().filter(|name| !name.trim().is_empty()) {
-        return name.clone();
-    }
-    if origin::is_stream(path) {
+    let has_name = raw.name.as_ref().is_some_and(|name| !name.trim().is_empty());
+    if !has_name && origin::is_stream(path) {
         let message = "a manifest from stdin requires a `name`";
         found.push(
             Diagnostic::error(Rule::NameMissing, message, Location::File).with_help("write `name: …` at its top"),
         );
     }
-    path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+    name_or_stem(raw.name.as_deref(), path)
+}
+
+/// The name that a manifest has, or the one that it gets from its file.
+pub(crate) fn name_or_stem(name: Option<&str>, path: &Path) -> String {
+    let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    name.filter(|name| !name.trim().is_empty()).map_or_else(stem, str::to_owned)
 }
 
 fn budget(raw: &RawManifest, now: &Zoned) -> Budget {

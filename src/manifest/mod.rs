@@ -16,6 +16,7 @@ mod source;
 mod tables;
 mod template;
 
+pub(crate) use load::name_or_stem;
 pub use load::{Budget, Loaded, Manifest, Options, Unsound, load};
 pub use raw::budget::SpanBudget;
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};

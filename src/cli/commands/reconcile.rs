@@ -15,6 +15,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
 use crate::files::{read_at_most, read_text};
+use crate::manifest::name_or_stem;
 use crate::session::Reconciliation;
 use crate::ui::{self, NextCommand, Terminal};
 
@@ -101,7 +102,7 @@ fn name_of(manifest: &Path) -> Option<String> {
         Some(serde_yaml::Value::Number(number)) => number.to_string(),
         name => name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),
     };
-    if name.trim().is_empty() { Some(manifest.file_stem()?.to_string_lossy().into_owned()) } else { Some(name) }
+    Some(name_or_stem(Some(&name), manifest))
 }
 
 /// The name of a bill, recorded with the facts from it.

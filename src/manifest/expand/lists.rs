@@ -86,7 +86,7 @@ impl<'t> Maker<'_, 't, '_> {
         for source in [self.own, self.defaults] {
             let Some(text) = source.text(F::ImageKey) else { continue };
             let key = self.fill(text, || source.at(F::ImageKey)).ok()?;
-            // A blank string says that there is none; an empty cell says nothing.
+            // A blank string removes the default; an empty cell leaves it.
             if !key.trim().is_empty() || matches!(text, Text::Plain(_)) {
                 return Some(key.trim().to_owned()).filter(|key| !key.is_empty());
             }
@@ -99,7 +99,7 @@ impl<'t> Maker<'_, 't, '_> {
         for source in [self.own, self.defaults] {
             let filled = self.fill_list(source.tags.as_deref(), || source.at(F::Tags));
             tags = filled.iter().flat_map(|tag| tags_of(tag)).collect();
-            // An empty list says that there is none.
+            // An empty list removes the default.
             if !tags.is_empty() || source.tags.as_ref().is_some_and(Vec::is_empty) {
                 break;
             }
