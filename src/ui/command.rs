@@ -157,6 +157,7 @@ mod tests {
         let command = again.command("resolve", &["hero", "--task", "t1"]);
         let odd = NextCommand::about(Path::new("m.yaml")).with("--batch", "--yes").command("run", &[]);
         assert_eq!(odd, "shotlist run m.yaml --batch=--yes");
-        assert_eq!(command, "shotlist resolve 'my list.yaml' hero --task t1 --batch 2026-11-21 --ledger x.db");
+        let manifest = quoted("my list.yaml");
+        assert_eq!(command, format!("shotlist resolve {manifest} hero --task t1 --batch 2026-11-21 --ledger x.db"));
     }
 }

@@ -203,6 +203,8 @@ mod tests {
         ];
         let again = NextCommand::about(Path::new("m.yaml"));
         let shown = |statement: &Statement| format!("{}: {}", statement.code().code(), sentence(statement, &again));
-        insta::assert_snapshot!(statements.iter().map(shown).collect::<Vec<_>>().join("\n"));
+        let shown = statements.iter().map(shown).collect::<Vec<_>>().join("\n");
+        // The quoting of a shell is tested beside it.
+        insta::assert_snapshot!(shown.replace(&quoted("hero*"), "'hero*'"));
     }
 }
