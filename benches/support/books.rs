@@ -37,8 +37,8 @@ pub fn with_books(manifest: &str, attempts: i64, batches: i64) -> Workspace {
         let values = rusqlite::params![id, batch, job, fingerprint, normalized, task, intended_us, record.to_string()];
         transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(values)).expect("an attempt");
         let spent = "INSERT INTO spent VALUES ('', '', ?1, 900000) ON CONFLICT DO UPDATE SET micros = micros + 900000";
-        let hour = intended_us.div_euclid(3_600_000_000);
-        transaction.prepare_cached(spent).and_then(|mut spent| spent.execute([hour])).expect("a sum");
+        let quarter = intended_us.div_euclid(900_000_000);
+        transaction.prepare_cached(spent).and_then(|mut spent| spent.execute([quarter])).expect("a sum");
     }
     transaction.commit().expect("a commit");
     here

@@ -33,7 +33,7 @@
 //! # Modules
 //!
 //! [`any`] is the way in: a [`Ledger`] for reads, in any store. A [`LockedBatch`] is the right to buy; [`writing`] sends what it records to the
-//! one writer of a store. [`sqlite`] is the store in a file of this machine, and [`postgres`] the store that several machines share. A store knows its medium and no rule.
+//! one writer of a store, and [`sql`] has what all stores understand. [`sqlite`] is the store in a file of this machine, and [`postgres`] the store that several machines share. A store knows its medium and no rule.
 //!
 //! [`mod@event`] is the life of an attempt as a state machine, [`row`] an attempt in a store. [`intent`], [`views`], [`limits`], [`sharing`], and [`error`] are
 //! what goes in and out, [`mod@transfer`] a whole ledger. [`mod@times`] has the times that runners wait for each other, [`mod@crash`] the places where tests kill.
@@ -49,6 +49,7 @@ mod postgres;
 mod row;
 mod rules;
 mod sharing;
+mod sql;
 mod sqlite;
 #[cfg(test)]
 mod suite;

@@ -64,7 +64,7 @@ pub(super) struct Columns<'r> {
 }
 
 impl<'r> Columns<'r> {
-    pub(super) fn of(Row { attempt, batch, shared }: &'r Row) -> serde_json::Result<Self> {
+    pub(super) fn of(Row { attempt, batch, shared }: &'r Row) -> Result<Self, Unreadable> {
         let labels = &attempt.particulars.labels;
         let task = attempt.task.as_ref();
         Ok(Self {
@@ -92,7 +92,7 @@ impl<'r> Columns<'r> {
     }
 }
 
-/// A value in the ledger that can't be read. Someone else changed it, and a guess would cost money.
+/// A value of the ledger that can't be read, or written. Someone else changed it, and a guess would cost money.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreadable {
     /// The record of an attempt.
@@ -111,6 +111,9 @@ pub(super) enum Unreadable {
         /// The value.
         value: String,
     },
+    /// A value that has no JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
 }
 
 impl Unreadable {

@@ -65,7 +65,8 @@ fn three_hundred_cuts_and_two_kills_buy_nothing_twice() {
         }
         if kills < 2 && cuts() > 100 * (kills + 1) {
             kills += 1;
-            murdered(running.remove(0));
+            let live = running.iter_mut().position(|child| child.try_wait().expect("a status").is_none());
+            murdered(running.remove(live.expect("one that runs")));
             running.push(team.run(kills - 1, &[]).starts());
         }
     }

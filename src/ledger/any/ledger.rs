@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use futures::executor::block_on;
 use jiff::Timestamp;
 
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, RunnerSeen, TaskId, Usd};
 use crate::ledger::kind::Kind;
+use crate::ledger::rules::Named;
+use crate::ledger::sql::{self, Sql as _};
 use crate::ledger::{
     BoughtElsewhere, Controls, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, PostgresAddress, PostgresLedger,
     Spending, SqliteLedger, Unavailable,
@@ -32,6 +35,16 @@ macro_rules! ask {
         match &$self.0 {
             Medium::File($it) => $asked,
             Medium::Database($it) => $asked,
+        }
+    };
+}
+
+/// Asks a question in SQL at one moment. Where no ledger exists, the answer is `$nothing`.
+macro_rules! question {
+    ($self:ident, $nothing:expr, $sql:ident => $question:expr) => {
+        match &$self.0 {
+            Medium::File(file) => file.ask($nothing, move |$sql| block_on($question)).await,
+            Medium::Database(database) => database.ask($nothing, async |$sql| $question.await).await,
         }
     };
 }
@@ -92,17 +105,21 @@ impl Ledger {
 
     /// The record of a batch.
     pub async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
-        ask!(self, it => it.history(batch).await)
+        let batch = batch.clone();
+        question!(self, History::default(), sql => sql.history(&batch))
     }
 
-    /// The sum that all batches spent, or may have spent, since a time: in total or for a label.
+    /// The sum that all batches spent, or may have spent, since the quarter of an hour that a time is in: in total or for a label.
     pub async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {
-        ask!(self, it => it.used_since(since, label).await)
+        question!(self, Usd::ZERO, sql => async {
+            sql.verify_sums().await?;
+            sql::used(sql, since, label.as_ref()).await
+        })
     }
 
     /// The purchases of all batches since a time, oldest first, summed up by quarters of an hour.
     pub async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
-        ask!(self, it => it.spending(since).await)
+        question!(self, Vec::new(), sql => sql::spending(sql, since))
     }
 
     /// The submissions of all batches that a question is about, and the first of each account: oldest first, without their request bodies.
@@ -110,13 +127,14 @@ impl Ledger {
         &self,
         is_asked: impl Fn(&Attempt) -> bool + Send + Sync + 'static,
     ) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
-        ask!(self, it => it.submissions(is_asked).await)
+        question!(self, Vec::new(), sql => sql::submissions(sql, &is_asked))
     }
 
     /// The open work of other batches of the same name: batches with active tasks first, and of each kind the newest
     /// first.
     pub async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
-        ask!(self, it => it.open_elsewhere(batch).await)
+        let batch = batch.clone();
+        question!(self, Vec::new(), sql => sql::open_elsewhere(sql, &batch))
     }
 
     /// Attempts for one of these normalized requests in batches that this batch [may repeat](BatchKey::may_repeat), unless they cost nothing.
@@ -126,12 +144,13 @@ impl Ledger {
         batch: &BatchKey,
         requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
     ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
-        ask!(self, it => it.bought_elsewhere(batch, requests).await)
+        let batch = batch.clone();
+        question!(self, Vec::new(), sql => sql::bought_elsewhere(sql, &batch, &requests))
     }
 
     /// Returns the limits and the freeze of the ledger, and the time by its clock.
     pub async fn controls(&self) -> Result<Controls, Unavailable> {
-        ask!(self, it => it.controls().await)
+        question!(self, Controls::none(), sql => sql.controls())
     }
 
     /// Freezes purchases for a reason, or unfreezes them.
@@ -154,7 +173,9 @@ impl Ledger {
 
     /// The job and the batch of a task.
     pub async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
-        ask!(self, it => it.find_task(task).await)
+        let task = task.clone();
+        let named = question!(self, Vec::new(), sql => sql.named(&[&task]))?;
+        Ok(named.into_iter().next().map(|Named { batch, attempt }| (attempt.job, batch)))
     }
 }
 

@@ -13,7 +13,8 @@ use super::transaction::Transaction;
 use super::{batches, freeze};
 use crate::domain::{AttemptId, AttemptState, BatchKey};
 use crate::ledger::row::{Row, Shared};
-use crate::ledger::writing::Changes;
+use crate::ledger::rules::Changes;
+use crate::ledger::sql::{Sql as _, ensure_batch};
 
 /// The newest row of every attempt that this runner wrote, with its batch.
 #[derive(Debug, Default)]
@@ -53,11 +54,11 @@ impl AcknowledgedWrites {
         let mut numbers: HashMap<&BatchKey, i64> = HashMap::new();
         for (key, _) in self.rows.values() {
             if !numbers.contains_key(key) {
-                numbers.insert(key, batches::ensure(transaction, key).await?);
+                numbers.insert(key, ensure_batch(transaction, key).await?);
             }
         }
         for work in runner_batch.values_mut() {
-            work.number = batches::ensure(transaction, &work.key).await?;
+            work.number = ensure_batch(transaction, &work.key).await?;
             batches::begin(transaction, runner, work).await?;
         }
         let ids: Vec<AttemptId> = self.rows.keys().copied().collect();
@@ -85,7 +86,7 @@ impl AcknowledgedWrites {
         for (found, row) in &older {
             changes.replace(found, row);
         }
-        rows::write(transaction, &changes).await?;
+        transaction.save(&changes).await?;
         let name = &runner.machine;
         let shown = format!(
             "the database has forgotten what it had acknowledged: {name} put {gone} attempts and {aged} newer states back"

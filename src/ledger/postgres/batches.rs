@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::rows::storable;
 use super::runner::Runner;
 use super::schema::{HAS_SLOT, IS_ACTIVE};
 use super::transaction::{Transaction, Value};
-use crate::domain::{AttemptId, BatchKey, Digest, JobId, UnfinishedRetake};
+use crate::domain::{AttemptId, BatchKey, Digest};
 use crate::ledger::{Joining, LedgerError, OtherRunners};
 
 /// A batch that is held, by the number that orders name it with.
@@ -29,43 +28,6 @@ pub(super) type LockedBatches = BTreeMap<usize, RunnerBatch>;
 /// Runners of a batch that live.
 const LIVE: &str = "SELECT runner_batch.runner FROM runner_batch JOIN runner ON runner.id = runner_batch.runner
     WHERE expired_us IS NULL AND ended_us IS NULL";
-
-/// The number of a batch, which is made if this is the first that is known of it.
-pub(super) async fn ensure(transaction: &Transaction, key: &BatchKey) -> Result<i64, PostgresError> {
-    let values: [Value<'_>; 2] = [(&key.name, Type::TEXT), (&key.batch, Type::TEXT)];
-    let sql = "INSERT INTO batch (name, batch) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    let creates = transaction.execute_typed(sql, &values);
-    let finds = transaction.query_typed_one("SELECT id FROM batch WHERE name = $1 AND batch = $2", &values);
-    let (created, found) = futures::join!(creates, finds);
-    created?;
-    Ok(found?.try_get(0)?)
-}
-
-/// Stores why a job was not sent.
-pub(super) async fn note_unsent(
-    transaction: &Transaction,
-    batch: i64,
-    job: &JobId,
-    reason: &str,
-) -> Result<(), PostgresError> {
-    let sql = "INSERT INTO unsent VALUES ($1, $2, $3) ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason";
-    let reason = storable(reason);
-    let values: [Value<'_>; 3] = [(&batch, Type::INT8), (&job.as_str(), Type::TEXT), (&reason, Type::TEXT)];
-    transaction.execute_typed(sql, &values).await?;
-    Ok(())
-}
-
-/// Stores the retake that a run began, or removes it.
-pub(super) async fn keep_retake(
-    transaction: &Transaction,
-    batch: i64,
-    retake: Option<&UnfinishedRetake>,
-) -> Result<(), PostgresError> {
-    let text = retake.map(serde_json::to_string).transpose()?.map(|text| storable(&text));
-    let values: [Value<'_>; 2] = [(&batch, Type::INT8), (&text, Type::TEXT)];
-    transaction.execute_typed("UPDATE batch SET retake = $2 WHERE id = $1", &values).await?;
-    Ok(())
-}
 
 /// Records that a runner runs a batch.
 pub(super) async fn begin(transaction: &Transaction, runner: &Runner, work: &RunnerBatch) -> Result<(), PostgresError> {

@@ -17,6 +17,7 @@ use crate::domain::{Account, AttemptId, AttemptState, BatchKey};
 use crate::ledger::LedgerError;
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Facts, Slots};
+use crate::ledger::sql::ensure_batch;
 use crate::ledger::writing::{SharingCommand, Store, at_batch, operations};
 
 impl Store for PostgresStore {
@@ -33,7 +34,7 @@ impl Store for PostgresStore {
         let times = self.times;
         let locked = self.transact_all(async |it| {
             let transaction = &it.transaction;
-            let (ensures, expires) = (batches::ensure(transaction, &key), expire_at_start(transaction, &times));
+            let (ensures, expires) = (ensure_batch(transaction, &key), expire_at_start(transaction, &times));
             let (lease, number, expired) = futures::join!(it.lease(), ensures, expires);
             lease?;
             let work = RunnerBatch { key: key.clone(), number: number?, is_buying: false, seen: 0 };

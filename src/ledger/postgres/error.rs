@@ -4,7 +4,7 @@ use tokio_postgres::error::SqlState;
 
 use super::lease_status::LeaseStatus;
 use crate::ledger::row::Unreadable;
-use crate::ledger::{LedgerError, Unavailable};
+use crate::ledger::{CopyError, LedgerError, Unavailable};
 
 /// The reason why the database can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +45,6 @@ pub(in crate::ledger) enum PostgresError {
     Sql(#[from] tokio_postgres::Error),
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
     #[error("can't start a thread for the ledger")]
     Thread(#[source] std::io::Error),
     #[error("another process writes as this runner")]
@@ -80,7 +78,7 @@ impl PostgresError {
             Self::NoSync => "set `fsync=on`, because shotlist pays twice for a purchase that the ledger loses",
             Self::Encoding(_) => "create a database with `createdb --encoding=UTF8 --template=template0 NAME`",
             Self::Sql(_) => "check the server's log",
-            Self::Unreadable(_) | Self::Json(_) | Self::Impersonated | Self::Unsettled(_) => {
+            Self::Unreadable(_) | Self::Impersonated | Self::Unsettled(_) => {
                 "freeze purchases with `shotlist limit set --freeze`, and find out what changed the ledger"
             }
             Self::Thread(_) => "close other programs, and try again",
@@ -135,6 +133,12 @@ impl From<PostgresError> for Unavailable {
         let error = error.in_general();
         let help = error.help();
         Self::new(error, help)
+    }
+}
+
+impl From<PostgresError> for CopyError {
+    fn from(error: PostgresError) -> Self {
+        Self::Unavailable(error.into())
     }
 }
 

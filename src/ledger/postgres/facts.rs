@@ -5,23 +5,21 @@
 
 use std::collections::{HashMap, HashSet};
 
-use futures::future::try_join_all;
 use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::freeze::{Gate, gate};
 use super::lease_status::LeaseStatus;
-use super::limits;
-use super::rows::{ROW, key, read_row};
+use super::rows::{ROW, read_row};
 use super::runner::Runner;
 use super::slots::slots;
-use super::spending::used;
 use super::transaction::{Transaction, Value};
-use crate::domain::{BatchKey, Fingerprint, JobId, Usd};
+use crate::domain::{JobId, Usd};
 use crate::ledger::SpendLimit;
 use crate::ledger::row::Row;
-use crate::ledger::rules::{Asked, Facts, OtherRunnersFacts, Slots, SpanKey, Taken};
+use crate::ledger::rules::{Asked, Facts, OtherRunnersFacts, Slots, Taken};
+use crate::ledger::sql;
 use crate::ledger::times::Times;
 
 /// The start of attempt numbers, in milliseconds since 1970: 2020-01-01.
@@ -62,11 +60,11 @@ pub(super) async fn facts(
         slots(transaction, runner, &account, times),
         newest_id(transaction, &batches),
         attempts(transaction, asked),
-        paid(transaction, asked),
+        sql::paid(transaction, asked),
         taken_by_others(transaction, runner, asked, &known.seen),
         runs(transaction, &batches),
-        limits::read(transaction),
-        sums(transaction, spans)
+        sql::limits(transaction),
+        sql::sums(transaction, spans)
     );
     let (lease, gate) = (lease?, gate?);
     written?;
@@ -83,7 +81,7 @@ pub(super) async fn facts(
     let limits: Vec<SpendLimit> = limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.at(now)).collect();
     // A limit that was set since the last intent takes a round trip more.
     let unknown = limits.iter().filter(|limit| !used.contains_key(&limit.key()));
-    let more = sums(transaction, unknown).await?;
+    let more = sql::sums(transaction, unknown).await?;
     used.extend(more);
     let shared = Some(OtherRunnersFacts {
         runner: runner.id,
@@ -131,27 +129,6 @@ async fn attempts(
     Ok(attempts)
 }
 
-/// The attempts that may have paid for the normalized requests of guarded intents, by batch, the batch of the newest attempt last.
-async fn paid(
-    transaction: &Transaction,
-    asked: &[Asked<'_>],
-) -> Result<HashMap<Fingerprint, Vec<(BatchKey, u32)>>, PostgresError> {
-    let guarded = asked.iter().filter(|asked| asked.intent.paid_elsewhere.is_some());
-    let requests: HashSet<&str> = guarded.map(|asked| asked.intent.normalized.as_str()).collect();
-    let mut paid: HashMap<_, Vec<_>> = HashMap::new();
-    if requests.is_empty() {
-        return Ok(paid);
-    }
-    let sql = "SELECT normalized, name, batch.batch, count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE normalized = ANY($1) AND state NOT IN ('void', 'rejected') GROUP BY 1, 2, 3 ORDER BY max(attempt.id)";
-    let requests: Vec<&str> = requests.into_iter().collect();
-    for row in transaction.query_typed(sql, &[(&requests, Type::TEXT_ARRAY)]).await? {
-        let attempts = u32::try_from(row.try_get::<_, i64>(3)?).unwrap_or(u32::MAX);
-        paid.entry(Fingerprint::stored(row.try_get(0)?)).or_default().push((key(&row, 1)?, attempts));
-    }
-    Ok(paid)
-}
-
 /// The jobs of these batches that other runners claimed since the last look, or, at first, since the plan.
 async fn taken_by_others(
     transaction: &Transaction,
@@ -181,16 +158,4 @@ async fn runs(transaction: &Transaction, batches: &[i64]) -> Result<HashMap<i64,
     let sql = "SELECT id, began, run_micros FROM batch WHERE id = ANY($1)";
     let rows = transaction.query_typed(sql, &[(&batches, Type::INT8_ARRAY)]).await?;
     rows.iter().map(|row| Ok((row.try_get(0)?, (row.try_get(1)?, Usd::from_micros(row.try_get(2)?))))).collect()
-}
-
-/// The sums spent since the start of each limit's span, in one query.
-async fn sums(
-    transaction: &Transaction,
-    limits: impl Iterator<Item = &SpendLimit>,
-) -> Result<HashMap<SpanKey, Usd>, PostgresError> {
-    let spans: HashMap<SpanKey, &SpendLimit> = limits.map(|limit| (limit.key(), limit)).collect();
-    let sums = spans.into_iter().map(async |(key, limit)| {
-        Ok::<_, PostgresError>((key, used(transaction, limit.since, limit.label.as_ref()).await?))
-    });
-    Ok(try_join_all(sums).await?.into_iter().collect())
 }

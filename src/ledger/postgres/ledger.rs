@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::MutexGuard;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio_postgres::Client;
-use tokio_postgres::types::Type;
 
 use super::address::PostgresAddress;
 use super::connect::connect;
@@ -17,25 +15,28 @@ use super::error::PostgresError;
 use super::error::{is_canceled, is_lost};
 use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise, recognise_durable};
 use super::store::PostgresStore;
-use super::transaction::{Transaction, Value};
-use super::{freeze, limits, read, runners, spending, transfer};
-use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, RunnerSeen, TaskId, Usd};
+use super::transaction::Transaction;
+use super::{runners, slots};
+use crate::domain::{BatchKey, RunnerSeen};
 use crate::ledger::kind::Kind;
-use crate::ledger::rules::Named;
 use crate::ledger::sharing::SharedState;
+use crate::ledger::sql::{self, Sql as _, Value, set_limit};
 use crate::ledger::times::Times;
 use crate::ledger::transfer::Part;
 use crate::ledger::writing::WriterHandle;
-use crate::ledger::{
-    BoughtElsewhere, Contents, Controls, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, OpenElsewhere,
-    Spending, Unavailable,
-};
+use crate::ledger::{Contents, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, Unavailable};
 
 /// The most repetitions of a read after a broken connection or a cancellation.
 const MOST_TRIES: u32 = 20;
 /// The time limit of one read.
 const MOST_PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+/// Blocks purchases until the end of the transaction.
+const LOCK: &str = "SELECT id FROM ledger WHERE id = 1 FOR UPDATE";
+/// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
+const FREEZE: &str = "UPDATE ledger SET frozen = $1 WHERE id = 1";
+/// A copy waits for its other side for as long as that takes.
+const PATIENT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 /// For how long a runner that was declared dead is still shown.
 const STILL_TOLD: Duration = Duration::from_hours(24);
 
@@ -49,28 +50,6 @@ pub struct PostgresLedger {
     writer: Arc<Mutex<Weak<WriterHandle>>>,
     /// The number of the next locked batch.
     next: Arc<AtomicUsize>,
-}
-
-/// Reads from one snapshot, or returns `$nothing` if no ledger exists. Repeats the read on a new connection after a broken one, and after a
-/// cancellation: a read changes nothing.
-macro_rules! ask {
-    ($self:ident, $nothing:expr, $look:ident => $question:expr) => {{
-        let mut tries = 0;
-        loop {
-            let asked = async {
-                let Some((_guard, $look)) = $self.snapshot().await? else { return Ok($nothing) };
-                $question.await
-            };
-            let asked = tokio::time::timeout(MOST_PATIENCE, asked).await;
-            match asked.unwrap_or(Err(PostgresError::Silent)) {
-                Err(PostgresError::Sql(error)) if tries < MOST_TRIES && (is_lost(&error) || is_canceled(&error)) => {
-                    tries += 1;
-                    tokio::time::sleep(BETWEEN_TRIES * tries).await;
-                }
-                answered => break answered.map_err(Unavailable::from),
-            }
-        }
-    }};
 }
 
 impl PostgresLedger {
@@ -91,6 +70,30 @@ impl PostgresLedger {
         Ok(has_ledger.then(|| (reader, Transaction::reading(client, self.kind))))
     }
 
+    /// Asks at one moment; the answer is `nothing` if there is no ledger. Repeats the question on a new connection after a broken one, and after a
+    /// cancellation: a read changes nothing.
+    pub(in crate::ledger) async fn ask<T>(
+        &self,
+        nothing: T,
+        question: impl AsyncFn(&Transaction) -> Result<T, PostgresError>,
+    ) -> Result<T, Unavailable> {
+        let mut tries = 0;
+        loop {
+            let asked = async {
+                let Some((_guard, snapshot)) = self.snapshot().await? else { return Ok(None) };
+                question(&snapshot).await.map(Some)
+            };
+            let asked = tokio::time::timeout(MOST_PATIENCE, asked).await;
+            match asked.unwrap_or(Err(PostgresError::Silent)) {
+                Err(PostgresError::Sql(error)) if tries < MOST_TRIES && (is_lost(&error) || is_canceled(&error)) => {
+                    tries += 1;
+                    tokio::time::sleep(BETWEEN_TRIES * tries).await;
+                }
+                answered => return Ok(answered?.unwrap_or(nothing)),
+            }
+        }
+    }
+
     /// A connection that writes what is no purchase, to a ledger that is made if there is none.
     async fn writable(&self) -> Result<Arc<Client>, PostgresError> {
         let client = Arc::new(connect(&self.address).await?);
@@ -103,7 +106,7 @@ impl PostgresLedger {
     async fn write(&self, sql: &str, values: &[Value<'_>]) -> Result<(), PostgresError> {
         let client = self.writable().await?;
         let transaction = Transaction::writing(client, self.kind);
-        transaction.execute_typed(sql, values).await.map_err(PostgresError::of_statement)?;
+        transaction.change(sql, values).await.map_err(PostgresError::in_general)?;
         transaction.commit().await
     }
 
@@ -126,13 +129,13 @@ impl PostgresLedger {
 
     /// Sets the maximum number of active tasks of all runners. `None` is the largest `--concurrency` among them.
     pub async fn set_slots(&self, slots: Option<u32>) -> Result<(), Unavailable> {
-        let slots = slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX));
-        Ok(self.write("UPDATE ledger SET slots = $1 WHERE id = 1", &[(&slots, Type::INT4)]).await?)
+        let slots = slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX).to_string());
+        Ok(self.write("UPDATE ledger SET slots = $1::integer WHERE id = 1", &[Value::Text(slots.as_deref())]).await?)
     }
 
     /// The slots of all runners together, if they are set.
     pub async fn slots(&self) -> Result<Option<i64>, Unavailable> {
-        ask!(self, None, look => limits::slots(&look))
+        self.ask(None, slots::most).await
     }
 
     /// Freezes purchases for this reason, or unfreezes them. To unfreeze is the user's word that nothing is missing on this server.
@@ -142,24 +145,25 @@ impl PostgresLedger {
             "UPDATE ledger SET frozen = $1, by_failover = false, unacknowledged = {IS_ALONE}, timeline = {TIMELINE} WHERE id = 1"
         );
         let sql = if why.is_some() { freeze } else { &unfreeze };
-        Ok(self.write(sql, &[(&why, Type::TEXT)]).await?)
+        Ok(self.write(sql, &[Value::Text(why)]).await?)
     }
 
     /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
     pub(in crate::ledger) async fn refreeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
-        Ok(self.write("UPDATE ledger SET frozen = $1 WHERE id = 1", &[(&why, Type::TEXT)]).await?)
+        Ok(self.write(FREEZE, &[Value::Text(why)]).await?)
     }
 
     /// Freezes purchases in the transaction that finds no live runner. Changes nothing if there is one.
     pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<(), CopyError> {
         let client = Arc::new(self.existing().await?);
         let transaction = Transaction::writing(client, self.kind);
-        if let Some(runners) = transfer::at_it(&transaction).await? {
+        transaction.batch_execute(LOCK).await.map_err(PostgresError::from)?;
+        let live = "SELECT string_agg(name, ', ') FROM runner WHERE expired_us IS NULL AND ended_us IS NULL";
+        let live = transaction.query_typed_one(live, &[]).await.and_then(|row| row.try_get::<_, Option<String>>(0));
+        if let Some(runners) = live.map_err(PostgresError::from)? {
             return Err(CopyError::Busy(runners));
         }
-        let freeze = "UPDATE ledger SET frozen = $1 WHERE id = 1";
-        let frozen = transaction.execute_typed(freeze, &[(&why, Type::TEXT)]).await;
-        frozen.map_err(PostgresError::of_statement)?;
+        transaction.change(FREEZE, &[why.into()]).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -167,7 +171,8 @@ impl PostgresLedger {
     pub(in crate::ledger) async fn send_all(&self, parts: Sender<Part>) -> Result<(), CopyError> {
         let client = Arc::new(self.existing().await?);
         let transaction = Transaction::reading(client, self.kind);
-        Ok(transfer::send_all(&transaction, &parts).await?)
+        transaction.batch_execute(PATIENT).await.map_err(PostgresError::from)?;
+        Ok(sql::send_all(&transaction, &parts).await?)
     }
 
     /// A connection to a ledger that is there.
@@ -188,13 +193,13 @@ impl PostgresLedger {
         let first = parts.recv().await.ok_or(CopyError::CutOff)?;
         let client = self.writable().await?;
         let transaction = Transaction::writing(client, self.kind);
-        if !transfer::is_empty(&transaction).await? {
+        transaction.batch_execute(LOCK).await.map_err(PostgresError::from)?;
+        if !sql::is_empty(&transaction).await? {
             return Err(CopyError::NotEmpty(self.to_string()));
         }
-        let contents = transfer::fill(&transaction, first, parts).await?.ok_or(CopyError::CutOff)?;
-        let freeze = "UPDATE ledger SET frozen = $1 WHERE id = 1";
-        let frozen = transaction.execute_typed(freeze, &[(&frozen, Type::TEXT)]).await;
-        frozen.map_err(PostgresError::of_statement)?;
+        transaction.batch_execute(PATIENT).await.map_err(PostgresError::from)?;
+        let contents = sql::receive_all(&transaction, Some(first), parts).await?.ok_or(CopyError::CutOff)?;
+        transaction.change(FREEZE, &[Value::Text(frozen.as_deref())]).await?;
         transaction.commit().await.map_err(|error| match error {
             PostgresError::Sql(lost) if is_lost(&lost) => CopyError::Unknown(PostgresError::Sql(lost).into()),
             error => error.into(),
@@ -238,62 +243,15 @@ impl PostgresLedger {
         })
     }
 
-    pub(in crate::ledger) async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
-        ask!(self, History::default(), look => read::history(&look, batch))
-    }
-
-    pub(in crate::ledger) async fn used_since(
-        &self,
-        since: Timestamp,
-        label: Option<Label>,
-    ) -> Result<Usd, Unavailable> {
-        ask!(self, Usd::ZERO, look => spending::used(&look, since, label.as_ref()))
-    }
-
-    pub(in crate::ledger) async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
-        ask!(self, Vec::new(), look => spending::spending(&look, since))
-    }
-
-    pub(in crate::ledger) async fn submissions(
-        &self,
-        is_asked: impl Fn(&Attempt) -> bool + Send + Sync + 'static,
-    ) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
-        ask!(self, Vec::new(), look => read::submissions(&look, &is_asked))
-    }
-
-    pub(in crate::ledger) async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
-        ask!(self, Vec::new(), look => read::open_elsewhere(&look, batch))
-    }
-
-    pub(in crate::ledger) async fn bought_elsewhere(
-        &self,
-        batch: &BatchKey,
-        requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
-    ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
-        ask!(self, Vec::new(), look => read::bought_elsewhere(&look, batch, &requests))
-    }
-
-    pub(in crate::ledger) async fn controls(&self) -> Result<Controls, Unavailable> {
-        ask!(self, Controls::none(), look => async {
-            let (now, limits, freeze) = futures::join!(read::now(&look), limits::read(&look), freeze::frozen(&look));
-            Ok(Controls { now: now?, limits: limits?, freeze: freeze? })
-        })
-    }
-
-    pub(in crate::ledger) async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
-        let named: Vec<Named> = ask!(self, Vec::new(), look => read::named(&look, &[task]))?;
-        Ok(named.into_iter().next().map(|Named { batch, attempt }| (attempt.job, batch)))
-    }
-
     pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
         let client = self.writable().await?;
         let transaction = Transaction::writing(client, self.kind);
-        limits::set(&transaction, &limit, is_kept).await?;
+        set_limit(&transaction, &limit, is_kept).await?;
         Ok(transaction.commit().await?)
     }
 
     pub(in crate::ledger) async fn runners(&self) -> Result<Vec<RunnerSeen>, Unavailable> {
-        ask!(self, Vec::new(), look => runners::seen(&look, STILL_TOLD))
+        self.ask(Vec::new(), async |snapshot| runners::seen(snapshot, STILL_TOLD).await).await
     }
 }
 

@@ -22,8 +22,8 @@
 //! # Modules
 //!
 //! [`mod@ledger`] reads, and locks batches. [`store`] runs transactions, and repeats them after a broken connection; [`runner_transaction`] is one of
-//! them. [`facts`] reads what admits intents: the [`freeze`](mod@freeze), the [`slots`], the [`limits`], and the sums of [`spending`]. [`rows`] are attempts,
-//! [`read`] the rest, and [`transfer`] everything at once. A [`runner`] has a [`lease`] with a [`lease_status`], which it renews by [`heartbeats`];
+//! them. [`facts`] reads what admits intents, among it the [`freeze`](mod@freeze) and the [`slots`]. [`statements`] are those of any store, and [`rows`]
+//! are attempts. A [`runner`] has a [`lease`] with a [`lease_status`], which it renews by [`heartbeats`];
 //! [`acknowledged_writes`] are what it puts back after a failover. [`batches`] and [`runners`] are shared with others. [`address`],
 //! [`connect`], [`schema`], [`transaction`], and [`error`] are about the database.
 
@@ -39,18 +39,15 @@ mod heartbeats;
 mod lease;
 mod lease_status;
 mod ledger;
-mod limits;
-mod read;
 mod rows;
 mod runner;
 mod runner_transaction;
 mod runners;
 mod schema;
 mod slots;
-mod spending;
+mod statements;
 mod store;
 mod transaction;
-mod transfer;
 
 pub use address::{AddressError, PostgresAddress};
 pub use ledger::PostgresLedger;

@@ -10,14 +10,10 @@ use tokio_postgres::types::Type;
 use super::error::PostgresError;
 use super::schema::{IS_ALONE, TIMELINE};
 use super::transaction::Transaction;
-use crate::domain::{Attempt, AttemptId, BatchKey};
-use crate::ledger::row::{self, Columns, Row, Shared};
-use crate::ledger::rules::{RunChange, SpentChange};
-use crate::ledger::writing::Changes;
-
-/// Stands for a NUL, which PostgreSQL can't store and JSON can: a character that is no part of texts that are exchanged. One that comes all
-/// the same is read back as a NUL.
-const NUL: char = '\u{10FFFE}';
+use crate::domain::AttemptId;
+use crate::ledger::row::{Columns, Row, Shared, Unreadable};
+use crate::ledger::rules::{Changes, RunChange, SpentChange};
+use crate::ledger::sql::attempt;
 
 /// The columns of a row that are read.
 pub(super) const ROW: &str =
@@ -41,7 +37,7 @@ WITH given AS (SELECT $1::text::json AS it),
         FROM changed WHERE attempt.id = changed.id),
     sent AS (DELETE FROM unsent USING new WHERE unsent.batch = new.batch AND unsent.job = new.job),
     sums AS (INSERT INTO spent SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row ORDER BY 1, 2, 3
-        ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent.micros + excluded.micros),
+        ON CONFLICT (label, value, quarter) DO UPDATE SET micros = spent.micros + excluded.micros),
     alone AS (UPDATE ledger SET unacknowledged = true WHERE id = 1 AND NOT unacknowledged AND {IS_ALONE} AND timeline = {TIMELINE})
 UPDATE batch SET run_micros = run_micros + (SELECT coalesce(sum(row.micros), 0)::bigint
         FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint, attempt bigint, micros bigint)
@@ -84,14 +80,15 @@ fn as_json(Changes { new, changed, sums }: &Changes<'_>) -> Result<Option<String
         changed: changed.iter().map(|row| Columns::of(row)).collect::<Result<_, _>>()?,
         spent: sums.spent().collect(),
         runs: &sums.runs,
-    })?;
+    })
+    .map_err(Unreadable::Json)?;
     Ok(Some(without_nul(written)))
 }
 
 /// The attempt and its runners, from a query that begins with [`ROW`].
 pub(super) fn read_row(row: &SqlRow) -> Result<Row, PostgresError> {
     Ok(Row {
-        attempt: read_attempt(row, 0, None)?,
+        attempt: attempt(row, 0, None)?,
         batch: row.try_get(2)?,
         shared: Shared {
             runner: row.try_get(3)?,
@@ -100,16 +97,6 @@ pub(super) fn read_row(row: &SqlRow) -> Result<Row, PostgresError> {
             was_forgotten: row.try_get(6)?,
         },
     })
-}
-
-/// The attempt of a query, by the place of its ID; its record follows.
-pub(super) fn read_attempt(row: &SqlRow, id: usize, before: Option<&Attempt>) -> Result<Attempt, PostgresError> {
-    Ok(row::read(row.try_get(id)?, row.try_get(id + 1)?, before)?)
-}
-
-/// The batch of a query, by the place of its name; its value follows.
-pub(super) fn key(row: &SqlRow, name: usize) -> Result<BatchKey, PostgresError> {
-    Ok(BatchKey { name: row.try_get(name)?, batch: row.try_get(name + 1)? })
 }
 
 /// These attempts, locked until the end of the transaction, in an order that all transactions keep.
@@ -132,20 +119,11 @@ fn without_nul(json: String) -> String {
     json.replace(r"\\", "\u{1}").replace(r"\u0000", "\u{10FFFE}").replace('\u{1}', r"\\")
 }
 
-/// A text that PostgreSQL can store.
-pub(super) fn storable(text: &str) -> String {
-    text.replace('\0', "\u{10FFFE}")
-}
-
-/// The text that was made storable.
-pub(super) fn restored(text: String) -> String {
-    if text.contains(NUL) { text.replace(NUL, "\0") } else { text }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::statements::{restored, storable};
     use super::*;
 
     proptest! {

@@ -7,20 +7,20 @@ use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
-use super::batches;
 use super::error::PostgresError;
 use super::facts::{Known, facts};
 use super::lease_status::LeaseStatus;
-use super::read::named;
-use super::rows::{self, ROW, read_row, restored, storable};
+use super::rows::{self, ROW, read_row};
 use super::runner::{Runner, micros};
+use super::statements::now;
 use super::transaction::{NOW, Transaction, Value};
-use crate::domain::{AttemptId, JobId, TaskId, UnfinishedRetake};
+use crate::domain::{AttemptId, TaskId};
 use crate::ledger::kind::Kind;
 use crate::ledger::row::Row;
-use crate::ledger::rules::{Asked, Facts};
+use crate::ledger::rules::{Asked, Changes, Facts};
+use crate::ledger::sql::Sql as _;
 use crate::ledger::times::Times;
-use crate::ledger::writing::{self, Changes, ImageUrlKey, Locked};
+use crate::ledger::writing::{self, ImageUrlKey, Locked};
 use crate::ledger::{Event, LedgerError};
 
 /// A transaction of a runner.
@@ -95,6 +95,11 @@ impl RunnerTransaction {
 
 impl writing::Transaction for RunnerTransaction {
     type Error = PostgresError;
+    type Sql = Transaction;
+
+    fn sql(&self) -> &Transaction {
+        &self.transaction
+    }
 
     fn runner(&self) -> Option<i64> {
         Some(self.runner.id)
@@ -105,17 +110,14 @@ impl writing::Transaction for RunnerTransaction {
     }
 
     async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, PostgresError> {
-        let clock = format!("SELECT {NOW}");
         let (lease, rows, named, now) = futures::join!(
             self.lease(),
             rows::locked(&self.transaction, attempts),
-            named(&self.transaction, names),
-            self.transaction.query_typed_one(&clock, &[])
+            self.transaction.named(names),
+            now(&self.transaction)
         );
         lease?;
-        let (rows, named) = (rows?, named?);
-        let now = Timestamp::from_microsecond(now?.try_get(0)?).unwrap_or(Timestamp::MAX);
-        Ok(Locked { rows, named, now })
+        Ok(Locked { rows: rows?, named: named?, now: now? })
     }
 
     async fn locked_batch(&self, batch: i64) -> Result<Vec<Row>, PostgresError> {
@@ -159,21 +161,10 @@ impl writing::Transaction for RunnerTransaction {
         rows::write_last(&self.transaction, changes)
     }
 
-    async fn note_unsent(&self, batch: i64, job: &JobId, reason: &str) -> Result<(), PostgresError> {
-        self.lease().await?;
-        batches::note_unsent(&self.transaction, batch, job, reason).await
-    }
-
-    async fn keep_retake(&self, batch: i64, retake: Option<&UnfinishedRetake>) -> Result<(), PostgresError> {
-        batches::keep_retake(&self.transaction, batch, retake).await
-    }
-
     async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, PostgresError> {
         let sql = "SELECT url FROM image_url WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
-        let (command, since) = (storable(&key.command), since.as_microsecond());
-        let values: [Value<'_>; 3] = [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&since, Type::INT8)];
-        let row = self.transaction.query_typed_opt(sql, &values).await?;
-        Ok(row.map(|row| row.try_get(0)).transpose()?.map(restored))
+        let values = [(&key.sha256).into(), (&key.command).into(), since.as_microsecond().into()];
+        Ok(self.transaction.lines(sql, &values, |line| line.text(0)).await?.pop())
     }
 
     async fn keep_image_url(&self, key: &ImageUrlKey, url: &str) -> Result<(), PostgresError> {
@@ -181,9 +172,6 @@ impl writing::Transaction for RunnerTransaction {
             "INSERT INTO image_url VALUES ($1, $2, $3, {NOW})
              ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us"
         );
-        let (command, url) = (storable(&key.command), storable(url));
-        let values: [Value<'_>; 3] = [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&url, Type::TEXT)];
-        self.transaction.execute_typed(&sql, &values).await?;
-        Ok(())
+        self.transaction.change(&sql, &[(&key.sha256).into(), (&key.command).into(), url.into()]).await
     }
 }

@@ -132,9 +132,9 @@ CREATE TABLE ledger_limit (
 CREATE TABLE spent (
     label   TEXT NOT NULL,
     value   TEXT NOT NULL,
-    hour    BIGINT NOT NULL,
+    quarter BIGINT NOT NULL,
     micros  BIGINT NOT NULL,
-    PRIMARY KEY (label, value, hour)
+    PRIMARY KEY (label, value, quarter)
 ) WITH (fillfactor = 50);
 ";
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
-use super::limits;
 use super::runner::{Runner, micros};
 use super::schema::HAS_SLOT;
 use super::transaction::{NOW, Transaction, Value};
@@ -20,6 +19,12 @@ const ABANDONED: Duration = Duration::from_hours(1);
 
 /// The time for which a runner counts as waiting for a slot, as a multiple of the pause between two tries.
 const WAITS: u32 = 4;
+
+/// The maximum number of active tasks of all runners, if it is set.
+pub(super) async fn most(transaction: &Transaction) -> Result<Option<i64>, PostgresError> {
+    let row = transaction.query_typed_one("SELECT slots::bigint FROM ledger WHERE id = 1", &[]).await?;
+    Ok(row.try_get(0)?)
+}
 
 /// The slots for a runner. All runners of an account share its slots: as many as the most that one of them was given. A runner with
 /// fewer than its share goes first; none keeps a slot that no other wants.
@@ -49,7 +54,7 @@ pub(super) async fn slots(
         async { Ok(transaction.query_typed_opt(&paused, &key).await?) },
         async { Ok(transaction.query_typed(&open, &open_values).await?) },
         async { Ok(transaction.query_typed(&alive, &alive_values).await?) },
-        limits::slots(transaction),
+        most(transaction),
     )?;
     let paused: i64 = paused.map_or(Ok(0), |row| row.try_get(0))?;
     if paused > 0 {

@@ -24,7 +24,7 @@ pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000):
 pub(super) type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 
 /// A transaction. Dropped, it is rolled back.
-pub(super) struct Transaction {
+pub(in crate::ledger) struct Transaction {
     client: Arc<Client>,
     /// The statements that begin it. If they fail, the server refuses all that was sent behind them.
     pub(super) beginning: String,

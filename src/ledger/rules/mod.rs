@@ -1,10 +1,11 @@
 //! The rules of the ledger: pure, and the same for every store.
 //!
 //! [`admit`] decides whether an intent is written, [`mod@apply`] changes an attempt by an event, [`mod@recover`] by a crash of its run.
-//! [`task_names`] gives each task ID one owner, and [`spent`] defines the amount that limits count.
+//! [`task_names`] gives each task ID one owner, [`spent`] defines the amount that limits count, and [`changes`] are what is written.
 
 mod admit;
 mod apply;
+mod changes;
 mod recover;
 mod spent;
 mod task_names;
@@ -13,6 +14,7 @@ mod tests;
 
 pub(super) use admit::{Asked, Facts, OtherRunnersFacts, Slots, SpanKey, Taken};
 pub(super) use apply::apply;
+pub(super) use changes::Changes;
 pub(super) use recover::recover;
-pub(super) use spent::{Period, QUARTER_US, RunChange, SpentChange, Sums};
+pub(super) use spent::{QUARTER_US, RunChange, SpentChange, Sums, quarter};
 pub(super) use task_names::{Named, Owners};

@@ -7,29 +7,12 @@ use serde::Serialize;
 
 use crate::domain::{Attempt, Charge};
 
-/// The span of one sum, in microseconds.
-const HOUR_US: i64 = 3_600_000_000;
-/// The span of a line of `spend`, in microseconds: days begin at a quarter of an hour in every time zone.
-pub(in crate::ledger) const QUARTER_US: i64 = HOUR_US / 4;
+/// The span of one sum, and of a line of `spend`, in microseconds: days begin at a quarter of an hour in every time zone.
+pub(in crate::ledger) const QUARTER_US: i64 = 15 * 60 * 1_000_000;
 
-/// A period since a time: attempts until its first whole hour, in microseconds, and the sums of all hours from there on.
-pub(in crate::ledger) struct Period {
-    pub(in crate::ledger) since_us: i64,
-    pub(in crate::ledger) until_us: i64,
-    pub(in crate::ledger) first_hour: i64,
-}
-
-impl Period {
-    pub(in crate::ledger) fn since(since: Timestamp) -> Self {
-        let since_us = since.as_microsecond();
-        let first_hour = since_us.div_euclid(HOUR_US) + i64::from(since_us.rem_euclid(HOUR_US) > 0);
-        Self { since_us, until_us: first_hour.saturating_mul(HOUR_US), first_hour }
-    }
-
-    /// Returns whether it starts within an hour, as days do in few time zones.
-    pub(in crate::ledger) fn has_attempts(&self) -> bool {
-        self.since_us < self.until_us
-    }
+/// The quarter of an hour that a time is in, counted from 1970.
+pub(in crate::ledger) fn quarter(at: Timestamp) -> i64 {
+    at.as_microsecond().div_euclid(QUARTER_US)
 }
 
 /// The changes of one commit to the sums that limits are checked against, in millionths of a dollar.
@@ -45,7 +28,7 @@ pub(in crate::ledger) struct Sums {
 pub(in crate::ledger) struct SpentChange<'a> {
     pub(in crate::ledger) label: &'a str,
     pub(in crate::ledger) value: &'a str,
-    pub(in crate::ledger) hour: i64,
+    pub(in crate::ledger) quarter: i64,
     pub(in crate::ledger) micros: i64,
 }
 
@@ -64,20 +47,20 @@ impl Sums {
         if micros == 0 {
             return;
         }
-        let hour = after.intended_at.as_microsecond().div_euclid(HOUR_US);
+        let quarter = quarter(after.intended_at);
         let labels = after.particulars.labels.iter().map(|(label, value)| (label.clone(), value.clone()));
         for (label, value) in labels.chain([(String::new(), String::new())]) {
-            *self.spent.entry((label, value, hour)).or_default() += micros;
+            *self.spent.entry((label, value, quarter)).or_default() += micros;
         }
         self.runs.push(RunChange { batch, attempt: after.id.0, micros });
     }
 
     /// The changes to sums by label and span, in the order in which every transaction makes them.
     pub(in crate::ledger) fn spent(&self) -> impl Iterator<Item = SpentChange<'_>> {
-        self.spent.iter().map(|((label, value, hour), micros)| SpentChange {
+        self.spent.iter().map(|((label, value, quarter), micros)| SpentChange {
             label,
             value,
-            hour: *hour,
+            quarter: *quarter,
             micros: *micros,
         })
     }

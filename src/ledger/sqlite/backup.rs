@@ -1,22 +1,23 @@
 //! A copy of a ledger that is whole, and a look whether one is.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use futures::executor::block_on;
 use rusqlite::Connection;
 
 use super::columns::{COLUMNS, RECORD};
 use super::open::{open_to_read, store_error};
-use super::read::{self, batches};
-use super::rows::{attempt_at, repeats_its_record};
+use super::rows::repeats_its_record;
 use super::schema::difference;
-use super::{checksum, commit_counter, spending};
+use super::{checksum, commit_counter};
+use crate::domain::with_causes;
 use crate::files::{sync_directory, sync_file};
 use crate::ledger::kind::Kind;
-use crate::ledger::row::{Row, Shared};
+use crate::ledger::row::{self, Row, Shared};
 use crate::ledger::rules::Sums;
+use crate::ledger::sql::{Sql as _, batches};
 use crate::ledger::{Contents, CopyError};
 
 /// The number of tries to read a ledger while runs begin. From the second one on, the ledger has a log.
@@ -85,7 +86,8 @@ pub(super) fn at_one_moment<T, E>(path: &Path, read: impl Fn() -> Result<T, E>) 
 
 pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, CopyError> {
     // All of it at one moment: a run may be writing.
-    let connection = &connection.unchecked_transaction().map_err(|error| store_error(path, error))?;
+    let moment = connection.unchecked_transaction().map_err(|error| store_error(path, error))?;
+    let connection: &Connection = &moment;
     let damaged = |what: String| CopyError::Damaged { ledger: path.display().to_string(), what };
     let store = |error| CopyError::from(store_error(path, error));
     let verdict: String =
@@ -110,8 +112,8 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
     let mut rows = statement.query([]).map_err(store)?;
     while let Some(row) = rows.next().map_err(store)? {
         let id: i64 = row.get(0).map_err(store)?;
-        let attempt = attempt_at(row, 0, RECORD, None)
-            .map_err(|error| damaged(format!("attempt {id} can't be read: {error}")))?;
+        let record = row.get_ref(RECORD).and_then(|record| Ok(record.as_str()?)).map_err(store)?;
+        let attempt = row::read(id, record, None).map_err(|error| damaged(with_causes(&error)))?;
         contents.count(&attempt);
         let own = Row { attempt, batch: row.get(1).map_err(store)?, shared: Shared::default() };
         if !repeats_its_record(row, &own).map_err(store)? {
@@ -119,13 +121,14 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
         }
         sums.add(own.batch, None, &own.attempt);
     }
-    for (_, batch) in &batches(connection).map_err(store)? {
-        read::history(connection, batch).map_err(store)?;
+    for (_, batch) in &block_on(batches(connection)).map_err(store)? {
+        block_on(connection.history(batch)).map_err(store)?;
     }
     checksum::verify_sums(connection).map_err(store)?;
-    let expected = sums.spent().map(|sum| ((sum.label.to_owned(), sum.value.to_owned(), sum.hour), sum.micros));
-    let (kept, expected) = (spending::sums(connection).map_err(store)?, expected.collect::<BTreeMap<_, _>>());
-    if kept != expected {
+    let expected = sums.spent().map(|sum| (sum.label.to_owned(), sum.value.to_owned(), sum.quarter, sum.micros));
+    let kept = "SELECT label, value, quarter, micros FROM spent WHERE micros <> 0 ORDER BY label, value, quarter";
+    let kept = connection.lines(kept, &[], |line| Ok((line.text(0)?, line.text(1)?, line.number(2)?, line.number(3)?)));
+    if block_on(kept).map_err(store)? != expected.collect::<Vec<_>>() {
         return Err(damaged("the amounts that it keeps as spent don't match its attempts".to_owned()));
     }
     Ok(contents)

@@ -12,7 +12,7 @@
 //! Each row has a digest: the first 64 bits of the SHA-256 of a tag and its values. A checksum is the wrapping sum of digests, so a trigger
 //! updates it from the row before and after, in the transaction of the write. `batch.checksum` covers the attempts of a batch and the jobs
 //! that were not sent; `ledger.checksum` covers the batches with their checksums, the ledger limits, and the freeze; `ledger.sums`
-//! covers what was spent by hour. A checksum is in the row that counts commits, so both are of the same moment.
+//! covers what was spent by quarter of an hour. A checksum is in the row that counts commits, so both are of the same moment.
 //!
 //! To verify a batch costs a read of its own rows and of the list of batches, however many attempts the ledger has.
 
@@ -44,7 +44,7 @@ pub(super) fn digest(table: &str, row: &str) -> String {
         "unsent" => ("unsent", "batch, job, reason"),
         "ledger_limit" => ("limit", "key, record"),
         "ledger" => ("freeze", "frozen"),
-        "spent" => ("spent", "label, value, hour, micros"),
+        "spent" => ("spent", "label, value, quarter, micros"),
         _ => ("attempt", COLUMNS),
     };
     let values: Vec<String> = columns.split(", ").map(|column| format!("{row}.{column}")).collect();
@@ -88,31 +88,21 @@ pub(super) fn sum_of(connection: &Connection, table: &str, condition: &str) -> r
     digests.into_iter().try_fold(0_i64, |sum, digest| Ok(sum.wrapping_add(digest?)))
 }
 
-/// A batch as the list of batches has it.
-pub(super) struct BatchRow {
-    pub(super) id: i64,
-    pub(super) checksum: i64,
-    /// The retake that a run began and didn't end, as JSON.
-    pub(super) retake: Option<String>,
-}
-
-/// Verifies the list of batches, the ledger limits, and the freeze; gives the batch with this name and value.
-pub(super) fn verified_batch(connection: &Connection, name: &str, batch: &str) -> rusqlite::Result<Option<BatchRow>> {
+/// Verifies the list of batches, the ledger limits, and the freeze; returns number and checksum of a batch.
+pub(super) fn verified_batch(connection: &Connection, name: &str, batch: &str) -> rusqlite::Result<Option<(i64, i64)>> {
     let sql = format!("SELECT checksum, {} FROM ledger WHERE id = 1", digest("ledger", "ledger"));
     let (expected, mut sum): (i64, i64) =
         connection.prepare_cached(&sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut found = None;
     // The whole table in its own order, so that no index can hide a batch.
-    let sql = format!(
-        "SELECT {}, id, name, batch, retake, checksum FROM batch NOT INDEXED ORDER BY id",
-        digest("batch", "batch")
-    );
+    let sql =
+        format!("SELECT {}, id, name, batch, checksum FROM batch NOT INDEXED ORDER BY id", digest("batch", "batch"));
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         sum = sum.wrapping_add(row.get(0)?);
         if row.get_ref(2)?.as_str()? == name && row.get_ref(3)?.as_str()? == batch {
-            found = Some(BatchRow { id: row.get(1)?, retake: row.get(4)?, checksum: row.get(5)? });
+            found = Some((row.get(1)?, row.get(4)?));
         }
     }
     sum = sum.wrapping_add(sum_of(connection, "ledger_limit", "true")?);

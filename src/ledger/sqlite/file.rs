@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use futures::executor::block_on;
 use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender};
 
@@ -13,18 +13,14 @@ use super::commit_counter::CommitCounter;
 use super::lock::RunLock;
 use super::open::{OpenError, WRITABLE, is_there, open, open_to_read, store_error};
 use super::store::SqliteStore;
-use super::transaction::find_task;
-use super::{checksum, limits, purchases, read, spending, transfer};
-use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
+use super::{limits, transfer};
+use crate::domain::BatchKey;
 use crate::files::on_a_thread;
 use crate::ledger::kind::Kind;
-use crate::ledger::rules::Named;
+use crate::ledger::sql::set_limit;
 use crate::ledger::transfer::Part;
 use crate::ledger::writing::WriterHandle;
-use crate::ledger::{
-    BoughtElsewhere, Contents, Controls, CopyError, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending,
-    Unavailable,
-};
+use crate::ledger::{Contents, CopyError, HoldError, LedgerLimit, LockedBatch, Unavailable};
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
 #[derive(Clone)]
@@ -117,8 +113,8 @@ impl SqliteLedger {
         on_a_thread(move || work(&path, kind)).await.map_err(OpenError::Thread)?
     }
 
-    /// Asks what may take a while; the answer is `nothing` if there is no ledger.
-    async fn ask<T: Send + 'static>(
+    /// Asks at one moment; the answer is `nothing` if there is no ledger.
+    pub(in crate::ledger) async fn ask<T: Send + 'static>(
         &self,
         nothing: T,
         question: impl Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -130,7 +126,8 @@ impl SqliteLedger {
         let answer = self.aside(move |path, kind| {
             at_one_moment(path, || {
                 let Some(connection) = open_to_read(path, kind)? else { return Ok(None) };
-                question(&connection).map(Some).map_err(|error| store_error(path, error))
+                let answer = connection.unchecked_transaction().and_then(|moment| question(&moment));
+                answer.map(Some).map_err(|error| store_error(path, error))
             })
         });
         Ok(answer.await.map_err(|error: OpenError| Unavailable::from(error))?.unwrap_or(nothing))
@@ -167,75 +164,13 @@ impl SqliteLedger {
         locked.map_err(|error| Unavailable::new(error, WRITABLE).into())
     }
 
-    pub(in crate::ledger) async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
-        let batch = batch.clone();
-        let question = move |connection: &Connection| read::history(&*connection.unchecked_transaction()?, &batch);
-        self.ask(History::default(), question).await
-    }
-
-    pub(in crate::ledger) async fn used_since(
-        &self,
-        since: Timestamp,
-        label: Option<Label>,
-    ) -> Result<Usd, Unavailable> {
-        let question = move |connection: &Connection| {
-            let moment = connection.unchecked_transaction()?;
-            checksum::verify_sums(&moment)?;
-            spending::used(&moment, since, label.as_ref())
-        };
-        self.ask(Usd::ZERO, question).await
-    }
-
-    pub(in crate::ledger) async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
-        self.ask(Vec::new(), move |connection| spending::spending(connection, since)).await
-    }
-
-    pub(in crate::ledger) async fn submissions(
-        &self,
-        is_asked: impl Fn(&Attempt) -> bool + Send + Sync + 'static,
-    ) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
-        self.ask(Vec::new(), move |connection| purchases::submissions(connection, &is_asked)).await
-    }
-
-    pub(in crate::ledger) async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
-        let batch = batch.clone();
-        self.ask(Vec::new(), move |connection| purchases::open_elsewhere(connection, &batch)).await
-    }
-
-    pub(in crate::ledger) async fn bought_elsewhere(
-        &self,
-        batch: &BatchKey,
-        requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
-    ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
-        let batch = batch.clone();
-        let question = move |connection: &Connection| purchases::bought_elsewhere(connection, &batch, &requests);
-        self.ask(Vec::new(), question).await
-    }
-
-    pub(in crate::ledger) async fn controls(&self) -> Result<Controls, Unavailable> {
-        let question = |connection: &Connection| {
-            let moment = connection.unchecked_transaction()?;
-            Ok(Controls { now: Timestamp::now(), limits: limits::read(&moment)?, freeze: limits::frozen(&moment)? })
-        };
-        self.ask(Controls::none(), question).await
-    }
-
     pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
-        self.change(move |connection| limits::set(connection, &limit, is_kept)).await
+        self.change(move |connection| block_on(set_limit(connection, &limit, is_kept))).await
     }
 
     pub(in crate::ledger) async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         let why = why.map(str::to_owned);
         self.change(move |connection| limits::freeze(connection, why.as_deref())).await
-    }
-
-    pub(in crate::ledger) async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
-        let task = task.clone();
-        let question = move |connection: &Connection| {
-            let named = find_task(connection, &task)?.into_iter().next();
-            Ok(named.map(|Named { batch, attempt }| (attempt.job, batch)))
-        };
-        self.ask(None, question).await
     }
 }
 

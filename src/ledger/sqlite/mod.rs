@@ -17,9 +17,8 @@
 //! opens the file, and refuses what is not a ledger. [`schema`] creates and recognizes the tables, [`columns`] lists those of an attempt, and [`checksum`]
 //! verifies their rows. [`commit_counter`] notices a ledger that went back in time.
 //!
-//! [`store`] and [`transaction`] write, [`rows`] are attempts; [`read`] reads one batch, [`purchases`] other batches, [`spending`] sums over all of them,
-//! [`limits`] the ledger limits, and [`image_urls`] the URLs of local images. [`backup`] copies and verifies a file, [`transfer`] reads and writes
-//! everything.
+//! [`store`] and [`transaction`] write, by [`statements`]; [`rows`] are attempts, [`read`] reads one batch, [`limits`] is about the freeze, and
+//! [`image_urls`] about local images. [`backup`] copies and verifies a file, [`transfer`] reads and writes everything.
 
 mod backup;
 mod checksum;
@@ -30,11 +29,10 @@ mod image_urls;
 mod limits;
 mod lock;
 mod open;
-mod purchases;
 mod read;
 mod rows;
 mod schema;
-mod spending;
+mod statements;
 mod store;
 mod transaction;
 mod transfer;

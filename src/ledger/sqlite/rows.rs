@@ -1,11 +1,10 @@
 //! Attempts as rows of the file.
 
-use rusqlite::types::{ToSqlOutput, Type, ValueRef};
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row as SqlRow, ToSql, params};
 
 use super::columns::{COLUMNS, RECORD};
-use crate::domain::{Attempt, BatchKey};
-use crate::ledger::row::{self, Columns, Row, Shared};
+use crate::ledger::row::{Columns, Row};
 
 /// Inserts a row.
 pub(super) fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
@@ -43,7 +42,7 @@ pub(super) fn repeats_its_record(stored: &SqlRow<'_>, row: &Row) -> rusqlite::Re
 
 /// Does something with the values of a row, in the order of [`COLUMNS`].
 fn with_values<T>(row: &Row, act: impl FnOnce(&[&dyn ToSql]) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let row = Columns::of(row).map_err(unwritable)?;
+    let row = Columns::of(row)?;
     act(params![
         row.id,
         row.batch,
@@ -65,41 +64,4 @@ fn with_values<T>(row: &Row, act: impl FnOnce(&[&dyn ToSql]) -> rusqlite::Result
         row.intended_us,
         row.record,
     ])
-}
-
-/// The attempt of a query that selects `attempt.id, record`, then other columns.
-pub(super) fn attempt(row: &SqlRow<'_>, before: Option<&Attempt>) -> rusqlite::Result<Attempt> {
-    attempt_at(row, 0, 1, before)
-}
-
-/// The attempt of a query, by the places of its ID and its record.
-pub(super) fn attempt_at(
-    row: &SqlRow<'_>,
-    id: usize,
-    record: usize,
-    before: Option<&Attempt>,
-) -> rusqlite::Result<Attempt> {
-    let text = row.get_ref(record)?.as_str()?;
-    row::read(row.get(id)?, text, before)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(record, Type::Text, error.into()))
-}
-
-/// A row of a batch, from a query that selects `attempt.id, record`.
-pub(super) fn of_batch(row: &SqlRow<'_>, batch: i64) -> rusqlite::Result<Row> {
-    Ok(Row { attempt: attempt(row, None)?, batch, shared: Shared::default() })
-}
-
-/// The batch of a query, by the place of its name; its value follows.
-pub(super) fn key(row: &SqlRow<'_>, name: usize) -> rusqlite::Result<BatchKey> {
-    Ok(BatchKey { name: row.get(name)?, batch: row.get(name + 1)? })
-}
-
-/// A value of our own that can't be read: someone else changed it, and a guess would cost money.
-pub(super) fn unreadable(place: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(place, Type::Text, error.into())
-}
-
-/// A value that has no JSON.
-pub(super) fn unwritable(error: serde_json::Error) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(error.into())
 }

@@ -68,9 +68,9 @@ const TABLES: [&str; 14] = [
     "CREATE TABLE spent (
     label   TEXT NOT NULL,
     value   TEXT NOT NULL,
-    hour    INTEGER NOT NULL,
+    quarter INTEGER NOT NULL,
     micros  BIGINT NOT NULL,
-    PRIMARY KEY (label, value, hour)
+    PRIMARY KEY (label, value, quarter)
 ) WITHOUT ROWID",
     "CREATE TABLE image_url (
     sha256   TEXT NOT NULL,

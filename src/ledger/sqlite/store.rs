@@ -5,10 +5,10 @@ use std::rc::Rc;
 use rusqlite::{Connection, ErrorCode};
 
 use super::commit_counter::{self, CommitCounter};
-use super::transaction::{SqliteTransaction, ensure_batch};
+use super::transaction::SqliteTransaction;
 use crate::domain::BatchKey;
-use crate::ledger::writing::Store;
-use crate::ledger::writing::operations;
+use crate::ledger::sql::ensure_batch;
+use crate::ledger::writing::{Store, Transaction as _, operations};
 use crate::ledger::{LedgerError, crash};
 
 /// A file that one locked batch writes.
@@ -69,7 +69,7 @@ impl Store for SqliteStore {
 
     async fn lock(&mut self, _own: usize, key: BatchKey) -> Result<usize, LedgerError> {
         let locked = self.transact(async |transaction| {
-            let number = ensure_batch(&transaction.connection, &key)?;
+            let number = ensure_batch(transaction.sql(), &key).await?;
             Ok((number, operations::recover_intents(transaction, Some(number)).await?))
         });
         let (number, recovered) = locked.await?;

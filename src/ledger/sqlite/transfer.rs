@@ -2,20 +2,17 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use futures::executor::block_on;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::backup::{give_name, verify};
 use super::commit_counter::{self, CommitCounter};
+use super::limits;
 use super::lock::RunLock;
 use super::open::{OpenError, is_there, make_directory_of, open, open_to_read, store_error};
-use super::read::{self, batches};
-use super::transaction::{add_sums, ensure_batch, keep_retake, note_unsent};
-use super::{limits, rows};
 use crate::domain::BatchKey;
 use crate::ledger::kind::Kind;
-use crate::ledger::row::Row;
-use crate::ledger::rules::Sums;
+use crate::ledger::sql;
 use crate::ledger::transfer::{Contents, CopyError, Part};
 
 impl From<OpenError> for CopyError {
@@ -30,14 +27,15 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Vec<
     let connection = open_to_read(path, kind)?.ok_or_else(missing)?;
     let store = |error| CopyError::from(store_error(path, error));
     let before = limits::frozen(&connection).map_err(store)?;
+    let batches = || block_on(sql::batches(&connection)).map_err(store);
     let lock = |(_, key): &(i64, BatchKey)| RunLock::acquire(path, key);
-    let locked = batches(&connection).map_err(store)?;
+    let locked = batches()?;
     let mut locks: Vec<RunLock> = locked.iter().map(lock).collect::<Result<_, _>>()?;
     let connection = open(path, kind)?;
     let freeze = |why: Option<&str>| limits::commit(&connection, path, |connection| limits::freeze(connection, why));
     freeze(Some(why))?;
     // A batch that began before the freeze.
-    let new = batches(&connection).map_err(store)?;
+    let new = batches()?;
     let new = new.iter().filter(|batch| !locked.contains(batch)).map(lock).collect::<Result<Vec<_>, _>>();
     match new {
         Ok(new) => locks.extend(new),
@@ -54,18 +52,8 @@ pub(super) fn send_all(path: &Path, kind: Kind, parts: &Sender<Part>) -> Result<
     let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
     // A damaged ledger must not become a sound one.
     verify(&connection, path)?;
-    let send = || -> rusqlite::Result<()> {
-        let moment = connection.unchecked_transaction()?;
-        for (_, key) in batches(&moment)? {
-            let history = read::history(&moment, &key)?;
-            if parts.blocking_send(Part::Batch(key, history)).is_err() {
-                return Ok(());
-            }
-        }
-        let _received = parts.blocking_send(Part::Limits(limits::read(&moment)?));
-        Ok(())
-    };
-    send().map_err(|error| store_error(path, error).into())
+    let sent = connection.unchecked_transaction().and_then(|moment| block_on(sql::send_all(&*moment, parts)));
+    sent.map_err(|error| store_error(path, error).into())
 }
 
 /// Writes everything that is received into a ledger that is empty, or new: a new one has its name only once it is whole.
@@ -92,44 +80,16 @@ fn fill_empty(path: &Path, kind: Kind, frozen: Option<&str>, mut parts: Receiver
     let mut connection = open(path, kind)?;
     let store = |error| CopyError::from(store_error(path, error));
     let transaction = connection.transaction().map_err(store)?;
-    let is_empty = "SELECT NOT EXISTS (SELECT 1 FROM attempt) AND NOT EXISTS (SELECT 1 FROM ledger_limit)
-         AND NOT EXISTS (SELECT 1 FROM unsent)";
-    if !transaction.query_row(is_empty, [], |row| row.get::<_, bool>(0)).map_err(store)? {
+    if !block_on(sql::is_empty(&*transaction)).map_err(store)? {
         return Err(CopyError::NotEmpty(path.display().to_string()));
     }
     let mut counter =
         CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source })?;
-    let contents =
-        write(&transaction, std::iter::from_fn(|| parts.blocking_recv())).map_err(store)?.ok_or(CopyError::CutOff)?;
+    let received = block_on(sql::receive_all(&*transaction, parts.blocking_recv(), parts));
+    let contents = received.map_err(store)?.ok_or(CopyError::CutOff)?;
     limits::freeze(&transaction, frozen).map_err(store)?;
     let commits = commit_counter::count(&transaction).map_err(store)?;
     transaction.commit().map_err(store)?;
     counter.note(commits);
     Ok(contents)
-}
-
-/// Writes parts up to the last one. Returns nothing if it is missing.
-fn write(connection: &Connection, parts: impl Iterator<Item = Part>) -> rusqlite::Result<Option<Contents>> {
-    let (mut sums, mut contents) = (Sums::default(), Contents::default());
-    for part in parts {
-        let (key, history) = match part {
-            Part::Batch(key, history) => (key, history),
-            Part::Limits(limits) => {
-                add_sums(connection, &sums)?;
-                limits.iter().try_for_each(|limit| limits::set(connection, limit, true))?;
-                return Ok(Some(contents));
-            }
-        };
-        contents.batches += 1;
-        let number = ensure_batch(connection, &key)?;
-        let (attempts, unsent, retake) = history.into_parts();
-        for attempt in attempts {
-            contents.count(&attempt);
-            sums.add(number, None, &attempt);
-            rows::insert(connection, &Row::copied(attempt, number))?;
-        }
-        unsent.iter().try_for_each(|(job, reason)| note_unsent(connection, number, job, reason))?;
-        keep_retake(connection, number, retake.as_ref())?;
-    }
-    Ok(None)
 }

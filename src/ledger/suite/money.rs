@@ -58,9 +58,9 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
         let found = ledger.used_since(since, Some(label(client))).await.expect("read");
         assert_eq!(found.to_string(), used, "{client}");
     }
-    // From a time inside this hour on, too.
-    let now = Timestamp::now() + jiff::SignedDuration::from_mins(5);
-    assert_eq!(ledger.used_since(now, Some(label("acme"))).await.expect("read"), Usd::ZERO);
+    // Of the quarter of an hour that a time is in, everything counts.
+    let later = Timestamp::now() + jiff::SignedDuration::from_mins(15);
+    assert_eq!(ledger.used_since(later, Some(label("acme"))).await.expect("read"), Usd::ZERO);
     let just_before = Timestamp::now() - jiff::SignedDuration::from_secs(60);
     assert_eq!(ledger.used_since(just_before, Some(label("acme"))).await.expect("read").to_string(), "0.90");
     let books = ledger.spending(since).await.expect("read");

@@ -12,5 +12,5 @@ mod writer;
 pub(super) use commands::{ImageUrlKey, SharingCommand};
 pub(super) use locked::WriterHandle;
 pub use locked::{LockedBatch, Sharing};
-pub(super) use store::{Changes, Locked, Store, Transaction};
+pub(super) use store::{Locked, Store, Transaction};
 pub(super) use writer::at_batch;

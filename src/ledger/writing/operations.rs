@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::store::{Changes, Locked, Transaction};
+use super::store::{Locked, Transaction};
 use crate::domain::{Account, AttemptId, AttemptState, BatchKey, Move, TaskNames, new_ids};
 use crate::ledger::row::Row;
-use crate::ledger::rules::{Asked, Facts, Owners, apply, recover};
+use crate::ledger::rules::{Asked, Changes, Facts, Owners, apply, recover};
 use crate::ledger::{Event, LedgerError, this_machine};
 
 /// An event of an attempt, and the batch that it was found in.

@@ -6,9 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::commands::{ImageUrlKey, SharingCommand};
-use crate::domain::{Account, AttemptId, BatchKey, JobId, TaskId, UnfinishedRetake};
-use crate::ledger::row::Row;
-use crate::ledger::rules::{Asked, Facts, Named, Sums};
+use crate::domain::{Account, AttemptId, BatchKey, TaskId};
+use crate::ledger::row::{Row, Unreadable};
+use crate::ledger::rules::{Asked, Changes, Facts, Named};
+use crate::ledger::sql::Sql;
 use crate::ledger::{Event, LedgerError};
 
 /// A store that is written by one [`Writer`](super::writer::Writer).
@@ -71,7 +72,11 @@ pub(in crate::ledger) trait Store {
 /// A transaction of a store that writes: it sees what was committed before it, and no one else writes what it has locked.
 pub(in crate::ledger) trait Transaction {
     /// The error of the medium. After one, nothing of the transaction is committed.
-    type Error;
+    type Error: From<Unreadable>;
+    /// Its statements.
+    type Sql: Sql<Error = Self::Error>;
+
+    fn sql(&self) -> &Self::Sql;
 
     /// The runner that writes, where several may.
     fn runner(&self) -> Option<i64>;
@@ -94,12 +99,6 @@ pub(in crate::ledger) trait Transaction {
     /// Writes rows and sums, at the latest with the commit.
     async fn save(&self, changes: &Changes<'_>) -> Result<(), Self::Error>;
 
-    /// Stores why a job was not sent, in place of an earlier reason.
-    async fn note_unsent(&self, batch: i64, job: &JobId, reason: &str) -> Result<(), Self::Error>;
-
-    /// Stores a retake that began, or removes it.
-    async fn keep_retake(&self, batch: i64, retake: Option<&UnfinishedRetake>) -> Result<(), Self::Error>;
-
     /// The URL of an image, if a command gave it since a time.
     async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, Self::Error>;
 
@@ -112,29 +111,4 @@ pub(in crate::ledger) struct Locked {
     pub(in crate::ledger) rows: BTreeMap<AttemptId, Row>,
     pub(in crate::ledger) named: Vec<Named>,
     pub(in crate::ledger) now: Timestamp,
-}
-
-/// The changes of a transaction.
-#[derive(Default)]
-pub(in crate::ledger) struct Changes<'r> {
-    /// New rows. Their jobs lose the reason why they were not sent.
-    pub(in crate::ledger) new: Vec<&'r Row>,
-    /// Rows that exist.
-    pub(in crate::ledger) changed: Vec<&'r Row>,
-    /// Their changes to the sums.
-    pub(in crate::ledger) sums: Sums,
-}
-
-impl<'r> Changes<'r> {
-    /// Adds a new row.
-    pub(in crate::ledger) fn insert(&mut self, row: &'r Row) {
-        self.sums.add(row.batch, None, &row.attempt);
-        self.new.push(row);
-    }
-
-    /// Replaces a row.
-    pub(in crate::ledger) fn replace(&mut self, before: &Row, row: &'r Row) {
-        self.sums.add(row.batch, Some(&before.attempt), &row.attempt);
-        self.changed.push(row);
-    }
 }

@@ -18,6 +18,7 @@ use super::store::{Store, Transaction};
 use crate::domain::{AttemptId, BatchKey, TaskNames};
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Facts};
+use crate::ledger::sql::{keep_retake, note_unsent};
 use crate::ledger::{Event, Intent, LedgerError, crash};
 
 /// The most commands of one commit.
@@ -255,7 +256,7 @@ impl<S: Store> Writer<S> {
                 store.release(own).await;
             }
             Command::NoteUnsent(own, job, reason, answer) => {
-                let note = async |it: &S::Transaction, batch| it.note_unsent(batch, &job, &reason).await.map(Ok);
+                let note = async |it: &S::Transaction, batch| note_unsent(it.sql(), batch, &job, &reason).await.map(Ok);
                 drop(answer.send(at_batch(store, own, note).await));
             }
             Command::MoveJobs(own, moves, answer) => {
@@ -263,7 +264,8 @@ impl<S: Store> Writer<S> {
                 drop(answer.send(at_batch(store, own, change).await.map(drop)));
             }
             Command::KeepRetake(own, retake, answer) => {
-                let keep = async |it: &S::Transaction, batch| it.keep_retake(batch, retake.as_ref()).await.map(Ok);
+                let keep =
+                    async |it: &S::Transaction, batch| keep_retake(it.sql(), batch, retake.as_ref()).await.map(Ok);
                 drop(answer.send(at_batch(store, own, keep).await));
             }
             Command::Reassign(own, account, answer) => {

@@ -55,7 +55,7 @@ fn long_ago(here: &Workspace) {
     let sql = format!(
         "UPDATE attempt SET record = json_set(record, '$.intended_at', {intended}, '$.ended_at', {ended});
          UPDATE attempt SET intended_us = CAST(round(unixepoch(record ->> '$.intended_at', 'subsec') * 1000) AS INTEGER) * 1000;
-         UPDATE spent SET hour = hour - {hours}"
+         UPDATE spent SET quarter = quarter - 4 * {hours}"
     );
     open_ledger(&here.path(".shotlist/ledger.db")).execute_batch(&sql).expect("moved");
 }

@@ -8,7 +8,7 @@ use crate::domain::{
     Attempt, AttemptState, Choice, Declaration, Idempotency, OutputPath, Particulars, Review, ServiceError, TaskId,
     TaskNames, VideoFile,
 };
-use crate::ledger::rules::{Named, Owners, Period, QUARTER_US, Sums, apply, recover};
+use crate::ledger::rules::{Named, Owners, QUARTER_US, Sums, apply, quarter, recover};
 use crate::ledger::{Event, LedgerError};
 
 proptest! {
@@ -50,35 +50,33 @@ proptest! {
         }
     }
 
-    /// The sum since any time is that of the attempts since then.
+    /// The sum since the start of a quarter of an hour is that of the attempts since then.
     #[test]
-    fn hours_and_a_part_of_one_are_a_period(
+    fn quarters_add_up_to_a_period(
         attempts in proptest::collection::vec((-3 * HOUR..3 * HOUR, 1..1000_i64), 0..12),
-        since in -3 * HOUR..3 * HOUR,
+        start in -12..12_i64,
     ) {
         let at = |micros| Timestamp::from_microsecond(micros).expect("a time");
-        let mut sums = Sums::default();
-        let attempts: Vec<Attempt> = attempts.into_iter().map(|(intended, price)| {
+        let since = at(start * QUARTER_US);
+        let (mut sums, mut expected) = (Sums::default(), 0);
+        for (intended, price) in attempts {
             let mut attempt = row("a", 1, AttemptState::Queued).attempt;
             (attempt.intended_at, attempt.price) = (at(intended), usd(price));
             sums.add(BATCH, None, &attempt);
-            attempt
-        }).collect();
-        let period = Period::since(at(since));
-        let hours: i64 = sums.spent().filter(|change| change.hour >= period.first_hour).map(|change| change.micros).sum();
-        let within = |attempt: &&Attempt| (period.since_us..period.until_us).contains(&attempt.intended_at.as_microsecond());
-        let part: i64 = attempts.iter().filter(within).map(|attempt| attempt.price.micros()).sum();
-        let expected: i64 = attempts.iter().filter(|attempt| attempt.intended_at >= at(since)).map(|attempt| attempt.price.micros()).sum();
-        prop_assert_eq!(hours + part, expected);
-        prop_assert_eq!(period.has_attempts(), since % HOUR != 0);
+            expected += if attempt.intended_at >= since { attempt.price.micros() } else { 0 };
+        }
+        let found: i64 = sums.spent().filter(|sum| sum.quarter >= quarter(since)).map(|sum| sum.micros).sum();
+        prop_assert_eq!(found, expected);
     }
 }
 
 #[test]
-fn period_at_the_start_of_an_hour_is_whole_hours() {
-    let period = |micros| Period::since(Timestamp::from_microsecond(micros).expect("a time"));
-    assert_eq!((period(2 * HOUR).first_hour, period(2 * HOUR).has_attempts()), (2, false));
-    assert_eq!((period(2 * HOUR + 1).first_hour, period(2 * HOUR + 1).has_attempts()), (3, true));
+fn day_begins_at_a_quarter_of_an_hour_in_every_time_zone() {
+    for zone in jiff::tz::db().available() {
+        let zone = jiff::tz::TimeZone::get(zone.as_str()).expect("a time zone");
+        let midnight = jiff::civil::date(2026, 11, 21).to_zoned(zone).expect("a day").timestamp();
+        assert_eq!(midnight.as_microsecond() % QUARTER_US, 0);
+    }
     assert_eq!(QUARTER_US * 4, HOUR);
 }
 
@@ -114,7 +112,7 @@ fn sums_change_by_what_an_attempt_may_have_cost() {
         sums.add(BATCH, before, after);
         let runs: Vec<_> = sums.runs.iter().map(|run| (run.batch, run.attempt, run.micros)).collect();
         let spent: Vec<_> =
-            sums.spent().map(|it| (it.label.to_owned(), it.value.to_owned(), it.hour, it.micros)).collect();
+            sums.spent().map(|it| (it.label.to_owned(), it.value.to_owned(), it.quarter, it.micros)).collect();
         (runs, spent)
     };
     let both = |micros| {

@@ -1,0 +1,51 @@
+//! Batches, reasons, retakes, and limits: written without a rule.
+
+use super::medium::{Sql, Value};
+use super::questions::names;
+use crate::domain::{BatchKey, JobId, UnfinishedRetake};
+use crate::ledger::LedgerLimit;
+use crate::ledger::row::Unreadable;
+
+/// The number of a batch, which is created if it does not exist.
+pub(in crate::ledger) async fn ensure_batch<S: Sql>(sql: &S, key: &BatchKey) -> Result<i64, S::Error> {
+    let values = names(key);
+    let creates = sql.change("INSERT INTO batch (name, batch) VALUES ($1, $2) ON CONFLICT DO NOTHING", &values);
+    let number = "SELECT id FROM batch WHERE name = $1 AND batch = $2";
+    let (created, found) = futures::join!(creates, sql.lines(number, &values, |line| line.number(0)));
+    created?;
+    Ok(found?.pop().ok_or_else(|| Unreadable::value("name", &key.name))?)
+}
+
+/// Stores why a job was not sent, in place of an earlier reason.
+pub(in crate::ledger) async fn note_unsent<S: Sql>(
+    sql: &S,
+    batch: i64,
+    job: &JobId,
+    reason: &str,
+) -> Result<(), S::Error> {
+    // Nothing, if the batch has another number by now.
+    let note = "INSERT INTO unsent SELECT id, $2, $3 FROM batch WHERE id = $1
+         ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason";
+    sql.change(note, &[batch.into(), job.as_str().into(), reason.into()]).await
+}
+
+/// Stores the retake that a run began, or removes it.
+pub(in crate::ledger) async fn keep_retake<S: Sql>(
+    sql: &S,
+    batch: i64,
+    retake: Option<&UnfinishedRetake>,
+) -> Result<(), S::Error> {
+    let text = retake.map(serde_json::to_string).transpose().map_err(Unreadable::Json)?;
+    sql.change("UPDATE batch SET retake = $2 WHERE id = $1", &[batch.into(), Value::Text(text.as_deref())]).await
+}
+
+/// Sets a limit in place of an earlier one, or removes it.
+pub(in crate::ledger) async fn set_limit<S: Sql>(sql: &S, limit: &LedgerLimit, is_kept: bool) -> Result<(), S::Error> {
+    let key = limit.key().map_err(Unreadable::Json)?;
+    sql.change("DELETE FROM ledger_limit WHERE key = $1", &[(&key).into()]).await?;
+    if is_kept {
+        let record = serde_json::to_string(limit).map_err(Unreadable::Json)?;
+        sql.change("INSERT INTO ledger_limit VALUES ($1, $2)", &[(&key).into(), (&record).into()]).await?;
+    }
+    Ok(())
+}

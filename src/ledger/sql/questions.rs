@@ -1,0 +1,193 @@
+//! Questions about many batches, and about the notes of one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures::future::try_join_all;
+use jiff::Timestamp;
+
+use super::medium::{Line, Sql, Value, attempt, key};
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Fingerprint, JobId, Label, UnfinishedRetake, Usd};
+use crate::ledger::row::Unreadable;
+use crate::ledger::rules::{Asked, QUARTER_US, SpanKey, quarter};
+use crate::ledger::views::Submissions;
+use crate::ledger::{BoughtElsewhere, LedgerLimit, OpenElsewhere, SpendLimit, Spending};
+
+/// The condition of an attempt that may have cost something.
+const MAY_BE_PAID: &str = "state NOT IN ('void', 'rejected')";
+
+/// The batches with their numbers, in the order in which they were created.
+pub(in crate::ledger) async fn batches<S: Sql>(sql: &S) -> Result<Vec<(i64, BatchKey)>, S::Error> {
+    let all = "SELECT id, name, batch FROM batch ORDER BY id";
+    sql.lines(all, &[], |line| Ok((line.number(0)?, key(line, 1)?))).await
+}
+
+/// The reasons why jobs of a batch were not sent, where that is no submission.
+pub(in crate::ledger) async fn unsent<S: Sql>(sql: &S, batch: &BatchKey) -> Result<BTreeMap<JobId, String>, S::Error> {
+    let unsent =
+        "SELECT job, reason FROM unsent JOIN batch ON batch.id = unsent.batch WHERE name = $1 AND batch.batch = $2";
+    let read = |line: &dyn Line<_>| {
+        let job = line.text(0)?;
+        Ok((JobId::new(&*job).map_err(|_| Unreadable::value("job", &job))?, line.text(1)?))
+    };
+    Ok(sql.lines(unsent, &names(batch), read).await?.into_iter().collect())
+}
+
+/// The retake of a batch that did not end.
+pub(in crate::ledger) async fn retake<S: Sql>(sql: &S, batch: &BatchKey) -> Result<Option<UnfinishedRetake>, S::Error> {
+    let retake = "SELECT retake FROM batch WHERE name = $1 AND batch = $2 AND retake IS NOT NULL";
+    let found = sql.lines(retake, &names(batch), |line| json(line, 0, "retake")).await?;
+    Ok(found.into_iter().flatten().next())
+}
+
+/// The submissions of all batches that a question is about, oldest first.
+pub(in crate::ledger) async fn submissions<S: Sql>(
+    sql: &S,
+    is_asked: &impl Fn(&Attempt) -> bool,
+) -> Result<Vec<(BatchKey, Attempt)>, S::Error> {
+    let all = "SELECT name, batch.batch, attempt.id, record FROM attempt JOIN batch ON batch.id = attempt.batch
+         ORDER BY attempt.id";
+    let mut submissions = Submissions::about(is_asked);
+    sql.each_line(all, &[], |line| {
+        submissions.add(key(line, 0)?, attempt(line, 2, None)?);
+        Ok(())
+    })
+    .await?;
+    Ok(submissions.found)
+}
+
+/// The newest attempts elsewhere that asked for one of these normalized requests, unless they certainly cost nothing.
+pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
+    sql: &S,
+    batch: &BatchKey,
+    requests: &impl Fn() -> Vec<Fingerprint>,
+) -> Result<Vec<BoughtElsewhere>, S::Error> {
+    if !batches(sql).await?.iter().any(|(_, other)| batch.may_repeat(other)) {
+        return Ok(Vec::new());
+    }
+    let newest = format!(
+        "SELECT name, batch.batch, attempt.id, record, jobs, attempts FROM (
+             SELECT max(id) AS newest, count(DISTINCT job) AS jobs, count(*) AS attempts FROM attempt
+             WHERE normalized IN (SELECT value FROM {}) AND {MAY_BE_PAID} GROUP BY batch, normalized) AS bought
+         JOIN attempt ON attempt.id = newest JOIN batch ON batch.id = attempt.batch",
+        S::TEXTS
+    );
+    let requests = array(requests().iter().map(Fingerprint::as_str));
+    let read = |line: &dyn Line<_>| {
+        let (batch, attempt) = (key(line, 0)?, attempt(line, 2, None)?);
+        Ok(BoughtElsewhere { batch, attempt, jobs: line.count(4)?, attempts: line.count(5)? })
+    };
+    Ok(BoughtElsewhere::of(batch, sql.lines(&newest, &[(&requests).into()], read).await?))
+}
+
+/// The open work of other batches of the same name.
+pub(in crate::ledger) async fn open_elsewhere<S: Sql>(
+    sql: &S,
+    batch: &BatchKey,
+) -> Result<Vec<OpenElsewhere>, S::Error> {
+    let unfinished = "SELECT name, batch.batch, attempt.id, record FROM batch JOIN attempt ON attempt.batch = batch.id
+         WHERE name = $1 AND batch.batch <> $2 AND is_unfinished ORDER BY attempt.id";
+    let read = |line: &dyn Line<_>| Ok((key(line, 0)?, attempt(line, 2, None)?));
+    Ok(OpenElsewhere::of(sql.lines(unfinished, &names(batch), read).await?))
+}
+
+/// The attempts that may have paid for the normalized requests of guarded intents, by batch, the batch of the newest attempt last.
+pub(in crate::ledger) async fn paid<S: Sql>(
+    sql: &S,
+    asked: &[Asked<'_>],
+) -> Result<HashMap<Fingerprint, Vec<(BatchKey, u32)>>, S::Error> {
+    let guarded = asked.iter().filter(|asked| asked.intent.paid_elsewhere.is_some());
+    let requests: BTreeSet<&str> = guarded.map(|asked| asked.intent.normalized.as_str()).collect();
+    let mut paid: HashMap<_, Vec<_>> = HashMap::new();
+    if requests.is_empty() {
+        return Ok(paid);
+    }
+    let by_batch = format!(
+        "SELECT normalized, name, batch.batch, count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE normalized IN (SELECT value FROM {}) AND {MAY_BE_PAID} GROUP BY 1, 2, 3 ORDER BY max(attempt.id)",
+        S::TEXTS
+    );
+    sql.each_line(&by_batch, &[(&array(requests.into_iter())).into()], |line| {
+        paid.entry(Fingerprint::stored(line.text(0)?)).or_default().push((key(line, 1)?, line.count(3)?));
+        Ok(())
+    })
+    .await?;
+    Ok(paid)
+}
+
+/// The sum spent since the quarter of an hour that a time is in: in total, or for a label.
+pub(in crate::ledger) async fn used<S: Sql>(sql: &S, since: Timestamp, label: Option<&Label>) -> Result<Usd, S::Error> {
+    let (name, value) = label.map_or(("", ""), |label| (&label.name, &label.value));
+    let sum =
+        "SELECT CAST(coalesce(sum(micros), 0) AS BIGINT) FROM spent WHERE label = $1 AND value = $2 AND quarter >= $3";
+    let values = [name.into(), value.into(), quarter(since).into()];
+    Ok(Usd::from_micros(sql.lines(sum, &values, |line| line.number(0)).await?.into_iter().sum()))
+}
+
+/// The sums spent since the start of each limit's span.
+pub(in crate::ledger) async fn sums<S: Sql>(
+    sql: &S,
+    limits: impl Iterator<Item = &SpendLimit>,
+) -> Result<HashMap<SpanKey, Usd>, S::Error> {
+    let spans: HashMap<SpanKey, &SpendLimit> = limits.map(|limit| (limit.key(), limit)).collect();
+    let sum = async |(key, limit): (SpanKey, &SpendLimit)| {
+        used(sql, limit.since, limit.label.as_ref()).await.map(|sum| (key, sum))
+    };
+    Ok(try_join_all(spans.into_iter().map(sum)).await?.into_iter().collect())
+}
+
+/// The purchases of all batches since a time, oldest first.
+pub(in crate::ledger) async fn spending<S: Sql>(sql: &S, since: Timestamp) -> Result<Vec<Spending>, S::Error> {
+    let lines = "SELECT intended_us / $2 AS quarter, name, batch.batch, model, labels, charge, state, count(*), CAST(sum(price_micros) AS BIGINT)
+         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE intended_us >= $1
+         GROUP BY quarter, name, batch.batch, model, labels, charge, state ORDER BY quarter";
+    sql.lines(lines, &[since.as_microsecond().into(), QUARTER_US.into()], |line| {
+        let quarter = line.number(0)?;
+        let unreadable = |_| Unreadable::value("intended_us", &quarter.to_string());
+        Ok(Spending {
+            at: Timestamp::from_microsecond(quarter.saturating_mul(QUARTER_US)).map_err(unreadable)?,
+            batch: key(line, 1)?,
+            model: line.text(3)?,
+            labels: json(line, 4, "labels")?.unwrap_or_default(),
+            charge: named(line, 5, "charge", Charge::named)?,
+            is_doubtful: named(line, 6, "state", AttemptState::named)?.is_doubtful(),
+            attempts: line.count(7)?,
+            price: Usd::from_micros(line.number(8)?),
+        })
+    })
+    .await
+}
+
+/// All ledger limits. One that can't be read is an error, and never none.
+pub(in crate::ledger) async fn limits<S: Sql>(sql: &S) -> Result<Vec<LedgerLimit>, S::Error> {
+    let limits = sql.lines("SELECT record FROM ledger_limit ORDER BY key", &[], |line| json(line, 0, "record"));
+    Ok(limits.await?.into_iter().flatten().collect())
+}
+
+/// The values that name a batch.
+pub(in crate::ledger) fn names(batch: &BatchKey) -> [Value<'_>; 2] {
+    [(&batch.name).into(), (&batch.batch).into()]
+}
+
+/// Texts as one value.
+fn array<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    texts.collect::<serde_json::Value>().to_string()
+}
+
+fn json<T: serde::de::DeserializeOwned, E: From<Unreadable>>(
+    line: &dyn Line<E>,
+    place: usize,
+    column: &'static str,
+) -> Result<Option<T>, E> {
+    let read = |text| serde_json::from_str(text).map_err(|_| Unreadable::value(column, text));
+    Ok(line.plain(place)?.map(read).transpose()?)
+}
+
+fn named<T, E: From<Unreadable>>(
+    line: &dyn Line<E>,
+    place: usize,
+    column: &'static str,
+    named: impl Fn(&str) -> Option<T>,
+) -> Result<T, E> {
+    let name = line.plain(place)?.unwrap_or_default();
+    Ok(named(name).ok_or_else(|| Unreadable::value(column, name))?)
+}

@@ -1,0 +1,108 @@
+//! Statements of a file: they never wait for anything but the disk.
+
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, Row as SqlRow, ToSql, params_from_iter};
+
+use super::rows;
+use super::{checksum, limits, read};
+use crate::domain::{BatchKey, History, TaskId, with_causes};
+use crate::ledger::Controls;
+use crate::ledger::row::Unreadable;
+use crate::ledger::rules::{Changes, Named};
+use crate::ledger::sql::{self, Line, Sql, Value, attempt, key};
+
+impl From<Unreadable> for rusqlite::Error {
+    fn from(error: Unreadable) -> Self {
+        Self::UserFunctionError(with_causes(&error).into())
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Self::Number(number) => number.to_sql(),
+            Self::Text(text) => text.to_sql(),
+        }
+    }
+}
+
+impl Line<rusqlite::Error> for SqlRow<'_> {
+    fn number(&self, column: usize) -> rusqlite::Result<i64> {
+        self.get(column)
+    }
+
+    fn text(&self, column: usize) -> rusqlite::Result<String> {
+        self.get(column)
+    }
+
+    fn plain(&self, column: usize) -> rusqlite::Result<Option<&str>> {
+        Ok(self.get_ref(column)?.as_str_or_null()?)
+    }
+}
+
+impl Sql for Connection {
+    type Error = rusqlite::Error;
+
+    const TEXTS: &'static str = "json_each($1)";
+
+    async fn each_line(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&dyn Line<rusqlite::Error>) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        let mut statement = self.prepare_cached(&numbered(sql))?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            read(row)?;
+        }
+        Ok(())
+    }
+
+    async fn change(&self, sql: &str, values: &[Value<'_>]) -> rusqlite::Result<()> {
+        self.prepare_cached(&numbered(sql))?.execute(params_from_iter(values)).map(drop)
+    }
+
+    async fn history(&self, batch: &BatchKey) -> rusqlite::Result<History> {
+        read::history(self, batch).await
+    }
+
+    async fn controls(&self) -> rusqlite::Result<Controls> {
+        Ok(Controls { now: jiff::Timestamp::now(), limits: sql::limits(self).await?, freeze: limits::frozen(self)? })
+    }
+
+    async fn named(&self, names: &[&TaskId]) -> rusqlite::Result<Vec<Named>> {
+        let named = "SELECT name, batch.batch, attempt.id, record FROM attempt JOIN batch ON batch.id = attempt.batch
+             WHERE task = $1 OR alias = $1";
+        let mut found = Vec::new();
+        for name in names {
+            let read = |line: &dyn Line<_>| Ok(Named { batch: key(line, 0)?, attempt: attempt(line, 2, None)? });
+            found.extend(self.lines(named, &[name.as_str().into()], read).await?);
+        }
+        Ok(found)
+    }
+
+    async fn verify_sums(&self) -> rusqlite::Result<()> {
+        checksum::verify_sums(self)
+    }
+
+    async fn save(&self, Changes { new, changed, sums }: &Changes<'_>) -> rusqlite::Result<()> {
+        for row in new {
+            rows::insert(self, row)?;
+            let sent = [row.batch.into(), row.attempt.job.as_str().into()];
+            self.change("DELETE FROM unsent WHERE batch = $1 AND job = $2", &sent).await?;
+        }
+        changed.iter().try_for_each(|row| rows::replace(self, row))?;
+        for sum in sums.spent() {
+            let add = "INSERT INTO spent VALUES ($1, $2, $3, $4)
+                 ON CONFLICT (label, value, quarter) DO UPDATE SET micros = micros + excluded.micros";
+            self.change(add, &[sum.label.into(), sum.value.into(), sum.quarter.into(), sum.micros.into()]).await?;
+        }
+        Ok(())
+    }
+}
+
+/// SQLite numbers `$1` by its first place in a statement, and `?1` by its name.
+fn numbered(sql: &str) -> String {
+    sql.replace('$', "?")
+}
