@@ -55,6 +55,7 @@ mod sqlite;
 mod suite;
 mod times;
 mod transfer;
+mod value;
 mod views;
 mod writing;
 

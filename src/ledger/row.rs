@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::value::Value;
 use crate::domain::{Attempt, TaskId};
 
 /// An attempt in a store.
@@ -31,66 +32,59 @@ impl Row {
     pub(super) fn copied(attempt: Attempt, batch: i64) -> Self {
         Self { attempt, batch, shared: Shared { version: 1, ..Shared::default() } }
     }
-}
 
-/// The columns of a row. All but the record repeat what is in it: queries and indexes need them.
-#[derive(PartialEq, Eq, Debug, Serialize)]
-pub(super) struct Columns<'r> {
-    pub(super) id: i64,
-    pub(super) batch: i64,
-    pub(super) job: &'r str,
-    pub(super) fingerprint: &'r str,
-    pub(super) normalized: &'r str,
-    pub(super) model: &'r str,
-    /// As a JSON object, if there are any.
-    pub(super) labels: Option<String>,
-    pub(super) service: &'r str,
-    pub(super) key: &'r str,
-    pub(super) state: &'static str,
-    /// The charge that limits count: all but `none`.
-    pub(super) charge: &'static str,
-    pub(super) is_declared: bool,
-    pub(super) is_unfinished: bool,
-    /// True if it is completed without a downloaded video.
-    pub(super) needs_download: bool,
-    pub(super) price_micros: i64,
-    pub(super) task: Option<&'r str>,
-    pub(super) alias: Option<&'r str>,
-    pub(super) intended_us: i64,
-    /// The attempt as JSON.
-    pub(super) record: String,
-    #[serde(flatten)]
-    pub(super) shared: Shared,
-}
-
-impl<'r> Columns<'r> {
-    pub(super) fn of(Row { attempt, batch, shared }: &'r Row) -> Result<Self, Unreadable> {
+    /// The values of [`COLUMNS`]: labels as a JSON object, if there are any; the charge that limits count, all but `none`; the attempt as JSON.
+    pub(super) fn values(&self) -> Result<[Value<'_>; COLUMNS.len()], Unreadable> {
+        let Self { attempt, batch, .. } = self;
         let labels = &attempt.particulars.labels;
+        let labels = (!labels.is_empty()).then(|| serde_json::to_string(labels)).transpose()?;
         let task = attempt.task.as_ref();
-        Ok(Self {
-            id: attempt.id.0,
-            batch: *batch,
-            job: attempt.job.as_str(),
-            fingerprint: attempt.fingerprint.as_str(),
-            normalized: attempt.normalized.as_str(),
-            model: &attempt.model,
-            labels: (!labels.is_empty()).then(|| serde_json::to_string(labels)).transpose()?,
-            service: &attempt.account.service,
-            key: &attempt.account.key,
-            state: attempt.state.name(),
-            charge: attempt.charge().name(),
-            is_declared: attempt.particulars.declared.is_some(),
-            is_unfinished: attempt.is_unfinished(),
-            needs_download: attempt.needs_download(),
-            price_micros: attempt.price.micros(),
-            task: task.map(|task| task.id.as_str()),
-            alias: task.and_then(|task| task.alias.as_ref()).map(TaskId::as_str),
-            intended_us: attempt.intended_at.as_microsecond(),
-            record: serde_json::to_string(attempt)?,
-            shared: *shared,
-        })
+        Ok([
+            attempt.id.0.into(),
+            (*batch).into(),
+            attempt.job.as_str().into(),
+            attempt.fingerprint.as_str().into(),
+            attempt.normalized.as_str().into(),
+            (&attempt.model).into(),
+            Value::Text(labels.map(Into::into)),
+            (&attempt.account.service).into(),
+            (&attempt.account.key).into(),
+            attempt.state.name().into(),
+            attempt.charge().name().into(),
+            attempt.particulars.declared.is_some().into(),
+            attempt.is_unfinished().into(),
+            attempt.needs_download().into(),
+            attempt.price.micros().into(),
+            task.map(|task| task.id.as_str()).into(),
+            task.and_then(|task| task.alias.as_ref()).map(TaskId::as_str).into(),
+            attempt.intended_at.as_microsecond().into(),
+            serde_json::to_string(attempt)?.into(),
+        ])
     }
 }
+
+/// The columns of an attempt in every store. All but the record repeat what is in it: queries and indexes need them.
+pub(super) const COLUMNS: [&str; 19] = [
+    "id",
+    "batch",
+    "job",
+    "fingerprint",
+    "normalized",
+    "model",
+    "labels",
+    "service",
+    "key",
+    "state",
+    "charge",
+    "is_declared",
+    "is_unfinished",
+    "needs_download",
+    "price_micros",
+    "task",
+    "alias",
+    "intended_us",
+    "record",
+];
 
 /// A value of the ledger that can't be read, or written. Someone else changed it, and a guess would cost money.
 #[derive(Debug, thiserror::Error)]

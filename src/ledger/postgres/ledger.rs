@@ -20,9 +20,10 @@ use super::{runners, slots};
 use crate::domain::{BatchKey, RunnerSeen};
 use crate::ledger::kind::Kind;
 use crate::ledger::sharing::SharedState;
-use crate::ledger::sql::{self, Sql as _, Value, set_limit};
+use crate::ledger::sql::{self, Sql as _, set_limit};
 use crate::ledger::times::Times;
 use crate::ledger::transfer::Part;
+use crate::ledger::value::Value;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, Unavailable};
 
@@ -130,7 +131,7 @@ impl PostgresLedger {
     /// Sets the maximum number of active tasks of all runners. `None` is the largest `--concurrency` among them.
     pub async fn set_slots(&self, slots: Option<u32>) -> Result<(), Unavailable> {
         let slots = slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX).to_string());
-        Ok(self.write("UPDATE ledger SET slots = $1::integer WHERE id = 1", &[Value::Text(slots.as_deref())]).await?)
+        Ok(self.write("UPDATE ledger SET slots = $1::integer WHERE id = 1", &[slots.as_deref().into()]).await?)
     }
 
     /// The slots of all runners together, if they are set.
@@ -145,12 +146,12 @@ impl PostgresLedger {
             "UPDATE ledger SET frozen = $1, by_failover = false, unacknowledged = {IS_ALONE}, timeline = {TIMELINE} WHERE id = 1"
         );
         let sql = if why.is_some() { freeze } else { &unfreeze };
-        Ok(self.write(sql, &[Value::Text(why)]).await?)
+        Ok(self.write(sql, &[why.into()]).await?)
     }
 
     /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
     pub(in crate::ledger) async fn refreeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
-        Ok(self.write(FREEZE, &[Value::Text(why)]).await?)
+        Ok(self.write(FREEZE, &[why.into()]).await?)
     }
 
     /// Freezes purchases in the transaction that finds no live runner. Changes nothing if there is one.
@@ -199,7 +200,7 @@ impl PostgresLedger {
         }
         transaction.batch_execute(PATIENT).await.map_err(PostgresError::from)?;
         let contents = sql::receive_all(&transaction, Some(first), parts).await?.ok_or(CopyError::CutOff)?;
-        transaction.change(FREEZE, &[Value::Text(frozen.as_deref())]).await?;
+        transaction.change(FREEZE, &[frozen.as_deref().into()]).await?;
         transaction.commit().await.map_err(|error| match error {
             PostgresError::Sql(lost) if is_lost(&lost) => CopyError::Unknown(PostgresError::Sql(lost).into()),
             error => error.into(),

@@ -11,9 +11,10 @@ use super::error::PostgresError;
 use super::schema::{IS_ALONE, TIMELINE};
 use super::transaction::Transaction;
 use crate::domain::AttemptId;
-use crate::ledger::row::{Columns, Row, Shared, Unreadable};
+use crate::ledger::row::{COLUMNS, Row, Shared, Unreadable};
 use crate::ledger::rules::{Changes, RunChange, SpentChange};
 use crate::ledger::sql::attempt;
+use crate::ledger::value::Value;
 
 /// The columns of a row that are read.
 pub(super) const ROW: &str =
@@ -24,17 +25,16 @@ pub(super) const ROW: &str =
 /// The batch's row, once it is locked, decides which attempts belong to a run: the run may have just begun. A write that no standby acknowledges
 /// is noted, as an intent is; after a failover, the next intent decides first.
 static WRITE: LazyLock<String> = LazyLock::new(|| {
+    // A row keeps its number, and the runner that sent it.
+    let columns = COLUMNS[1..].iter().chain(&["assigned_runner", "version", "was_forgotten"]);
+    let sets: Vec<String> = columns.map(|column| format!("{column} = changed.{column}")).collect();
     format!(
         "
 WITH given AS (SELECT $1::text::json AS it),
     new AS MATERIALIZED (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'new') AS row),
     changed AS (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'changed') AS row),
     inserted AS (INSERT INTO attempt SELECT * FROM new),
-    replaced AS (UPDATE attempt SET (job, service, key, state, charge, is_declared, is_unfinished, needs_download, task, alias, record, assigned_runner, version,
-            was_forgotten)
-        = (changed.job, changed.service, changed.key, changed.state, changed.charge, changed.is_declared, changed.is_unfinished, changed.needs_download, changed.task,
-            changed.alias, changed.record, changed.assigned_runner, changed.version, changed.was_forgotten)
-        FROM changed WHERE attempt.id = changed.id),
+    replaced AS (UPDATE attempt SET {} FROM changed WHERE attempt.id = changed.id),
     sent AS (DELETE FROM unsent USING new WHERE unsent.batch = new.batch AND unsent.job = new.job),
     sums AS (INSERT INTO spent SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row ORDER BY 1, 2, 3
         ON CONFLICT (label, value, quarter) DO UPDATE SET micros = spent.micros + excluded.micros),
@@ -42,7 +42,8 @@ WITH given AS (SELECT $1::text::json AS it),
 UPDATE batch SET run_micros = run_micros + (SELECT coalesce(sum(row.micros), 0)::bigint
         FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint, attempt bigint, micros bigint)
         WHERE row.batch = batch.id AND row.attempt > batch.began)
-    WHERE id IN (SELECT row.batch FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint))"
+    WHERE id IN (SELECT row.batch FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint))",
+        sets.join(", ")
     )
 });
 
@@ -71,13 +72,28 @@ pub(super) fn write_last(transaction: &Transaction, changes: &Changes<'_>) -> Re
     Ok(())
 }
 
+/// A row as JSON.
+#[derive(Serialize)]
+struct Columns<'r> {
+    #[serde(flatten)]
+    own: BTreeMap<&'static str, Value<'r>>,
+    #[serde(flatten)]
+    shared: Shared,
+}
+
+impl<'r> Columns<'r> {
+    fn of(row: &'r Row) -> Result<Self, Unreadable> {
+        Ok(Self { own: COLUMNS.into_iter().zip(row.values()?).collect(), shared: row.shared })
+    }
+}
+
 fn as_json(Changes { new, changed, sums }: &Changes<'_>) -> Result<Option<String>, PostgresError> {
     if new.is_empty() && changed.is_empty() {
         return Ok(None);
     }
     let written = serde_json::to_string(&Written {
-        new: new.iter().map(|row| Columns::of(row)).collect::<Result<_, _>>()?,
-        changed: changed.iter().map(|row| Columns::of(row)).collect::<Result<_, _>>()?,
+        new: new.iter().copied().map(Columns::of).collect::<Result<_, _>>()?,
+        changed: changed.iter().copied().map(Columns::of).collect::<Result<_, _>>()?,
         spent: sums.spent().collect(),
         runs: &sums.runs,
     })

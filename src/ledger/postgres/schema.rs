@@ -1,6 +1,6 @@
 //! The ledger's tables in a schema of their own: made, recognised, and brought up to date.
 //!
-//! The columns of an attempt are those of [`Columns`](crate::ledger::row::Columns), so that rows travel whole, as JSON.
+//! The columns of an attempt are those of every store ([`COLUMNS`](crate::ledger::row::COLUMNS)) and of its runners, so that rows travel whole, as JSON.
 //! All tables are in one schema, and every transaction names it, so a pooler may give each one another connection.
 
 use std::sync::Arc;

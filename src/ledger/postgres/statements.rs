@@ -13,7 +13,8 @@ use super::{freeze, rows};
 use crate::domain::{Attempt, BatchKey, History, TaskId};
 use crate::ledger::Controls;
 use crate::ledger::rules::{Changes, Named};
-use crate::ledger::sql::{self, Line, Sql, Value, attempt, key};
+use crate::ledger::sql::{self, Line, Sql, attempt, key};
+use crate::ledger::value::Value;
 
 /// Stands for a NUL: a character that is no part of texts that are exchanged. One that comes all the same is read back as a NUL.
 const NUL: char = '\u{10FFFE}';
@@ -110,7 +111,7 @@ pub(super) async fn now(transaction: &Transaction) -> Result<Timestamp, Postgres
 fn typed(value: &Value<'_>) -> (Box<dyn ToSql + Sync + Send>, Type) {
     match value {
         Value::Number(number) => (Box::new(*number), Type::INT8),
-        Value::Text(text) => (Box::new(text.map(storable)), Type::TEXT),
+        Value::Text(text) => (Box::new(text.as_deref().map(storable)), Type::TEXT),
     }
 }
 

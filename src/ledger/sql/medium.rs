@@ -4,25 +4,7 @@ use crate::domain::{Attempt, BatchKey, History, TaskId};
 use crate::ledger::Controls;
 use crate::ledger::row::{self, Unreadable};
 use crate::ledger::rules::{Changes, Named};
-
-/// A value of a statement.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::ledger) enum Value<'v> {
-    Number(i64),
-    Text(Option<&'v str>),
-}
-
-impl From<i64> for Value<'_> {
-    fn from(number: i64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl<'v, T: AsRef<str> + ?Sized> From<&'v T> for Value<'v> {
-    fn from(text: &'v T) -> Self {
-        Self::Text(Some(text.as_ref()))
-    }
-}
+use crate::ledger::value::Value;
 
 /// A line of an answer. Columns are counted from 0.
 pub(in crate::ledger) trait Line<E> {

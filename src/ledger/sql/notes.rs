@@ -1,6 +1,6 @@
 //! Batches, reasons, retakes, and limits: written without a rule.
 
-use super::medium::{Sql, Value};
+use super::medium::Sql;
 use super::questions::names;
 use crate::domain::{BatchKey, JobId, UnfinishedRetake};
 use crate::ledger::LedgerLimit;
@@ -36,7 +36,7 @@ pub(in crate::ledger) async fn keep_retake<S: Sql>(
     retake: Option<&UnfinishedRetake>,
 ) -> Result<(), S::Error> {
     let text = retake.map(serde_json::to_string).transpose().map_err(Unreadable::Json)?;
-    sql.change("UPDATE batch SET retake = $2 WHERE id = $1", &[batch.into(), Value::Text(text.as_deref())]).await
+    sql.change("UPDATE batch SET retake = $2 WHERE id = $1", &[batch.into(), text.as_deref().into()]).await
 }
 
 /// Sets a limit in place of an earlier one, or removes it.

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::future::try_join_all;
 use jiff::Timestamp;
 
-use super::medium::{Line, Sql, Value, attempt, key};
+use super::medium::{Line, Sql, attempt, key};
 use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Fingerprint, JobId, Label, UnfinishedRetake, Usd};
 use crate::ledger::row::Unreadable;
 use crate::ledger::rules::{Asked, QUARTER_US, SpanKey, quarter};
+use crate::ledger::value::Value;
 use crate::ledger::views::Submissions;
 use crate::ledger::{BoughtElsewhere, LedgerLimit, OpenElsewhere, SpendLimit, Spending};
 

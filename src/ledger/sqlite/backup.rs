@@ -7,7 +7,6 @@ use std::path::Path;
 use futures::executor::block_on;
 use rusqlite::Connection;
 
-use super::columns::{COLUMNS, RECORD};
 use super::open::{open_to_read, store_error};
 use super::rows::repeats_its_record;
 use super::schema::difference;
@@ -15,7 +14,7 @@ use super::{checksum, commit_counter};
 use crate::domain::with_causes;
 use crate::files::{sync_directory, sync_file};
 use crate::ledger::kind::Kind;
-use crate::ledger::row::{self, Row, Shared};
+use crate::ledger::row::{self, COLUMNS, Row, Shared};
 use crate::ledger::rules::Sums;
 use crate::ledger::sql::{Sql as _, batches};
 use crate::ledger::{Contents, CopyError};
@@ -107,12 +106,12 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
     let batches_there = connection.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).map_err(store)?;
     let mut contents = Contents { batches: batches_there, ..Contents::default() };
     let mut sums = Sums::default();
-    let sql = format!("SELECT {COLUMNS} FROM attempt ORDER BY id");
+    let sql = format!("SELECT {} FROM attempt ORDER BY id", COLUMNS.join(", "));
     let mut statement = connection.prepare(&sql).map_err(store)?;
     let mut rows = statement.query([]).map_err(store)?;
     while let Some(row) = rows.next().map_err(store)? {
         let id: i64 = row.get(0).map_err(store)?;
-        let record = row.get_ref(RECORD).and_then(|record| Ok(record.as_str()?)).map_err(store)?;
+        let record = row.get_ref(COLUMNS.len() - 1).and_then(|record| Ok(record.as_str()?)).map_err(store)?;
         let attempt = row::read(id, record, None).map_err(|error| damaged(with_causes(&error)))?;
         contents.count(&attempt);
         let own = Row { attempt, batch: row.get(1).map_err(store)?, shared: Shared::default() };

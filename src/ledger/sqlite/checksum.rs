@@ -21,7 +21,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ffi};
 use sha2::{Digest as _, Sha256};
 
-use super::columns::COLUMNS;
+use crate::ledger::row::COLUMNS;
 
 /// Adds the SQL functions that the triggers call: `digest(tag, …)` and `changed(sum, before, after)`.
 pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
@@ -39,15 +39,15 @@ pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
 
 /// The digest of a table's row in SQL, as its triggers have it and as it is verified.
 pub(super) fn digest(table: &str, row: &str) -> String {
-    let (tag, columns) = match table {
-        "batch" => ("batch", "id, name, batch, retake, checksum"),
-        "unsent" => ("unsent", "batch, job, reason"),
-        "ledger_limit" => ("limit", "key, record"),
-        "ledger" => ("freeze", "frozen"),
-        "spent" => ("spent", "label, value, quarter, micros"),
-        _ => ("attempt", COLUMNS),
+    let (tag, columns): (_, &[&str]) = match table {
+        "batch" => ("batch", &["id", "name", "batch", "retake", "checksum"]),
+        "unsent" => ("unsent", &["batch", "job", "reason"]),
+        "ledger_limit" => ("limit", &["key", "record"]),
+        "ledger" => ("freeze", &["frozen"]),
+        "spent" => ("spent", &["label", "value", "quarter", "micros"]),
+        _ => ("attempt", &COLUMNS),
     };
-    let values: Vec<String> = columns.split(", ").map(|column| format!("{row}.{column}")).collect();
+    let values: Vec<String> = columns.iter().map(|column| format!("{row}.{column}")).collect();
     format!("digest('{tag}', {})", values.join(", "))
 }
 

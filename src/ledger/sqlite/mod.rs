@@ -14,15 +14,14 @@
 //! # Modules
 //!
 //! [`mod@file`] answers questions and locks batches; [`lock`] lets one runner have a batch, because the kernel drops it with the process. [`mod@open`]
-//! opens the file, and refuses what is not a ledger. [`schema`] creates and recognizes the tables, [`columns`] lists those of an attempt, and [`checksum`]
-//! verifies their rows. [`commit_counter`] notices a ledger that went back in time.
+//! opens the file, and refuses what is not a ledger. [`schema`] creates and recognizes the tables, and [`checksum`] verifies
+//! their rows. [`commit_counter`] notices a ledger that went back in time.
 //!
 //! [`store`] and [`transaction`] write, by [`statements`]; [`rows`] are attempts, [`read`] reads one batch, [`limits`] is about the freeze, and
 //! [`image_urls`] about local images. [`backup`] copies and verifies a file, [`transfer`] reads and writes everything.
 
 mod backup;
 mod checksum;
-mod columns;
 mod commit_counter;
 mod file;
 mod image_urls;

@@ -9,7 +9,8 @@ use crate::domain::{BatchKey, History, TaskId, with_causes};
 use crate::ledger::Controls;
 use crate::ledger::row::Unreadable;
 use crate::ledger::rules::{Changes, Named};
-use crate::ledger::sql::{self, Line, Sql, Value, attempt, key};
+use crate::ledger::sql::{self, Line, Sql, attempt, key};
+use crate::ledger::value::Value;
 
 impl From<Unreadable> for rusqlite::Error {
     fn from(error: Unreadable) -> Self {

@@ -11,7 +11,8 @@ use super::{image_urls, limits};
 use crate::domain::{AttemptId, AttemptState, TaskId};
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::{Asked, Changes, Facts};
-use crate::ledger::sql::{self, Line, Sql as _, Value, attempt};
+use crate::ledger::sql::{self, Line, Sql as _, attempt};
+use crate::ledger::value::Value;
 use crate::ledger::writing::{ImageUrlKey, Locked, Transaction};
 use crate::ledger::{Event, LedgerError, SpendLimit};
 
