@@ -18,10 +18,33 @@ pub struct Unavailable {
     help: &'static str,
 }
 
+/// A failure with a cause.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+struct Caused {
+    what: String,
+    source: Box<dyn Error + Send + Sync>,
+}
+
 impl Unavailable {
-    /// An error with its help: each store has its own.
-    pub(super) fn new(what: impl Error + Send + Sync + 'static, help: &'static str) -> Self {
-        Self { what: Arc::new(what), help }
+    /// An error, or a text, with its help: each store has its own.
+    pub(super) fn new(what: impl Into<Box<dyn Error + Send + Sync>>, help: &'static str) -> Self {
+        Self { what: what.into().into(), help }
+    }
+
+    /// A failure with its cause and its help.
+    pub(super) fn caused_by(
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+        what: impl Into<String>,
+        help: &'static str,
+    ) -> Self {
+        Self::new(Caused { what: what.into(), source: source.into() }, help)
+    }
+
+    /// A thread that reads or writes the ledger can't be started, or panicked.
+    pub(super) fn no_thread(source: std::io::Error) -> Self {
+        let help = "too many processes or threads are running; try again with fewer";
+        Self::caused_by(source, "can't start the ledger's thread", help)
     }
 
     /// The help.

@@ -58,17 +58,17 @@ fn doubts_of_a_killed_runner_are_settled_by_another() {
     let honored = "version: 1\nprices_taken_on: 9999-01-01\nidempotency: { header: Idempotency-Key, for: 24h }\n";
     let catalog = Workspace::new().file("catalog.yaml", honored);
     let path = catalog.path("catalog.yaml").to_string_lossy().into_owned();
-    let team = Team::on(Cluster::shared().database(), 2, 12, &["--speed", "400", "--catalog", &path]);
+    let team = Team::on(Cluster::shared().database(), 2, 40, &["--speed", "400", "--catalog", &path]);
     let args = ["--catalog", &path, "--concurrency", "4"];
     // At some of these places, the service has responded, and the response is not recorded.
     let open = "SELECT count(*) FROM shotlist.attempt WHERE state = 'intended'";
     let leaves_doubt = |commit: usize| {
         team.run(0, &args).dies_at(&format!("before-commit:{commit}")).code.is_none() && team.database.sql(open) != "0"
     };
-    assert!((3..12).any(leaves_doubt), "nothing was in doubt");
+    assert!((3..30).any(leaves_doubt), "nothing was in doubt");
     for _ in 0..20 {
         if team.run(1, &args).ends().code == Some(0) {
-            assert_eq!(team.agree(), (12, 0));
+            assert_eq!(team.agree(), (40, 0));
             return;
         }
         // Until the lease of the dead runner is over.

@@ -209,7 +209,7 @@ impl PostgresLedger {
     }
 
     /// The writer of this process, which is started for the first batch that is held.
-    fn writer(&self) -> Result<Arc<WriterHandle>, PostgresError> {
+    fn writer(&self) -> Result<Arc<WriterHandle>, Unavailable> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.upgrade() {
             return Ok(writer);
@@ -217,7 +217,7 @@ impl PostgresLedger {
         let (address, kind, shared) = (self.address.clone(), self.kind, Arc::new(SharedState::default()));
         let own = Arc::clone(&shared);
         let open = move || PostgresStore::new(address, kind, Times::usual(), own);
-        let started = Arc::new(WriterHandle::start(open, Some(shared)).map_err(PostgresError::Thread)?);
+        let started = Arc::new(WriterHandle::start(open, Some(shared)).map_err(Unavailable::no_thread)?);
         *writer = Arc::downgrade(&started);
         Ok(started)
     }
@@ -236,7 +236,7 @@ impl PostgresLedger {
     }
 
     pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
-        let writer = self.writer().map_err(Unavailable::from)?;
+        let writer = self.writer()?;
         let own = self.next.fetch_add(1, Ordering::Relaxed);
         LockedBatch::new(writer, own, batch, None).await.map_err(|error| match error {
             LedgerError::Unavailable(error) => error.into(),

@@ -11,6 +11,7 @@ use tokio_postgres::error::SqlState;
 use super::connect::check_durable;
 use super::error::PostgresError;
 use super::transaction::Transaction;
+use crate::ledger::Unavailable;
 use crate::ledger::kind::Kind;
 
 impl Kind {
@@ -176,7 +177,10 @@ pub(super) async fn recognise(client: &Client, kind: Kind) -> Result<Found, Post
     };
     match version {
         1..=VERSION => Ok(Found::Ledger),
-        found => Err(PostgresError::Newer { found, known: VERSION }),
+        found => {
+            let what = format!("the ledger must have version {VERSION} or lower, found {found}");
+            Err(Unavailable::new(what, "use the same shotlist version on all machines").into())
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::acknowledged_writes::AcknowledgedWrites;
 use super::address::PostgresAddress;
 use super::batches::LockedBatches;
 use super::connect::connect;
-use super::error::{PostgresError, is_canceled, is_lost, is_without_tables};
+use super::error::{NOTHING_IS_LOST, PostgresError, is_canceled, is_lost, is_without_tables};
 use super::facts::Known;
 use super::heartbeats::Heartbeats;
 use super::lease_status::LeaseStatus;
@@ -26,7 +26,7 @@ use crate::domain::{NoticeCode, SendBy};
 use crate::ledger::kind::Kind;
 use crate::ledger::sharing::SharedState;
 use crate::ledger::times::Times;
-use crate::ledger::{SpendLimit, crash};
+use crate::ledger::{SpendLimit, Unavailable, crash};
 
 /// The pauses between two tries to connect: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -137,7 +137,8 @@ impl PostgresStore {
             }
             if since.elapsed() > most {
                 self.rescue();
-                return Err(PostgresError::Outage(since.elapsed().as_secs()));
+                let what = format!("the ledger was unreachable for {} s", since.elapsed().as_secs());
+                return Err(Unavailable::new(what, NOTHING_IS_LOST).into());
             }
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -234,10 +235,7 @@ impl PostgresStore {
     /// Returns whether an error is one of the connection, and not of the command.
     fn is_broken(&self, error: &PostgresError) -> bool {
         match error {
-            PostgresError::Silent
-            | PostgresError::Connect { .. }
-            | PostgresError::Full { .. }
-            | PostgresError::Tls { .. } => true,
+            PostgresError::Silent | PostgresError::Unreachable(_) => true,
             // A primary that steps down is read-only for a while; a run that starts on a standby gets the error at once.
             PostgresError::ReadOnly => self.is_registered,
             PostgresError::Sql(error) => {

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::refusals::failed;
 use crate::domain::NoticeCode;
 use crate::files::{open_plain, open_private};
+use crate::ledger::Unavailable;
 
 /// The extension after the ledger's name.
 pub(super) const EXTENSION: &str = "commits";
@@ -31,9 +33,13 @@ pub(super) struct CommitCounter {
 
 impl CommitCounter {
     /// Opens the commit counter of a ledger, and creates it if it does not exist. It is beside the file that the path leads to.
-    pub(super) fn open(ledger: &Path) -> std::io::Result<Self> {
-        let path = beside(&std::fs::canonicalize(ledger)?);
-        let file = open_private(&path, File::options().read(true).write(true).create(true).truncate(false))?;
+    pub(super) fn open(ledger: &Path) -> Result<Self, Unavailable> {
+        let failed = |path: &Path, source| failed("open the commit counter", path, source);
+        let real = std::fs::canonicalize(ledger).map_err(|source| failed(&beside(ledger), source))?;
+        let path = beside(&real);
+        let mut options = File::options();
+        let file = open_private(&path, options.read(true).write(true).create(true).truncate(false));
+        let file = file.map_err(|source| failed(&path, source))?;
         Ok(Self { file, newest: read(ledger).unwrap_or(0), is_mute: false })
     }
 

@@ -11,7 +11,8 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use super::backup::{self, at_one_moment};
 use super::commit_counter::CommitCounter;
 use super::lock::RunLock;
-use super::open::{OpenError, WRITABLE, is_there, open, open_to_read, store_error};
+use super::open::{is_there, open, open_to_read, store_error};
+use super::refusals::WRITABLE;
 use super::store::SqliteStore;
 use super::{limits, transfer};
 use crate::domain::BatchKey;
@@ -54,7 +55,7 @@ impl SqliteLedger {
             }
             Ok(is_there)
         });
-        opened.await.map_err(|error: OpenError| error.into())
+        opened.await
     }
 
     /// Verifies it: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
@@ -78,7 +79,7 @@ impl SqliteLedger {
     /// Sends everything that is in it.
     pub(in crate::ledger) async fn send_all(&self, parts: Sender<Part>) -> Result<(), CopyError> {
         let Self { path, kind, .. } = self.clone();
-        on_a_thread(move || transfer::send_all(&path, kind, &parts)).await.map_err(OpenError::Thread)?
+        on_a_thread(move || transfer::send_all(&path, kind, &parts)).await.map_err(Unavailable::no_thread)?
     }
 
     /// Writes everything that is received into a ledger that is new or empty.
@@ -88,7 +89,9 @@ impl SqliteLedger {
         parts: Receiver<Part>,
     ) -> Result<Contents, CopyError> {
         let Self { path, kind, .. } = self.clone();
-        on_a_thread(move || transfer::fill(&path, kind, frozen.as_deref(), parts)).await.map_err(OpenError::Thread)?
+        on_a_thread(move || transfer::fill(&path, kind, frozen.as_deref(), parts))
+            .await
+            .map_err(Unavailable::no_thread)?
     }
 
     /// Changes what is no attempt, and creates the ledger if it does not exist.
@@ -97,20 +100,20 @@ impl SqliteLedger {
         change: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<(), Unavailable> {
         let changed = self.aside(|path, kind| limits::commit(&open(path, kind)?, path, change));
-        changed.await.map_err(|error: OpenError| error.into())
+        changed.await
     }
 
     /// Does what waits for the disk on a thread of its own.
     async fn aside<T, E>(&self, work: impl FnOnce(&Path, Kind) -> Result<T, E> + Send + 'static) -> Result<T, E>
     where
         T: Send + 'static,
-        E: From<OpenError> + Send + 'static,
+        E: From<Unavailable> + Send + 'static,
     {
         let Self { path, kind, in_place } = self.clone();
         if in_place.is_some() {
             return work(&path, kind);
         }
-        on_a_thread(move || work(&path, kind)).await.map_err(OpenError::Thread)?
+        on_a_thread(move || work(&path, kind)).await.map_err(Unavailable::no_thread)?
     }
 
     /// Asks at one moment; the answer is `nothing` if there is no ledger.
@@ -130,7 +133,7 @@ impl SqliteLedger {
                 answer.map(Some).map_err(|error| store_error(path, error))
             })
         });
-        Ok(answer.await.map_err(|error: OpenError| Unavailable::from(error))?.unwrap_or(nothing))
+        Ok(answer.await?.unwrap_or(nothing))
     }
 }
 
@@ -155,7 +158,7 @@ impl SqliteLedger {
     pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
         let (key, in_place) = (batch.clone(), self.in_place.clone());
         let open = move |path: &Path, kind| {
-            let connection = open(path, kind).map_err(Unavailable::from)?;
+            let connection = open(path, kind)?;
             let lock = RunLock::acquire(path, &key)?;
             Ok::<_, HoldError>((start(connection, path, in_place)?, lock))
         };
@@ -179,15 +182,14 @@ fn start(
     connection: Connection,
     path: &Path,
     in_place: Option<Arc<dyn Fn() + Send + Sync>>,
-) -> Result<WriterHandle, OpenError> {
-    let commits =
-        CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source })?;
+) -> Result<WriterHandle, Unavailable> {
+    let commits = CommitCounter::open(path)?;
     let store = move || SqliteStore::new(connection, commits);
     let started = match in_place {
         Some(after) => WriterHandle::in_place(store, after),
         None => WriterHandle::start(store, None),
     };
-    started.map_err(OpenError::Thread)
+    started.map_err(Unavailable::no_thread)
 }
 
 /// Locks a batch without a lock file, as on a file system where it is of no use.

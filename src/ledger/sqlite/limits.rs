@@ -5,8 +5,9 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::commit_counter::{self, CommitCounter};
-use super::open::{OpenError, store_error};
+use super::open::store_error;
 use crate::domain::Freeze;
+use crate::ledger::Unavailable;
 
 /// The freeze, if purchases are frozen.
 pub(super) fn frozen(connection: &Connection) -> rusqlite::Result<Option<Freeze>> {
@@ -26,9 +27,8 @@ pub(super) fn commit<T>(
     connection: &Connection,
     path: &Path,
     change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> Result<T, OpenError> {
-    let mut counter =
-        CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source })?;
+) -> Result<T, Unavailable> {
+    let mut counter = CommitCounter::open(path)?;
     let commits = || {
         let transaction = connection.unchecked_transaction()?;
         let changed = change(&transaction)?;

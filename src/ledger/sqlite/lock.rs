@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::open::WRITABLE;
+use super::refusals::failed;
 use crate::domain::{BatchKey, hex};
 use crate::files::{open_private, sweep};
-use crate::ledger::{HoldError, Unavailable};
+use crate::ledger::HoldError;
 
 /// The right to run a batch, for as long as it lives.
 #[derive(Debug)]
@@ -28,20 +28,12 @@ impl Drop for RunLock {
     }
 }
 
-/// The lock file can't be made.
-#[derive(Debug, thiserror::Error)]
-#[error("can't create lock file `{}`", path.display())]
-struct LockFileError {
-    path: PathBuf,
-    source: std::io::Error,
-}
-
 impl RunLock {
     /// Takes the lock of a batch in a ledger that is there, or says who has it. Never waits.
     ///
     /// The lock is beside the file that the path leads to, so that two names of one ledger share it.
     pub(super) fn acquire(ledger: &Path, batch: &BatchKey) -> Result<Self, HoldError> {
-        let fault = |path: &Path, source| Unavailable::new(LockFileError { path: path.to_owned(), source }, WRITABLE);
+        let fault = |path: &Path, source| failed("create lock file", path, source);
         let real = std::fs::canonicalize(ledger).map_err(|source| fault(ledger, source))?;
         let path = lock_path(&real, batch);
         sweep(real.parent().unwrap_or(Path::new(".")));

@@ -14,7 +14,7 @@
 //! # Modules
 //!
 //! [`mod@file`] answers questions and locks batches; [`lock`] lets one runner have a batch, because the kernel drops it with the process. [`mod@open`]
-//! opens the file, and refuses what is not a ledger. [`schema`] creates and recognizes the tables, and [`checksum`] verifies
+//! opens the file, and refuses what is not a ledger ([`refusals`]). [`schema`] creates and recognizes the tables, and [`checksum`] verifies
 //! their rows. [`commit_counter`] notices a ledger that went back in time.
 //!
 //! [`store`] and [`transaction`] write, by [`statements`]; [`rows`] are attempts, [`read`] reads one batch, [`limits`] is about the freeze, and
@@ -29,6 +29,7 @@ mod limits;
 mod lock;
 mod open;
 mod read;
+mod refusals;
 mod rows;
 mod schema;
 mod statements;

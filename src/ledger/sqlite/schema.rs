@@ -203,7 +203,7 @@ pub(super) fn create(connection: &mut Connection, kind: Kind) -> rusqlite::Resul
 mod tests {
     use super::*;
     use crate::ledger::sqlite::backup::check;
-    use crate::ledger::sqlite::open::{OpenError, open, open_to_read};
+    use crate::ledger::sqlite::open::{open, open_to_read};
 
     #[test]
     fn altered_schema_is_refused() {
@@ -222,7 +222,8 @@ mod tests {
             let path = directory.path().join("ledger.db");
             drop(open(&path, Kind::Real).expect("a ledger"));
             Connection::open(&path).and_then(|file| file.execute_batch(alteration)).expect("altered");
-            assert!(matches!(open(&path, Kind::Real), Err(OpenError::Altered { .. })), "{alteration}");
+            let refusal = open(&path, Kind::Real).map(drop).expect_err("a refusal").to_string();
+            assert!(refusal.contains("was altered"), "{alteration}: {refusal}");
             assert!(check(&path, Kind::Real).is_err(), "{alteration}");
             let is_read = open_to_read(&path, Kind::Real).is_ok();
             assert_eq!(is_read, !alteration.starts_with("ALTER TABLE"), "{alteration}");

@@ -9,17 +9,11 @@ use super::backup::{give_name, verify};
 use super::commit_counter::{self, CommitCounter};
 use super::limits;
 use super::lock::RunLock;
-use super::open::{OpenError, is_there, make_directory_of, open, open_to_read, store_error};
+use super::open::{is_there, make_directory_of, open, open_to_read, store_error};
 use crate::domain::BatchKey;
 use crate::ledger::kind::Kind;
 use crate::ledger::sql;
 use crate::ledger::transfer::{Contents, CopyError, Part};
-
-impl From<OpenError> for CopyError {
-    fn from(error: OpenError) -> Self {
-        Self::Unavailable(error.into())
-    }
-}
 
 /// Locks every batch and freezes purchases, so that nothing is written while it is copied. Changes nothing if a run has a batch.
 pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Vec<RunLock>, CopyError> {
@@ -83,8 +77,7 @@ fn fill_empty(path: &Path, kind: Kind, frozen: Option<&str>, mut parts: Receiver
     if !block_on(sql::is_empty(&*transaction)).map_err(store)? {
         return Err(CopyError::NotEmpty(path.display().to_string()));
     }
-    let mut counter =
-        CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source })?;
+    let mut counter = CommitCounter::open(path)?;
     let received = block_on(sql::receive_all(&*transaction, parts.blocking_recv(), parts));
     let contents = received.map_err(store)?.ok_or(CopyError::CutOff)?;
     limits::freeze(&transaction, frozen).map_err(store)?;

@@ -94,7 +94,7 @@ const INNER: [(&str, &[Line]); 5] = [
 ];
 
 /// Where the code knows the operating system, and for what.
-const OF_THE_SYSTEM: [(&str, &str); 14] = [
+const OF_THE_SYSTEM: [(&str, &str); 15] = [
     ("cli/profile.rs", "the mode of the file of profiles"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("cli/signals.rs", "signals"),
@@ -106,6 +106,7 @@ const OF_THE_SYSTEM: [(&str, &str); 14] = [
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
     ("ledger/sharing.rs", "what this machine is called"),
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
+    ("ledger/sqlite/refusals.rs", "second names of a file"),
     ("manifest/source/text.rs", "which file a name leads to"),
     ("monitor/own_file.rs", "the mode of a file that another user reads"),
     ("domain/send_by.rs", "a clock that goes on while the machine sleeps"),
