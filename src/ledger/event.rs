@@ -1,4 +1,4 @@
-//! The life of an attempt as a pure state machine.
+//! The states of an attempt, and the events that lead from one to the next.
 
 use jiff::{SignedDuration, Timestamp};
 

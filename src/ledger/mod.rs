@@ -35,7 +35,7 @@
 //! [`any`] is the way in: a [`Ledger`] for reads, in any store. A [`LockedBatch`] is the right to buy; [`writing`] sends what it records to the
 //! one writer of a store, and [`sql`] has what all stores understand. [`sqlite`] is the store in a file of this machine, and [`postgres`] the store that several machines share. A store knows its medium and no rule.
 //!
-//! [`mod@event`] is the life of an attempt as a state machine, [`row`] an attempt in a store. [`intent`], [`views`], [`limits`], [`sharing`], and [`error`] are
+//! [`mod@event`] has the states of an attempt, [`row`] is an attempt in a store, and [`value`] a value of a statement. [`intent`], [`views`], [`limits`], [`sharing`], and [`error`] are
 //! what goes in and out, [`mod@transfer`] a whole ledger. [`mod@times`] has the times that runners wait for each other, [`mod@crash`] the places where tests kill.
 
 mod any;

@@ -47,7 +47,7 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String
         }
         Statement::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
         Statement::Held(jobs, fees) => format!(
-            "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` under `faces` releases them",
+            "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` with `paid_on` under `faces` releases them",
             count(*jobs, "job")
         ),
         Statement::AskedAgain(submissions, usd) => format!(

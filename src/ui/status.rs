@@ -177,7 +177,7 @@ fn errors(report: &Report) -> Vec<String> {
         let waits = row
             .face
             .filter(|_| row.state == JobState::Held)
-            .map(|face| format!("waits for the review of {face}; then write `review: approved` under `faces`"));
+            .map(|face| format!("waits for the review of {face}; then write `review: approved` and `paid_on` under `faces`"));
         let own = row.error_message.filter(|_| is_bad).or(waits).map(|message| (row.state.label(), message));
         let of_exec = row.exec.and_then(|exec| {
             let what = if exec.outcome == ExecOutcome::Owed { "exec owed" } else { "exec failed" };

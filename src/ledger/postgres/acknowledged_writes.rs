@@ -43,7 +43,7 @@ impl AcknowledgedWrites {
         })
     }
 
-    /// Puts back what the database has forgotten, stops everybody, and says how much it was.
+    /// Puts back what the database has forgotten, freezes purchases, and returns how much it was.
     pub(super) async fn put_back(
         &self,
         transaction: &Transaction,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::freeze::{Gate, gate};
+use super::freeze;
 use super::lease_status::LeaseStatus;
 use super::rows::{ROW, read_row};
 use super::runner::Runner;
@@ -51,11 +51,11 @@ pub(super) async fn facts(
     let account = first.intent.account.clone();
     let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect::<HashSet<_>>().into_iter().collect();
     let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(&known.limits);
-    // Behind the lock of the gate, each statement sees what was committed before it. What earlier work of this transaction writes locks sums, so it
+    // Behind the lock, each statement sees what was committed before it. What earlier work of this transaction writes locks sums, so it
     // follows the lock, too.
-    let (lease, gate, written, slots, newest, attempts, paid, taken, runs, limits, used) = futures::join!(
+    let (lease, locked, written, slots, newest, attempts, paid, taken, runs, limits, used) = futures::join!(
         lease,
-        gate(transaction),
+        freeze::lock(transaction),
         transaction.execute_queued(),
         slots(transaction, runner, &account, times),
         newest_id(transaction, &batches),
@@ -66,17 +66,13 @@ pub(super) async fn facts(
         sql::limits(transaction),
         sql::sums(transaction, spans)
     );
-    let (lease, gate) = (lease?, gate?);
+    let (lease, (now_us, freeze)) = (lease?, locked?);
     written?;
     let (slots, newest, attempts) = (slots?, newest?, attempts?);
     let (paid, taken, runs, limits, mut used) = (paid?, taken?, runs?, limits?, used?);
     if !matches!(slots, Slots::Free(free, _) if free >= i64::try_from(asked.len()).unwrap_or(i64::MAX)) {
         runner.wait(transaction);
     }
-    let (now_us, freeze) = match gate {
-        Gate::Open(now_us) => (now_us, None),
-        Gate::Frozen(freeze) => (0, Some(freeze)),
-    };
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
     let limits: Vec<SpendLimit> = limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.at(now)).collect();
     // A limit that was set since the last intent takes a round trip more.

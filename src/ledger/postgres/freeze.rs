@@ -17,16 +17,9 @@ use crate::domain::Freeze;
 /// The loss that a change of timeline shows.
 const ANOTHER_SERVER: &str = "another database server took over";
 
-/// The permission to purchase.
-pub(super) enum Gate {
-    /// Yes; it is now, by the database's clock, in microseconds.
-    Open(i64),
-    /// Not before the user unfreezes them.
-    Frozen(Freeze),
-}
-
-/// Locks the ledger's row, freezes purchases if a server took over that may lack commits, and returns whether purchases are allowed.
-pub(super) async fn gate(transaction: &Transaction) -> Result<Gate, PostgresError> {
+/// Locks the ledger's row, and freezes purchases if a server took over that may lack commits. Returns the time by the database's clock, in
+/// microseconds, and the freeze, if purchases are frozen.
+pub(super) async fn lock(transaction: &Transaction) -> Result<(i64, Option<Freeze>), PostgresError> {
     let sql = format!(
         "SELECT frozen, by_failover, timeline <> {TIMELINE}, unacknowledged, {IS_ALONE}, {NOW}
          FROM ledger WHERE id = 1 FOR UPDATE"
@@ -35,19 +28,16 @@ pub(super) async fn gate(transaction: &Transaction) -> Result<Gate, PostgresErro
     let (reason, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
     let (has_moved, may_lack_commits, is_alone): (bool, bool, bool) =
         (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
-    let now = row.try_get(5)?;
+    let now_us = row.try_get(5)?;
     if has_moved || (is_alone && !may_lack_commits) {
         let sql =
             format!("UPDATE ledger SET timeline = {TIMELINE}, unacknowledged = unacknowledged OR $1 WHERE id = 1");
         transaction.execute_typed(&sql, &[(&is_alone, Type::BOOL)]).await?;
     }
     if has_moved && may_lack_commits && !by_failover {
-        return Ok(Gate::Frozen(freeze(transaction, ANOTHER_SERVER).await?));
+        return Ok((now_us, Some(freeze(transaction, ANOTHER_SERVER).await?)));
     }
-    Ok(match reason {
-        Some(why) => Gate::Frozen(Freeze { why: why.into(), by_failover }),
-        None => Gate::Open(now),
-    })
+    Ok((now_us, reason.map(|why| Freeze { why: why.into(), by_failover })))
 }
 
 /// The freeze, if purchases are frozen, or the next intent will freeze them. Changes nothing, also on a standby.
