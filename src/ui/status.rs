@@ -174,10 +174,9 @@ fn errors(report: &Report) -> Vec<String> {
     for row in report.rows() {
         // One that is pending has a message only if it was its turn.
         let is_bad = row.state != JobState::Completed;
-        let waits = row
-            .face
-            .filter(|_| row.state == JobState::Held)
-            .map(|face| format!("waits for the review of {face}; then write `review: approved` and `paid_on` under `faces`"));
+        let waits = row.face.filter(|_| row.state == JobState::Held).map(|face| {
+            format!("waits for the review of {face}; then write `review: approved` and `paid_on` under `faces`")
+        });
         let own = row.error_message.filter(|_| is_bad).or(waits).map(|message| (row.state.label(), message));
         let of_exec = row.exec.and_then(|exec| {
             let what = if exec.outcome == ExecOutcome::Owed { "exec owed" } else { "exec failed" };

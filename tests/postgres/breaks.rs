@@ -64,9 +64,10 @@ fn three_hundred_cuts_and_two_kills_buy_nothing_twice() {
             _ => proxy.cut(),
         }
         if kills < 2 && cuts() > 100 * (kills + 1) {
-            kills += 1;
             let live = running.iter_mut().position(|child| child.try_wait().expect("a status").is_none());
-            murdered(running.remove(live.expect("one that runs")));
+            let Some(live) = live else { break };
+            kills += 1;
+            murdered(running.remove(live));
             running.push(team.run(kills - 1, &[]).starts());
         }
     }

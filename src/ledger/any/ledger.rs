@@ -66,7 +66,7 @@ impl Ledger {
         Self(Medium::Database(PostgresLedger::new(address, kind)))
     }
 
-    /// A ledger of real money in an SQLite file, which does everything in the call itself, and then calls `after`: for tests on a paused clock.
+    /// A ledger of real money in an SQLite file, which does everything in the call itself, and then calls `after`: for tests on Tokio's paused clock.
     pub fn in_place(path: impl Into<PathBuf>, after: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Medium::File(SqliteLedger::in_place(path, after)))
     }

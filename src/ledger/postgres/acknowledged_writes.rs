@@ -86,7 +86,7 @@ impl AcknowledgedWrites {
         for (found, row) in &older {
             changes.replace(found, row);
         }
-        transaction.save(&changes).await?;
+        transaction.save_now(&changes).await?;
         let name = &runner.machine;
         let shown = format!(
             "the database has forgotten what it had acknowledged: {name} put {gone} attempts and {aged} newer states back"

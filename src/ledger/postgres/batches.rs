@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 use super::error::PostgresError;
 use super::runner::Runner;
 use super::schema::{HAS_SLOT, IS_ACTIVE};
-use super::transaction::{Transaction, Value};
+use super::transaction::{Transaction, Typed};
 use crate::domain::{AttemptId, BatchKey, Digest};
 use crate::ledger::{Joining, LedgerError, OtherRunners};
 
@@ -32,7 +32,7 @@ const LIVE: &str = "SELECT runner_batch.runner FROM runner_batch JOIN runner ON 
 /// Records that a runner runs a batch.
 pub(super) async fn begin(transaction: &Transaction, runner: &Runner, work: &RunnerBatch) -> Result<(), PostgresError> {
     let sql = "INSERT INTO runner_batch VALUES ($1, $2, $3) ON CONFLICT (runner, batch) DO UPDATE SET is_buying = $3";
-    let values: [Value<'_>; 3] = [(&runner.id, Type::INT8), (&work.number, Type::INT8), (&work.is_buying, Type::BOOL)];
+    let values: [Typed<'_>; 3] = [(&runner.id, Type::INT8), (&work.number, Type::INT8), (&work.is_buying, Type::BOOL)];
     transaction.execute_typed(sql, &values).await?;
     Ok(())
 }
@@ -53,7 +53,7 @@ pub(super) async fn join(
 ) -> Result<Result<u32, LedgerError>, PostgresError> {
     let others =
         format!("SELECT count(*) FROM ({LIVE} AND batch = $1 AND runner_batch.runner <> $2 AND is_buying) AS others");
-    let key: [Value<'_>; 2] = [(&batch, Type::INT8), (&runner.id, Type::INT8)];
+    let key: [Typed<'_>; 2] = [(&batch, Type::INT8), (&runner.id, Type::INT8)];
     let account = &joining.account;
     // Neither of the two could poll the other's tasks.
     let foreign = format!(
@@ -61,7 +61,7 @@ pub(super) async fn join(
              AND runner.id IN ({LIVE}) AND (service, key) <> ($3, $4) LIMIT 1"
     );
     let (service, api_key) = (&*account.service, &*account.key);
-    let values: [Value<'_>; 4] =
+    let values: [Typed<'_>; 4] =
         [(&batch, Type::INT8), (&runner.id, Type::INT8), (&service, Type::TEXT), (&api_key, Type::TEXT)];
     let (agreed, others, foreign) = futures::join!(
         transaction.query_typed_one("SELECT plan FROM batch WHERE id = $1 FOR UPDATE", &key[..1]),
@@ -79,10 +79,10 @@ pub(super) async fn join(
     // A run begins with its first runner.
     let begin = "UPDATE batch SET plan = $2, run_micros = 0,
          began = coalesce((SELECT max(id) FROM attempt WHERE attempt.batch = $1), 0) WHERE id = $1 AND $3 = 0";
-    let begin_values: [Value<'_>; 3] = [(&batch, Type::INT8), (&own, Type::TEXT), (&others, Type::INT8)];
+    let begin_values: [Typed<'_>; 3] = [(&batch, Type::INT8), (&own, Type::TEXT), (&others, Type::INT8)];
     let join = "UPDATE runner_batch SET is_buying = true, service = $3, key = $4 WHERE batch = $1 AND runner = $2";
     let want = "UPDATE runner SET concurrency = greatest(concurrency, $2) WHERE id = $1";
-    let want_values: [Value<'_>; 2] = [(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)];
+    let want_values: [Typed<'_>; 2] = [(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)];
     let (begun, joined, wanted) = futures::join!(
         transaction.execute_typed(begin, &begin_values),
         transaction.execute_typed(join, &values),
@@ -125,7 +125,7 @@ pub(super) async fn others(
                  AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = assigned_runner))
          FROM attempt WHERE batch = $1 AND ({HAS_SLOT} OR $3 AND needs_download)"
     );
-    let values: [Value<'_>; 3] = [(&batch, Type::INT8), (&runner.id, Type::INT8), (&videos, Type::BOOL)];
+    let values: [Typed<'_>; 3] = [(&batch, Type::INT8), (&runner.id, Type::INT8), (&videos, Type::BOOL)];
     let row = transaction.query_typed_one(&sql, &values).await?;
     let count = |place| Ok::<_, PostgresError>(u32::try_from(row.try_get::<_, i64>(place)?).unwrap_or(u32::MAX));
     let plan = row.try_get::<_, Option<&str>>(0)?.and_then(Digest::parse);

@@ -112,8 +112,8 @@ impl Store for PostgresStore {
     async fn share(&mut self, command: SharingCommand) {
         match command {
             SharingCommand::Join(own, joining, answer) => {
-                let join = async |it: &RunnerTransaction, batch| {
-                    batches::join(&it.transaction, &it.runner, batch, &joining).await
+                let join = async |it: &RunnerTransaction, (batch, _): &(i64, BatchKey)| {
+                    batches::join(&it.transaction, &it.runner, *batch, &joining).await
                 };
                 let joined = at_batch(self, own, join).await;
                 if joined.is_ok()
@@ -125,8 +125,8 @@ impl Store for PostgresStore {
                 drop(answer.send(joined));
             }
             SharingCommand::Others(own, videos, answer) => {
-                let others = async |it: &RunnerTransaction, batch| {
-                    batches::others(&it.transaction, &it.runner, batch, videos).await.map(Ok)
+                let others = async |it: &RunnerTransaction, (batch, _): &(i64, BatchKey)| {
+                    batches::others(&it.transaction, &it.runner, *batch, videos).await.map(Ok)
                 };
                 drop(answer.send(at_batch(self, own, others).await));
             }

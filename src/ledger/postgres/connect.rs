@@ -14,7 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
 use super::error::{NOTHING_IS_LOST, PostgresError};
-use super::transaction::Value;
+use super::transaction::Typed;
 use crate::domain::with_causes;
 use crate::ledger::Unavailable;
 
@@ -87,7 +87,7 @@ fn refusal(address: &str, error: tokio_postgres::Error) -> PostgresError {
 /// Refuses a database that may lose commits, or that is read-only.
 pub(super) async fn check_durable(client: &Client) -> Result<(), PostgresError> {
     let sql = "SELECT current_setting('fsync') = 'on', pg_is_in_recovery(), current_setting('server_encoding')";
-    let row = client.query_typed_one(sql, &[] as &[Value<'_>]).await?;
+    let row = client.query_typed_one(sql, &[] as &[Typed<'_>]).await?;
     let (is_synced, is_standby, encoding): (bool, bool, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     if !is_synced {
         return Err(Unavailable::new(

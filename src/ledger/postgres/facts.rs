@@ -14,7 +14,7 @@ use super::lease_status::LeaseStatus;
 use super::rows::{ROW, read_row};
 use super::runner::Runner;
 use super::slots::slots;
-use super::transaction::{Transaction, Value};
+use super::transaction::{Transaction, Typed};
 use crate::domain::{JobId, Usd};
 use crate::ledger::SpendLimit;
 use crate::ledger::row::Row;
@@ -116,7 +116,7 @@ async fn attempts(
     );
     let jobs: HashSet<(i64, &str)> = asked.iter().map(|asked| (asked.batch, asked.intent.job.as_str())).collect();
     let (batches, jobs): (Vec<i64>, Vec<&str>) = jobs.into_iter().unzip();
-    let values: [Value<'_>; 2] = [(&batches, Type::INT8_ARRAY), (&jobs, Type::TEXT_ARRAY)];
+    let values: [Typed<'_>; 2] = [(&batches, Type::INT8_ARRAY), (&jobs, Type::TEXT_ARRAY)];
     let mut attempts: HashMap<_, Vec<Row>> = HashMap::new();
     for row in transaction.query_typed(&sql, &values).await? {
         let row = read_row(&row)?;
@@ -142,7 +142,7 @@ async fn taken_by_others(
     let (batches, since): (Vec<i64>, Vec<i64>) = since.into_iter().unzip();
     let sql = "SELECT attempt.batch, id, job FROM unnest($1, $2) AS asked (its_batch, since)
          JOIN attempt ON attempt.batch = its_batch AND id > since WHERE runner <> $3 AND state <> 'void'";
-    let values: [Value<'_>; 3] = [(&batches, Type::INT8_ARRAY), (&since, Type::INT8_ARRAY), (&runner.id, Type::INT8)];
+    let values: [Typed<'_>; 3] = [(&batches, Type::INT8_ARRAY), (&since, Type::INT8_ARRAY), (&runner.id, Type::INT8)];
     let rows = transaction.query_typed(sql, &values).await?;
     rows.iter()
         .map(|row| Ok(Taken { batch: row.try_get(0)?, attempt: row.try_get(1)?, job: row.try_get(2)? }))

@@ -15,7 +15,7 @@ use super::error::PostgresError;
 use super::error::{is_canceled, is_lost};
 use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise, recognise_durable};
 use super::store::PostgresStore;
-use super::transaction::Transaction;
+use super::transaction::{LOCK, Transaction};
 use super::{runners, slots};
 use crate::domain::{BatchKey, RunnerSeen};
 use crate::ledger::kind::Kind;
@@ -32,9 +32,7 @@ const MOST_TRIES: u32 = 20;
 /// The time limit of one read.
 const MOST_PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// Blocks purchases until the end of the transaction.
-const LOCK: &str = "SELECT id FROM ledger WHERE id = 1 FOR UPDATE";
-/// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
+/// The freeze alone: nothing else that a failover left changes.
 const FREEZE: &str = "UPDATE ledger SET frozen = $1 WHERE id = 1";
 /// A copy waits for its other side for as long as that takes.
 const PATIENT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";

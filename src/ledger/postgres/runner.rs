@@ -12,7 +12,7 @@ use super::error::PostgresError;
 use super::heartbeats::Heartbeats;
 use super::lease_status::LeaseStatus;
 use super::schema::TIMELINE;
-use super::transaction::{NOW, Transaction, Value};
+use super::transaction::{NOW, Transaction, Typed};
 use crate::domain::random;
 use crate::ledger::this_machine;
 use crate::ledger::times::Times;
@@ -46,7 +46,7 @@ impl Runner {
              VALUES ($1, $2, {NOW}, {NOW}, $3, $4) ON CONFLICT (id) DO UPDATE SET writes = $3, heartbeat_us = {NOW}"
         );
         let name = format!("{} process {}", self.machine, std::process::id());
-        let values: [Value<'_>; 4] =
+        let values: [Typed<'_>; 4] =
             [(&self.id, Type::INT8), (&name, Type::TEXT), (&self.writes, Type::INT8), (&self.concurrency, Type::INT4)];
         client.execute_typed(&sql, &values).await?;
         Ok(())
@@ -59,7 +59,7 @@ impl Runner {
             "UPDATE runner SET writes = writes + 1, heartbeat_us = {NOW}
              WHERE id = $1 AND writes = $2 RETURNING expired_us IS NOT NULL"
         );
-        let values: [Value<'_>; 2] = [(&self.id, Type::INT8), (&self.writes, Type::INT8)];
+        let values: [Typed<'_>; 2] = [(&self.id, Type::INT8), (&self.writes, Type::INT8)];
         if let Some(row) = client.query_typed_opt(&sql, &values).await? {
             return Ok(if row.try_get(0)? { LeaseStatus::Expired } else { LeaseStatus::Valid });
         }

@@ -13,7 +13,7 @@ use super::lease_status::LeaseStatus;
 use super::rows::{self, ROW, read_row};
 use super::runner::{Runner, micros};
 use super::statements::now;
-use super::transaction::{NOW, Transaction, Value};
+use super::transaction::{LOCK, NOW, Transaction, Typed};
 use crate::domain::{AttemptId, TaskId};
 use crate::ledger::kind::Kind;
 use crate::ledger::row::Row;
@@ -72,7 +72,7 @@ impl RunnerTransaction {
         }
     }
 
-    async fn rows(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, PostgresError> {
+    async fn rows(&self, sql: &str, values: &[Typed<'_>]) -> Result<Vec<Row>, PostgresError> {
         self.transaction.query_typed(sql, values).await?.iter().map(read_row).collect()
     }
 
@@ -87,7 +87,7 @@ impl RunnerTransaction {
             "SELECT name FROM runner JOIN runner_batch ON runner_batch.runner = runner.id AND runner_batch.batch = $2
              WHERE id = $1 AND ended_us IS NULL AND (expired_us IS NULL OR expired_us > {NOW} - $3)"
         );
-        let values: [Value<'_>; 3] = [(&runner, Type::INT8), (&batch, Type::INT8), (&expired_us, Type::INT8)];
+        let values: [Typed<'_>; 3] = [(&runner, Type::INT8), (&batch, Type::INT8), (&expired_us, Type::INT8)];
         let alive = self.transaction.query_typed_opt(&sql, &values).await?;
         Ok(alive.map(|row| row.try_get(0)).transpose()?)
     }
@@ -123,7 +123,7 @@ impl writing::Transaction for RunnerTransaction {
     async fn locked_batch(&self, batch: i64) -> Result<Vec<Row>, PostgresError> {
         self.lease().await?;
         // Blocks purchases of the batch meanwhile.
-        self.transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
+        self.transaction.batch_execute(LOCK).await?;
         let sql = format!("SELECT {ROW} FROM attempt WHERE batch = $1 ORDER BY id FOR UPDATE");
         self.rows(&sql, &[(&batch, Type::INT8)]).await
     }
@@ -164,7 +164,7 @@ impl writing::Transaction for RunnerTransaction {
     async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, PostgresError> {
         let sql = "SELECT url FROM image_url WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
         let values = [(&key.sha256).into(), (&key.command).into(), since.as_microsecond().into()];
-        Ok(self.transaction.lines(sql, &values, |line| line.text(0)).await?.pop())
+        self.transaction.line(sql, &values, |line| line.text(0)).await
     }
 
     async fn keep_image_url(&self, key: &ImageUrlKey, url: &str) -> Result<(), PostgresError> {

@@ -8,7 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::error::PostgresError;
 use super::runner::{Runner, micros};
 use super::schema::HAS_SLOT;
-use super::transaction::{NOW, Transaction, Value};
+use super::transaction::{NOW, Transaction, Typed};
 use crate::domain::Account;
 use crate::ledger::rules::Slots;
 use crate::ledger::times::Times;
@@ -34,7 +34,7 @@ pub(super) async fn slots(
     account: &Account,
     times: &Times,
 ) -> Result<Slots, PostgresError> {
-    let key: [Value<'_>; 2] = [(&&*account.service, Type::TEXT), (&&*account.key, Type::TEXT)];
+    let key: [Typed<'_>; 2] = [(&&*account.service, Type::TEXT), (&&*account.key, Type::TEXT)];
     let paused = format!("SELECT paused_us - {NOW} FROM account WHERE service = $1 AND key = $2");
     let open = format!(
         "SELECT coalesce(assigned_runner, 0), count(*) FROM attempt WHERE service = $1 AND key = $2
@@ -49,7 +49,7 @@ pub(super) async fn slots(
     let waits = micros(times.look_again * WAITS);
     let [service, name] = key.clone();
     let open_values = [service, name, (&abandoned as &(dyn ToSql + Sync), Type::INT8)];
-    let alive_values: [Value<'_>; 2] = [(&dead, Type::INT8), (&waits, Type::INT8)];
+    let alive_values: [Typed<'_>; 2] = [(&dead, Type::INT8), (&waits, Type::INT8)];
     let (paused, open, alive, fixed) = futures::try_join!(
         async { Ok(transaction.query_typed_opt(&paused, &key).await?) },
         async { Ok(transaction.query_typed(&open, &open_values).await?) },
@@ -95,7 +95,7 @@ pub(super) async fn pause(transaction: &Transaction, account: &Account, wait: Du
         "INSERT INTO account VALUES ($1, $2, {NOW} + $3)
          ON CONFLICT (service, key) DO UPDATE SET paused_us = greatest(account.paused_us, excluded.paused_us)"
     );
-    let values: [Value<'_>; 3] =
+    let values: [Typed<'_>; 3] =
         [(&&*account.service, Type::TEXT), (&&*account.key, Type::TEXT), (&micros(wait), Type::INT8)];
     transaction.execute_typed(&sql, &values).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Statements of a transaction. They stand for a NUL in each text, which PostgreSQL can't store.
+//! Statements of a transaction. PostgreSQL can't store a NUL, so another character stands for it in each text.
 
 use std::pin::pin;
 
@@ -36,7 +36,7 @@ impl Line<PostgresError> for SqlRow {
 impl Sql for Transaction {
     type Error = PostgresError;
 
-    const TEXTS: &'static str = "json_array_elements_text($1::json)";
+    const IS_AMONG: &'static str = "= ANY(ARRAY(SELECT json_array_elements_text($1::json)))";
 
     async fn each_line(
         &self,
@@ -64,8 +64,13 @@ impl Sql for Transaction {
             Ok(())
         };
         let names = sql::names(batch);
-        let (read, unsent, retake) =
-            futures::join!(self.each_line(all, &names, read), sql::unsent(self, batch), sql::retake(self, batch));
+        let unsent = "FROM unsent JOIN batch ON batch.id = unsent.batch WHERE name = $1 AND batch.batch = $2";
+        let retake = "SELECT retake FROM batch WHERE name = $1 AND batch = $2 AND retake IS NOT NULL";
+        let (read, unsent, retake) = futures::join!(
+            self.each_line(all, &names, read),
+            sql::unsent(self, unsent, &names),
+            self.line(retake, &names, |line| Ok(sql::from_json("retake", line.plain(0)?.unwrap_or_default())?))
+        );
         read?;
         Ok(History::new(attempts).with_unsent(unsent?).with_retake(retake?))
     }
@@ -91,7 +96,7 @@ impl Sql for Transaction {
         Ok(())
     }
 
-    async fn save(&self, changes: &Changes<'_>) -> Result<(), PostgresError> {
+    async fn save_now(&self, changes: &Changes<'_>) -> Result<(), PostgresError> {
         rows::write(self, changes).await
     }
 }

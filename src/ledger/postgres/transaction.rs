@@ -20,8 +20,11 @@ use crate::ledger::times::Times;
 /// The database's clock, in microseconds since 1970.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
+/// Blocks purchases until the end of the transaction.
+pub(super) const LOCK: &str = "SELECT id FROM ledger WHERE id = 1 FOR UPDATE";
+
 /// A value of a statement, with its type: the server is not asked for it.
-pub(super) type Value<'v> = (&'v (dyn ToSql + Sync), Type);
+pub(super) type Typed<'v> = (&'v (dyn ToSql + Sync), Type);
 
 /// A transaction. Dropped, it is rolled back.
 pub(in crate::ledger) struct Transaction {

@@ -27,7 +27,7 @@ pub(in crate::ledger) async fn send_all<S: Sql>(sql: &S, parts: &Sender<Part>) -
 /// Returns whether nothing was ever written into it.
 pub(in crate::ledger) async fn is_empty<S: Sql>(sql: &S) -> Result<bool, S::Error> {
     let contents = "SELECT id FROM attempt UNION ALL SELECT 1 FROM ledger_limit UNION ALL SELECT 1 FROM unsent LIMIT 1";
-    Ok(sql.lines(contents, &[], |line| line.number(0)).await?.is_empty())
+    Ok(sql.line(contents, &[], |line| line.number(0)).await?.is_none())
 }
 
 /// Writes parts up to the last one. Returns nothing if it is missing.
@@ -57,12 +57,12 @@ pub(in crate::ledger) async fn receive_all<S: Sql>(
             for row in some {
                 changes.insert(row);
             }
-            sql.save(&changes).await?;
+            sql.save_now(&changes).await?;
         }
         for (job, reason) in &unsent {
-            note_unsent(sql, number, job, reason).await?;
+            note_unsent(sql, &key, job, reason).await?;
         }
-        keep_retake(sql, number, retake.as_ref()).await?;
+        keep_retake(sql, &key, retake.as_ref()).await?;
         next = parts.recv().await;
     }
     Ok(None)

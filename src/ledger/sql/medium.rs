@@ -27,8 +27,8 @@ pub(in crate::ledger) trait Sql {
     /// The error of the medium.
     type Error: From<Unreadable>;
 
-    /// A table of the texts in a JSON array, which is the first value of the statement, with the column `value`.
-    const TEXTS: &'static str;
+    /// The condition of a column whose text is in a JSON array, which is the first value of the statement.
+    const IS_AMONG: &'static str;
 
     /// Reads the lines of an answer, one after the other.
     async fn each_line(
@@ -57,6 +57,16 @@ pub(in crate::ledger) trait Sql {
         Ok(lines)
     }
 
+    /// The first line of an answer.
+    async fn line<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl Fn(&dyn Line<Self::Error>) -> Result<T, Self::Error>,
+    ) -> Result<Option<T>, Self::Error> {
+        Ok(self.lines(sql, values, read).await?.into_iter().next())
+    }
+
     /// The record of a batch, verified where the medium is.
     async fn history(&self, batch: &BatchKey) -> Result<History, Self::Error>;
 
@@ -69,8 +79,8 @@ pub(in crate::ledger) trait Sql {
     /// Verifies the sums that limits are checked against, where the medium may have lost some.
     async fn verify_sums(&self) -> Result<(), Self::Error>;
 
-    /// Writes rows and sums.
-    async fn save(&self, changes: &Changes<'_>) -> Result<(), Self::Error>;
+    /// Writes rows and sums at once. A runner's own go with its commit, behind the locks of that.
+    async fn save_now(&self, changes: &Changes<'_>) -> Result<(), Self::Error>;
 }
 
 /// An attempt, by the column of its ID; its record follows. Shares the account with the attempt before it.

@@ -11,32 +11,35 @@ pub(in crate::ledger) async fn ensure_batch<S: Sql>(sql: &S, key: &BatchKey) -> 
     let values = names(key);
     let creates = sql.change("INSERT INTO batch (name, batch) VALUES ($1, $2) ON CONFLICT DO NOTHING", &values);
     let number = "SELECT id FROM batch WHERE name = $1 AND batch = $2";
-    let (created, found) = futures::join!(creates, sql.lines(number, &values, |line| line.number(0)));
+    let (created, found) = futures::join!(creates, sql.line(number, &values, |line| line.number(0)));
     created?;
-    Ok(found?.pop().ok_or_else(|| Unreadable::value("name", &key.name))?)
+    Ok(found?.ok_or_else(|| Unreadable::value("name", &key.name))?)
 }
 
 /// Stores why a job was not sent, in place of an earlier reason.
 pub(in crate::ledger) async fn note_unsent<S: Sql>(
     sql: &S,
-    batch: i64,
+    batch: &BatchKey,
     job: &JobId,
     reason: &str,
 ) -> Result<(), S::Error> {
-    // Nothing, if the batch has another number by now.
-    let note = "INSERT INTO unsent SELECT id, $2, $3 FROM batch WHERE id = $1
+    // By its name: after a failover, the batch may have another number.
+    let note = "INSERT INTO unsent SELECT id, $3, $4 FROM batch WHERE name = $1 AND batch = $2
          ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason";
-    sql.change(note, &[batch.into(), job.as_str().into(), reason.into()]).await
+    let [name, value] = names(batch);
+    sql.change(note, &[name, value, job.as_str().into(), reason.into()]).await
 }
 
 /// Stores the retake that a run began, or removes it.
 pub(in crate::ledger) async fn keep_retake<S: Sql>(
     sql: &S,
-    batch: i64,
+    batch: &BatchKey,
     retake: Option<&UnfinishedRetake>,
 ) -> Result<(), S::Error> {
     let text = retake.map(serde_json::to_string).transpose().map_err(Unreadable::Json)?;
-    sql.change("UPDATE batch SET retake = $2 WHERE id = $1", &[batch.into(), text.as_deref().into()]).await
+    let [name, value] = names(batch);
+    let keep = "UPDATE batch SET retake = $3 WHERE name = $1 AND batch = $2";
+    sql.change(keep, &[name, value, text.as_deref().into()]).await
 }
 
 /// Sets a limit in place of an earlier one, or removes it.

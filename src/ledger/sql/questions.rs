@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use jiff::Timestamp;
 
 use super::medium::{Line, Sql, attempt, key};
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Fingerprint, JobId, Label, UnfinishedRetake, Usd};
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Fingerprint, JobId, Label, Usd};
 use crate::ledger::row::Unreadable;
 use crate::ledger::rules::{Asked, QUARTER_US, SpanKey, quarter};
 use crate::ledger::value::Value;
@@ -22,22 +22,17 @@ pub(in crate::ledger) async fn batches<S: Sql>(sql: &S) -> Result<Vec<(i64, Batc
     sql.lines(all, &[], |line| Ok((line.number(0)?, key(line, 1)?))).await
 }
 
-/// The reasons why jobs of a batch were not sent, where that is no submission.
-pub(in crate::ledger) async fn unsent<S: Sql>(sql: &S, batch: &BatchKey) -> Result<BTreeMap<JobId, String>, S::Error> {
-    let unsent =
-        "SELECT job, reason FROM unsent JOIN batch ON batch.id = unsent.batch WHERE name = $1 AND batch.batch = $2";
+/// The reasons why jobs were not sent, where that is no submission: of a batch, as the rest of the statement says.
+pub(in crate::ledger) async fn unsent<S: Sql>(
+    sql: &S,
+    of_batch: &str,
+    values: &[Value<'_>],
+) -> Result<BTreeMap<JobId, String>, S::Error> {
     let read = |line: &dyn Line<_>| {
         let job = line.text(0)?;
         Ok((JobId::new(&*job).map_err(|_| Unreadable::value("job", &job))?, line.text(1)?))
     };
-    Ok(sql.lines(unsent, &names(batch), read).await?.into_iter().collect())
-}
-
-/// The retake of a batch that did not end.
-pub(in crate::ledger) async fn retake<S: Sql>(sql: &S, batch: &BatchKey) -> Result<Option<UnfinishedRetake>, S::Error> {
-    let retake = "SELECT retake FROM batch WHERE name = $1 AND batch = $2 AND retake IS NOT NULL";
-    let found = sql.lines(retake, &names(batch), |line| json(line, 0, "retake")).await?;
-    Ok(found.into_iter().flatten().next())
+    Ok(sql.lines(&format!("SELECT job, reason {of_batch}"), values, read).await?.into_iter().collect())
 }
 
 /// The submissions of all batches that a question is about, oldest first.
@@ -68,9 +63,9 @@ pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
     let newest = format!(
         "SELECT name, batch.batch, attempt.id, record, jobs, attempts FROM (
              SELECT max(id) AS newest, count(DISTINCT job) AS jobs, count(*) AS attempts FROM attempt
-             WHERE normalized IN (SELECT value FROM {}) AND {MAY_BE_PAID} GROUP BY batch, normalized) AS bought
+             WHERE normalized {} AND {MAY_BE_PAID} GROUP BY batch, normalized) AS bought
          JOIN attempt ON attempt.id = newest JOIN batch ON batch.id = attempt.batch",
-        S::TEXTS
+        S::IS_AMONG
     );
     let requests = array(requests().iter().map(Fingerprint::as_str));
     let read = |line: &dyn Line<_>| {
@@ -104,8 +99,8 @@ pub(in crate::ledger) async fn paid<S: Sql>(
     }
     let by_batch = format!(
         "SELECT normalized, name, batch.batch, count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE normalized IN (SELECT value FROM {}) AND {MAY_BE_PAID} GROUP BY 1, 2, 3 ORDER BY max(attempt.id)",
-        S::TEXTS
+         WHERE normalized {} AND {MAY_BE_PAID} GROUP BY 1, 2, 3 ORDER BY max(attempt.id)",
+        S::IS_AMONG
     );
     sql.each_line(&by_batch, &[(&array(requests.into_iter())).into()], |line| {
         paid.entry(Fingerprint::stored(line.text(0)?)).or_default().push((key(line, 1)?, line.count(3)?));
@@ -121,7 +116,7 @@ pub(in crate::ledger) async fn used<S: Sql>(sql: &S, since: Timestamp, label: Op
     let sum =
         "SELECT CAST(coalesce(sum(micros), 0) AS BIGINT) FROM spent WHERE label = $1 AND value = $2 AND quarter >= $3";
     let values = [name.into(), value.into(), quarter(since).into()];
-    Ok(Usd::from_micros(sql.lines(sum, &values, |line| line.number(0)).await?.into_iter().sum()))
+    Ok(Usd::from_micros(sql.line(sum, &values, |line| line.number(0)).await?.unwrap_or_default()))
 }
 
 /// The sums spent since the start of each limit's span.
@@ -174,13 +169,20 @@ fn array<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     texts.collect::<serde_json::Value>().to_string()
 }
 
+/// A value that is JSON.
+pub(in crate::ledger) fn from_json<T: serde::de::DeserializeOwned>(
+    column: &'static str,
+    text: &str,
+) -> Result<T, Unreadable> {
+    serde_json::from_str(text).map_err(|_| Unreadable::value(column, text))
+}
+
 fn json<T: serde::de::DeserializeOwned, E: From<Unreadable>>(
     line: &dyn Line<E>,
     place: usize,
     column: &'static str,
 ) -> Result<Option<T>, E> {
-    let read = |text| serde_json::from_str(text).map_err(|_| Unreadable::value(column, text));
-    Ok(line.plain(place)?.map(read).transpose()?)
+    Ok(line.plain(place)?.map(|text| from_json(column, text)).transpose()?)
 }
 
 fn named<T, E: From<Unreadable>>(

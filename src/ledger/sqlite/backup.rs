@@ -111,7 +111,8 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
     let mut rows = statement.query([]).map_err(store)?;
     while let Some(row) = rows.next().map_err(store)? {
         let id: i64 = row.get(0).map_err(store)?;
-        let record = row.get_ref(COLUMNS.len() - 1).and_then(|record| Ok(record.as_str()?)).map_err(store)?;
+        let record = row.get_ref(COLUMNS.len() - 1).map_err(store)?.as_str();
+        let record = record.map_err(|error| damaged(format!("can't read attempt {id}: {error}")))?;
         let attempt = row::read(id, record, None).map_err(|error| damaged(with_causes(&error)))?;
         contents.count(&attempt);
         let own = Row { attempt, batch: row.get(1).map_err(store)?, shared: Shared::default() };

@@ -88,21 +88,27 @@ pub(super) fn sum_of(connection: &Connection, table: &str, condition: &str) -> r
     digests.into_iter().try_fold(0_i64, |sum, digest| Ok(sum.wrapping_add(digest?)))
 }
 
-/// Verifies the list of batches, the ledger limits, and the freeze; returns number and checksum of a batch.
-pub(super) fn verified_batch(connection: &Connection, name: &str, batch: &str) -> rusqlite::Result<Option<(i64, i64)>> {
+/// Verifies the list of batches, the ledger limits, and the freeze; returns number, checksum, and unfinished retake of a batch.
+pub(super) fn verified_batch(
+    connection: &Connection,
+    name: &str,
+    batch: &str,
+) -> rusqlite::Result<Option<(i64, i64, Option<String>)>> {
     let sql = format!("SELECT checksum, {} FROM ledger WHERE id = 1", digest("ledger", "ledger"));
     let (expected, mut sum): (i64, i64) =
         connection.prepare_cached(&sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut found = None;
     // The whole table in its own order, so that no index can hide a batch.
-    let sql =
-        format!("SELECT {}, id, name, batch, checksum FROM batch NOT INDEXED ORDER BY id", digest("batch", "batch"));
+    let sql = format!(
+        "SELECT {}, id, name, batch, checksum, retake FROM batch NOT INDEXED ORDER BY id",
+        digest("batch", "batch")
+    );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         sum = sum.wrapping_add(row.get(0)?);
         if row.get_ref(2)?.as_str()? == name && row.get_ref(3)?.as_str()? == batch {
-            found = Some((row.get(1)?, row.get(4)?));
+            found = Some((row.get(1)?, row.get(4)?, row.get(5)?));
         }
     }
     sum = sum.wrapping_add(sum_of(connection, "ledger_limit", "true")?);

@@ -14,7 +14,7 @@ use super::lock::RunLock;
 use super::open::{is_there, open, open_to_read, store_error};
 use super::refusals::WRITABLE;
 use super::store::SqliteStore;
-use super::{limits, transfer};
+use super::{freeze, transfer};
 use crate::domain::BatchKey;
 use crate::files::on_a_thread;
 use crate::ledger::kind::Kind;
@@ -99,7 +99,7 @@ impl SqliteLedger {
         &self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<(), Unavailable> {
-        let changed = self.aside(|path, kind| limits::commit(&open(path, kind)?, path, change));
+        let changed = self.aside(|path, kind| freeze::commit(&open(path, kind)?, path, change));
         changed.await
     }
 
@@ -173,7 +173,7 @@ impl SqliteLedger {
 
     pub(in crate::ledger) async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         let why = why.map(str::to_owned);
-        self.change(move |connection| limits::freeze(connection, why.as_deref())).await
+        self.change(move |connection| freeze::set(connection, why.as_deref())).await
     }
 }
 

@@ -17,15 +17,15 @@
 //! opens the file, and refuses what is not a ledger ([`refusals`]). [`schema`] creates and recognizes the tables, and [`checksum`] verifies
 //! their rows. [`commit_counter`] notices a ledger that went back in time.
 //!
-//! [`store`] and [`transaction`] write, by [`statements`]; [`rows`] are attempts, [`read`] reads one batch, [`limits`] is about the freeze, and
+//! [`store`] and [`transaction`] write, by [`statements`]; [`rows`] are attempts, [`read`] reads one batch, [`mod@freeze`] is about the freeze, and
 //! [`image_urls`] about local images. [`backup`] copies and verifies a file, [`transfer`] reads and writes everything.
 
 mod backup;
 mod checksum;
 mod commit_counter;
 mod file;
+mod freeze;
 mod image_urls;
-mod limits;
 mod lock;
 mod open;
 mod read;

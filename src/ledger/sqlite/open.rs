@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 #[cfg(unix)]
 use super::refusals::two_names;
 use super::refusals::{
-    WRITABLE, altered, damaged, failed, foreign, gone, link, no_log, other_kind, other_version, outdated,
+    RESTORE, WRITABLE, altered, damaged, failed, foreign, gone, link, no_log, other_kind, other_version, outdated,
 };
 use super::schema::{Found, create, is_table, recognize};
 use super::{checksum, commit_counter};
@@ -261,6 +261,9 @@ fn usable(found: Found, path: &Path) -> Result<Found, Unavailable> {
 pub(super) fn store_error(path: &Path, source: rusqlite::Error) -> Unavailable {
     match source.sqlite_error_code() {
         Some(SqliteCode::NotADatabase | SqliteCode::DatabaseCorrupt) => damaged(path),
+        _ if matches!(source, rusqlite::Error::FromSqlConversionFailure(..)) => {
+            Unavailable::new(format!("can't read `{}`: {source}", path.display()), RESTORE)
+        }
         // As one sentence: the cause of the store's error says the same once more, by a number.
         _ => Unavailable::new(format!("can't open `{}`: {}", path.display(), without_address(source)), WRITABLE),
     }

@@ -9,6 +9,9 @@ use crate::ledger::kind::Kind;
 
 /// The help for most write errors.
 pub(super) const WRITABLE: &str = "check the path, the permissions of the file and its directory, and the free space";
+/// The help for a file that can't be read.
+pub(super) const RESTORE: &str =
+    "check `--ledger`; if it is your ledger, restore a copy that `shotlist ledger check` finds whole";
 /// The help for a database of something else.
 const OTHER_FILE: &str = "name another file with `--ledger`";
 
@@ -39,10 +42,7 @@ pub(super) fn other_kind(path: &Path, found: Kind) -> Unavailable {
 
 /// The file is no database at all, or a damaged one.
 pub(super) fn damaged(path: &Path) -> Unavailable {
-    Unavailable::new(
-        format!("`{}` is not a database, or a damaged one", path.display()),
-        "check `--ledger`; if it is your ledger, restore a copy that `shotlist ledger check` finds whole",
-    )
+    Unavailable::new(format!("`{}` is not a database, or a damaged one", path.display()), RESTORE)
 }
 
 /// The file has two names, and with them two logs and two locks.

@@ -1,10 +1,10 @@
 //! Statements of a file: they never wait for anything but the disk.
 
-use rusqlite::types::ToSqlOutput;
+use rusqlite::types::{ToSqlOutput, Type};
 use rusqlite::{Connection, Row as SqlRow, ToSql, params_from_iter};
 
 use super::rows;
-use super::{checksum, limits, read};
+use super::{checksum, freeze, read};
 use crate::domain::{BatchKey, History, TaskId, with_causes};
 use crate::ledger::Controls;
 use crate::ledger::row::Unreadable;
@@ -14,7 +14,7 @@ use crate::ledger::value::Value;
 
 impl From<Unreadable> for rusqlite::Error {
     fn from(error: Unreadable) -> Self {
-        Self::UserFunctionError(with_causes(&error).into())
+        Self::FromSqlConversionFailure(usize::MAX, Type::Text, with_causes(&error).into())
     }
 }
 
@@ -44,7 +44,7 @@ impl Line<rusqlite::Error> for SqlRow<'_> {
 impl Sql for Connection {
     type Error = rusqlite::Error;
 
-    const TEXTS: &'static str = "json_each($1)";
+    const IS_AMONG: &'static str = "IN (SELECT value FROM json_each($1))";
 
     async fn each_line(
         &self,
@@ -69,7 +69,7 @@ impl Sql for Connection {
     }
 
     async fn controls(&self) -> rusqlite::Result<Controls> {
-        Ok(Controls { now: jiff::Timestamp::now(), limits: sql::limits(self).await?, freeze: limits::frozen(self)? })
+        Ok(Controls { now: jiff::Timestamp::now(), limits: sql::limits(self).await?, freeze: freeze::frozen(self)? })
     }
 
     async fn named(&self, names: &[&TaskId]) -> rusqlite::Result<Vec<Named>> {
@@ -87,7 +87,7 @@ impl Sql for Connection {
         checksum::verify_sums(self)
     }
 
-    async fn save(&self, Changes { new, changed, sums }: &Changes<'_>) -> rusqlite::Result<()> {
+    async fn save_now(&self, Changes { new, changed, sums }: &Changes<'_>) -> rusqlite::Result<()> {
         for row in new {
             rows::insert(self, row)?;
             let sent = [row.batch.into(), row.attempt.job.as_str().into()];
@@ -106,4 +106,79 @@ impl Sql for Connection {
 /// SQLite numbers `$1` by its first place in a statement, and `?1` by its name.
 fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::domain::Fingerprint;
+    use crate::ledger::Intent;
+    use crate::ledger::kind::Kind;
+    use crate::ledger::rules::Asked;
+    use crate::ledger::sqlite::open::open;
+    use crate::ledger::suite::store::{batch, intent_of};
+
+    /// A file that notes how it reads.
+    struct Explained(Connection, RefCell<Vec<String>>);
+
+    impl Sql for Explained {
+        type Error = rusqlite::Error;
+
+        const IS_AMONG: &'static str = Connection::IS_AMONG;
+
+        async fn each_line(
+            &self,
+            sql: &str,
+            values: &[Value<'_>],
+            read: impl FnMut(&dyn Line<rusqlite::Error>) -> rusqlite::Result<()>,
+        ) -> rusqlite::Result<()> {
+            let plan = self.0.lines(&format!("EXPLAIN QUERY PLAN {sql}"), values, |line| line.text(3)).await?;
+            self.1.borrow_mut().extend(plan);
+            self.0.each_line(sql, values, read).await
+        }
+
+        async fn change(&self, sql: &str, values: &[Value<'_>]) -> rusqlite::Result<()> {
+            self.0.change(sql, values).await
+        }
+
+        async fn history(&self, batch: &BatchKey) -> rusqlite::Result<History> {
+            self.0.history(batch).await
+        }
+
+        async fn controls(&self) -> rusqlite::Result<Controls> {
+            self.0.controls().await
+        }
+
+        async fn named(&self, names: &[&TaskId]) -> rusqlite::Result<Vec<Named>> {
+            self.0.named(names).await
+        }
+
+        async fn verify_sums(&self) -> rusqlite::Result<()> {
+            self.0.verify_sums().await
+        }
+
+        async fn save_now(&self, changes: &Changes<'_>) -> rusqlite::Result<()> {
+            self.0.save_now(changes).await
+        }
+    }
+
+    #[tokio::test]
+    async fn attempts_of_others_are_found_by_an_index() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = open(&directory.path().join("ledger.db"), Kind::Real).expect("a ledger");
+        let sql = Explained(file, RefCell::default());
+        sql::ensure_batch(&sql, &batch("other")).await.expect("a batch");
+        let intent = Intent { paid_elsewhere: Some(0), ..intent_of("a") };
+        let key = batch("own");
+        sql::paid(&sql, &[Asked { batch: 1, key: &key, intent: &intent }]).await.expect("read");
+        sql::open_elsewhere(&sql, &key).await.expect("read");
+        let requests = || vec![Fingerprint::stored("normalized a".to_owned())];
+        sql::bought_elsewhere(&sql, &BatchKey { name: "m".into(), ..batch("own") }, &requests).await.expect("read");
+        let plans = sql.1.into_inner();
+        assert!(plans.iter().filter(|plan| plan.contains("INDEX attempt_by_normalized")).count() >= 2, "{plans:#?}");
+        assert!(plans.iter().any(|plan| plan.contains("INDEX attempt_unfinished")), "{plans:#?}");
+        assert!(!plans.iter().any(|plan| plan.starts_with("SCAN attempt")), "{plans:#?}");
+    }
 }

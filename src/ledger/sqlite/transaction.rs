@@ -7,7 +7,7 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use rusqlite::Connection;
 
-use super::{image_urls, limits};
+use super::{freeze, image_urls};
 use crate::domain::{AttemptId, AttemptState, TaskId};
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::{Asked, Changes, Facts};
@@ -52,7 +52,7 @@ impl Transaction for SqliteTransaction {
         let mut facts = Facts {
             now: self.now,
             newest: connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?,
-            freeze: limits::frozen(connection)?,
+            freeze: freeze::frozen(connection)?,
             limits: sql::limits(connection).await?.iter().map(|limit| limit.at(self.now)).collect(),
             paid: sql::paid(connection, intents).await?,
             ..Facts::default()
@@ -97,7 +97,7 @@ impl Transaction for SqliteTransaction {
     }
 
     async fn save(&self, changes: &Changes<'_>) -> Result<(), rusqlite::Error> {
-        self.connection.save(changes).await
+        self.connection.save_now(changes).await
     }
 
     async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, rusqlite::Error> {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::backup::{give_name, verify};
 use super::commit_counter::{self, CommitCounter};
-use super::limits;
+use super::freeze;
 use super::lock::RunLock;
 use super::open::{is_there, make_directory_of, open, open_to_read, store_error};
 use crate::domain::BatchKey;
@@ -20,13 +20,13 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Vec<
     let missing = || CopyError::Missing(path.display().to_string());
     let connection = open_to_read(path, kind)?.ok_or_else(missing)?;
     let store = |error| CopyError::from(store_error(path, error));
-    let before = limits::frozen(&connection).map_err(store)?;
+    let before = freeze::frozen(&connection).map_err(store)?;
     let batches = || block_on(sql::batches(&connection)).map_err(store);
     let lock = |(_, key): &(i64, BatchKey)| RunLock::acquire(path, key);
     let locked = batches()?;
     let mut locks: Vec<RunLock> = locked.iter().map(lock).collect::<Result<_, _>>()?;
     let connection = open(path, kind)?;
-    let freeze = |why: Option<&str>| limits::commit(&connection, path, |connection| limits::freeze(connection, why));
+    let freeze = |why: Option<&str>| freeze::commit(&connection, path, |connection| freeze::set(connection, why));
     freeze(Some(why))?;
     // A batch that began before the freeze.
     let new = batches()?;
@@ -80,7 +80,7 @@ fn fill_empty(path: &Path, kind: Kind, frozen: Option<&str>, mut parts: Receiver
     let mut counter = CommitCounter::open(path)?;
     let received = block_on(sql::receive_all(&*transaction, parts.blocking_recv(), parts));
     let contents = received.map_err(store)?.ok_or(CopyError::CutOff)?;
-    limits::freeze(&transaction, frozen).map_err(store)?;
+    freeze::set(&transaction, frozen).map_err(store)?;
     let commits = commit_counter::count(&transaction).map_err(store)?;
     transaction.commit().map_err(store)?;
     counter.note(commits);

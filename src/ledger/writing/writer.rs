@@ -256,20 +256,25 @@ impl<S: Store> Writer<S> {
                 store.release(own).await;
             }
             Command::NoteUnsent(own, job, reason, answer) => {
-                let note = async |it: &S::Transaction, batch| note_unsent(it.sql(), batch, &job, &reason).await.map(Ok);
+                let note = async |it: &S::Transaction, (_, key): &(_, _)| {
+                    note_unsent(it.sql(), key, &job, &reason).await.map(Ok)
+                };
                 drop(answer.send(at_batch(store, own, note).await));
             }
             Command::MoveJobs(own, moves, answer) => {
-                let change = async |it: &S::Transaction, batch| operations::move_jobs(it, batch, &moves).await;
+                let change =
+                    async |it: &S::Transaction, (batch, _): &(_, _)| operations::move_jobs(it, *batch, &moves).await;
                 drop(answer.send(at_batch(store, own, change).await.map(drop)));
             }
             Command::KeepRetake(own, retake, answer) => {
-                let keep =
-                    async |it: &S::Transaction, batch| keep_retake(it.sql(), batch, retake.as_ref()).await.map(Ok);
+                let keep = async |it: &S::Transaction, (_, key): &(_, _)| {
+                    keep_retake(it.sql(), key, retake.as_ref()).await.map(Ok)
+                };
                 drop(answer.send(at_batch(store, own, keep).await));
             }
             Command::Reassign(own, account, answer) => {
-                let change = async |it: &S::Transaction, batch| operations::reassign(it, batch, &account).await;
+                let change =
+                    async |it: &S::Transaction, (batch, _): &(_, _)| operations::reassign(it, *batch, &account).await;
                 drop(answer.send(at_batch(store, own, change).await.map(drop)));
             }
             Command::ImageUrl(key, since, answer) => {
@@ -283,14 +288,17 @@ impl<S: Store> Writer<S> {
     }
 }
 
-/// Does something with a locked batch, in one transaction.
+/// Does something with a locked batch, in one transaction. A transaction that is repeated has the number from before it.
 pub(in crate::ledger) async fn at_batch<S: Store, T: Clone>(
     store: &mut S,
     own: usize,
-    work: impl AsyncFn(&S::Transaction, i64) -> Result<Result<T, LedgerError>, <S::Transaction as Transaction>::Error>,
+    work: impl AsyncFn(
+        &S::Transaction,
+        &(i64, BatchKey),
+    ) -> Result<Result<T, LedgerError>, <S::Transaction as Transaction>::Error>,
 ) -> Result<T, LedgerError> {
-    let (batch, _) = store.batch(own).ok_or(LedgerError::Closed)?;
-    store.transact(async |transaction| work(transaction, batch).await).await?
+    let batch = store.batch(own).map(|(number, key)| (number, key.clone())).ok_or(LedgerError::Closed)?;
+    store.transact(async |transaction| work(transaction, &batch).await).await?
 }
 
 /// Returns whether a task ID is written nowhere, and no doubt in its place. An attempt of another runner, or with another outcome, waits for

@@ -42,7 +42,12 @@ impl Standing {
             }
             JobState::Held => {
                 let face = row.face.as_deref().unwrap_or_default();
-                (format!("Waits for the review of {face}. Once that is through, write review: approved and paid_on."), None)
+                (
+                    format!(
+                        "Waits for the review of {face}. Once that is through, write review: approved and paid_on."
+                    ),
+                    None,
+                )
             }
             JobState::Queued | JobState::InProgress => ("At the service. A run collects it.".to_owned(), None),
             JobState::Pending if row.error_message.is_some() => {

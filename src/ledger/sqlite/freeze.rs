@@ -17,25 +17,24 @@ pub(super) fn frozen(connection: &Connection) -> rusqlite::Result<Option<Freeze>
 }
 
 /// Freezes purchases for a reason, or unfreezes them.
-pub(super) fn freeze(connection: &Connection, why: Option<&str>) -> rusqlite::Result<()> {
+pub(super) fn set(connection: &Connection, why: Option<&str>) -> rusqlite::Result<()> {
     connection.execute("UPDATE ledger SET frozen = ?1", [why])?;
     Ok(())
 }
 
 /// Changes what is no attempt, in a commit that counts: a copy from before a freeze is outdated.
-pub(super) fn commit<T>(
+pub(super) fn commit(
     connection: &Connection,
     path: &Path,
-    change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> Result<T, Unavailable> {
+    change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<(), Unavailable> {
     let mut counter = CommitCounter::open(path)?;
     let commits = || {
         let transaction = connection.unchecked_transaction()?;
-        let changed = change(&transaction)?;
+        change(&transaction)?;
         let commits = commit_counter::count(&transaction)?;
-        transaction.commit().map(|()| (changed, commits))
+        transaction.commit().map(|()| commits)
     };
-    let (changed, commits) = commits().map_err(|error| store_error(path, error))?;
-    counter.note(commits);
-    Ok(changed)
+    counter.note(commits().map_err(|error| store_error(path, error))?);
+    Ok(())
 }
