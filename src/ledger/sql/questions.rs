@@ -22,7 +22,7 @@ pub(in crate::ledger) async fn batches<S: Sql>(sql: &S) -> Result<Vec<(i64, Batc
     sql.lines(all, &[], |line| Ok((line.number(0)?, key(line, 1)?))).await
 }
 
-/// The reasons why jobs were not sent, where that is no submission: of a batch, as the rest of the statement says.
+/// The reasons why jobs of a batch were not sent, where that is no submission. Each store names the batch in its own way.
 pub(in crate::ledger) async fn unsent<S: Sql>(
     sql: &S,
     of_batch: &str,
@@ -155,8 +155,8 @@ pub(in crate::ledger) async fn spending<S: Sql>(sql: &S, since: Timestamp) -> Re
 
 /// All ledger limits. One that can't be read is an error, and never none.
 pub(in crate::ledger) async fn limits<S: Sql>(sql: &S) -> Result<Vec<LedgerLimit>, S::Error> {
-    let limits = sql.lines("SELECT record FROM ledger_limit ORDER BY key", &[], |line| json(line, 0, "record"));
-    Ok(limits.await?.into_iter().flatten().collect())
+    let read = |line: &dyn Line<_>| Ok(from_json("record", line.plain(0)?.unwrap_or_default())?);
+    sql.lines("SELECT record FROM ledger_limit ORDER BY key", &[], read).await
 }
 
 /// The values that name a batch.
