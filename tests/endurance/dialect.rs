@@ -91,7 +91,7 @@ impl Dialect {
         let is_right = if is_open { polls >= must.polls.into() } else { polls == u64::from(must.polls) };
         assert!(is_right, "{name}: {polls} polls");
         assert_eq!(here.path("shotlist-out/m/a.mp4").exists(), must.has_file, "{name}");
-        assert!(ended.stderr.contains(must.told), "{name}: {}", ended.stderr);
+        assert!(ended.stderr.contains(must.shows), "{name}: {}", ended.stderr);
         assert_eq!(service.posts().len(), 1, "{name}: sent twice");
         for asked in service.asked() {
             assert_eq!(asked.headers.get("accept-encoding").map(String::as_str), Some("identity"), "{name}");
@@ -113,23 +113,24 @@ pub struct Must {
     /// How many polls the report counts; at least so many if the task never ends.
     pub polls: u32,
     pub has_file: bool,
-    pub told: &'static str,
+    pub shows: &'static str,
     pub exit: i32,
 }
 
-pub const COMPLETED: Must = Must { state: "completed", charge: "charged", polls: 1, has_file: true, told: "", exit: 0 };
+pub const COMPLETED: Must =
+    Must { state: "completed", charge: "charged", polls: 1, has_file: true, shows: "", exit: 0 };
 
-pub const FAILED: Must = Must { state: "failed", charge: "charged", polls: 1, has_file: false, told: "", exit: 1 };
+pub const FAILED: Must = Must { state: "failed", charge: "charged", polls: 1, has_file: false, shows: "", exit: 1 };
 
 pub const OPEN: Must =
-    Must { state: "queued", charge: "charged", polls: 2, has_file: false, told: "deadline", exit: 1 };
+    Must { state: "queued", charge: "charged", polls: 2, has_file: false, shows: "deadline", exit: 1 };
 
 pub const RUNNING: Must = Must { state: "in_progress", ..OPEN };
 
 pub const IN_DOUBT: Must =
-    Must { state: "in_doubt", charge: "unknown", polls: 0, has_file: false, told: "in doubt", exit: 7 };
-pub const REJECTED: Must = Must { state: "rejected", charge: "none", polls: 0, has_file: false, told: "", exit: 1 };
-pub const PENDING: Must = Must { state: "pending", charge: "none", polls: 0, has_file: false, told: "", exit: 6 };
+    Must { state: "in_doubt", charge: "unknown", polls: 0, has_file: false, shows: "in doubt", exit: 7 };
+pub const REJECTED: Must = Must { state: "rejected", charge: "none", polls: 0, has_file: false, shows: "", exit: 1 };
+pub const PENDING: Must = Must { state: "pending", charge: "none", polls: 0, has_file: false, shows: "", exit: 6 };
 
 /// A service that takes the submission as the interface has it.
 pub fn seen(name: &'static str, poll: &Value, must: Must) -> Dialect {

@@ -93,7 +93,7 @@ fn the_video_is_found_where_it_is_put() {
 
 #[test]
 fn a_failure_is_understood_with_its_reason() {
-    let failed = |name, poll, told| seen(name, poll, Must { told, ..FAILED });
+    let failed = |name, poll, shows| seen(name, poll, Must { shows, ..FAILED });
     all_hold(vec![
         failed(
             "interface",
@@ -138,8 +138,8 @@ fn a_failure_is_understood_with_its_reason() {
 #[test]
 fn what_is_no_end_is_asked_about_again_and_reported() {
     let running = |name, poll| seen(name, poll, RUNNING);
-    let open = |name, poll, told| seen(name, poll, Must { told, ..OPEN });
-    let trouble = |name, answer, told| looked(name, vec![answer], Must { told, ..OPEN });
+    let open = |name, poll, shows| seen(name, poll, Must { shows, ..OPEN });
+    let trouble = |name, answer, shows| looked(name, vec![answer], Must { shows, ..OPEN });
     all_hold(vec![
         seen("queued", &json!({ "status": "queued" }), OPEN),
         seen("queued with a video", &json!({ "status": "queued", "video_url": "$V" }), OPEN),
@@ -168,7 +168,7 @@ fn what_is_no_end_is_asked_about_again_and_reported() {
         seen(
             "success alone, and no content",
             &json!({ "status": "SUCCEEDED" }),
-            Must { told: "`SUCCEEDED` without a video", ..OPEN },
+            Must { shows: "`SUCCEEDED` without a video", ..OPEN },
         )
         .with_content(said(404, &json!({ "error": { "message": "no such file" } }))),
         open("success in the middle", &json!({ "status": "success", "progress": 40 }), "`success`"),
@@ -217,7 +217,7 @@ fn a_word_that_no_one_knows_with_an_error_is_a_failure() {
     };
     let at_the_end = json!({ "progress": 100, "completed_at": 1_795_436_000, "video_url": null });
     let failed = |name, poll: &serde_json::Value, polls| {
-        seen(name, poll, Must { told: "the prompt was refused", polls, ..FAILED })
+        seen(name, poll, Must { shows: "the prompt was refused", polls, ..FAILED })
     };
     all_hold(vec![
         failed("moderation_blocked at 100", &refused("moderation_blocked", at_the_end.clone()), 1),
@@ -261,7 +261,7 @@ fn success_without_the_usual_marks_is_found() {
 fn the_body_is_believed_whatever_the_status() {
     let failed = |name, status| {
         let body = json!({ "id": "t0", "status": "failed", "error": { "message": "CUDA out of memory" } });
-        looked(name, vec![said(status, &body)], Must { told: "CUDA out of memory", ..FAILED })
+        looked(name, vec![said(status, &body)], Must { shows: "CUDA out of memory", ..FAILED })
     };
     let done = json!({ "id": "t0", "status": "completed", "video_url": "$V" });
     all_hold(vec![

@@ -64,7 +64,7 @@ fn a_task_is_known_by_all_of_its_names() {
             "another name that stays",
             &json!({ "id": "bW9kZWw6YmV0YQ" }),
             vec![("", strange("bW9kZWw6Ow"))],
-            Must { polls: 3, told: "bW9kZWw6YmV0YQ (also bW9kZWw6Ow)", ..COMPLETED },
+            Must { polls: 3, shows: "bW9kZWw6YmV0YQ (also bW9kZWw6Ow)", ..COMPLETED },
         ),
         named(
             "other letters that stay",
@@ -76,7 +76,7 @@ fn a_task_is_known_by_all_of_its_names() {
             "a name that changes",
             &json!({ "id": "t0" }),
             (0..200).map(|number| ("", strange(["a", "b"][number % 2]))).collect(),
-            Must { told: "the response is about task", ..OPEN },
+            Must { shows: "the response is about task", ..OPEN },
         ),
         named(
             "another's answer once",
@@ -93,7 +93,7 @@ fn a_task_is_known_by_all_of_its_names() {
 #[test]
 fn a_submission_is_taken_or_in_doubt() {
     let id = json!({ "id": "t0", "status": "queued" });
-    let doubt = |name, answer, told| posted(name, answer, Must { told, ..IN_DOUBT });
+    let doubt = |name, answer, shows| posted(name, answer, Must { shows, ..IN_DOUBT });
     all_hold(vec![
         posted("201", said(201, &id), COMPLETED),
         posted("byte order mark", text(200, &[], "\u{feff}{\"id\": \"t0\"}"), COMPLETED),
@@ -123,12 +123,12 @@ fn a_submission_is_taken_or_in_doubt() {
         posted(
             "another length",
             said(200, &json!({ "id": "t0", "status": "queued", "duration": 4 })),
-            Must { told: "4 s, requested 12 s", ..COMPLETED },
+            Must { shows: "4 s, requested 12 s", ..COMPLETED },
         ),
         posted(
             "another shape",
             said(200, &json!({ "id": "t0", "aspect_ratio": "9:16", "seconds": "12" })),
-            Must { told: "9:16, requested 16:9", ..COMPLETED },
+            Must { shows: "9:16, requested 16:9", ..COMPLETED },
         ),
         doubt("200 without an id", said(200, &json!({ "status": "queued" })), "no task ID"),
         doubt("request_id", said(200, &json!({ "request_id": "r0" })), "r0"),
@@ -143,7 +143,7 @@ fn a_submission_is_taken_or_in_doubt() {
         posted(
             "HTML",
             text(200, &[], "<html>please log in</html>"),
-            Must { told: "please log in", exit: 6, ..IN_DOUBT },
+            Must { shows: "please log in", exit: 6, ..IN_DOUBT },
         ),
         doubt("303", text(303, &[("location", "$S/v1/videos/t0")], ""), "redirect"),
         doubt("408", said(408, &json!({ "error": { "message": "litellm.Timeout" } })), "litellm.Timeout"),
@@ -160,12 +160,12 @@ fn a_submission_is_taken_or_in_doubt() {
 
 #[test]
 fn a_submission_is_refused_and_nothing_is_bought() {
-    let rejected = |name, answer, told| posted(name, answer, Must { told, ..REJECTED });
+    let rejected = |name, answer, shows| posted(name, answer, Must { shows, ..REJECTED });
     let moved = |name, status| {
         posted(
             name,
             text(status, &[("location", "https://www.example.com/v1/videos")], ""),
-            Must { told: "www.example.com", ..PENDING },
+            Must { shows: "www.example.com", ..PENDING },
         )
     };
     all_hold(vec![
@@ -178,16 +178,16 @@ fn a_submission_is_refused_and_nothing_is_bought() {
         posted(
             "400 HTML",
             text(400, &[], "<html><h1>The plain HTTP request was sent to HTTPS port</h1>"),
-            Must { told: "sent to HTTPS port", exit: 6, ..PENDING },
+            Must { shows: "sent to HTTPS port", exit: 6, ..PENDING },
         ),
         rejected(
             "402 errors",
             said(402, &json!({ "errors": [{ "message": "insufficient credit" }] })),
             "insufficient credit",
         ),
-        posted("404", said(404, &json!({ "detail": "Not Found" })), Must { told: "Not Found", exit: 6, ..PENDING }),
+        posted("404", said(404, &json!({ "detail": "Not Found" })), Must { shows: "Not Found", exit: 6, ..PENDING }),
         rejected("404 model", said(404, &json!({ "error": { "message": "no such model" } })), "no such model"),
-        posted("405", text(405, &[("allow", "GET")], ""), Must { told: "405", exit: 6, ..PENDING }),
+        posted("405", text(405, &[("allow", "GET")], ""), Must { shows: "405", exit: 6, ..PENDING }),
         rejected("409", said(409, &json!({ "message": "not now" })), "not now"),
         rejected("413", text(413, &[], "too large for this gateway"), "too large for this gateway"),
         rejected("415", said(415, &json!({ "error": "send JSON" })), "send JSON"),
@@ -204,12 +204,12 @@ fn a_submission_is_refused_and_nothing_is_bought() {
         posted(
             "401",
             said(401, &json!({ "error": { "message": "bad key" } })),
-            Must { told: "bad key", exit: 4, ..PENDING },
+            Must { shows: "bad key", exit: 4, ..PENDING },
         ),
         posted(
             "403",
             said(403, &json!({ "error": { "message": "no quota" } })),
-            Must { told: "no quota", exit: 4, ..PENDING },
+            Must { shows: "no quota", exit: 4, ..PENDING },
         ),
         rejected("403 with a page", text(403, &[], "<html>this request was blocked</html>"), "was blocked"),
         rejected(

@@ -16,7 +16,7 @@ use crate::ledger::rules::{Changes, Named};
 use crate::ledger::sql::{self, Line, Sql, attempt, key};
 use crate::ledger::value::Value;
 
-/// Stands for a NUL: a character that is no part of texts that are exchanged. One that comes all the same is read back as a NUL.
+/// Stands for a NUL: a noncharacter of Unicode, which texts do not exchange. A text that has it is read back with a NUL.
 const NUL: char = '\u{10FFFE}';
 
 impl Line<PostgresError> for SqlRow {

@@ -108,7 +108,10 @@ pub(super) fn verified_batch(
     while let Some(row) = rows.next()? {
         sum = sum.wrapping_add(row.get(0)?);
         if row.get_ref(2)?.as_str()? == name && row.get_ref(3)?.as_str()? == batch {
-            found = Some((row.get(1)?, row.get(4)?, row.get(5)?));
+            // Of two, one would hide the purchases of the other.
+            if found.replace((row.get(1)?, row.get(4)?, row.get(5)?)).is_some() {
+                return Err(damaged("two batches have one name"));
+            }
         }
     }
     sum = sum.wrapping_add(sum_of(connection, "ledger_limit", "true")?);

@@ -68,5 +68,8 @@ mod tests {
         let (_, unsent, found) = ledger.history(&batch("b")).await.expect("a record").into_parts();
         assert_eq!(unsent.values().collect::<Vec<_>>(), ["no image"]);
         assert_eq!(found, Some(retake));
+        // A run does not find the batch, and creates it a second time. Then nothing is believed.
+        drop(ledger.lock(&batch("b")).await);
+        ledger.history(&batch("b")).await.expect_err("a damaged ledger");
     }
 }

@@ -3,8 +3,7 @@
 use rusqlite::types::{ToSqlOutput, Type};
 use rusqlite::{Connection, Row as SqlRow, ToSql, params_from_iter};
 
-use super::rows;
-use super::{checksum, freeze, read};
+use super::{checksum, freeze, read, rows};
 use crate::domain::{BatchKey, History, TaskId, with_causes};
 use crate::ledger::Controls;
 use crate::ledger::row::Unreadable;
