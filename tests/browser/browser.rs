@@ -14,6 +14,10 @@ const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// The time after which a test gives up on anything: a machine with two cores runs sixteen browsers and more beside them.
 const PATIENCE: Duration = Duration::from_mins(4);
 
+/// The event of the large view comes after it has closed, empties it, and takes the focus back to its card.
+pub const VIEWER_HAS_CLOSED: &str =
+    "!document.querySelector('#viewer').open && !document.querySelector('#viewer .stage').childElementCount";
+
 /// A browser with one page.
 pub struct Browser {
     child: Child,

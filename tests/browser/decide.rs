@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
+use crate::browser::{Browser, VIEWER_HAS_CLOSED};
 use crate::support::Workspace;
 
 const MANIFEST: &str = "
@@ -88,7 +88,7 @@ fn the_large_view_opens_by_a_click_and_takes_a_choice_and_a_note() {
         page.click(way);
         page.wait_for("document.querySelector('#viewer[open] h2')?.textContent === 'hero'");
         page.press("Escape");
-        page.wait_for("!document.querySelector('#viewer').open");
+        page.wait_for(VIEWER_HAS_CLOSED);
     }
     assert_eq!(
         page.eval("document.querySelector('#job-hero .pick').checked"),
@@ -107,6 +107,7 @@ fn the_large_view_opens_by_a_click_and_takes_a_choice_and_a_note() {
     assert_eq!(page.eval("document.querySelector('#viewer .note').value"), "", "each video has its own note");
     page.press("2");
     page.press("Escape");
+    page.wait_for(VIEWER_HAS_CLOSED);
     assert_eq!(decided(&mut page, "hero"), (json!("keep"), json!("warm")));
     assert_eq!(decided(&mut page, "waves").0, "again");
     // In a card, too, Esc leaves the note.

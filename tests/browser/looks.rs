@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
+use crate::browser::{Browser, VIEWER_HAS_CLOSED};
 use crate::support::{Answer, Service, Workspace, json as answer};
 
 const MANIFEST: &str = "
@@ -101,8 +101,7 @@ fn axe_finds_nothing_serious() {
         assert_accessible(&mut page, &format!("the large view at {width}"));
         page.press("Escape");
         page.press("Escape");
-        // Its event comes after it has closed, empties it, and takes the focus back to its card.
-        page.wait_for("!document.querySelector('#viewer .stage').childElementCount");
+        page.wait_for(VIEWER_HAS_CLOSED);
         page.eval("document.querySelector('#job-tall').focus()");
         page.press("x");
         page.press("c");
