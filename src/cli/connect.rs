@@ -34,7 +34,6 @@ pub(crate) async fn connect(
         allow_private_hosts: args.allow_private_hosts,
         allow_http: args.allow_http,
         catalog: catalog(manifest.catalog.as_deref())?,
-        retry_server_errors: args.retry_server_errors,
         simulated_wall,
     };
     match address {

@@ -40,8 +40,7 @@ fn repurchases(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Term
     Ok(jobs().collect())
 }
 
-/// Asks once before money is spent. Consent on the command line needs no question. Without a terminal, the manifest's limit on the run is consent,
-/// and the limit of a profile is not.
+/// Asks once before money is spent. Consent on the command line needs no question. Without a terminal, the manifest's limit on the run is consent.
 fn agreed_sum(
     args: &RunArgs,
     plan: &Plan,
@@ -64,8 +63,7 @@ fn agreed_sum(
     if terminal.can_ask() {
         terminal.question(&ui::plan_text(plan, again, terminal.width(), terminal.verbosity > 0 && !terminal.logs_json));
         // A wrong address is the last thing that can still be seen.
-        let profile = args.manifest.profile.as_ref().map(|name| format!(" with profile {name}")).unwrap_or_default();
-        confirmed(terminal, &format!("Spend up to ${most} at {service}{profile}?"))?;
+        confirmed(terminal, &format!("Spend up to ${most} at {service}?"))?;
         return Ok(most);
     }
     Ok(plan.run_limit.as_ref().filter(|_| has_budget).map_or(Usd::ZERO, Limit::left))

@@ -93,10 +93,9 @@ pub(super) fn load(
     } else {
         ui::show_findings(terminal, &loaded.findings, &loaded.sources);
     }
-    let Loaded { manifest: Some(mut manifest), findings, .. } = loaded else {
+    let Loaded { manifest: Some(manifest), findings, .. } = loaded else {
         return Err(invalid(args, errors));
     };
-    manifest.inputs.profile.clone_from(&args.profile);
     if errors > 0 {
         return Err(invalid(args, errors));
     }

@@ -55,9 +55,8 @@ pub(super) fn own_files(args: &RunArgs) -> Vec<PathBuf> {
     others.chain(money.approved.iter().map(PathBuf::from)).chain([manifest.manifest.clone()]).collect()
 }
 
-/// Names profile and ledger in a printed command, but no database of a profile or of the environment: its URL may contain a password.
-pub(super) fn with_ledger(again: NextCommand, named: Option<&NamedLedger>, profile: Option<&str>) -> NextCommand {
-    let again = profile.into_iter().fold(again, |again, profile| again.with("--profile", profile));
+/// Names the ledger in a printed command, but no database that the environment names: its URL may contain a password.
+pub(super) fn with_ledger(again: NextCommand, named: Option<&NamedLedger>) -> NextCommand {
     match named {
         Some(NamedLedger { address: LedgerAddress::Database(_), is_from_environment: true }) | None => again,
         Some(NamedLedger { address, .. }) => again.with("--ledger", &address.to_string()),
@@ -120,7 +119,7 @@ pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
     } else if args.no_batch {
         again = again.with_switch("--no-batch");
     }
-    again = with_ledger(again, args.ledger.as_ref(), args.profile.as_deref());
+    again = with_ledger(again, args.ledger.as_ref());
     if let Some(catalog) = &args.catalog {
         again = again.with("--catalog", &catalog.to_string_lossy());
     }

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use clap::FromArgMatches as _;
 use clap::error::ErrorKind;
 
-use super::args::{Cli, Command, LogFormat, TerminalArgs, When};
+use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
-use super::profile::Profile;
-use super::{commands, environment, front, profile, tips};
+use super::{commands, environment, front, tips};
 use crate::catalog::Catalog;
 use crate::ui::{self, Terminal};
 
@@ -34,19 +33,9 @@ pub fn main() -> ExitCode {
     if terminal.tell_lost_results() { exit.max(Exit::CannotWrite).into() } else { exit.into() }
 }
 
-/// Reads the command line; once more, if it names a profile, with the defaults of that.
+/// Parses the command line and the environment.
 fn command_line(words: &[OsString]) -> Result<Cli, clap::Error> {
-    let read = |command| environment::heeded(command, words).try_get_matches_from(words);
-    let matches = read(front::command())?;
-    let Some(name) = profile::chosen(&matches) else { return Cli::from_arg_matches(&matches) };
-    let profile = Profile::read(&name).and_then(|profile| profile.for_command_line(&matches));
-    let profile = profile.map_err(|error| front::command().error(ErrorKind::ValueValidation, error))?;
-    let mut cli = Cli::from_arg_matches(&read(profile.as_defaults(front::command()))?)?;
-    if let Command::Run(args) = &mut cli.command {
-        args.money.usual_max_cost = profile.max_cost();
-        args.service.retry_server_errors = profile.retries_server_errors();
-    }
-    Ok(cli)
+    Cli::from_arg_matches(&environment::heeded(front::command(), words).try_get_matches_from(words)?)
 }
 
 /// Prints a help text to stdout, or a mistake to stderr; a reader that is gone needs neither.

@@ -63,9 +63,8 @@ impl Failure {
 
     /// Names the ledger in the command that unfreezes it.
     pub(super) fn of_this_ledger(self, ledger: &Ledger, args: &ManifestArgs) -> Self {
-        let unfreeze = match (&args.ledger, &args.profile) {
-            (_, Some(profile)) => format!("{UNFREEZE} --profile {}", quoted(profile)),
-            (Some(named), None) if ledger.is_shared() && named.is_from_environment => return self,
+        let unfreeze = match &args.ledger {
+            Some(named) if ledger.is_shared() && named.is_from_environment => return self,
             _ => format!("{UNFREEZE} --ledger {}", quoted(&ledger.to_string())),
         };
         Self { help: self.help.map(|help| help.replace(UNFREEZE, &unfreeze)), ..self }

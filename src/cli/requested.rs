@@ -38,7 +38,6 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         own_files: paths::own_files(args),
         few: args.few.sample.map(Sample::Spread).or(args.few.first.map(Sample::First)),
         max_cost: args.money.max_cost,
-        usual_max_cost: args.money.usual_max_cost,
         downloads: !args.videos.no_download,
         collects: !args.videos.no_collect,
         sidecars: args.videos.sidecar,

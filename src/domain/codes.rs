@@ -140,7 +140,7 @@ codes! {
     Progressed "progressed" "A task is being generated."
     PurchasesFrozen "purchases-frozen" "The ledger is frozen; a run polls and downloads only."
     PutBack "put-back" "Records that the ledger had lost were restored."
-    Reads "reads" "The plan reads other files, variables, or a profile."
+    Reads "reads" "The plan reads other files or variables."
     Recovered "recovered" "An earlier run ended between a submission and its response."
     Rejected "rejected" "The service rejected a job."
     ReportNotRead "report-not-read" "An earlier report can't be read, so it can't tell what is paid for."

@@ -10,7 +10,4 @@ pub struct Inputs {
     pub files: Vec<String>,
     /// Environment variables, as they are listed under `env`.
     pub variables: Vec<String>,
-    /// The profile with settings of the user, if one was chosen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<String>,
 }

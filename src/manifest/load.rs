@@ -244,7 +244,7 @@ fn build(
         is_ledger_shared: raw.is_ledger_shared,
         budget: budget(raw, &now),
         unsound,
-        inputs: Inputs { files: access.names(), variables: raw.env.clone(), profile: None },
+        inputs: Inputs { files: access.names(), variables: raw.env.clone() },
         moves,
         paid_reviews: paid_reviews(raw, &now, catalog, found),
         prices: (catalog.prices_taken_on, (now.date() - catalog.prices_taken_on).get_days()),

@@ -44,7 +44,7 @@ pub enum Statement<'p> {
     WorstCase(Usd, bool),
     /// A spend limit, and what the plan takes of it.
     Limit(&'p Limit, Usd),
-    /// Files or variables that the manifest reads, or the profile of the user.
+    /// Files or variables that the manifest reads.
     Reads(&'static str, &'p [String]),
     /// Tasks to collect, or jobs in doubt, of another batch of the name.
     OtherBatch(&'p Elsewhere),
@@ -124,8 +124,8 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
             .then_some(Statement::WorstCase(most, most < worst)),
     ];
     let limits = plan.every_limit().map(|limit| Statement::Limit(limit, plan.cost_under(limit)));
-    let Inputs { files, variables, profile } = &plan.inputs;
-    let reads = [("file", &files[..]), ("variable", variables), ("profile", profile.as_slice())]
+    let Inputs { files, variables } = &plan.inputs;
+    let reads = [("file", &files[..]), ("variable", variables)]
         .into_iter()
         .filter(|(_, names)| !names.is_empty())
         .map(|(kind, names)| Statement::Reads(kind, names));

@@ -104,7 +104,7 @@ pub struct BudgetView {
 /// One limit on spending.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct LimitView {
-    /// `--max-cost`, `profile.max_cost`, `budget.run`, `budget.day`, `budget.month`, or for a label `budget.labels.client.acme.month`.
+    /// `--max-cost`, `budget.run`, `budget.day`, `budget.month`, or for a label `budget.labels.client.acme.month`.
     source: String,
     limit_usd: Usd,
     /// The part that is spent already, or may be.

@@ -27,7 +27,6 @@ pub(super) fn simulator_settings() -> Settings {
 
 /// Statements and permissions of the user about a service.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a statement of its own")]
 pub struct ConnectionOptions {
     /// Tasks submitted with another base URL or API key belong to this account.
     pub same_account: bool,
@@ -37,8 +36,6 @@ pub struct ConnectionOptions {
     pub allow_http: bool,
     /// The catalog, with the words that end a task.
     pub catalog: &'static Catalog,
-    /// The service charges nothing for 500, 502, 503, and 504, also where the catalog does not say so.
-    pub retry_server_errors: bool,
     /// The time that the service would take for the jobs of a simulator.
     pub simulated_wall: Duration,
 }
@@ -50,7 +47,6 @@ impl Default for ConnectionOptions {
             allow_private_hosts: false,
             allow_http: false,
             catalog: Catalog::embedded(),
-            retry_server_errors: false,
             simulated_wall: Duration::ZERO,
         }
     }
@@ -123,7 +119,7 @@ impl Connection {
         simulator: Option<(Sandbox, f64)>,
     ) -> Result<Self, ClientError> {
         let words = options.catalog.final_words.clone();
-        let are_free = options.retry_server_errors || options.catalog.retry_server_errors;
+        let are_free = options.catalog.retry_server_errors;
         let service = HttpService::new(endpoint, credentials)?;
         let service = service.with_final_words(words).with_retries_of_server_errors(are_free);
         Ok(Self { service, account, options, simulator })

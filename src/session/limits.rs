@@ -11,12 +11,11 @@ use crate::ledger::{Controls, RunLimit, SpendLimit};
 use crate::manifest::{Budget, SpanBudget};
 use crate::plan::Limit;
 
-/// The limit on new spending of this run: `--max-cost` replaces the lower one of profile and manifest.
+/// The limit on new spending of this run: `--max-cost` replaces `budget.run`.
 pub(super) fn of_the_run(options: &Options, budget: &Budget) -> Option<Limit> {
     let limit =
         |usd: Option<Usd>, source: &str| Some(Limit { usd: usd?, source: source.into(), label: None, used: Usd::ZERO });
-    let usual = [limit(options.usual_max_cost, "profile.max_cost"), limit(budget.run, "budget.run")];
-    limit(options.max_cost, "--max-cost").or_else(|| usual.into_iter().flatten().min_by_key(|limit| limit.usd))
+    limit(options.max_cost, "--max-cost").or_else(|| limit(budget.run, "budget.run"))
 }
 
 /// The same limit for all runners of a batch together.

@@ -27,10 +27,8 @@ pub struct Options {
     pub few: Option<Sample>,
     /// The repeat purchases.
     pub redo: RepeatOptions,
-    /// The maximum new spending of this run, instead of `budget.run` and `usual_max_cost`.
+    /// The maximum new spending of this run, instead of `budget.run`.
     pub max_cost: Option<Usd>,
-    /// The maximum new spending of any run of the user, beside `budget.run`.
-    pub usual_max_cost: Option<Usd>,
     /// The approved plan: the run does that one or nothing.
     pub approved: Option<Approved>,
     /// The program that uploads local images.
@@ -68,7 +66,6 @@ impl Options {
             few: None,
             redo: RepeatOptions::default(),
             max_cost: None,
-            usual_max_cost: None,
             approved: None,
             assets: None,
             exec: None,

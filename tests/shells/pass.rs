@@ -1,6 +1,5 @@
 //! The API key from `pass`, the password manager of many Unix users, which keeps it encrypted by `GnuPG`.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::support::{Service, Workspace};
@@ -14,14 +13,9 @@ fn key_comes_from_a_password_manager() {
     let made = Command::new("sh").args(["-c", script]).env("HOME", &home).output().expect("sh runs");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let service = Service::well();
-    here.write(
-        ".config/shotlist/profiles.toml",
-        format!("[acme]\nbase_url = \"{}\"\napi_key_command = \"pass show video/acme\"\n", service.url()),
-    );
-    std::fs::set_permissions(here.path(".config/shotlist/profiles.toml"), std::fs::Permissions::from_mode(0o600))
-        .expect("a mode");
-    let run = ["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s", "--profile", "acme"];
-    here.shotlist(&run).env("HOME", &home).ends_with(0);
+    let run = ["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s", "--base-url", &service.url()];
+    let key = ("SHOTLIST_API_KEY_COMMAND", "pass show video/acme");
+    here.shotlist(&run).env("HOME", &home).env(key.0, key.1).ends_with(0);
     assert!(service.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer key-of-acme"));
     let stopped = Command::new("gpgconf").args(["--kill", "all"]).env("HOME", &home).status().expect("gpgconf runs");
     assert!(stopped.success());

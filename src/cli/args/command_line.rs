@@ -8,7 +8,7 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::doctor::{DoctorArgs, ProfileArgs};
+use super::doctor::DoctorArgs;
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 use super::ledger::NamedLedger;
 use super::owner::{FetchArgs, LimitArgs, StoreArgs};
@@ -71,8 +71,6 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Serve the simulator of the service
     Sandbox(SandboxArgs),
-    /// Show a profile, and what overrides it
-    Profile(ProfileArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Write the man pages
@@ -276,9 +274,6 @@ pub(crate) struct SpendArgs {
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
-    /// Profile with the settings of an account
-    #[arg(long, env = "SHOTLIST_PROFILE", value_name = "NAME")]
-    pub profile: Option<String>,
     /// Use the simulator's ledger
     #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
@@ -328,9 +323,6 @@ pub(crate) struct ReconcileArgs {
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
-    /// Profile with the settings of an account
-    #[arg(long, env = "SHOTLIST_PROFILE", value_name = "NAME")]
-    pub profile: Option<String>,
 }
 
 /// Options of `ledger`.

@@ -1,8 +1,8 @@
-//! Options of `doctor` and `profile`.
+//! Options of `doctor`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use super::groups::{ManifestArgs, ServiceArgs, StatusFormat};
 use super::programs::ProgramArgs;
@@ -26,22 +26,4 @@ pub(crate) struct DoctorArgs {
     /// Format of the output
     #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
-}
-
-/// Options of `profile`.
-#[derive(Debug, Args)]
-pub(crate) struct ProfileArgs {
-    /// Action
-    #[command(subcommand)]
-    pub command: ProfileCommand,
-    /// Profile with the settings of an account
-    #[arg(long, global = true, env = "SHOTLIST_PROFILE", value_name = "NAME")]
-    pub profile: Option<String>,
-}
-
-/// The operations on profiles.
-#[derive(Clone, Copy, Debug, Subcommand)]
-pub(crate) enum ProfileCommand {
-    /// Show the settings of a profile, and what overrides them
-    Show,
 }

@@ -34,9 +34,6 @@ pub(crate) struct ManifestArgs {
     /// Ledger, a file or a PostgreSQL database [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, hide_short_help = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
-    /// Profile with the settings of an account
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_PROFILE", value_name = "NAME")]
-    pub profile: Option<String>,
     /// Run against the built-in simulator; spends nothing
     #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
@@ -108,9 +105,6 @@ pub(crate) struct ServiceArgs {
     /// Reassign active tasks to the current URL and API key
     #[arg(long, hide_short_help = true, env = "SHOTLIST_SAME_ACCOUNT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub same_account: bool,
-    /// The statement of the profile about its service.
-    #[arg(skip)]
-    pub retry_server_errors: bool,
 }
 
 /// The form of a status.

@@ -27,9 +27,6 @@ pub(crate) struct StoreArgs {
     /// Ledger [default: .shotlist/ledger.db in the working directory]
     #[arg(long, global = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
-    /// Profile with the settings of an account
-    #[arg(long, global = true, env = "SHOTLIST_PROFILE", value_name = "NAME")]
-    pub profile: Option<String>,
     /// Use the simulator's ledger
     #[arg(long, global = true, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,

@@ -71,9 +71,6 @@ pub(crate) struct MoneyArgs {
     /// Maximum to spend in this run; gives consent up to it [default: `budget.run`]
     #[arg(long, env = "SHOTLIST_MAX_COST", value_name = "USD")]
     pub max_cost: Option<Usd>,
-    /// The limit of the profile.
-    #[arg(skip)]
-    pub usual_max_cost: Option<Usd>,
     /// Run only if the plan matches this digest (64 digits) or saved plan
     ///
     /// Counts as consent. Save a plan with `--plan --format json`. A killed run continues under the same approval

@@ -1,7 +1,7 @@
 //! Dispatch of commands.
 
 use super::{
-    adopt, choose, completions, doctor, fetch, help, init, ledger, limit, man, profile, reconcile, release, report,
+    adopt, choose, completions, doctor, fetch, help, init, ledger, limit, man, reconcile, release, report,
     resolve, run, sandbox, schema, spend, status,
 };
 use crate::cli::args::Command;
@@ -27,7 +27,6 @@ pub(crate) fn execute(command: Command, terminal: &Terminal) -> Result<Exit, Fai
         Command::Doctor(args) => doctor::doctor(&args, terminal),
         Command::Init(args) => init::init(&args, terminal),
         Command::Sandbox(args) => sandbox::serve(&args, terminal),
-        Command::Profile(args) => profile::profile(&args, terminal),
         Command::Schema(args) => schema::print(&args, terminal),
         Command::Man(args) => man::write(&args, terminal),
         Command::Completions(args) => Ok(completions::print(&args, terminal)),

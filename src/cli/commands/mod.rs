@@ -11,7 +11,6 @@ mod init;
 mod ledger;
 mod limit;
 mod man;
-mod profile;
 mod proposal;
 mod reconcile;
 mod release;

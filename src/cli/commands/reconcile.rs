@@ -88,7 +88,7 @@ fn leads_to(args: &ReconcileArgs, is_of_manifest: bool, key: &BatchKey) -> NextC
         "" => again.with_switch("--no-batch"),
         batch => again.with("--batch", batch),
     };
-    paths::with_ledger(again, args.ledger.as_ref(), args.profile.as_deref())
+    paths::with_ledger(again, args.ledger.as_ref())
 }
 
 /// The name of a manifest: its own, or its file's.

@@ -327,9 +327,6 @@ impl Run<'_> {
             for other in &others {
                 page.line(ui::collected(&other.report));
             }
-            if let Some(profile) = &self.args.manifest.profile {
-                page.line(format_args!("profile: {profile}"));
-            }
             // The reason for the exit code, of which a quiet run has not warned.
             doubts_elsewhere.iter().filter(|_| self.terminal.is_quiet).for_each(|text| page.line(text));
             self.terminal.result(&page);

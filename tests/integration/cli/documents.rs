@@ -29,7 +29,6 @@ fn the_help_texts_are_these() {
         "reconcile",
         "ledger",
         "doctor",
-        "profile",
         "init",
         "sandbox",
         "schema",

@@ -9,6 +9,5 @@ mod limits;
 mod monitors;
 mod notices;
 mod output;
-mod profiles;
 mod reference;
 mod refusals;

@@ -96,3 +96,19 @@ fn refused_key_text_matches_the_snapshot() {
     let refused = at(&service, here.shotlist(&args)).fails_with("key-refused", 4);
     insta::assert_snapshot!(shown(&here, &args, &refused));
 }
+
+#[test]
+fn failed_key_command_is_named_without_its_key() {
+    let service = Service::well();
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let run = |command: &str| {
+        let args = ["run", "m.yaml", "--yes", "--base-url", &service.url(), "--api-key-command", command];
+        here.shotlist(&args).fails_with("key-invalid", 2).stderr
+    };
+    assert!(run("false").contains("`--api-key-command`: it ended with"));
+    assert!(run("no-such-program").contains("can't start it"));
+    assert!(run("").contains("it names no program"));
+    let odd = run("printf 'secret\\twith a tab'");
+    assert!(odd.contains("the output of `--api-key-command`") && !odd.contains("secret"), "{odd}");
+    assert!(service.asked().is_empty());
+}

@@ -94,8 +94,7 @@ const INNER: [(&str, &[Line]); 5] = [
 ];
 
 /// Where the code knows the operating system, and for what.
-const OF_THE_SYSTEM: [(&str, &str); 15] = [
-    ("cli/profile.rs", "the mode of the file of profiles"),
+const OF_THE_SYSTEM: [(&str, &str); 14] = [
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("cli/signals.rs", "signals"),
     ("files/directory.rs", "directories that are synced"),
