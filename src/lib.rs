@@ -50,7 +50,6 @@
 //! | [`download`] | downloads and verifies one video |
 //! | [`hooks`] | programs of the user that a run starts |
 //! | [`engine`] | runs a plan: one bounded stream, one poller |
-//! | [`monitor`] | pings and metrics |
 //! | [`session`] | the one safe order from a manifest to reports |
 //! | [`report`] | views of the ledger: CSV, JSON, XLSX, and the contact sheet |
 //! | [`sandbox`] | the simulator of the service |
@@ -80,7 +79,6 @@ mod files;
 pub mod hooks;
 pub mod ledger;
 pub mod manifest;
-pub mod monitor;
 pub mod plan;
 pub mod reference;
 pub mod report;

@@ -25,8 +25,6 @@ pub(super) struct Bought {
     wanted: Vec<JobId>,
     /// Those of them that were submitted.
     submitted: HashSet<JobId>,
-    /// The reasons for which jobs were not submitted.
-    pub(super) causes: Vec<String>,
 }
 
 impl Bought {
@@ -36,9 +34,8 @@ impl Bought {
         Self { wanted: wanted.map(|planned| planned.job.id.clone()).collect(), ..Self::default() }
     }
 
-    /// Notes possible charges, and the reason for which jobs are not submitted.
-    pub(super) fn note(&mut self, event: &RunEvent, cause: Option<String>) {
-        self.causes.extend(cause);
+    /// Records the possible charge of an event.
+    pub(super) fn note(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Submitted { job, price, .. } | RunEvent::InDoubt { job, price, .. } => {
                 self.rescued.remove(job);

@@ -19,7 +19,6 @@ mod failure;
 mod front;
 mod images;
 mod manifest;
-mod monitors;
 mod paths;
 mod program;
 mod programs;

@@ -47,10 +47,10 @@ fn ledger_files(args: &ManifestArgs) -> Vec<PathBuf> {
 
 /// The files that the options name: no video may take their place.
 pub(super) fn own_files(args: &RunArgs) -> Vec<PathBuf> {
-    let RunArgs { manifest, again, selection, money, monitors, service, .. } = args;
+    let RunArgs { manifest, again, selection, money, service, .. } = args;
     let lists = again.retake.iter().chain(&selection.select).filter_map(|word| word.strip_prefix('@'));
     let ledger = ledger_files(manifest);
-    let named = [&manifest.catalog, &monitors.metrics, &monitors.summary, &service.api_key_file];
+    let named = [&manifest.catalog, &service.api_key_file];
     let others = named.into_iter().flatten().cloned().chain(ledger).chain(lists.map(path_of));
     others.chain(money.approved.iter().map(PathBuf::from)).chain([manifest.manifest.clone()]).collect()
 }

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Client, ClientBuilder, Url, redirect};
+use reqwest::{Client, ClientBuilder, redirect};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::ConfigVerifierExt as _;
-
-use super::endpoint::is_loopback;
 
 /// The longest wait for a connection. Nothing is written before, so a timeout costs nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,9 +56,4 @@ impl Trusted {
 /// Builds a client.
 pub(super) fn build(builder: ClientBuilder) -> Result<Client, ClientError> {
     builder.build().map_err(ClientError)
-}
-
-/// A client without a key, for whoever is not the service: it waits so long, and follows no redirect.
-pub(crate) fn anonymous_client(url: &Url, timeout: Duration) -> Result<Client, ClientError> {
-    build(Trusted::by_this_machine().client(is_loopback(url), HTTP_1).timeout(timeout))
 }

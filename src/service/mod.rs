@@ -23,7 +23,6 @@ mod wire;
 
 pub use classify::{Answer, submission};
 pub use clients::ClientError;
-pub(crate) use clients::anonymous_client;
 pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use http::HttpService;

@@ -1,7 +1,7 @@
 //! Open work of other batches of the same name, and its outcome.
 
 use super::lines::count;
-use super::run_summary::counted;
+use super::status::counted;
 use crate::plan::Elsewhere;
 use crate::report::Report;
 

@@ -1,6 +1,8 @@
 //! The events of a run as lines of the JSON log.
 
+use crate::domain::{BatchKey, Usd};
 use crate::engine::RunEvent;
+use crate::report::{JobState, Report, Totals};
 
 /// Logs an event under its code.
 pub(super) fn log(event: &RunEvent) {
@@ -39,4 +41,50 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::TaskNotRecorded { job, task, .. } => tracing::error!(code, %job, %task),
         RunEvent::Stopping { reason, message } => tracing::warn!(code, reason = ?reason, error = message),
     }
+}
+
+/// Logs the last event of a run: its batch, its exit code with the meaning, and the totals if they are known.
+pub(crate) fn log_finished(
+    key: Option<&BatchKey>,
+    report: Option<&Report>,
+    is_simulated: bool,
+    exit_code: u8,
+    meaning: &str,
+) {
+    let (name, batch) = (key.map(|key| &*key.name), key.map(|key| &*key.batch));
+    let totals = report.map(|report| &report.totals);
+    let usd = |sum: fn(&Totals) -> Usd| totals.map(|totals| sum(totals).to_string());
+    let (spent_usd, at_risk_usd, unknown_usd) =
+        (usd(|totals| totals.spent_usd), usd(|totals| totals.at_risk_usd), usd(|totals| totals.unknown_usd));
+    let jobs = totals.map(|totals| totals.jobs);
+    let of = |state: JobState| totals.map(|totals| totals.states.get(state.name()).copied().unwrap_or(0));
+    let (completed, failed, rejected) = (of(JobState::Completed), of(JobState::Failed), of(JobState::Rejected));
+    let (in_doubt, pending, held) = (of(JobState::InDoubt), of(JobState::Pending), of(JobState::Held));
+    let (queued, in_progress) = (of(JobState::Queued), of(JobState::InProgress));
+    // The level of an event is part of its type.
+    macro_rules! finished {
+        ($level:ident) => {
+            tracing::$level!(
+                event = "finished",
+                name,
+                batch,
+                exit_code,
+                message = meaning,
+                simulated = is_simulated,
+                jobs,
+                completed,
+                failed,
+                rejected,
+                in_doubt,
+                pending,
+                held,
+                queued,
+                in_progress,
+                spent_usd,
+                at_risk_usd,
+                unknown_usd
+            )
+        };
+    }
+    if exit_code == 0 { finished!(info) } else { finished!(warn) }
 }

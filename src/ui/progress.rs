@@ -14,7 +14,7 @@ use super::page::Page;
 use super::progress_state::ProgressState;
 use super::terminal::Terminal;
 use crate::domain::{Job, JobId, NoticeCode};
-use crate::engine::{RunEvent, Settings, StopReason};
+use crate::engine::{RunEvent, Settings};
 use crate::plan::Plan;
 
 /// The interval of repeated trouble.
@@ -98,19 +98,6 @@ impl Progress {
             _ => {}
         }
         event
-    }
-
-    /// The reason without prompts, if an event ends the submission of jobs. The exit code names a signal.
-    pub(crate) fn cause(&self, event: &RunEvent) -> Option<String> {
-        match event {
-            RunEvent::Stopping { reason: StopReason::Signal(_), .. } => None,
-            RunEvent::Stopping { .. } => match self.without_prompts(event) {
-                RunEvent::Stopping { message, .. } => Some(message),
-                _ => None,
-            },
-            RunEvent::ModelStopped { message, .. } => Some(message.clone()),
-            _ => None,
-        }
     }
 
     fn draw(&self) {

@@ -8,10 +8,9 @@ use indexmap::IndexMap;
 use super::command::{NextCommand, quoted};
 use super::lines::{count, first_few};
 use super::page::Page;
-use super::run_summary::states;
 use super::table::{Column, shortened};
 use crate::domain::{Charge, Job, JobChoice, JobId, Usd};
-use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, form_of};
+use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, Totals, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;
@@ -260,4 +259,18 @@ fn sum_up(page: &mut Page, report: &Report, again: &NextCommand) {
             count(report.superseded.len(), "task")
         ));
     }
+}
+
+/// The number of jobs, with their states.
+pub(super) fn states(totals: &Totals) -> String {
+    format!("{}: {}", count(totals.jobs, "job"), counted(totals))
+}
+
+/// The states, each with its jobs.
+pub(super) fn counted(totals: &Totals) -> String {
+    let counted = JobState::ALL.iter().filter_map(|state| {
+        let jobs = totals.states.get(state.name()).copied().filter(|&jobs| jobs > 0)?;
+        Some(format!("{jobs} {}", state.label()))
+    });
+    counted.collect::<Vec<_>>().join(", ")
 }

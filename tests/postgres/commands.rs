@@ -53,8 +53,7 @@ fn status_shows_who_runs_and_what_they_have() {
     team.command(1, &["limit", "set", "--freeze"]).ends_with(0);
     let told = status();
     assert!(told["frozen"].is_string() && told["runners"].as_array().is_some_and(Vec::is_empty), "{told}");
-    team.run(1, &["--metrics", "m.prom"]).ends_with(0);
-    let metrics = std::fs::read_to_string(team.desks[1].path("m.prom")).expect("metrics");
+    let metrics = team.command(1, &["status", "m.yaml", "--format", "prometheus"]).ends_with(0).stdout;
     assert!(metrics.contains("shotlist_ledger_frozen{name=\"m\",batch=\"\"} 1\n"), "{metrics}");
     assert!(metrics.contains("shotlist_ledger_runners{name=\"m\",batch=\"\",state=\"expired\"} 0\n"), "{metrics}");
     team.command(1, &["limit", "set", "--unfreeze"]).ends_with(0);

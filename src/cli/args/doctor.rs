@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::groups::{ManifestArgs, ServiceArgs, StatusFormat};
+use super::groups::{ManifestArgs, ServiceArgs};
 use super::programs::ProgramArgs;
 
 /// The manifest of a command without one: the working directory, whose ledger it uses.
@@ -25,5 +25,12 @@ pub(crate) struct DoctorArgs {
     pub out: Option<PathBuf>,
     /// Format of the output
     #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
-    pub format: StatusFormat,
+    pub format: DoctorFormat,
+}
+
+/// The form of the checks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DoctorFormat {
+    Text,
+    Json,
 }

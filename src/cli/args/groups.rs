@@ -112,6 +112,8 @@ pub(crate) struct ServiceArgs {
 pub(crate) enum StatusFormat {
     Text,
     Json,
+    Markdown,
+    Prometheus,
 }
 
 pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {

@@ -1,13 +1,12 @@
 //! The command line.
 //!
-//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of monitors and summaries, [`owner`] those of limits and of several machines, [`doctor`] those of `doctor`, [`sandbox`](mod@sandbox) those of `sandbox`, [`ledger`] the one that names a ledger, and [`groups`] those that
+//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`owner`] those of limits and of several machines, [`doctor`] those of `doctor`, [`sandbox`](mod@sandbox) those of `sandbox`, [`ledger`] the one that names a ledger, and [`groups`] those that
 //! several commands share.
 
 mod command_line;
 mod doctor;
 mod groups;
 mod ledger;
-mod monitors;
 mod owner;
 mod programs;
 mod run;
@@ -18,7 +17,7 @@ pub(super) use command_line::{
     ManArgs, ReconcileArgs, ReleaseArgs, ReportCommandArgs, ResolveArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat,
     StatusArgs, TerminalArgs, Verdict, When,
 };
-pub(super) use doctor::{DoctorArgs, NO_MANIFEST};
+pub(super) use doctor::{DoctorArgs, DoctorFormat, NO_MANIFEST};
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 pub(super) use ledger::NamedLedger;
 pub(super) use owner::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};

@@ -6,7 +6,6 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one, decimal, duration};
-use super::monitors::MonitorArgs;
 use super::programs::ProgramArgs;
 use crate::domain::Usd;
 
@@ -34,8 +33,9 @@ pub(crate) struct RunArgs {
     pub videos: VideoArgs,
     #[command(flatten)]
     pub programs: ProgramArgs,
-    #[command(flatten)]
-    pub monitors: MonitorArgs,
+    /// Maximum wait for another run of the batch, before exit 75
+    #[arg(long, hide_short_help = true, help_heading = "Unattended runs", env = "SHOTLIST_LOCK_WAIT", value_name = "DURATION", value_parser = duration)]
+    pub lock_wait: Option<Duration>,
     #[command(flatten)]
     pub service: ServiceArgs,
 }

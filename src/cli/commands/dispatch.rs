@@ -1,8 +1,8 @@
 //! Dispatch of commands.
 
 use super::{
-    adopt, choose, completions, doctor, fetch, help, init, ledger, limit, man, reconcile, release, report,
-    resolve, run, sandbox, schema, spend, status,
+    adopt, choose, completions, doctor, fetch, help, init, ledger, limit, man, reconcile, release, report, resolve,
+    run, sandbox, schema, spend, status,
 };
 use crate::cli::args::Command;
 use crate::cli::exit::Exit;

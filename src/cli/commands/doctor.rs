@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 
-use crate::cli::args::{DoctorArgs, NO_MANIFEST, SelectArgs, StatusFormat};
+use crate::cli::args::{DoctorArgs, DoctorFormat, NO_MANIFEST, SelectArgs};
 use crate::cli::catalog::catalog;
 use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
@@ -31,8 +31,8 @@ const CLOCK: SignedDuration = SignedDuration::from_mins(1);
 pub(super) fn doctor(args: &DoctorArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let checks = ChecksView::of(runtime::block_on(async { Ok(all(args, terminal).await) })?);
     match args.format {
-        StatusFormat::Text => terminal.result(&checks.text()),
-        StatusFormat::Json => terminal.result(&Page::json(&checks).map_err(|error| Failure::of_form(&error))?),
+        DoctorFormat::Text => terminal.result(&checks.text()),
+        DoctorFormat::Json => terminal.result(&Page::json(&checks).map_err(|error| Failure::of_form(&error))?),
     }
     Ok(if checks.is_ok { Exit::Done } else { Exit::SomeFailed })
 }

@@ -1,11 +1,10 @@
 //! `shotlist run`: shows the plan, asks for consent, shows the run, and says how it ended. The order in which all that happens is the
 //! [session's](crate::session).
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use futures::future::Either;
 
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
@@ -14,37 +13,50 @@ use crate::cli::ending::Bought;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::monitors::Monitors;
 use crate::cli::selection::wanted;
 use crate::cli::{consent, ending, paths, programs, requested, runtime, signals};
 use crate::domain::{BatchKey, JobId, NoticeCode};
 use crate::ledger::{HoldError, LedgerError};
 use crate::plan::{Plan, Statement, WarningView, statements};
+use crate::report::Report;
 use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
 use crate::ui::{self, NextCommand, Progress, Terminal};
 
 /// The interval of checks whether another run has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Runs a manifest, or only plans it. Monitors learn how a run went, and nothing of a plan.
+/// Runs a manifest, or only plans it.
 pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let named = |failure: Failure| failure.of_manifest(&args.manifest.manifest);
-    if args.money.plan {
-        return execute(args, terminal, None).map_err(named);
+    let facts = RunFacts::default();
+    let ended = execute(args, terminal, &facts).map_err(|failure| failure.of_manifest(&args.manifest.manifest));
+    if args.money.plan || !terminal.logs_json {
+        return ended;
     }
-    let monitors = Monitors::new(args, terminal);
-    let ended = monitors.check().and_then(|()| execute(args, terminal, Some(&monitors)).map_err(named));
-    Ok(monitors.end(ended))
+    let exit = ended.unwrap_or_else(|failure| {
+        let exit = failure.exit;
+        failure.show(terminal);
+        exit
+    });
+    let exit = if terminal.tell_lost_results() { exit.max(Exit::CannotWrite) } else { exit };
+    ui::log_finished(facts.key.get(), facts.report.get(), args.manifest.sandbox, exit.code(), exit.meaning());
+    Ok(exit)
 }
 
-fn execute(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) -> Result<Exit, Failure> {
+/// The facts for the last event of a JSON log, as far as the run came.
+#[derive(Default)]
+struct RunFacts {
+    key: OnceCell<BatchKey>,
+    report: OnceCell<Report>,
+}
+
+fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit, Failure> {
     let wants = Wanted {
         secret: args.service.api_key_file.as_deref(),
         as_json: args.money.format == PlanFormat::Json,
         is_strict: args.strict,
     };
     let chosen = load(&args.manifest, &args.selection, wants, terminal)?;
-    monitors.inspect(|monitors| monitors.is_about(&chosen.manifest.key));
+    facts.key.get_or_init(|| chosen.manifest.key.clone());
     let again = paths::again(&args.manifest, &chosen.manifest.key);
     let (approved, part) = match args.money.approved.as_deref().map(approval).transpose()? {
         Some(Approval::Plan(approved)) => (Some(approved), None),
@@ -59,7 +71,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>)
     let is_number = args.few.sample.is_some() || args.few.first.is_some();
     let asks_once = !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
-    let run = Run { args, terminal, session: &session, again, to_repeat, monitors };
+    let run = Run { args, terminal, session: &session, again, to_repeat, facts };
     let ended = runtime::block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
     // A template of today is another batch tomorrow: the refused one is named.
     ended.map_err(|failure| {
@@ -83,8 +95,7 @@ pub(super) struct Run<'r> {
     pub(super) again: NextCommand,
     /// The command that asks for the same, if that buys nothing twice.
     to_repeat: Option<String>,
-    /// The monitors.
-    monitors: Option<&'r Monitors<'r>>,
+    facts: &'r RunFacts,
 }
 
 impl Run<'_> {
@@ -108,13 +119,11 @@ impl Run<'_> {
         drop(plan);
         let ended = Box::pin(self.go(early)).await;
         // After a refusal, too, it is worth knowing how the batch stands.
-        if let Some(monitors) = self.monitors {
-            if monitors.wants_sums()
-                && let Ok(report) = self.session.standing().await
-            {
-                monitors.is_known(report, &[]);
-            }
-            monitors.look_at(self.session.ledger()).await;
+        if self.terminal.logs_json
+            && self.facts.report.get().is_none()
+            && let Ok(report) = self.session.standing().await
+        {
+            self.facts.report.get_or_init(|| report);
         }
         ended
     }
@@ -162,31 +171,17 @@ impl Run<'_> {
         let consent = consent::ask(self.args, ready.plan(), &self.again, service, has_budget, self.terminal)?;
         let stop = Stop::default();
         if !ready.has_work() {
-            self.begin().await;
             let outcome = Box::pin(ready.run(&consent, &stop, &|_| {})).await?;
             return self.end(outcome, &Bought::default(), &left_out, &doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
         let bought = Mutex::new(Bought::by(ready.plan()));
         let tell = |event| {
-            bought.lock().unwrap_or_else(PoisonError::into_inner).note(&event, progress.cause(&event));
+            bought.lock().unwrap_or_else(PoisonError::into_inner).note(&event);
             progress.tell(&event);
         };
-        let runs = async {
-            let (runs, begins) = (std::pin::pin!(ready.run(&consent, &stop, &tell)), std::pin::pin!(self.begin()));
-            match futures::future::select(runs, begins).await {
-                Either::Right(((), runs)) => runs.await,
-                Either::Left((outcome, begins)) => {
-                    // A run that ends on a signal does not wait for a monitor.
-                    if !stop.is_stopping() {
-                        begins.await;
-                    }
-                    outcome
-                }
-            }
-        };
         let ended = tokio::select! {
-            outcome = runs => Ok(outcome),
+            outcome = ready.run(&consent, &stop, &tell) => Ok(outcome),
             signal = signals::watch(&stop, &tell) => Err(signal),
             never = progress.keep_telling() => match never {},
         };
@@ -203,7 +198,7 @@ impl Run<'_> {
 
     /// Locks the batch. Waits up to `--lock-wait` for a run that has it, or that buys it by another plan.
     async fn hold(&self) -> Result<Locked<'_>, Failure> {
-        let until = Instant::now() + self.args.monitors.lock_wait.unwrap_or_default();
+        let until = Instant::now() + self.args.lock_wait.unwrap_or_default();
         let mut has_said = false;
         loop {
             let held = self.session.lock().await;
@@ -223,13 +218,6 @@ impl Run<'_> {
                     return Err(Failure::interrupted(signal, "interrupted while waiting for the batch lock"));
                 }
             }
-        }
-    }
-
-    /// Tells a monitor that the run begins.
-    async fn begin(&self) {
-        if let Some(monitors) = self.monitors {
-            monitors.begin().await;
         }
     }
 
@@ -334,9 +322,7 @@ impl Run<'_> {
         if let Some(refusal) = failed.into_iter().find_map(Result::err) {
             return Err(Failure { money: Some("what was paid for is in the ledger"), ..refusal.into() });
         }
-        if let Some(monitors) = self.monitors {
-            monitors.is_known(report, &bought.causes);
-        }
+        self.facts.report.get_or_init(|| report);
         others.into_iter().map(|other| other.written).fold(written, Result::and).map_err(|error| Failure {
             money: Some(
                 "what was paid for is in the ledger; the next run writes and fetches what is missing, without a charge",

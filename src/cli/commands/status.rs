@@ -11,7 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
 use crate::domain::{Job, JobId};
-use crate::report::{Report, ReportView};
+use crate::report::{LedgerState, Report, ReportView, metrics};
 use crate::ui::{self, Page, Terminal};
 
 /// Shows where each selected job stands. Asks no one, writes nothing.
@@ -48,7 +48,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         let meant = all.states().filter(|(_, state)| args.state.contains(state)).map(|(job, _)| &job.id);
         let meant: HashSet<&JobId> = meant.collect();
         let jobs: Vec<_> = chosen.selected.iter().filter(|job| meant.contains(&job.id)).cloned().collect();
-        if jobs.is_empty() && !as_json {
+        if jobs.is_empty() && args.format == StatusFormat::Text {
             let states: Vec<String> = args.state.iter().map(|state| state.label()).collect();
             let mut page = Page::new();
             page.line(format_args!("none of {} jobs is {}", chosen.selected.len(), states.join(" or ")));
@@ -57,7 +57,13 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         }
         of(&jobs, history.about(|job| meant.contains(job)))
     };
-    if as_json {
+    if args.format == StatusFormat::Markdown {
+        terminal.result(&Page::own(ui::status_markdown(&report)));
+    } else if args.format == StatusFormat::Prometheus {
+        let expired = runners.iter().filter(|runner| runner.is_expired).count();
+        let runners = ledger.is_shared().then(|| (runners.len() - expired, expired));
+        terminal.result(&Page::own(metrics(&report, LedgerState { is_frozen: freeze.is_some(), runners })));
+    } else if as_json {
         let runners = ledger.is_shared().then_some(&*runners);
         let view = ReportView::new(&report, &out, Timestamp::now()).with_ledger(runners, freeze.as_ref());
         let json = Page::json(&view);

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::support::{Service, Workspace, json};
@@ -11,8 +12,8 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(path).expect("an example")
 }
 
-/// The lines of the crontab: what it sets, and the command of its only entry.
-fn crontab(replaced: &[(&str, String)]) -> (BTreeMap<String, String>, String) {
+/// The variables of the crontab, and the commands of its entries: the run, and the metrics.
+fn crontab(replaced: &[(&str, String)]) -> (BTreeMap<String, String>, [String; 2]) {
     let mut text = example("cron/crontab");
     for (old, new) in replaced {
         assert!(text.contains(old), "{old} is not in the crontab");
@@ -26,47 +27,63 @@ fn crontab(replaced: &[(&str, String)]) -> (BTreeMap<String, String>, String) {
             None => entries.push(line.splitn(6, [' ', '\t']).last().expect("a command").trim_start().to_owned()),
         }
     }
-    assert!(entries.len() == 1 && !entries[0].contains('%'), "{entries:?}");
-    (settings, entries.remove(0))
+    assert!(!entries.concat().contains('%'), "{entries:?}");
+    (settings, entries.try_into().expect("two entries"))
 }
 
 #[test]
-fn the_crontab_runs_as_cron_runs_it() {
+fn crontab_pings_with_each_exit_code() {
     let here = Workspace::new().file("daily.yaml", example("daily.yaml")).file("etc/key", "k\n");
-    std::fs::create_dir(here.path("bin")).expect("a directory");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shotlist"), here.path("bin/shotlist")).expect("installed");
+    let at = |path: &str| here.path(path).to_string_lossy().into_owned();
+    let install = |name: &str, script: &str| {
+        here.write(name, script);
+        std::fs::set_permissions(here.path(name), std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    };
+    // Records the URL, which is its last argument.
+    install("bin/curl", &format!("#!/bin/sh\nfor url; do :; done\necho \"$url\" >>'{}'\n", at("pings")));
+    let program = format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_shotlist"));
+    install("bin/shotlist", &program);
     let refusing = Service::scripted(|_| json(400, &serde_json::json!({ "error": { "message": "not today" } })));
-    let nights = [
-        // Nothing is mailed where all went well, and on a second run of the day, too.
-        (Service::well(), Some(0), ""),
-        (Service::well(), Some(0), ""),
-        (refusing, Some(1), "not today"),
-    ];
-    for (night, (service, code, told)) in nights.into_iter().enumerate() {
-        let at = |path: &str| here.path(path).to_string_lossy().into_owned();
-        let (settings, command) = crontab(&[
+    let other_prompt =
+        example("daily.yaml").replace("The sky over", "The gulls over").replace("day: 5.00", "day: 9.00");
+    let settings_at = |service: &Service| {
+        crontab(&[
             ("/usr/local/bin", at("bin")),
             ("/srv/videos", at("")),
             ("/etc/shotlist/key", at("etc/key")),
+            ("/var/lib/node_exporter", at("")),
             ("https://video.example.com", service.url()),
-        ]);
+        ])
+    };
+    let cron = |service: &Service, entry: usize| {
+        let (settings, commands) = settings_at(service);
         assert!(settings["MAILTO"].contains('@') && settings["PATH"].ends_with(":/usr/bin:/bin"), "{settings:?}");
-        if night == 2 {
-            let text =
-                example("daily.yaml").replace("The sky over", "The gulls over").replace("day: 5.00", "day: 9.00");
-            here.write("daily.yaml", text);
-        }
-        // What cron gives a job, and no more: no shell's profile, no terminal, the home directory.
         let mut cron = std::process::Command::new("/bin/sh");
-        cron.args(["-c", &command]).env_clear().envs(&settings).env_remove("MAILTO").current_dir("/");
+        cron.args(["-c", &commands[entry]]).env_clear().envs(&settings).env_remove("MAILTO").current_dir("/");
         cron.envs([("HOME", &*at("")), ("LOGNAME", "videos"), ("SHELL", "/bin/sh")]);
         // The test has no minutes.
         cron.envs([("SHOTLIST_FIRST_POLL", "0s"), ("SHOTLIST_POLL_FLOOR", "5ms")]);
         let output = cron.stdin(std::process::Stdio::null()).output().expect("sh runs");
-        let mail = String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8");
-        assert_eq!(output.status.code(), code, "{mail}");
-        assert!(if told.is_empty() { mail.is_empty() } else { mail.contains(told) && mail.contains("sky") }, "{mail}");
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8"))
+    };
+    let well = Service::well();
+    for _ in 0..2 {
+        assert_eq!(cron(&well, 0), (Some(0), String::new()), "a success is silent");
     }
+    here.write("daily.yaml", other_prompt);
+    let (code, mail) = cron(&refusing, 0);
+    assert_eq!(code, Some(1), "{mail}");
+    assert!(mail.contains("not today") && mail.contains("sky"), "{mail}");
+    assert_eq!(cron(&well, 1), (Some(0), String::new()), "metrics");
+    assert!(std::fs::read_to_string(here.path("shotlist.prom")).expect("metrics").contains("shotlist_jobs{"));
+    here.write("daily.yaml", "jobs: nope");
+    assert_eq!(cron(&well, 0).0, Some(2));
+    install("bin/shotlist", "#!/bin/sh\nkill -KILL $$\n");
+    assert_eq!(cron(&well, 0).0, Some(137));
+    let pings = std::fs::read_to_string(here.path("pings")).expect("pings");
+    let codes: Vec<&str> =
+        pings.lines().filter_map(|url| url.strip_prefix("https://hc-ping.example.com/your-uuid/")).collect();
+    assert_eq!(codes, ["0", "0", "1", "2", "137"]);
 }
 
 /// The exit codes of the reference's table, with what to do about each.

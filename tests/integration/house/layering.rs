@@ -11,7 +11,7 @@ use super::imports::{Import, imports};
 type Line = (&'static str, &'static [&'static str]);
 
 /// What each room may import. No one imports `cli` but the program itself.
-const ROOMS: [Line; 18] = [
+const ROOMS: [Line; 17] = [
     ("domain", &[]),
     ("files", &[]),
     ("reference", &[]),
@@ -37,7 +37,6 @@ const ROOMS: [Line; 18] = [
             "sandbox", "hooks", "engine",
         ],
     ),
-    ("monitor", &["domain", "files", "service", "report"]),
     ("ui", &["domain", "manifest", "plan", "bill", "ledger", "engine", "report"]),
     (
         "cli",
@@ -53,7 +52,6 @@ const ROOMS: [Line; 18] = [
             "report",
             "sandbox",
             "session",
-            "monitor",
             "reference",
             "ui",
         ],
@@ -94,7 +92,7 @@ const INNER: [(&str, &[Line]); 5] = [
 ];
 
 /// Where the code knows the operating system, and for what.
-const OF_THE_SYSTEM: [(&str, &str); 14] = [
+const OF_THE_SYSTEM: [(&str, &str); 13] = [
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("cli/signals.rs", "signals"),
     ("files/directory.rs", "directories that are synced"),
@@ -107,7 +105,6 @@ const OF_THE_SYSTEM: [(&str, &str); 14] = [
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
     ("ledger/sqlite/refusals.rs", "second names of a file"),
     ("manifest/source/text.rs", "which file a name leads to"),
-    ("monitor/own_file.rs", "the mode of a file that another user reads"),
     ("domain/send_by.rs", "a clock that goes on while the machine sleeps"),
 ];
 

@@ -130,13 +130,13 @@ fn heads_of_columns_are_no_formulas_and_steer_nothing() {
 }
 
 #[test]
-fn summary_and_metrics_steer_no_terminal() {
+fn status_formats_steer_no_terminal() {
     let manifest = format!("{TWO_JOBS}name: \"na\\u001b[2Jme\\a\"\nbatch: \"b\\u202e\"\n");
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
-    here.run(&service, &["--summary", "s.md", "--metrics", "m.prom", "--no-download"]).ends_with(0);
-    for file in ["s.md", "m.prom"] {
-        let text = fs::read_to_string(here.path(file)).expect("a file");
-        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{file}: {text:?}");
+    here.run(&service, &["--no-download"]).ends_with(0);
+    for format in ["markdown", "prometheus"] {
+        let text = here.shotlist(&["status", "m.yaml", "--format", format]).ends_with(0).stdout;
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{format}: {text:?}");
     }
 }
 
