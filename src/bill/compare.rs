@@ -54,9 +54,7 @@ pub struct Comparison<'l> {
     pub doubts: Vec<(Matched<'l>, Vec<&'l Line>)>,
     /// Lines about tasks that the ledger does not know, or that two of its services have.
     pub strange: Vec<&'l Line>,
-    /// Lines about the fees of face reviews.
-    pub fees: Vec<&'l Line>,
-    /// Lines without a task that are no such fees.
+    /// Lines without a task: fees, taxes, or other products.
     pub others: Vec<&'l Line>,
     /// Submissions of other accounts than those that the bill is about.
     pub of_others: Vec<Matched<'l>>,
@@ -128,13 +126,8 @@ pub fn depends_on(bill: &Bill, period: Period) -> impl Fn(&Attempt) -> bool + Se
     }
 }
 
-/// Compares a bill with the purchases of a ledger [on which it depends](depends_on), and with its fees of face reviews.
-pub fn compare<'l>(
-    bill: &'l Bill,
-    bought: &'l [(BatchKey, Attempt)],
-    reviews: &[Attempt],
-    period: Period,
-) -> Comparison<'l> {
+/// Compares a bill with the purchases of a ledger [on which it depends](depends_on).
+pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Period) -> Comparison<'l> {
     let owners = owners(bought);
     let mut entries: HashMap<usize, Entry> = HashMap::new();
     let mut found = Comparison::default();
@@ -152,7 +145,6 @@ pub fn compare<'l>(
         }
     }
     found.others = bill.others.iter().collect();
-    found.assign_fees(reviews, period);
     // The meaning of an unreadable line for its task is unknown.
     let untold: HashSet<usize> = bill.unread.iter().filter_map(|unread| *owners.get(unread.task.as_str())?).collect();
     let is_meant = accounts(bought, &entries);
@@ -193,23 +185,6 @@ pub fn compare<'l>(
 }
 
 impl<'l> Comparison<'l> {
-    /// Assigns lines to the fees of face reviews in the period, by amount and time. A line with an unknown task may be another program's: it
-    /// needs a time.
-    fn assign_fees(&mut self, reviews: &[Attempt], period: Period) {
-        let mut open: Vec<&Attempt> = reviews.iter().filter(|fee| period.covers(fee)).collect();
-        let mut is_fee = |line: &&'l Line| {
-            let is_near = |fee: &Attempt| match line.at {
-                Some(at) => at.duration_since(fee.intended_at).abs() <= NEAR,
-                None => line.task.is_empty(),
-            };
-            let fits = |fee: &&Attempt| !line.is_credit && line.usd == fee.price && is_near(fee);
-            open.iter().position(fits).map(|place| open.swap_remove(place)).is_some()
-        };
-        for lines in [&mut self.others, &mut self.strange] {
-            self.fees.extend(lines.extract_if(.., |line| is_fee(line)));
-        }
-    }
-
     /// Adds an attempt that is on the bill.
     fn place(&mut self, matched: Matched<'l>) {
         let (price, billed) = (matched.attempt.price, matched.billed);

@@ -42,6 +42,9 @@ pub(super) struct SpendView {
     pub lines: Vec<Line>,
     /// Sums over the lines.
     pub totals: Sums,
+    /// The fees of the manifest's approved face reviews, once per face. They are paid outside the interface, so the sums don't contain them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub face_reviews_usd: Option<Usd>,
 }
 
 /// One line of the ledger.
@@ -129,6 +132,6 @@ impl SpendView {
         for line in &lines {
             totals.add(&line.sums);
         }
-        Self { schema_version: 1, simulated, by: by.map(str::to_owned), lines, totals }
+        Self { schema_version: 1, simulated, by: by.map(str::to_owned), lines, totals, face_reviews_usd: None }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use serde::Deserialize;
 use serde_yaml::{Mapping, Value};
 
 use super::expand::expander::Expander;
@@ -14,6 +15,7 @@ use super::expand::local_images::LocalImages;
 use super::expand::moves::moves;
 use super::expand::prompt_files::PromptFiles;
 use super::raw::budget::{RawBudget, SpanBudget};
+use super::raw::faces::Review;
 use super::raw::job_field::is_reserved;
 use super::raw::mirror::RawManifest;
 use super::source::bounds;
@@ -28,7 +30,7 @@ use super::source::text::{FileAccess, TextError};
 use super::template::engine::Templates;
 use super::template::error::template_finding;
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, PaidReview, Rule, Usd};
+use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, Rule, Usd};
 
 /// Additions of the command line and the environment to a manifest.
 pub struct Options<'o> {
@@ -73,10 +75,34 @@ pub struct Manifest {
     pub inputs: Inputs,
     /// Jobs that have a new id, in the order in which they are moved.
     pub moves: Vec<Move>,
-    /// The face reviews that were paid.
-    pub paid_reviews: Vec<PaidReview>,
+    /// The approved face reviews.
+    pub face_reviews: FaceReviews,
     /// The day of the catalog's prices, and their age in days.
     pub prices: (Date, i32),
+}
+
+/// The approved face reviews of a manifest. They are paid outside the interface, so no ledger or limit has their fees.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FaceReviews {
+    /// The day of each payment, if known.
+    paid_on: Vec<Option<Date>>,
+    fee: Usd,
+}
+
+impl FaceReviews {
+    fn new(paid_on: Vec<Option<Date>>, catalog: &Catalog) -> Self {
+        Self { paid_on, fee: catalog.face_review_usd().unwrap_or_default() }
+    }
+
+    /// The sum of the fees: one per face.
+    pub fn usd(&self) -> Usd {
+        self.paid_on.iter().map(|_| self.fee).sum()
+    }
+
+    /// The sum of the fees since a day. A fee without a day counts.
+    pub fn usd_since(&self, day: Date) -> Usd {
+        self.paid_on.iter().filter(|paid_on| paid_on.is_none_or(|paid_on| paid_on >= day)).map(|_| self.fee).sum()
+    }
 }
 
 /// Limits on spending that a manifest sets.
@@ -246,7 +272,7 @@ fn build(
         unsound,
         inputs: Inputs { files: access.names(), variables: raw.env.clone() },
         moves,
-        paid_reviews: paid_reviews(raw, &now, catalog, found),
+        face_reviews: face_reviews_of(raw, now.date(), catalog, found),
         prices: (catalog.prices_taken_on, (now.date() - catalog.prices_taken_on).get_days()),
     }
 }
@@ -276,21 +302,35 @@ fn budget(raw: &RawManifest, now: &Zoned) -> Budget {
     Budget { run: *run, all: *all, labels: labels.clone(), zone, day_began, month_began }.at(now.timestamp())
 }
 
-/// The face reviews with the day of their payment.
-fn paid_reviews(raw: &RawManifest, now: &Zoned, catalog: &Catalog, found: &mut Vec<Diagnostic>) -> Vec<PaidReview> {
-    let Some(fee) = catalog.face_review_usd() else { return Vec::new() };
-    let mut paid = Vec::new();
+/// The approved reviews of a manifest's faces.
+fn face_reviews_of(raw: &RawManifest, today: Date, catalog: &Catalog, found: &mut Vec<Diagnostic>) -> FaceReviews {
     for (face, day) in raw.faces.iter().filter_map(|(name, face)| Some((name, face.paid_on?))) {
-        if day > now.date() {
+        if day > today {
             let place = Pointer::top().key("faces").key(face).key("paid_on").value();
             let message = format!("`paid_on` is in the future: {day}");
             found.push(Diagnostic::error(Rule::ReviewPaidOn, message, place).with_help("write the day of the payment"));
-            continue;
         }
-        let noon = day.at(12, 0, 0, 0).to_zoned(now.time_zone().clone());
-        paid.extend(noon.map(|noon| PaidReview { face: face.clone(), paid_on: day, paid_at: noon.timestamp(), fee }));
     }
-    paid
+    let approved = raw.faces.values().filter(|face| face.review == Review::Approved);
+    FaceReviews::new(approved.map(|face| face.paid_on).collect(), catalog)
+}
+
+/// Reads only the approved face reviews of a manifest. `None` if it can't be read as YAML.
+pub fn face_reviews(path: &Path, catalog: &Catalog) -> Option<FaceReviews> {
+    #[derive(Default, Deserialize)]
+    struct Faces {
+        #[serde(default)]
+        faces: BTreeMap<String, Face>,
+    }
+    #[derive(Deserialize)]
+    struct Face {
+        review: String,
+        paid_on: Option<String>,
+    }
+    let text = origin::read(path).ok().filter(|text| bounds::precheck(text).is_none())?;
+    let Faces { faces } = serde_yaml::from_str(&text).ok()?;
+    let approved = faces.into_values().filter(|face| face.review == "approved");
+    Some(FaceReviews::new(approved.map(|face| face.paid_on?.parse().ok()).collect(), catalog))
 }
 
 /// A manifest from somewhere else must not be able to read the key: a prompt or an image address would carry it away.

@@ -259,7 +259,7 @@ pub struct Totals {
     /// May have been charged, too: the price of every task of which no one documents when it is charged, and that is not
     /// completed.
     pub unknown_usd: Usd,
-    /// The fees of its face reviews that were paid, which no task has.
+    /// The fees of the manifest's approved face reviews, once per face. They are paid outside the interface.
     pub face_reviews_usd: Usd,
     /// Jobs by state; every state is there.
     pub states: BTreeMap<&'static str, usize>,

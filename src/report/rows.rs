@@ -12,8 +12,8 @@ use super::relative_path::relative_path;
 use super::row::{Delivered, Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use super::times::Times;
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, PaidReview, Reviewed, Usd,
-    VideoFile, last_reviews,
+    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, VideoFile,
+    last_reviews,
 };
 
 /// The names of labels, of columns and of the axes of matrices.
@@ -111,12 +111,10 @@ impl Report {
         }
     }
 
-    /// The same report with the paid fees of face reviews.
+    /// The same report with the fees of face reviews. A simulated report has none.
     #[must_use]
-    pub fn with_face_reviews(mut self, reviews: &[PaidReview]) -> Self {
-        // The simulator's ledger has no fees.
-        let paid = reviews.iter().filter(|_| !self.simulated);
-        self.totals.face_reviews_usd = paid.map(|review| review.fee).sum();
+    pub fn with_face_reviews(mut self, usd: Usd) -> Self {
+        self.totals.face_reviews_usd = if self.simulated { Usd::ZERO } else { usd };
         self
     }
 

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-use super::face_reviews;
 use super::options::Options;
 use super::refusal::Refusal;
 use super::start::Session;
@@ -49,17 +48,12 @@ pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
 
 /// The same limits and those of the ledger for a plan, with the amounts used.
 pub(super) async fn with_what_is_used(session: &Session, controls: &Controls) -> Result<Vec<Limit>, Refusal> {
-    // The run records them before it buys anything.
-    let fees = face_reviews::uncounted(session).await?;
     let mut limits = Vec::new();
     let of_ledger = controls.limits.iter().map(|limit| limit.at(controls.now));
     for SpendLimit { name, label, since, usd } in
         over_all_batches(&at(session, controls.now)).into_iter().chain(of_ledger)
     {
-        let mut used = session.ledger.used_since(since, label.clone()).await?;
-        if label.is_none() {
-            used += face_reviews::paid_since(&fees, since);
-        }
+        let used = session.ledger.used_since(since, label.clone()).await?;
         limits.push(Limit { source: name, label, usd, used });
     }
     Ok(limits)

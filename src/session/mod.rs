@@ -34,7 +34,6 @@ mod consent;
 mod default_paths;
 mod doubts;
 mod executor;
-mod face_reviews;
 mod ledger_limits;
 mod limits;
 mod locked;

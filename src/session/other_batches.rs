@@ -19,7 +19,7 @@ use super::reporter::Reported;
 use super::reporter::Reporter;
 use super::start::Session;
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, NoticeCode, Request, Spec,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, NoticeCode, Request, Spec, Usd,
 };
 use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
 use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
@@ -240,7 +240,7 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
         purchases::keep_what_only_the_report_knows(&session.ledger, &other.out, &other.key, &[], &other.history)?;
     }
     let reporter = Reporter {
-        paid_reviews: Vec::new(),
+        face_reviews_usd: Usd::ZERO,
         key: other.key.clone(),
         moves: Vec::new(),
         jobs: Arc::clone(&other.jobs),

@@ -2,7 +2,7 @@
 
 use super::refusal::Refusal;
 use crate::bill::{Bill, Comparison, Matched, Period, compare, depends_on};
-use crate::domain::{Attempt, BatchKey, PaidReview};
+use crate::domain::{Attempt, BatchKey};
 use crate::ledger::{Event, Ledger};
 
 /// A bill, and the submissions of the ledger that it is compared with.
@@ -12,21 +12,18 @@ pub struct Reconciliation<'b> {
     period: Period,
     ledger: &'b Ledger,
     submitted: Vec<(BatchKey, Attempt)>,
-    reviews: Vec<Attempt>,
 }
 
 impl<'b> Reconciliation<'b> {
     /// Reads the submissions of a ledger.
     pub async fn new(bill: &'b Bill, period: Period, ledger: &'b Ledger) -> Result<Self, Refusal> {
-        let mut submitted = ledger.submissions(depends_on(bill, period)).await?;
-        let fees = PaidReview::batch();
-        let reviews = submitted.extract_if(.., |(batch, _)| *batch == fees).map(|(_, attempt)| attempt).collect();
-        Ok(Self { bill, period, ledger, submitted, reviews })
+        let submitted = ledger.submissions(depends_on(bill, period)).await?;
+        Ok(Self { bill, period, ledger, submitted })
     }
 
     /// Compares the bill with the submissions.
     pub fn comparison(&self) -> Comparison<'_> {
-        compare(self.bill, &self.submitted, &self.reviews, self.period)
+        compare(self.bill, &self.submitted, self.period)
     }
 
     /// Records what the bill settles, batch by batch: nothing if a line can't be read. `recorded` counts the attempts, also if a later

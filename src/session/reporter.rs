@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::purchases;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{BatchKey, Job, Move, NoticeCode, PaidReview, with_causes};
+use crate::domain::{BatchKey, Job, Move, NoticeCode, Usd, with_causes};
 use crate::files::on_a_thread;
 use crate::ledger::Ledger;
 use crate::manifest::Manifest;
@@ -25,8 +25,8 @@ pub(super) struct Reporter {
     pub key: BatchKey,
     /// The moves of jobs to new IDs.
     pub moves: Vec<Move>,
-    /// The face reviews that were paid.
-    pub paid_reviews: Vec<PaidReview>,
+    /// The fees of approved face reviews.
+    pub face_reviews_usd: Usd,
     /// All jobs of the manifest.
     pub jobs: Arc<[Arc<Job>]>,
     pub ledger: Ledger,
@@ -52,7 +52,7 @@ impl Session {
         let history = self.history().await?;
         let (key, jobs) = (&self.manifest.key, self.manifest.jobs.clone().into());
         let report = Report::new(key, self.ledger.is_simulated(), jobs, history, &self.options.out);
-        Ok(report.with_face_reviews(&self.manifest.paid_reviews))
+        Ok(report.with_face_reviews(self.manifest.face_reviews.usd()))
     }
 
     /// Writes the reports from the ledger alone. Sends no request and changes nothing else.
@@ -69,7 +69,7 @@ impl Session {
         Reporter {
             key: self.manifest.key.clone(),
             moves: self.manifest.moves.clone(),
-            paid_reviews: self.manifest.paid_reviews.clone(),
+            face_reviews_usd: self.manifest.face_reviews.usd(),
             jobs: self.manifest.jobs.clone().into(),
             ledger: self.ledger.clone(),
             out: self.options.out.clone(),
@@ -86,9 +86,9 @@ impl Reporter {
         let history = self.ledger.history(&self.key).await?.moved(&self.moves)?;
         let (key, is_simulated, writer) = (self.key.clone(), self.ledger.is_simulated(), self.writer.clone());
         let (jobs, out, sidecars) = (Arc::clone(&self.jobs), self.out.clone(), self.sidecars);
-        let paid_reviews = self.paid_reviews.clone();
+        let face_reviews_usd = self.face_reviews_usd;
         let written = on_a_thread(move || {
-            let report = Report::new(&key, is_simulated, jobs, history, &out).with_face_reviews(&paid_reviews);
+            let report = Report::new(&key, is_simulated, jobs, history, &out).with_face_reviews(face_reviews_usd);
             let written = writer.write(number, &report);
             if sidecars && let Err(error) = write_sidecars(&report) {
                 tracing::warn!(code = NoticeCode::ReportNotWritten.code(), "can't write a sidecar file: {error}");

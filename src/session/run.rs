@@ -20,7 +20,7 @@ use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
-use super::{choices, face_reviews, limits, other_batches, purchases};
+use super::{choices, limits, other_batches, purchases};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
@@ -96,9 +96,6 @@ impl<'s> Ready<'s> {
         let reviews = &session.options.redo.reviews;
         if !reviews.is_empty() {
             choices::record(&batch, &session.recorded().await?, reviews).await?;
-        }
-        if plan.frozen.is_none() {
-            face_reviews::record(session).await?;
         }
         let has_retake = begin_retake(session, &batch, &plan, &history).await?;
         drop(history);

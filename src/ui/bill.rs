@@ -23,7 +23,6 @@ pub(crate) fn reconciliation(
 ) -> Page {
     let mut page = Page::new();
     list(&mut page, "unreadable lines", &bill.unread, |unread| format!("line {}: {}", unread.number, unread.why));
-    list(&mut page, "face reviews", &comparison.fees, |line| format!("line {}: ${}", line.number, line.usd));
     list(&mut page, "lines without a task", &comparison.others, |line| {
         format!("line {}: ${}{}", line.number, line.usd, credit(line.is_credit))
     });

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::catalog::Catalog;
 use crate::cli::args::{SpendArgs, SpendFormat};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::spending::{Line, SpendView, Sums, heads, label};
 use crate::cli::{paths, runtime};
-use crate::domain::{RefusalCode, Usd};
+use crate::domain::{NoticeCode, RefusalCode, Usd};
 use crate::ledger::Spending;
+use crate::manifest::face_reviews;
 use crate::ui::{Column, Page, Terminal};
 
 /// Shows what was spent. Days are those of this machine's time zone.
@@ -33,7 +35,16 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     if let Some(name) = label(by) {
         refuse_unknown(name, &spending)?;
     }
-    let books = SpendView::new(&spending, ledger.is_simulated(), by, &zone);
+    let mut books = SpendView::new(&spending, ledger.is_simulated(), by, &zone);
+    if let Some(path) = args.manifest.as_deref().filter(|path| path.is_file() && !ledger.is_simulated()) {
+        let reviews = face_reviews(path, Catalog::embedded());
+        if reviews.is_none() {
+            let text = format!("can't read the faces of `{}`, so their review fees are not shown", path.display());
+            terminal.warning(NoticeCode::FacesNotRead, &text);
+        }
+        books.face_reviews_usd =
+            reviews.map(|reviews| args.since.map_or_else(|| reviews.usd(), |day| reviews.usd_since(day)));
+    }
     let page = match args.format {
         SpendFormat::Json => Page::json(&books).map_err(|error| Failure::of_form(&error))?,
         SpendFormat::Csv => csv(&books, by).map_err(|error| Failure::cannot_write(&error))?,
@@ -94,6 +105,9 @@ fn text(books: &SpendView, by: Option<&str>, terminal: &Terminal) -> Page {
     page.line("");
     let simulated = if books.simulated { " (simulated)" } else { "" };
     page.line(format_args!("spent: ${spent_usd}{simulated}, at risk: ${at_risk_usd}, unknown: ${unknown_usd}"));
+    if let Some(usd) = books.face_reviews_usd.filter(|usd| !usd.is_zero()) {
+        page.line(format_args!("face reviews of the manifest: ${usd}, paid outside the service"));
+    }
     page
 }
 

@@ -39,7 +39,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
     let of = |jobs: &[Arc<Job>], history| {
         let report = Report::new(key, args.manifest.sandbox, jobs.to_vec().into(), history, &out);
-        report.with_face_reviews(&chosen.manifest.paid_reviews)
+        report.with_face_reviews(chosen.manifest.face_reviews.usd())
     };
     let report = if args.state.is_empty() {
         of(&chosen.selected, history)

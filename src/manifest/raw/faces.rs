@@ -75,10 +75,5 @@ fn face(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Face>
         }
     };
     table.close(&["review", "paid_on"]);
-    if review == Some(Review::Approved) && day.is_none() {
-        let message = "`paid_on` is missing, so this manifest counts no fee for the review";
-        let finding = Diagnostic::warning(Rule::ReviewPaidOn, message, at.clone().named());
-        found.push(finding.with_help("write the day of the payment, such as `paid_on: 2026-11-02`"));
-    }
     review.map(|review| Face { review, paid_on })
 }

@@ -28,8 +28,8 @@ pub(crate) struct RawManifest {
     pub vars: Mapping,
     /// Names of environment variables that templates may read as `env.NAME`.
     pub env: Vec<String>,
-    /// Real human faces, by name: `{ review: approved, paid_on: 2026-11-02 }` or `{ review: pending }`. A fee counts on the day of
-    /// `paid_on`.
+    /// Real human faces, by name: `{ review: approved, paid_on: 2026-11-02 }` or `{ review: pending }`. The fee counts once
+    /// per approved face.
     pub faces: Faces,
     /// Fields for every job that does not say otherwise. One that a job's model does not take is passed over.
     pub defaults: RawFields,

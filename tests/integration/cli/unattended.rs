@@ -74,7 +74,10 @@ fn lock_wait_ends_with_the_other_run_or_with_75() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let first = here.run(&service, &[]).starts();
     wait_until("it has submitted", || !service.posts().is_empty());
-    let busy = here.run(&service, &["--lock-wait", LEFT_AFTER, "--log-format", "json"]).ends_with(75).shows("waiting-for-lock");
+    let busy = here
+        .run(&service, &["--lock-wait", LEFT_AFTER, "--log-format", "json"])
+        .ends_with(75)
+        .shows("waiting-for-lock");
     assert!(!busy.stderr.contains("--batch"), "{}", busy.stderr);
     // A longer wait finds every job completed, and buys nothing.
     let second = here.run(&service, &["--lock-wait", "5m"]).starts();
