@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_yaml::Value;
 
 use super::bounds::{Choice, FaceRule, ImageRule, PromptRule, SizeRule, Typical, Whole};
-use crate::domain::{Charging, Field, FinalWords, Idempotency, Usd};
+use crate::domain::{Charging, Field, FinalWords, Usd};
 
 /// All families and models that shotlist knows.
 #[derive(Debug, Deserialize)]
@@ -22,8 +22,6 @@ pub struct Catalog {
     /// True if the service charges nothing for a submission that it answers with 500, 502, 503, or 504: a property of a gateway.
     #[serde(default)]
     pub retry_server_errors: bool,
-    /// The statement that the service honors idempotency keys, if it does.
-    pub idempotency: Option<Idempotency>,
     families: BTreeMap<String, Family>,
     models: BTreeMap<String, ModelEntry>,
 }
@@ -121,7 +119,6 @@ struct Extension {
     final_words: Option<FinalWords>,
     #[serde(default)]
     retry_server_errors: bool,
-    idempotency: Option<Idempotency>,
     /// Whole families, or parts of those that are there.
     #[serde(default)]
     families: BTreeMap<String, Value>,
@@ -155,7 +152,7 @@ impl Catalog {
 
     /// Returns the embedded catalog with the models, prices, families, and parts of families that a file adds or changes.
     pub fn extended_by(text: &str) -> Result<Self, CatalogError> {
-        let Extension { version, prices_taken_on, final_words, retry_server_errors, idempotency, families, models } =
+        let Extension { version, prices_taken_on, final_words, retry_server_errors, families, models } =
             serde_yaml::from_str(text)?;
         let mut catalog = Self::parse(EMBEDDED_TEXT)?;
         catalog.version = version;
@@ -163,7 +160,7 @@ impl Catalog {
         let has_prices = !models.is_empty() || !families.is_empty();
         let known = if has_prices { Date::MAX } else { catalog.prices_taken_on };
         catalog.prices_taken_on = known.min(prices_taken_on);
-        (catalog.retry_server_errors, catalog.idempotency) = (retry_server_errors, idempotency);
+        catalog.retry_server_errors = retry_server_errors;
         if let Some(words) = final_words {
             catalog.final_words.extend(words);
         }
@@ -188,9 +185,6 @@ impl Catalog {
         let fault = |text: String| Err(CatalogError::Content(text));
         if self.version != 1 {
             return fault(format!("version {} is not 1", self.version));
-        }
-        if let Some(what) = self.idempotency.as_ref().and_then(Idempotency::fault) {
-            return fault(what.to_owned());
         }
         for (name, family) in &self.families {
             let (typical, duration) = (&family.typical_generation_s, &family.fields.duration);

@@ -49,7 +49,7 @@ fn agreed_sum(
     has_budget: bool,
     terminal: &Terminal,
 ) -> Result<Usd, Failure> {
-    let (money, most) = (&args.money, plan.to_consent());
+    let (money, most) = (&args.money, plan.most());
     // An approval is of the purchases that its digest names.
     if money.approved.is_some() {
         return Ok(plan.most());

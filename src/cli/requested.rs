@@ -1,12 +1,10 @@
 //! The options of a session that the arguments of `run` ask for.
 
 use super::args::RunArgs;
-use super::catalog::catalog;
 use super::choices::{self, Patterns};
 use super::failure::Failure;
 use super::manifest::Chosen;
 use super::{destinations, paths, programs};
-use crate::catalog::Catalog;
 use crate::domain::RefusalCode;
 use crate::plan::Sample;
 use crate::session::{Options, RepeatOptions, Settings};
@@ -49,13 +47,13 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         } else {
             destinations::writer(&args.reports, &usual.out, again)?
         },
-        settings: settings(args, &usual.settings, catalog(args.manifest.catalog.as_deref())?),
+        settings: settings(args, &usual.settings),
         ..usual
     })
 }
 
 /// The settings with the pace of the options.
-fn settings(args: &RunArgs, usual: &Settings, catalog: &Catalog) -> Settings {
+fn settings(args: &RunArgs, usual: &Settings) -> Settings {
     let pace = &args.pace;
     Settings {
         concurrency: pace.concurrency,
@@ -68,7 +66,6 @@ fn settings(args: &RunArgs, usual: &Settings, catalog: &Catalog) -> Settings {
         max_doubts: pace.max_doubts,
         accepts_differing: pace.accept_differing,
         rps: pace.rps,
-        idempotency: catalog.idempotency.clone(),
         speed: usual.speed,
     }
 }

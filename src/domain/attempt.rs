@@ -4,9 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Account, Declaration, Declared, Fingerprint, Idempotency, JobId, Particulars, TaskNames, Usd, VideoFile, named,
-};
+use super::{Account, Declaration, Declared, Fingerprint, JobId, Particulars, TaskNames, Usd, VideoFile, named};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -179,12 +177,6 @@ impl Attempt {
     /// Returns whether the `--exec` command for its video failed, or never ended.
     pub fn has_failed_command(&self) -> bool {
         self.particulars.executed.as_deref().is_some_and(|executed| executed.error.is_some())
-    }
-
-    /// Returns whether it is in doubt, and the service still answers a repeated submission with its task.
-    pub fn can_be_repeated(&self, honored: &Idempotency, at: Timestamp) -> bool {
-        let key = self.particulars.idempotency.as_ref();
-        self.state == AttemptState::InDoubt && key.is_some_and(|key| honored.remembers(key, at))
     }
 
     /// Returns whether a run must still finish it: it has no outcome, no video, or a failed `--exec` command. Few attempts are unfinished.

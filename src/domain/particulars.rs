@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, IdempotencyKey, JobId, Labels, OutputPath, Reviewed, Usd};
+use super::{Digest, JobId, Labels, OutputPath, Reviewed, Usd};
 
 /// The facts of an attempt that no response of the service has.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -29,12 +29,6 @@ pub struct Particulars {
     /// The cost that the service reported. It may stop a run, and never releases money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_usd: Option<Usd>,
-    /// The key that its submission had, if the service honors such keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency: Option<Box<IdempotencyKey>>,
-    /// The time of the last repetition of its submission. A response may be on its way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeated_at: Option<Timestamp>,
     /// The charge by the service's bill.
     pub billed: Option<Box<Billed>>,
     /// The machine that fetched its video, where several share a ledger: the video is there, and perhaps nowhere else.

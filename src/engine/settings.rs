@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::domain::Idempotency;
-
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -27,8 +25,6 @@ pub struct Settings {
     pub accepts_differing: bool,
     /// The maximum number of requests per second, polls included.
     pub rps: Option<f64>,
-    /// The statement that the service honors idempotency keys, if it does.
-    pub idempotency: Option<Idempotency>,
     /// The speed of the service, as a multiple of the documented one: 1, or more for the simulator.
     pub speed: f64,
 }
@@ -46,7 +42,6 @@ impl Default for Settings {
             max_doubts: 3,
             accepts_differing: false,
             rps: None,
-            idempotency: None,
             speed: 1.0,
         }
     }

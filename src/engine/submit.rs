@@ -22,7 +22,7 @@ use super::slots::{Slot, Slots, Turn};
 use super::slow_start::{Permit, SlowStart};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
-use crate::domain::{AttemptId, IdempotencyKey, Job, NoticeCode, Request, SendBy, TaskNames, with_causes};
+use crate::domain::{AttemptId, Job, NoticeCode, SendBy, TaskNames, with_causes};
 use crate::ledger::{Approval, Event, Intent, LedgerError, RunLimit, SpendLimit};
 use crate::service::{Submission, VideoService};
 
@@ -34,9 +34,6 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// The wait where the service asks to wait without a time.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
-
-/// The waits before a submission in doubt is repeated with its idempotency key. Longer outages are left to the next run.
-const REPEATED_AFTER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
 
 /// The state that all submissions share.
 pub(super) struct Submitter<'e, S> {
@@ -138,9 +135,7 @@ impl<S: VideoService> Submitter<'_, S> {
             self.gateway.stop_because(StopReason::SpendLimit, format!("`{}` would exceed a spend limit", job.id));
             return NOT_SENT;
         }
-        let gateway = self.gateway;
-        let key = gateway.settings.idempotency.as_ref().map(|honored| honored.key(gateway.account, gateway.now()));
-        let attempt = match self.gateway.ledger.intend(self.intent(job, known, key.clone())).await {
+        let attempt = match self.gateway.ledger.intend(self.intent(job, known)).await {
             Ok(attempt) => attempt,
             Err(LedgerError::Deferred(wait)) => {
                 drop(permit);
@@ -168,35 +163,8 @@ impl<S: VideoService> Submitter<'_, S> {
             return TRY_AGAIN;
         }
         // Boxed: it is large, and each waiting job would otherwise have room for it.
-        let response = Box::pin(self.send(&job.request, key.as_ref(), send_by)).await;
+        let response = Box::pin(self.gateway.service.submit(&job.request, send_by)).await;
         Box::pin(self.respond(job, attempt, response, permit, slot, tries)).await
-    }
-
-    /// Sends a request. One in doubt is repeated while the service remembers its key: only a task in the response settles the doubt.
-    async fn send(&self, request: &Request, key: Option<&IdempotencyKey>, send_by: Option<SendBy>) -> Submission {
-        let mut submission = self.gateway.service.submit(request, key, send_by).await;
-        let (Some(honored), Some(key)) = (&self.gateway.settings.idempotency, key) else { return submission };
-        for wait in REPEATED_AFTER {
-            if !matches!(submission, Submission::InDoubt(_) | Submission::Page(_)) {
-                break;
-            }
-            let ready = async {
-                tokio::time::sleep(wait).await;
-                self.gateway.rate_limit.turn().await;
-            };
-            let waited = self.gateway.stop.unless_stopping(ready).await;
-            let is_late = send_by.is_some_and(SendBy::is_over) || !honored.remembers(key, self.gateway.now());
-            if waited.is_none() || is_late {
-                break;
-            }
-            match self.gateway.service.submit(request, Some(key), send_by).await {
-                accepted @ Submission::Accepted(..) => submission = accepted,
-                // The part that arrived may contain the task ID.
-                Submission::InDoubt(error) if error.has_body() => submission = Submission::InDoubt(error),
-                _ => {}
-            }
-        }
-        submission
     }
 
     /// Prepares another try after a response that certainly bought nothing and says nothing about the job. Otherwise, records the response.
@@ -333,14 +301,13 @@ impl<S: VideoService> Submitter<'_, S> {
         }
     }
 
-    fn intent(&self, job: &Job, known: Known, idempotency: Option<IdempotencyKey>) -> Intent {
+    fn intent(&self, job: &Job, known: Known) -> Intent {
         Intent {
             known: known.newest,
             paid_elsewhere: known.paid_elsewhere,
             limits: self.limits.to_vec(),
             approval: self.approval.cloned(),
             run_limit: self.run_limit.cloned(),
-            idempotency,
             ..Intent::new(job, self.gateway.account.clone())
         }
     }

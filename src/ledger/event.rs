@@ -1,13 +1,10 @@
 //! The states of an attempt, and the events that lead from one to the next.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::domain::{
     Attempt, AttemptState, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, Usd, VideoFile,
 };
-
-/// The time after which no response to a repeated submission comes: more than its timeout.
-const IN_FLIGHT: SignedDuration = SignedDuration::from_mins(4);
 
 /// The code of a task that the user gave up.
 pub(crate) const GIVEN_UP: &str = "given_up";
@@ -25,10 +22,6 @@ pub enum Event {
     Doubted(ServiceError),
     /// The service made a task.
     Accepted(TaskNames),
-    /// Its submission is about to be repeated with its idempotency key.
-    Repeated,
-    /// The service answered a repeated submission with the task of a doubtful attempt, or of one that was said to have made none.
-    Settled(TaskNames),
     /// The user found the task of a doubtful attempt, or of one that was said to have made none.
     Found(TaskNames),
     /// The service calls its task so as well.
@@ -140,12 +133,11 @@ impl Event {
             }
             (S::Intended | S::InDoubt, Self::Refused(_)) => Some(S::Rejected),
             (S::Intended | S::InDoubt, Self::Doubted(_))
-            | (S::InDoubt, Self::Repeated)
             | (S::Void, Self::Undone(Declaration::NeverCreated))
             | (S::Queued | S::InProgress, Self::Undone(Declaration::Found)) => Some(S::InDoubt),
             (S::Failed, Self::Undone(Declaration::Lost))
             | (S::Intended | S::InDoubt | S::Void, Self::Accepted(_))
-            | (S::InDoubt | S::Void, Self::Found(_) | Self::Settled(_)) => Some(S::Queued),
+            | (S::InDoubt | S::Void, Self::Found(_)) => Some(S::Queued),
             (S::Queued | S::InProgress, Self::Started { .. }) => Some(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_) | Self::Reported { .. }) => Some(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
@@ -169,13 +161,6 @@ impl Event {
         let known = &attempt.particulars;
         let is_declared = known.declared.is_some_and(|declared| declared.what == what) && known.billed.is_none();
         if is_declared { Ok(()) } else { Err(IllegalEvent { state: attempt.state, event: self.name() }) }
-    }
-
-    /// Refuses to deny a task while the response to a repeated submission may be on its way.
-    pub(super) fn check_answered(&self, attempt: &Attempt, at: Timestamp) -> Result<(), IllegalEvent> {
-        let repeated = attempt.particulars.repeated_at;
-        let is_on_its_way = repeated.is_some_and(|repeated| at.duration_since(repeated) < IN_FLIGHT);
-        if is_on_its_way { Err(IllegalEvent { state: attempt.state, event: self.name() }) } else { Ok(()) }
     }
 
     /// Returns whether the task has ended, or was never created.
@@ -215,8 +200,6 @@ mod tests {
             Event::Refused(error.clone()),
             Event::Doubted(error.clone()),
             Event::Accepted(TaskId::new("t").expect("an id").into()),
-            Event::Repeated,
-            Event::Settled(TaskId::new("t").expect("an id").into()),
             Event::Found(TaskId::new("t").expect("an id").into()),
             Event::AlsoNamed(TaskId::new("u").expect("an id")),
             Event::GivenUp,
@@ -281,15 +264,15 @@ mod tests {
                     Event::Found(_) => Some(Declaration::Found),
                     Event::Denied => Some(Declaration::NeverCreated),
                     Event::GivenUp => Some(Declaration::Lost),
-                    Event::Undone(_) | Event::Accepted(_) | Event::Settled(_) => None,
+                    Event::Undone(_) | Event::Accepted(_) => None,
                     _ => declared,
                 };
                 // A task that was named by mistake was never its own.
                 accepted &= !matches!(event, Event::Undone(Declaration::Found));
                 settled &= !matches!(event, Event::Undone(Declaration::Found | Declaration::NeverCreated));
-                accepted |= matches!(event, Event::Accepted(_) | Event::Found(_) | Event::Settled(_));
+                accepted |= matches!(event, Event::Accepted(_) | Event::Found(_));
                 doubted |= matches!(event, Event::Doubted(_));
-                settled |= matches!(event, Event::Found(_) | Event::Settled(_) | Event::Denied);
+                settled |= matches!(event, Event::Found(_) | Event::Denied);
                 // The answer to the attempt itself, however late.
                 settled |= matches!(event, Event::Accepted(_) | Event::Refused(_) | Event::Withdrawn | Event::ServerError);
             }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, AttemptId, Charging, Digest, Fingerprint, IdempotencyKey, Job, JobId, Label, Labels, LocalImage,
-    OutputPath, Request, Usd,
+    Account, AttemptId, Charging, Digest, Fingerprint, Job, JobId, Label, Labels, LocalImage, OutputPath, Request, Usd,
 };
 
 /// An imminent submission.
@@ -40,8 +39,6 @@ pub struct Intent {
     pub output: Option<OutputPath>,
     /// The approved plan that it is a part of.
     pub approval: Option<Approval>,
-    /// The key of the submission, if the service honors such keys.
-    pub idempotency: Option<IdempotencyKey>,
     /// The SHA-256 of each of its local images, separated by spaces.
     pub local_images: Option<String>,
     /// The time of a submission that another program made and whose task is known, or `None` for a submission now.
@@ -71,7 +68,6 @@ impl Intent {
             labels: job.labels.clone(),
             output: job.file.clone(),
             approval: None,
-            idempotency: None,
             local_images: LocalImage::digests(&job.spec.local_images),
             adopted_at: None,
             run_limit: None,

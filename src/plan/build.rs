@@ -37,8 +37,6 @@ pub struct Plan {
     pub resume: Vec<Attempt>,
     /// Abandoned tasks, which are polled once before anything is bought. One that completed after all changes the plan.
     pub abandoned: Vec<Attempt>,
-    /// Submissions in doubt that are repeated with their idempotency keys, which the service still remembers.
-    pub asked_again: Vec<Attempt>,
     /// Due jobs that seem to have been bought before. The plan itself finds those whose id was probably changed; what other
     /// names of the ledger and earlier reports know is added to them.
     pub repurchases: Vec<Repurchase>,
@@ -114,7 +112,6 @@ impl Plan {
             collect,
             resume,
             abandoned,
-            asked_again: Vec::new(),
             repurchases,
             run_limit,
             limits,
@@ -243,7 +240,7 @@ impl Plan {
 
     /// Returns whether the run submits or polls, besides downloading missing videos.
     pub fn asks_about_tasks(&self) -> bool {
-        let polls = self.active_tasks().chain(&self.abandoned).chain(&self.asked_again).next().is_some();
+        let polls = self.active_tasks().chain(&self.abandoned).next().is_some();
         polls || self.buys()
     }
 

@@ -126,12 +126,6 @@ impl DownloadPlan {
             self.occupants.extend(occupants.map(|((_, path), there)| ((own.clone(), path), there)));
         }
     }
-
-    /// Expects the video of a task that was just found at the path of its job.
-    pub(super) fn expect(&mut self, attempt: AttemptId, path: OutputPath) {
-        self.active.insert(attempt, Destination { directory: None, path, is_version: false });
-    }
-
     /// The path for the video of a task that was active before the run.
     pub fn destination_of(&self, attempt: &Attempt) -> Destination {
         let unknown = || Destination { directory: None, path: OutputPath::of(&attempt.job), is_version: true };

@@ -14,7 +14,6 @@ mod guards;
 mod input;
 mod look_after;
 mod planned;
-mod repetitions;
 mod repurchase;
 mod retake;
 mod sample;

@@ -34,8 +34,6 @@ pub enum Statement<'p> {
     AbandonedTasks(usize),
     /// Jobs that wait for a face review, and the one-time fees of the reviews.
     Held(usize, Usd),
-    /// The number of submissions in doubt that the run repeats with their idempotency keys, and their price, which counts as spent already.
-    AskedAgain(usize, Usd),
     /// Jobs in doubt that stay so, and the sum at risk.
     InDoubt(usize, Usd),
     /// The day of the prices of due jobs, and their age in days, if they are old.
@@ -68,7 +66,6 @@ impl Statement<'_> {
             Self::ActiveTasks(_) => NoticeCode::ActiveTasks,
             Self::AbandonedTasks(_) => NoticeCode::AbandonedTasks,
             Self::Held(..) => NoticeCode::Held,
-            Self::AskedAgain(..) => NoticeCode::AskedAgain,
             Self::InDoubt(..) => NoticeCode::InDoubt,
             Self::OldPrices(..) => NoticeCode::OldPrices,
             Self::WorstCase(..) => NoticeCode::WorstCase,
@@ -110,15 +107,12 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
     let active = plan.resume.len() + plan.collect.len();
     let (most, worst) = (plan.most(), plan.worst_case());
     let (day, age) = plan.prices;
-    let asked: Usd = plan.asked_again.iter().map(|attempt| attempt.price).sum();
-    let (in_doubt, at_risk) = plan.left_in_doubt();
     let middle = [
         plan.unfinished_retake.as_ref().map(Statement::RetakeUnfinished),
         some(active, Statement::ActiveTasks(active)),
         some(plan.abandoned.len(), Statement::AbandonedTasks(plan.abandoned.len())),
         some(totals.held, Statement::Held(totals.held, totals.face_reviews_usd)),
-        some(plan.asked_again.len(), Statement::AskedAgain(plan.asked_again.len(), asked)),
-        some(in_doubt, Statement::InDoubt(in_doubt, at_risk)),
+        some(totals.in_doubt, Statement::InDoubt(totals.in_doubt, totals.at_risk_usd)),
         (age > PRICES_AGE && totals.submit > 0).then_some(Statement::OldPrices(day, age)),
         (plan.retries > 0 && worst > totals.cost_usd && most >= totals.cost_usd)
             .then_some(Statement::WorstCase(most, most < worst)),

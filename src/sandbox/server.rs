@@ -1,9 +1,8 @@
 //! The endpoints of the interface document (§4), on loopback.
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -104,8 +103,6 @@ struct Shared {
     base_url: String,
     accepted: AtomicU32,
     charges: Charges,
-    /// By idempotency key: the body of a submission, and its answer.
-    answers: Mutex<HashMap<String, (Bytes, Value)>>,
 }
 
 type Service = State<Arc<Shared>>;
@@ -125,7 +122,6 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
         base_url: format!("http://{address}"),
         accepted: AtomicU32::new(0),
         charges: Charges::default(),
-        answers: Mutex::default(),
     };
     let routes = Router::new()
         .route("/v1/videos", post(submit))
@@ -169,13 +165,6 @@ async fn submit(
     if let Some(broken) = model.check(&spec).into_iter().find(|violation| violation.severity == Severity::Error) {
         return Err(refuse(StatusCode::BAD_REQUEST, &broken.message, broken.rule.code()));
     }
-    let key = shared.idempotency_key(&headers);
-    let mut answers = shared.answers.lock().unwrap_or_else(PoisonError::into_inner);
-    match key.as_ref().and_then(|key| answers.get(key)) {
-        Some((first, answer)) if *first == body => return Ok(Json(answer).into_response()),
-        Some(_) => return Err(refuse(StatusCode::UNPROCESSABLE_ENTITY, "the key had another body", "reused_key")),
-        None => {}
-    }
     let task = shared.new_task(&spec, model);
     if let Some(refusal) = shared.trouble.limits.refuse_task(Duration::from_millis(task.lasts_ms.into())) {
         return Ok(refusal);
@@ -187,11 +176,7 @@ async fn submit(
         charged_at: Timestamp::now(),
         prompt: spec.prompt,
     });
-    let answer = submitted(&task, &spec.model, model.family, spec.size.as_deref());
-    if let Some(key) = key {
-        answers.insert(key, (body, answer.clone()));
-    }
-    Ok(Json(answer).into_response())
+    Ok(Json(submitted(&task, &spec.model, model.family, spec.size.as_deref())).into_response())
 }
 
 /// The answer to a submission, in the shape of its family (interface §2.3).
@@ -242,12 +227,6 @@ async fn ledger(State(shared): Service) -> Response {
 }
 
 impl Shared {
-    /// The idempotency key of a submission, if the catalog says that the service honors one.
-    fn idempotency_key(&self, headers: &HeaderMap) -> Option<String> {
-        let honored = self.options.catalog.idempotency.as_ref()?;
-        Some(headers.get(&honored.header)?.to_str().ok()?.to_owned())
-    }
-
     fn new_task(&self, spec: &Spec, model: Model<'_>) -> Task {
         let serial = self.accepted.fetch_add(1, Ordering::Relaxed);
         let mut random =

@@ -21,7 +21,7 @@ use super::classify::{self, Answer};
 use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, build};
 use super::endpoint::is_loopback;
 use super::{Credentials, Endpoint, Look, PollAnswer, Probe, Submission, VideoService, bounds, http2, mask, send_by};
-use crate::domain::{FinalWords, IdempotencyKey, Request, SendBy, ServiceError, TaskId, causes};
+use crate::domain::{FinalWords, Request, SendBy, ServiceError, TaskId, causes};
 
 /// The longest wait for the response to a submission. Generous: after a timeout, the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
@@ -137,8 +137,8 @@ fn headers(credentials: &Credentials) -> HeaderMap {
 }
 
 impl VideoService for HttpService {
-    async fn submit(&self, request: &Request, key: Option<&IdempotencyKey>, send_by: Option<SendBy>) -> Submission {
-        mask::submission(&self.credentials, self.post(request, key, send_by).await)
+    async fn submit(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
+        mask::submission(&self.credentials, self.post(request, send_by).await)
     }
 
     async fn poll(&self, task: &TaskId) -> PollAnswer {
@@ -183,16 +183,13 @@ impl HttpService {
         Ok(Probe { look, status: Some(head.status), date })
     }
 
-    async fn post(&self, request: &Request, key: Option<&IdempotencyKey>, send_by: Option<SendBy>) -> Submission {
+    async fn post(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
         let url = self.endpoint.at(&["v1", "videos"]);
-        let mut post = self
+        let post = self
             .begin(&url, send_by)
             .timeout(self.submit_timeout)
             .header(CONTENT_TYPE, "application/json")
             .body(request.body().to_owned());
-        if let Some(key) = key {
-            post = post.header(&key.header, &key.value);
-        }
         let sent = logged("POST", &url, send_by::before(send_by, post.send())).await;
         let response = match sent {
             Ok(response) => response,

@@ -6,17 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::wire::{Echo, TaskReport};
-use crate::domain::{IdempotencyKey, Request, SendBy, ServiceError, TaskId, TaskNames};
+use crate::domain::{Request, SendBy, ServiceError, TaskId, TaskNames};
 
 /// The requests to the service.
 pub trait VideoService: Sync {
-    /// Submits once, with an idempotency key if the service honors them. Never sends a second time by itself, and nothing once it is too late.
-    fn submit(
-        &self,
-        request: &Request,
-        key: Option<&IdempotencyKey>,
-        send_by: Option<SendBy>,
-    ) -> impl Future<Output = Submission> + Send;
+    /// Submits once. Never sends a second time, and nothing after `send_by`.
+    fn submit(&self, request: &Request, send_by: Option<SendBy>) -> impl Future<Output = Submission> + Send;
 
     /// Asks once how a task stands.
     fn poll(&self, task: &TaskId) -> impl Future<Output = PollAnswer> + Send;

@@ -23,18 +23,13 @@ impl Consent {
     /// Permits the cost of a plan and its repurchases, after you saw that plan. A repurchase that only a later plan
     /// finds is not covered.
     pub fn to(plan: &Plan) -> Self {
-        Self::up_to(plan.to_consent()).also_again(plan.repurchases.iter().map(|before| before.job.clone()))
+        Self::up_to(plan.most()).also_again(plan.repurchases.iter().map(|before| before.job.clone()))
     }
 
     /// Also permits the repurchase of these jobs. Consent to a sum doesn't include it.
     #[must_use]
     pub fn also_again(self, jobs: impl IntoIterator<Item = JobId>) -> Self {
         Self { again: jobs.into_iter().collect(), ..self }
-    }
-
-    /// Returns whether it also permits the repetitions of submissions in doubt. Without that, they stay in doubt.
-    pub(super) fn covers_repetitions(&self, plan: &Plan) -> bool {
-        plan.is_simulated || plan.to_consent() <= self.up_to
     }
 
     /// Refuses a plan that costs more, or with a repurchase that lacks consent.

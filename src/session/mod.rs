@@ -32,7 +32,6 @@ mod choices;
 mod connection;
 mod consent;
 mod default_paths;
-mod doubts;
 mod executor;
 mod ledger_limits;
 mod limits;

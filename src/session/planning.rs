@@ -59,8 +59,6 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     );
     if options.fetches_only {
         plan.only_fetch();
-    } else if let (Some(honored), None) = (&options.settings.idempotency, &controls.freeze) {
-        plan.ask_again(honored, history, controls.now, is_in_manifest);
     }
     plan.frozen = controls.freeze;
     purchases::add_repurchases(session, &mut plan, history).await?;

@@ -11,7 +11,6 @@ use tokio::sync::Mutex;
 
 use super::connection::Connection;
 use super::consent::Consent;
-use super::doubts::Repeater;
 use super::executor::{Executions, Executor};
 use super::locked::Locked;
 use super::other_batches::{Collected, OtherBatch, OtherBatches};
@@ -71,12 +70,12 @@ impl<'s> Ready<'s> {
     ) -> Result<Outcome, Refusal> {
         let executions = self.executions.take();
         // Boxed: its state is large for the future of a caller.
-        let prepared = Box::pin(self.prepare(consent, stop, emit)).await?;
+        let prepared = Box::pin(self.prepare(consent)).await?;
         let (run, unexecuted) = Box::pin(prepared.work(executions, stop, emit)).await;
         Ok(Box::pin(prepared.report(run, unexecuted, stop)).await)
     }
 
-    async fn prepare(self, consent: &Consent, stop: &Stop, emit: &Emit<'_>) -> Result<Prepared<'s>, Refusal> {
+    async fn prepare(self, consent: &Consent) -> Result<Prepared<'s>, Refusal> {
         let Self { locked: Locked { session, batch, mut plan, history, others, .. }, service, .. } = self;
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
@@ -109,13 +108,6 @@ impl<'s> Ready<'s> {
         // An offset that is too large by a round trip dates no end before its submission.
         let (asked_at, controls) = (Timestamp::now(), session.ledger.controls().await?);
         let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
-        let honored = session.options.settings.idempotency.as_ref();
-        let honored = honored.filter(|_| controls.freeze.is_none() && consent.covers_repetitions(&plan));
-        if let (Some((connection, _)), Some(honored)) = (&service, honored) {
-            let repeater = Repeater { batch: &batch, connection, honored, clock_offset, stop, emit };
-            let settled = repeater.settle(&plan.asked_again).await?;
-            plan.add_settled(settled);
-        }
         let limits = limits::over_all_batches(&limits::at(session, now));
         let (plan, others) = (Arc::new(plan), OtherBatches::new(others));
         Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })

@@ -50,10 +50,6 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String
             "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` with `paid_on` under `faces` releases them",
             count(*jobs, "job")
         ),
-        Statement::AskedAgain(submissions, usd) => format!(
-            "{} in doubt to repeat, each with its idempotency key: the service answers with the task of the first; ${usd}, already counted",
-            count(*submissions, "submission")
-        ),
         Statement::InDoubt(jobs, at_risk) => {
             let resolve = again.command("resolve", &[]);
             format!(
@@ -186,7 +182,6 @@ mod tests {
             Statement::AbandonedTasks(1),
             Statement::OldPrices(jiff::civil::date(2026, 1, 31), 31),
             Statement::Held(2, usd("20")),
-            Statement::AskedAgain(1, usd("3.75")),
             Statement::InDoubt(2, usd("1.80")),
             Statement::Limit(&passed, Usd::ZERO),
             Statement::WorstCase(usd("3.60"), false),

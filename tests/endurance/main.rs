@@ -15,7 +15,6 @@ mod damage;
 mod dialect;
 mod dialects_of_polls;
 mod dialects_of_submissions;
-mod idempotency;
 mod kills;
 mod links;
 mod people;

@@ -52,50 +52,6 @@ fn videos_that_a_runner_left_are_downloaded_by_the_others() {
     assert_eq!(team.database.sql(open), "0", "{}", ended.stderr);
 }
 
-/// A service that honors idempotency keys settles what an expired runner left in doubt, also for another runner.
-#[test]
-fn doubts_of_a_killed_runner_are_settled_by_another() {
-    let honored = "version: 1\nprices_taken_on: 9999-01-01\nidempotency: { header: Idempotency-Key, for: 24h }\n";
-    let catalog = Workspace::new().file("catalog.yaml", honored);
-    let path = catalog.path("catalog.yaml").to_string_lossy().into_owned();
-    let team = Team::on(Cluster::shared().database(), 2, 40, &["--speed", "400", "--catalog", &path]);
-    let args = ["--catalog", &path, "--concurrency", "4"];
-    // At some of these places, the service has responded, and the response is not recorded.
-    let open = "SELECT count(*) FROM shotlist.attempt WHERE state = 'intended'";
-    let leaves_doubt = |commit: usize| {
-        team.run(0, &args).dies_at(&format!("before-commit:{commit}")).code.is_none() && team.database.sql(open) != "0"
-    };
-    assert!((3..30).any(leaves_doubt), "nothing was in doubt");
-    for _ in 0..20 {
-        if team.run(1, &args).ends().code == Some(0) {
-            assert_eq!(team.agree(), (40, 0));
-            return;
-        }
-        // Until the lease of the dead runner is over.
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    panic!("the doubts did not settle");
-}
-
-/// An intent of a live runner is no doubt: it may be withdrawn after a 429, and bought with another key.
-#[test]
-fn runners_that_start_together_repeat_nothing_of_each_other() {
-    let honored = "version: 1\nprices_taken_on: 9999-01-01\nidempotency: { header: Idempotency-Key, for: 24h }\n";
-    let catalog = Workspace::new().file("catalog.yaml", honored);
-    let path = catalog.path("catalog.yaml").to_string_lossy().into_owned();
-    let faults = ["--fault", "retry-after=0.3", "--fault", "lost-response=0.1"];
-    let simulator = [&["--speed", "400", "--catalog", &path][..], &faults].concat();
-    let team = Team::on(Cluster::shared().database(), 3, 40, &simulator);
-    let args = ["--catalog", &path, "--concurrency", "6", "--max-doubts", "1000"];
-    for _ in 0..8 {
-        all_end(team.all_at_once(&args), &[0, 7]);
-        if team.agree() == (40, 0) {
-            return;
-        }
-    }
-    panic!("the doubts did not settle");
-}
-
 #[test]
 fn what_an_interrupted_runner_left_is_bought_by_the_others() {
     let team = Team::new(3, 300);

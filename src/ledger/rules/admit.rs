@@ -210,7 +210,6 @@ fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
             labels: intent.labels.clone(),
             output: intent.output.clone().map(Box::new),
             approval: intent.approval.as_ref().map(|approval| Box::new(approval.digest.clone())),
-            idempotency: intent.idempotency.clone().map(Box::new),
             local_images: intent.local_images.as_deref().map(Box::from),
             declared: intent.adopted_at.map(|_| Declared { what: Declaration::Found, at: now }),
             ..Particulars::default()

@@ -15,9 +15,6 @@ pub(in crate::ledger) fn apply(
     if let Event::Undone(what) = event {
         event.check_declared(attempt, *what)?;
     }
-    if matches!(event, Event::Denied) {
-        event.check_answered(attempt, at)?;
-    }
     attempt.state = event.after(attempt.state)?;
     let known = &mut attempt.particulars;
     match event {
@@ -33,12 +30,10 @@ pub(in crate::ledger) fn apply(
         Event::Accepted(task) => {
             (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, Some(at));
         }
-        Event::Repeated => known.repeated_at = Some(at),
         // The time of the first response stays unknown.
-        Event::Found(task) | Event::Settled(task) => {
+        Event::Found(task) => {
             (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, None);
-            let is_declared = matches!(event, Event::Found(_));
-            known.declared = is_declared.then_some(Declared { what: Declaration::Found, at });
+            known.declared = Some(Declared { what: Declaration::Found, at });
         }
         // A known alias stays: it may be the only name that the service accepts.
         Event::AlsoNamed(alias) => {

@@ -25,7 +25,7 @@ impl Owners {
     /// The names whose owners an event needs.
     pub(in crate::ledger) fn needed_by(event: &Event) -> impl Iterator<Item = &TaskId> {
         let names = match event {
-            Event::Accepted(task) | Event::Found(task) | Event::Settled(task) => [Some(&task.id), task.alias.as_ref()],
+            Event::Accepted(task) | Event::Found(task) => [Some(&task.id), task.alias.as_ref()],
             Event::AlsoNamed(name) => [Some(name), None],
             _ => [None, None],
         };

@@ -73,7 +73,6 @@ pub(in crate::ledger) fn intent_of(job: &str) -> Intent {
         limits: Vec::new(),
         labels: Labels::new(),
         output: None,
-        idempotency: None,
         approval: None,
         local_images: None,
         adopted_at: None,

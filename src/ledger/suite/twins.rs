@@ -72,7 +72,6 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => Just(failed),
         2 => any_task().prop_map(Event::Accepted),
         1 => any_task().prop_map(Event::Found),
-        1 => any_task().prop_map(Event::Settled),
         1 => any_task().prop_map(|task| Event::AlsoNamed(task.id)),
     ]
 }

@@ -97,7 +97,7 @@ fn write(
     if matches!(event, Event::Accepted(_)) && !is_sender {
         return Err(LedgerError::Claimed(attempt.job.clone()));
     }
-    if let (Event::Accepted(task) | Event::Settled(task), Some(known)) = (event, &attempt.task)
+    if let (Event::Accepted(task), Some(known)) = (event, &attempt.task)
         && known.id == task.id
     {
         // Recorded before; the acknowledgment was lost, or another runner was first.
@@ -106,9 +106,7 @@ fn write(
     // A state that takes no task claims no name.
     event.after(attempt.state)?;
     let claimed = match event {
-        Event::Accepted(task) | Event::Found(task) | Event::Settled(task) => {
-            Some(owners.claim(attempt, batch, task.clone())?)
-        }
+        Event::Accepted(task) | Event::Found(task) => Some(owners.claim(attempt, batch, task.clone())?),
         Event::AlsoNamed(name) => owners.claim_name(attempt, batch, name).map(|()| None)?,
         _ => None,
     };
@@ -118,7 +116,7 @@ fn write(
         attempt.task.clone_from(&claimed);
     }
     row.shared.version += 1;
-    if claimed.is_some() && (is_sender || matches!(event, Event::Settled(_))) {
+    if claimed.is_some() && is_sender {
         row.shared.assigned_runner = runner;
     }
     Ok(claimed)

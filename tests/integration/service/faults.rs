@@ -264,7 +264,7 @@ fn a_submission_without_an_answer_in_time_is_in_doubt() {
     let client = client.with_submit_timeout(std::time::Duration::from_millis(200));
     let spec = Spec { model: "alpha-2".into(), prompt: Some("a cat".into()), ..Spec::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let submission = runtime.block_on(client.submit(&Request::new(&spec), None, None));
+    let submission = runtime.block_on(client.submit(&Request::new(&spec), None));
     let Submission::InDoubt(error) = submission else { panic!("{submission:?}") };
     assert!(error.message.starts_with("no response in time"), "{}", error.message);
     assert_eq!(service.posts().len(), 1);

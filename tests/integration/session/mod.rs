@@ -11,7 +11,6 @@ mod doubts;
 mod exec;
 mod face_reviews;
 mod files;
-mod idempotency;
 mod images;
 mod labels;
 mod library;

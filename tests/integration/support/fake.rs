@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use shotlist::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, IdempotencyKey, Job, JobId, Labels,
-    Request, SendBy, Spec, TaskId,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Request, SendBy, Spec,
+    TaskId,
 };
 use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Feed, Outcome, RunEvent, Settings, Stop};
@@ -80,7 +80,7 @@ impl FakeService {
 }
 
 impl VideoService for FakeService {
-    async fn submit(&self, request: &Request, _: Option<&IdempotencyKey>, _: Option<SendBy>) -> Submission {
+    async fn submit(&self, request: &Request, _: Option<SendBy>) -> Submission {
         tokio::time::sleep(self.submit_latency).await;
         let mut submissions = self.submissions.lock().expect("no panic");
         let number = submissions.len();

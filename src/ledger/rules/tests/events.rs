@@ -5,8 +5,7 @@ use proptest::prelude::*;
 
 use super::values::*;
 use crate::domain::{
-    Attempt, AttemptState, Choice, Declaration, Idempotency, OutputPath, Particulars, Review, ServiceError, TaskId,
-    TaskNames, VideoFile,
+    Attempt, AttemptState, Choice, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile,
 };
 use crate::ledger::rules::{Named, Owners, QUARTER_US, Sums, apply, quarter, recover};
 use crate::ledger::{Event, LedgerError};
@@ -86,7 +85,6 @@ fn names_that_an_event_needs_are_looked_up() {
     let needed = |event: Event| Owners::needed_by(&event).map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(needed(Event::Accepted(names.clone())), ["t1", "t2"]);
     assert_eq!(needed(Event::Found(names.clone())), ["t1", "t2"]);
-    assert_eq!(needed(Event::Settled(names.clone())), ["t1", "t2"]);
     assert_eq!(needed(Event::AlsoNamed(names.id.clone())), ["t1"]);
     assert!(needed(Event::Denied).is_empty());
 
@@ -233,29 +231,4 @@ fn release_and_reviews_are_kept_until_the_video_is_fetched_anew() {
     assert_eq!(known.reviews.iter().map(|reviewed| &reviewed.review).collect::<Vec<_>>(), [&review]);
     apply(&mut attempt, &Event::Fetched(file), Timestamp::UNIX_EPOCH, "here").expect("allowed");
     assert_eq!((&attempt.particulars.released, attempt.particulars.reviews.len()), (&None, 1));
-}
-
-#[test]
-fn doubt_is_settled_by_a_task_while_its_key_is_remembered() {
-    let at = |second| Timestamp::from_second(second).expect("a time");
-    let honored: Idempotency = serde_yaml::from_str("{ header: Key, for: 1000s }").expect("a statement");
-    let task = || Event::Settled(TaskId::new("t1").expect("an ID").into());
-    let mut attempt = row("a", 1, AttemptState::Intended).attempt;
-    let key = honored.key(&attempt.account, at(100));
-    attempt.particulars.idempotency = Some(Box::new(key));
-    assert!(!attempt.can_be_repeated(&honored, at(100)), "its own run waits for the response");
-    assert!(apply(&mut attempt, &Event::Repeated, at(100), "here").is_err());
-    apply(&mut attempt, &Event::Doubted(ServiceError::plain("lost", "code")), at(101), "here").expect("allowed");
-    let can_be = |attempt: &Attempt| [99, 100, 759, 760].map(|second| attempt.can_be_repeated(&honored, at(second)));
-    assert_eq!(can_be(&attempt), [false, true, true, false]);
-    let without = Particulars { idempotency: None, ..attempt.particulars.clone() };
-    assert_eq!(can_be(&Attempt { particulars: without, ..attempt.clone() }), [false; 4]);
-    // While the response may be on its way, no one denies it.
-    apply(&mut attempt, &Event::Repeated, at(102), "here").expect("allowed");
-    assert!(apply(&mut attempt, &Event::Denied, at(341), "here").is_err());
-    apply(&mut attempt, &Event::Denied, at(342), "here").expect("allowed");
-    apply(&mut attempt, &task(), at(343), "here").expect("allowed");
-    assert_eq!((attempt.state, attempt.answered_at, attempt.error.as_ref()), (AttemptState::Queued, None, None));
-    assert!(attempt.task.is_some() && attempt.particulars.declared.is_none());
-    assert!(apply(&mut attempt, &task(), at(344), "here").is_err());
 }

@@ -50,7 +50,6 @@ pub(super) fn intent(job: &str) -> Intent {
         limits: Vec::new(),
         labels: Labels::new(),
         output: None,
-        idempotency: None,
         approval: None,
         local_images: None,
         adopted_at: None,
