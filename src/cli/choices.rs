@@ -200,7 +200,7 @@ impl Patterns {
             let failure = refused(format!("`@{file}` must be about `{key}`, found `{other}`"));
             return Err(failure.with_help(match (other.name == key.name, other.batch.is_empty()) {
                 (true, true) => {
-                    "save the choices on the contact sheet of this batch, or select the other batch with `--no-batch`"
+                    "save the choices on the contact sheet of this batch, or select the other batch with `--batch ''`"
                 }
                 (true, false) => {
                     "save the choices on the contact sheet of this batch, or select the other batch with `--batch`"

@@ -23,13 +23,10 @@ pub(super) fn heeded(command: Command, words: &[OsString]) -> Command {
     let says_short =
         |short| options().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains::<char>(short));
     let (quiet, verbose) = (says("--quiet") || says_short('q'), says("--verbose") || says_short('v'));
-    let (no_batch, batch) = (says("--no-batch"), says("--batch"));
     heed(command, &|arg| {
         let is_beaten = match arg.get_id().as_str() {
             "quiet" => verbose,
             "verbose" => quiet,
-            "batch" => no_batch,
-            "no_batch" => batch,
             _ => false,
         };
         is_beaten || is_unset(arg) || is_for_another_command(arg)

@@ -69,11 +69,10 @@ pub(super) fn load(
     let options = manifest::Options {
         path: &args.manifest,
         set: &args.set,
-        batch: args.batch(),
+        batch: args.batch.as_deref(),
         now: Timestamp::now(),
         root: args.root.as_deref(),
         secret: wanted.secret.or(from_environment.as_deref()),
-        env: &|name| std::env::var(name).ok(),
     };
     let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);
     // Of a job that is not selected nothing is at stake.

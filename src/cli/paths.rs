@@ -107,17 +107,15 @@ pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey)
 
 /// The command for another batch of this manifest, which may have a batch value where this command has no `--batch`.
 pub(super) fn again_elsewhere(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
-    again(&ManifestArgs { no_batch: key.batch.is_empty(), ..args.clone() }, key)
+    again(&ManifestArgs { batch: Some(key.batch.clone()), ..args.clone() }, key)
 }
 
 /// The command for this manifest, batch, and ledger.
 pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
     let mut again = NextCommand::about(&args.manifest);
     // Said in full: a template of today gives another batch tomorrow.
-    if !key.batch.is_empty() {
+    if !key.batch.is_empty() || args.batch.is_some() {
         again = again.with("--batch", &key.batch);
-    } else if args.no_batch {
-        again = again.with_switch("--no-batch");
     }
     again = with_ledger(again, args.ledger.as_ref());
     if let Some(catalog) = &args.catalog {

@@ -6,7 +6,6 @@ use super::failure::Failure;
 use super::manifest::Chosen;
 use super::{destinations, paths, programs};
 use crate::domain::RefusalCode;
-use crate::plan::Sample;
 use crate::session::{Options, RepeatOptions, Settings};
 use crate::ui::NextCommand;
 
@@ -22,8 +21,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         return Err(invalid(message).with_help("leave out one of the two"));
     }
     let retakes = retake.retakes().map_err(|error| invalid(error.to_string()))?;
-    let is_alone = retake.has_choices() && !args.again.and_due;
-    let retakes = if is_alone { retakes.alone() } else { retakes };
+    let retakes = if retake.has_choices() { retakes.alone() } else { retakes };
     let usual = paths::options(&args.manifest, args.reports.out.as_deref(), key)?;
     Ok(Options {
         selection: chosen.selection.clone(),
@@ -34,7 +32,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
             reviews: retake.into_reviews(),
         },
         own_files: paths::own_files(args),
-        few: args.few.sample.map(Sample::Spread).or(args.few.first.map(Sample::First)),
+        sample: args.sample,
         max_cost: args.money.max_cost,
         downloads: !args.videos.no_download,
         collects: !args.videos.no_collect,
@@ -61,7 +59,6 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
         poll_floor: pace.poll_floor.unwrap_or(usual.poll_floor),
         first_poll: pace.first_poll,
         deadline: pace.deadline,
-        max_duration: pace.max_duration,
         max_failures: pace.max_failures,
         max_doubts: pace.max_doubts,
         accepts_differing: pace.accept_differing,

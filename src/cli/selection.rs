@@ -5,7 +5,7 @@ use crate::ui::NextCommand;
 
 /// The command for a manifest, with its chosen jobs.
 pub(super) fn wanted(args: &RunArgs, manifest: NextCommand) -> NextCommand {
-    let RunArgs { selection, again, few, .. } = args;
+    let RunArgs { selection, again, sample, .. } = args;
     let lists = [
         ("--select", &selection.select),
         ("--exclude", &selection.exclude),
@@ -14,14 +14,11 @@ pub(super) fn wanted(args: &RunArgs, manifest: NextCommand) -> NextCommand {
     ];
     let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
     let mut wanted = values.fold(manifest, |wanted, (option, value)| wanted.with(option, value));
-    for (option, number) in [("--sample", few.sample), ("--first", few.first)] {
-        if let Some(number) = number {
-            wanted = wanted.with(option, &number.to_string());
-        }
+    if let Some(number) = sample {
+        wanted = wanted.with("--sample", &number.to_string());
     }
     if again.retries > 0 {
         wanted = wanted.with("--retries", &again.retries.to_string());
     }
-    let wanted = if again.and_due { wanted.with_switch("--and-due") } else { wanted };
     if again.retry_failed { wanted.with_switch("--retry-failed") } else { wanted }
 }

@@ -22,7 +22,7 @@ use super::settings::Settings;
 use super::slots::Slots;
 use super::slow_start::SlowStart;
 use super::spend_guard::SpendGuard;
-use super::stop::{Stop, StopReason};
+use super::stop::Stop;
 use super::submit::{Known, Submitter};
 use crate::domain::{Account, PriceList};
 use crate::download::Downloads;
@@ -118,7 +118,6 @@ impl<S: VideoService> Engine<'_, S> {
         let work = Box::pin(async { futures::join!(source, jobs) });
         tokio::select! {
             _ = work => {}
-            never = self.watch_the_clock(&gateway) => match never {},
             never = self.share_the_pace(&gateway.rate_limit) => match never {},
         }
         let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -187,15 +186,5 @@ impl<S: VideoService> Engine<'_, S> {
             rate_limit.share(sharing.runners());
             tokio::time::sleep(BETWEEN_COUNTS).await;
         }
-    }
-
-    /// Stops the run at its time limit. Never returns.
-    async fn watch_the_clock(&self, gateway: &Gateway<'_, S>) -> std::convert::Infallible {
-        if let Some(most) = self.settings.max_duration {
-            tokio::time::sleep(most).await;
-            let message = "what is not done is left for the next run".to_owned();
-            gateway.stop_because(StopReason::TimeBox, message);
-        }
-        std::future::pending().await
     }
 }

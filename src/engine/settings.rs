@@ -15,8 +15,6 @@ pub struct Settings {
     pub first_poll: Option<Duration>,
     /// The time after which a task is left active.
     pub deadline: Duration,
-    /// The time limit of the run. After it, the run stops submitting and leaves active tasks to the next one.
-    pub max_duration: Option<Duration>,
     /// The number of failed, rejected, and in-doubt jobs that stops submitting.
     pub max_failures: Option<usize>,
     /// The number of in-doubt outcomes in a row that stops submitting.
@@ -37,7 +35,6 @@ impl Default for Settings {
             poll_floor: Duration::from_secs(1),
             first_poll: None,
             deadline: Duration::from_mins(30),
-            max_duration: None,
             max_failures: None,
             max_doubts: 3,
             accepts_differing: false,

@@ -14,8 +14,6 @@ pub enum StopReason {
     TooManyFailures,
     /// As many in-doubt outcomes in a row as `--max-doubts` allows.
     TooManyDoubts,
-    /// The time limit of `--max-duration` is over.
-    TimeBox,
     /// The next submission would exceed a spend limit.
     SpendLimit,
     /// Purchases are frozen in the ledger.
@@ -45,9 +43,9 @@ impl StopReason {
         }
     }
 
-    /// Returns whether polling stops, too. Only a signal and the time limit stop it, because active tasks are paid for.
+    /// Returns whether polling stops, too. Only a signal stops it, because active tasks are paid for.
     fn aborts(self) -> bool {
-        matches!(self, Self::Signal(_) | Self::TimeBox)
+        matches!(self, Self::Signal(_))
     }
 
     /// Returns whether a submission that has reserved its price may still be sent.
@@ -142,10 +140,8 @@ mod tests {
             assert!(stop.is_stopping() && !stop.polling.is_cancelled(), "{reason:?}");
             assert_eq!(stop.forbids_sending(), reason != StopReason::SpendLimit, "{reason:?}");
         }
-        for reason in [StopReason::Signal(2), StopReason::TimeBox] {
-            let stop = Stop::default();
-            stop.because(reason);
-            assert!(stop.is_stopping() && stop.polling.is_cancelled());
-        }
+        let stop = Stop::default();
+        stop.because(StopReason::Signal(2));
+        assert!(stop.is_stopping() && stop.polling.is_cancelled());
     }
 }

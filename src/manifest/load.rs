@@ -30,7 +30,7 @@ use super::source::text::{FileAccess, TextError};
 use super::template::engine::Templates;
 use super::template::error::template_finding;
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, Rule, Usd};
+use crate::domain::{BatchKey, Job, JobId, Label, Move, Rule, Usd};
 
 /// Additions of the command line and the environment to a manifest.
 pub struct Options<'o> {
@@ -46,15 +46,12 @@ pub struct Options<'o> {
     pub root: Option<&'o Path>,
     /// The file of the key, which no manifest may read.
     pub secret: Option<&'o Path>,
-    /// Reads an environment variable that the manifest lists.
-    pub env: &'o dyn Fn(&str) -> Option<String>,
 }
 
 impl<'o> Options<'o> {
-    /// A manifest as it is, with this process's clock and environment.
+    /// A manifest as it is, with this process's clock.
     pub fn of(path: &'o Path) -> Self {
-        let env = &|name: &str| std::env::var(name).ok();
-        Self { path, set: &[], batch: None, now: Timestamp::now(), root: None, secret: None, env }
+        Self { path, set: &[], batch: None, now: Timestamp::now(), root: None, secret: None }
     }
 }
 
@@ -71,8 +68,8 @@ pub struct Manifest {
     pub budget: Budget,
     /// The ids of jobs with a mistake, as far as they are ids: they are part of the manifest anyway.
     pub unsound: Vec<JobId>,
-    /// The files and variables that it reads.
-    pub inputs: Inputs,
+    /// The files that it reads, as it names them, in alphabetic order.
+    pub inputs: Vec<String>,
     /// Jobs that have a new id, in the order in which they are moved.
     pub moves: Vec<Move>,
     /// The approved face reviews.
@@ -242,9 +239,7 @@ fn build(
     let now = options.now.to_zoned(zone(raw, found));
     let today = now.date().to_string();
     let vars = vars(raw, options, found);
-    refuse_own_variables(raw, found);
-    let env = raw.env.iter().map(|name| (name.clone(), (options.env)(name)));
-    let templates = Templates::new(vars, &today, env);
+    let templates = Templates::new(vars, &today);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let access = FileAccess::new(&origin::directory(options.path), options.root, options.secret);
     let prompts = PromptFiles::new(&access);
@@ -270,7 +265,7 @@ fn build(
         is_ledger_shared: raw.is_ledger_shared,
         budget: budget(raw, &now),
         unsound,
-        inputs: Inputs { files: access.names(), variables: raw.env.clone() },
+        inputs: access.names(),
         moves,
         face_reviews: face_reviews_of(raw, now.date(), catalog, found),
         prices: (catalog.prices_taken_on, (now.date() - catalog.prices_taken_on).get_days()),
@@ -331,17 +326,6 @@ pub fn face_reviews(path: &Path, catalog: &Catalog) -> Option<FaceReviews> {
     let Faces { faces } = serde_yaml::from_str(&text).ok()?;
     let approved = faces.into_values().filter(|face| face.review == "approved");
     Some(FaceReviews::new(approved.map(|face| face.paid_on?.parse().ok()).collect(), catalog))
-}
-
-/// A manifest from somewhere else must not be able to read the key: a prompt or an image address would carry it away.
-fn refuse_own_variables(raw: &RawManifest, found: &mut Vec<Diagnostic>) {
-    let is_own = |name: &str| name.starts_with("SHOTLIST_") || ["PGPASSWORD", "PGPASSFILE"].contains(&name);
-    let own = raw.env.iter().enumerate().filter(|(_, name)| is_own(&name.to_ascii_uppercase()));
-    for (index, name) in own {
-        let message = format!("a manifest can't read `{name}`, a setting of shotlist");
-        let place = Pointer::top().key("env").index(index).value();
-        found.push(Diagnostic::error(Rule::EnvForbidden, message, place).with_help("use a variable of another name"));
-    }
 }
 
 fn unsound(found: &[Diagnostic]) -> Vec<JobId> {

@@ -16,9 +16,10 @@ use super::input::PlanInput;
 use super::planned::{Limit, Planned, UntilKept};
 use super::repurchase::Repurchase;
 use super::retake::{Retake, SpentChoice};
+use super::sample::keep_sample;
 use super::totals::Totals;
 use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
 };
 
 /// The work of a run.
@@ -52,8 +53,8 @@ pub struct Plan {
     pub estimate: Estimate,
     /// The videos to download and their paths, or `None` if videos stay at their URLs.
     pub downloads: Option<DownloadPlan>,
-    /// The files and variables that the manifest reads.
-    pub inputs: Inputs,
+    /// The files that the manifest reads.
+    pub inputs: Vec<String>,
     /// The day of the catalog's prices, and their age in days.
     pub prices: (Date, i32),
     digest: Digest,
@@ -74,7 +75,7 @@ impl Plan {
     pub fn new(selected: &[Arc<Job>], given: PlanInput<'_>) -> Self {
         let mut jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
         let mut left_out = leave_out_others(&mut jobs, &given);
-        left_out.extend(given.few.into_iter().flat_map(|few| few.choose(&mut jobs)));
+        left_out.extend(given.sample.into_iter().flat_map(|number| keep_sample(&mut jobs, number)));
         let resumed: HashSet<AttemptId> = jobs
             .iter()
             .filter(|planned| planned.action == Action::Resume)

@@ -7,8 +7,7 @@ use jiff::civil::Date;
 use super::approval::Approved;
 use super::planned::Limit;
 use super::retake::{Retake, Retakes};
-use super::sample::Sample;
-use crate::domain::{Attempt, BatchKey, History, Inputs, Job, JobId, VideoFile};
+use crate::domain::{Attempt, BatchKey, History, Job, JobId, VideoFile};
 
 /// Returns whether a video is in place.
 pub type IsHere<'g> = &'g dyn Fn(&Attempt, &VideoFile) -> bool;
@@ -40,10 +39,10 @@ pub struct PlanInput<'g> {
     pub retake: &'g Retakes,
     /// The approved plan.
     pub approved: Option<&'g Approved>,
-    /// The choice of a few due jobs, or `None` for all.
-    pub few: Option<Sample>,
-    /// The files and variables that the manifest reads.
-    pub inputs: Inputs,
+    /// The number of due jobs to keep (`--sample`); `None` for all.
+    pub sample: Option<usize>,
+    /// The files that the manifest reads.
+    pub inputs: Vec<String>,
     /// The day of the catalog's prices, and their age in days.
     pub prices: (Date, i32),
     /// Returns whether a downloaded video is still in place, whole, or on another machine. `None` if videos stay at

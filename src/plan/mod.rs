@@ -33,7 +33,6 @@ pub use input::{IsHere, PlanInput};
 pub use planned::{Limit, Planned, UntilKept};
 pub use repurchase::{Before, Repurchase};
 pub use retake::{Retakes, SpentChoice};
-pub use sample::Sample;
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub use service_view::ServiceView;
 pub(crate) use statements::PRICES_AGE;

@@ -6,7 +6,7 @@ use super::build::Plan;
 use super::elsewhere::Elsewhere;
 use super::planned::Limit;
 use super::retake::SpentChoice;
-use crate::domain::{Freeze, Inputs, JobId, NoticeCode, UnfinishedRetake, Usd};
+use crate::domain::{Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
 
 /// The age in days from which on prices are old.
 pub(crate) const PRICES_AGE: i32 = 30;
@@ -42,8 +42,8 @@ pub enum Statement<'p> {
     WorstCase(Usd, bool),
     /// A spend limit, and what the plan takes of it.
     Limit(&'p Limit, Usd),
-    /// Files or variables that the manifest reads.
-    Reads(&'static str, &'p [String]),
+    /// Files that the manifest reads.
+    Reads(&'p [String]),
     /// Tasks to collect, or jobs in doubt, of another batch of the name.
     OtherBatch(&'p Elsewhere),
     /// The plan, which has due jobs that are already paid for.
@@ -118,11 +118,7 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
             .then_some(Statement::WorstCase(most, most < worst)),
     ];
     let limits = plan.every_limit().map(|limit| Statement::Limit(limit, plan.cost_under(limit)));
-    let Inputs { files, variables } = &plan.inputs;
-    let reads = [("file", &files[..]), ("variable", variables)]
-        .into_iter()
-        .filter(|(_, names)| !names.is_empty())
-        .map(|(kind, names)| Statement::Reads(kind, names));
+    let reads = (!plan.inputs.is_empty()).then_some(Statement::Reads(&plan.inputs));
     let tail = [
         (!plan.repurchases.is_empty()).then_some(Statement::AlreadyPaid(plan)),
         some(totals.fetch, Statement::ToFetch(totals.fetch)),

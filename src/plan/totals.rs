@@ -20,7 +20,7 @@ pub struct Totals {
     pub fetch: usize,
     /// Jobs that wait for a face review.
     pub held: usize,
-    /// Due jobs that are left for another run (`--sample`, `--first`).
+    /// Due jobs that are left for another run (`--sample`).
     pub left_out: usize,
     /// Jobs that stay failed.
     pub failed: usize,

@@ -12,7 +12,7 @@ use super::estimate::Estimate;
 use super::repurchase::{Before, Repurchase};
 use super::service_view::ServiceView;
 use super::totals::Totals;
-use crate::domain::{BatchKey, Digest, Inputs, Labels, TaskId, Usd};
+use crate::domain::{BatchKey, Digest, Labels, TaskId, Usd};
 
 /// The work of a run.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -44,8 +44,8 @@ pub struct PlanView<'p> {
     pub bought_before: Vec<RepurchaseView<'p>>,
     /// The expected time and polls.
     pub estimate: Estimate,
-    /// The files and variables that the manifest reads. Their contents may be in requests.
-    pub inputs: &'p Inputs,
+    /// The files that the manifest reads. Their contents may be in requests.
+    pub inputs: &'p [String],
     /// Manifest warnings, and what the plan means beside its jobs.
     pub warnings: Vec<WarningView>,
 }

@@ -6,7 +6,7 @@ use super::default_paths::{DefaultPaths, ThroughALink};
 use crate::domain::{BatchKey, ReviewOfTask, Usd};
 use crate::engine::Settings;
 use crate::hooks::{AssetCommand, Program};
-use crate::plan::{Approved, Retakes, Sample, Selection};
+use crate::plan::{Approved, Retakes, Selection};
 use crate::report::Writer;
 
 /// The options of a run, beside its manifest.
@@ -23,8 +23,8 @@ pub struct Options {
     pub own_files: Vec<PathBuf>,
     /// The selected jobs.
     pub selection: Selection,
-    /// The sample of due jobs to submit, if not all.
-    pub few: Option<Sample>,
+    /// The number of due jobs to submit (`--sample`); `None` for all.
+    pub sample: Option<usize>,
     /// The repeat purchases.
     pub redo: RepeatOptions,
     /// The maximum new spending of this run, instead of `budget.run`.
@@ -63,7 +63,7 @@ impl Options {
             out,
             own_files: Vec::new(),
             selection: Selection::default(),
-            few: None,
+            sample: None,
             redo: RepeatOptions::default(),
             max_cost: None,
             approved: None,

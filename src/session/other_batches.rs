@@ -19,7 +19,7 @@ use super::reporter::Reported;
 use super::reporter::Reporter;
 use super::start::Session;
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, NoticeCode, Request, Spec, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, History, Job, JobId, NoticeCode, Request, Spec, Usd,
 };
 use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
 use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
@@ -134,8 +134,8 @@ impl OtherBatch {
             retry_failed: false,
             retake: &Retakes::default(),
             approved: None,
-            few: None,
-            inputs: Inputs::default(),
+            sample: None,
+            inputs: Vec::new(),
             prices: session.manifest.prices,
             is_here: session.options.downloads.then_some(&is_here),
         };

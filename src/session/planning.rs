@@ -51,7 +51,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
             retry_failed: options.redo.retry_failed,
             retake: &options.redo.retake,
             approved: options.approved.as_ref(),
-            few: options.few,
+            sample: options.sample,
             inputs: manifest.inputs.clone(),
             prices: manifest.prices,
             is_here: options.downloads.then_some(&is_here),

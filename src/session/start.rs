@@ -60,7 +60,7 @@ impl Session {
     /// Refuses jobs whose video would replace a file that the run reads or writes.
     pub fn check_outputs(&self) -> Result<(), Refusal> {
         let Self { manifest, selected, options, .. } = self;
-        let inputs = manifest.inputs.files.iter().map(|name| options.home.beside_manifest(name));
+        let inputs = manifest.inputs.iter().map(|name| options.home.beside_manifest(name));
         let reports = options.reports.paths().map(Path::to_owned);
         let files = options.own_files.iter().cloned().chain(inputs).chain(reports);
         Ok(outputs::check(selected, &options.out, files)?)

@@ -135,7 +135,6 @@ fn stopping(reason: StopReason, message: &str) -> Text {
     let what = match reason {
         StopReason::TooManyFailures => "too many failures",
         StopReason::TooManyDoubts => "too many jobs in doubt",
-        StopReason::TimeBox => "the time limit is reached",
         StopReason::SpendLimit => "a spend limit is reached",
         StopReason::Unreachable => "the service can't be reached",
         StopReason::KeyRefused => {
@@ -213,7 +212,6 @@ mod tests {
         let reasons = [
             StopReason::TooManyFailures,
             StopReason::TooManyDoubts,
-            StopReason::TimeBox,
             StopReason::SpendLimit,
             StopReason::Unreachable,
             StopReason::KeyRefused,

@@ -62,7 +62,7 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String
             format!("at most ${most} with every paid retry{stop}")
         }
         Statement::Limit(limit, cost) => limited(limit, *cost),
-        Statement::Reads(kind, names) => format!("reads {}: {}", count(names.len(), kind), listed(names)),
+        Statement::Reads(names) => format!("reads {}: {}", count(names.len(), "file"), listed(names)),
         Statement::OtherBatch(other) => other_batch(other),
         Statement::AlreadyPaid(plan) => {
             let (jobs, cost) = (plan.repurchases.len(), plan.repurchase_cost());
@@ -162,7 +162,7 @@ mod tests {
         let other = Elsewhere { batch: String::new(), active: 1, doubtful: 0, unfetched: 2, at_risk: Usd::ZERO };
         let doubtful = Elsewhere { batch: "may".into(), doubtful: 1, at_risk: usd("0.90"), ..other.clone() };
         let (freeze, files) = (Freeze::on_request("the bill is checked"), (0..6).map(|file| format!("{file}.csv")));
-        let (files, variables) = (files.collect::<Vec<_>>(), ["TEAM".to_owned()]);
+        let files: Vec<String> = files.collect();
         let statements = [
             Statement::Simulated,
             Statement::Frozen(&freeze),
@@ -190,8 +190,7 @@ mod tests {
             Statement::Limit(&day, usd("9")),
             Statement::Limit(&day, usd("19")),
             Statement::Limit(&client, usd("19")),
-            Statement::Reads("file", &files),
-            Statement::Reads("variable", &variables),
+            Statement::Reads(&files),
             Statement::OtherBatch(&other),
             Statement::OtherBatch(&doubtful),
             Statement::ToFetch(1),

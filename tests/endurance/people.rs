@@ -227,7 +227,7 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
             2 => vec!["--tag", "t1"],
             3 => vec!["--exclude", &first],
             4 => vec!["--sample", "1"],
-            5 => vec!["--first", "2"],
+            5 => vec!["--sample", "2"],
             _ => vec![],
         };
         if is_retake {
@@ -308,7 +308,7 @@ fn settle(here: &Workspace, service: &Service) {
         here.write("settle.yaml", manifest);
         let task = lost.map(|(number, _)| format!("t{number}"));
         let verdict: Vec<&str> = task.as_deref().map_or_else(|| vec!["--never-created"], |task| vec!["--task", task]);
-        let key: Vec<&str> = if batch.is_empty() { vec!["--no-batch"] } else { vec!["--batch", batch] };
+        let key: Vec<&str> = if batch.is_empty() { vec!["--batch", ""] } else { vec!["--batch", batch] };
         // The next run of the batch puts it in doubt.
         let program = here.shotlist(&[&["resolve", "settle.yaml", job], &verdict[..], &key[..]].concat());
         program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);

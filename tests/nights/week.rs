@@ -135,8 +135,8 @@ fn a_week_of_nights_is_quiet_where_it_went_well_and_says_what_to_do_where_it_did
     week.here.write("daily.yaml", manifest("approved", "6.00"));
 
     week.feel(Mood::Slow);
-    let ended = week.run(27, &["--max-duration", "2s"]).ends();
-    week.note("Friday, with a time box", 27, &ended);
+    let ended = week.run(27, &[]).ends_by_timeout();
+    week.note("Friday, ended by `timeout`", 27, &ended);
 
     let posts = week.service.posts().len();
     let advice =

@@ -178,7 +178,7 @@ fn runner_of_another_account_is_refused_at_a_batch_that_is_bought() {
 #[test]
 fn copy_freezes_its_source_before_it_reads() {
     let team = Team::new(2, 4);
-    team.run(0, &["--first", "1"]).ends_with(0);
+    team.run(0, &["--sample", "1"]).ends_with(0);
     let proxy = Proxy::to(Cluster::shared().port);
     let target = Cluster::shared().database();
     let through = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), target.name);
@@ -254,7 +254,7 @@ fn whose_calendar_is_ahead_spends_no_other_day() {
     for desk in &team.desks {
         desk.write("m.yaml", &manifest);
     }
-    let args = "run m.yaml --yes --no-download --quiet --first-poll 0s --poll-interval 100ms --first 1";
+    let args = "run m.yaml --yes --no-download --quiet --first-poll 0s --poll-interval 100ms --sample 1";
     for (desk, shift, code) in [(0, "+0h", 0), (1, "+25h", 3)] {
         let script = format!("exec faketime -f '{shift}' \"$0\" {args}");
         let program = crate::support::Program::script(team.desks[desk].root(), &script);
@@ -299,7 +299,7 @@ fn run_waits_for_a_killed_runner_of_another_plan() {
 #[test]
 fn a_restored_dump_stays_frozen_in_the_documented_order() {
     let team = Team::new(1, 4);
-    team.run(0, &["--first", "2"]).ends_with(0);
+    team.run(0, &["--sample", "2"]).ends_with(0);
     let (file, address) = (team.desks[0].path("books.dump"), team.database.url());
     let reference = team.command(0, &["help", "machines"]).ends_with(0).stdout;
     let documented = |program: &str| {
@@ -311,7 +311,7 @@ fn a_restored_dump_stays_frozen_in_the_documented_order() {
     };
     let (freeze, unfreeze) = (&["limit", "set", "--freeze"], &["limit", "set", "--unfreeze"]);
     documented("pg_dump");
-    team.run(0, &["--first", "1"]).ends_with(0);
+    team.run(0, &["--sample", "1"]).ends_with(0);
     team.command(0, freeze).ends_with(0);
     documented("pg_restore");
     team.command(0, freeze).ends_with(0);
@@ -344,7 +344,7 @@ fn backup_that_breaks_off_leaves_no_file() {
 fn copy_with_a_lost_commit_leaves_the_source_frozen() {
     let team = Team::new(1, 2);
     let own = ["--ledger", "own.db"];
-    team.run(0, &[&own[..], &["--first", "1"]].concat()).ends_with(0);
+    team.run(0, &[&own[..], &["--sample", "1"]].concat()).ends_with(0);
     // Makes the tables.
     team.command(0, &["limit", "set", "--unfreeze"]).ends_with(0);
     let proxy = Proxy::to(Cluster::shared().port);

@@ -37,7 +37,7 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     let proxy = Proxy::to(primary.port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
     // One job each, so that the ledger is there before it is copied.
-    team.run(0, &["--first", "1"]).ends_with(0);
+    team.run(0, &["--sample", "1"]).ends_with(0);
     let started = team.all_at_once(&["--concurrency", "20"]);
     wait_until("they are at it", || bought(&team) > 20);
     // The standby has everything until here, and nothing that comes after.
@@ -131,7 +131,7 @@ fn who_died_before_a_standby_took_over_is_not_forgotten() {
 fn team_with_an_old_copy() -> (Cluster, Team, tempfile::TempDir) {
     let primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
     let team = Team::on(primary.database(), 2, 12, &["--speed", "400"]);
-    team.run(0, &["--first", "1"]).ends_with(0);
+    team.run(0, &["--sample", "1"]).ends_with(0);
     let copy = standby_of(&primary);
     (primary, team, copy)
 }
@@ -140,7 +140,7 @@ fn team_with_an_old_copy() -> (Cluster, Team, tempfile::TempDir) {
 #[test]
 fn standby_that_never_saw_a_runner_freezes_purchases() {
     let (mut primary, mut team, copy) = team_with_an_old_copy();
-    team.run(0, &["--first", "5"]).ends_with(0);
+    team.run(0, &["--sample", "5"]).ends_with(0);
     primary.stop();
     let standby = Cluster::of_directory(copy, &[]);
     promote(&standby.data());
@@ -156,7 +156,7 @@ fn standby_that_never_saw_a_runner_freezes_purchases() {
     assert_eq!((team.charges().len(), bought(&team)), (6, 1), "nothing is bought before a person has looked");
     // One word is enough, and holds at once.
     team.command(1, &["limit", "set", "--unfreeze"]).ends_with(0);
-    team.run(1, &["--first", "1"]).ends_with(0);
+    team.run(1, &["--sample", "1"]).ends_with(0);
     assert_eq!(bought(&team), 2);
 }
 
@@ -249,7 +249,7 @@ fn fail_over(mut primary: Cluster, standby: &Cluster, team: &mut Team) {
 #[test]
 fn synchronous_standby_takes_over_without_a_freeze() {
     let (primary, mut team, standby) = with_a_synchronous_standby();
-    team.run(0, &["--first", "3"]).ends_with(0);
+    team.run(0, &["--sample", "3"]).ends_with(0);
     fail_over(primary, &standby, &mut team);
     // A write that is no intent, and comes first, freezes nothing either.
     team.command(1, &["release", "m.yaml", "j0"]).ends_with(0);
@@ -261,7 +261,7 @@ fn synchronous_standby_takes_over_without_a_freeze() {
 #[test]
 fn write_without_the_standby_freezes_after_a_failover() {
     let (primary, mut team, standby) = with_a_synchronous_standby();
-    team.run(0, &["--first", "3"]).ends_with(0);
+    team.run(0, &["--sample", "3"]).ends_with(0);
     set_standby_names(&primary, "");
     team.command(0, &["release", "m.yaml", "j0"]).ends_with(0);
     fail_over(primary, &standby, &mut team);

@@ -53,7 +53,7 @@ fn a_database_that_is_no_ledger_or_forgets_is_refused() {
     team.database.sql("DROP SCHEMA shotlist CASCADE; CREATE SCHEMA shotlist CREATE TABLE ledger (x int)");
     refused(&team, &url, 74, &["is not a ledger"]);
     team.database.sql("DROP SCHEMA shotlist CASCADE");
-    team.run(0, &["--first", "1", "--plan"]).ends_with(0);
+    team.run(0, &["--sample", "1", "--plan"]).ends_with(0);
     assert_eq!(team.database.sql("SELECT to_regnamespace('shotlist') IS NULL"), "t", "a plan makes nothing");
     team.command(0, &["limit", "set", "--month", "100"]).ends_with(0);
     team.database.sql("UPDATE shotlist.ledger SET version = 99");

@@ -14,7 +14,7 @@ const OLD: &str = "SET search_path TO shotlist;
 #[test]
 fn run_in_a_filled_ledger_scans_no_attempts() {
     let team = Team::new(2, 12);
-    team.run(0, &["--first", "1"]).ends_with(0);
+    team.run(0, &["--sample", "1"]).ends_with(0);
     team.database.sql(OLD);
     team.database.sql("VACUUM ANALYZE");
     let scans = || {

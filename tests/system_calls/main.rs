@@ -30,8 +30,8 @@ const FAULTS: [(&str, &[&str]); 4] = [
 fn meet(call: &str, fault: &str, when: &str) -> bool {
     let what = format!("{fault} at {call} {when}");
     let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
-    let pace = "--first-poll 0s --poll-interval 20ms --poll-floor 5ms --max-duration 20s --concurrency 2";
-    let trace = format!("strace -f -qq -o trace.log -e trace={call} -e inject={call}:{fault}:when={when}");
+    let pace = "--first-poll 0s --poll-interval 20ms --poll-floor 5ms --concurrency 2";
+    let trace = format!("timeout 20 strace -f -qq -o trace.log -e trace={call} -e inject={call}:{fault}:when={when}");
     let script = format!("{trace} \"$0\" run m.yaml --yes {pace}");
     let Ended { stdout, stderr, code } = here.script(&service, &script).ends();
     assert!(!stderr.contains("panicked") && !stderr.contains("strace:"), "{what}: {stderr}");

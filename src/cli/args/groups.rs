@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::ledger::NamedLedger;
@@ -22,12 +22,9 @@ pub(crate) struct ManifestArgs {
     /// Allow the manifest to read files below DIR
     #[arg(long, hide_short_help = true, env = "SHOTLIST_ROOT", value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Use this batch instead of the manifest's
-    #[arg(long, env = "SHOTLIST_BATCH", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    /// Use this batch instead of the manifest's; `''` is the unnamed batch
+    #[arg(long, env = "SHOTLIST_BATCH", value_name = "KEY")]
     pub batch: Option<String>,
-    /// Use the unnamed batch
-    #[arg(long, hide_short_help = true, conflicts_with = "batch", env = "SHOTLIST_NO_BATCH", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub no_batch: bool,
     /// Catalog that adds models or changes prices
     #[arg(long, hide_short_help = true, env = "SHOTLIST_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
@@ -37,13 +34,6 @@ pub(crate) struct ManifestArgs {
     /// Run against the built-in simulator; spends nothing
     #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
-}
-
-impl ManifestArgs {
-    /// The batch, where it is not the manifest's own; empty for the one without a name.
-    pub(crate) fn batch(&self) -> Option<&str> {
-        if self.no_batch { Some("") } else { self.batch.as_deref() }
-    }
 }
 
 /// The selection of jobs.

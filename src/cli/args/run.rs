@@ -19,8 +19,9 @@ pub(crate) struct RunArgs {
     pub strict: bool,
     #[command(flatten)]
     pub selection: SelectArgs,
-    #[command(flatten)]
-    pub few: SampleArgs,
+    /// Submit a fixed sample of N due jobs, spread over models
+    #[arg(long, help_heading = "Jobs", env = "SHOTLIST_SAMPLE", value_name = "N", value_parser = at_least_one)]
+    pub sample: Option<usize>,
     #[command(flatten)]
     pub money: MoneyArgs,
     #[command(flatten)]
@@ -38,19 +39,6 @@ pub(crate) struct RunArgs {
     pub lock_wait: Option<Duration>,
     #[command(flatten)]
     pub service: ServiceArgs,
-}
-
-/// The number of due jobs to submit.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Jobs")]
-#[group(multiple = false)]
-pub(crate) struct SampleArgs {
-    /// Submit a fixed sample of N due jobs, spread over models
-    #[arg(long, env = "SHOTLIST_SAMPLE", value_name = "N", value_parser = at_least_one)]
-    pub sample: Option<usize>,
-    /// Submit only the first N due jobs
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_FIRST", value_name = "N", value_parser = at_least_one)]
-    pub first: Option<usize>,
 }
 
 /// The consent to spending.
@@ -94,9 +82,6 @@ pub(crate) struct RepeatArgs {
     /// per video. `@ledger` buys the recorded ones
     #[arg(long, env = "SHOTLIST_RETAKE", value_name = "GLOB|@FILE|@ledger")]
     pub retake: Vec<String>,
-    /// Buy other due jobs beside chosen retakes
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_AND_DUE", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub and_due: bool,
     /// Repurchase jobs that are already paid for; the plan prints the pattern; repeatable
     #[arg(long, env = "SHOTLIST_BUY_AGAIN", value_name = "GLOB")]
     pub buy_again: Vec<String>,
@@ -131,9 +116,6 @@ pub(crate) struct PaceArgs {
     /// Maximum wait for one task; the next run resumes it
     #[arg(long, hide_short_help = true, env = "SHOTLIST_DEADLINE", value_name = "DURATION", default_value = "30m", value_parser = duration)]
     pub deadline: Duration,
-    /// Stop the run after this time; the next run resumes
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_DURATION", value_name = "DURATION", value_parser = duration)]
-    pub max_duration: Option<Duration>,
     /// Stop submitting after N jobs that failed, were rejected, or are in doubt
     ///
     /// Active tasks are still polled to the end

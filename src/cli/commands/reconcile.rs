@@ -84,11 +84,7 @@ fn leads_to(args: &ReconcileArgs, is_of_manifest: bool, key: &BatchKey) -> NextC
     // The ledger has batches of other manifests, too: the command must not settle a job of this one by the same ID.
     let manifest = args.manifest.as_deref().filter(|_| is_of_manifest);
     let again = NextCommand::about(manifest.unwrap_or(Path::new("MANIFEST")));
-    let again = match &*key.batch {
-        "" => again.with_switch("--no-batch"),
-        batch => again.with("--batch", batch),
-    };
-    paths::with_ledger(again, args.ledger.as_ref())
+    paths::with_ledger(again.with("--batch", &key.batch), args.ledger.as_ref())
 }
 
 /// The name of a manifest: its own, or its file's.

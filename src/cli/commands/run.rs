@@ -68,7 +68,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     let in_these_words = wanted(args, again.clone());
     let to_look = in_these_words.command("run", &["--plan"]);
     // A number counts due jobs anew.
-    let is_number = args.few.sample.is_some() || args.few.first.is_some();
+    let is_number = args.sample.is_some();
     let asks_once = !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
     let run = Run { args, terminal, session: &session, again, to_repeat, facts };

@@ -15,8 +15,8 @@ use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
 use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::template::engine::is_template;
 
-pub(super) const TOP_KEYS: [&str; 12] =
-    ["version", "name", "batch", "timezone", "ledger", "budget", "vars", "env", "faces", "defaults", "jobs", "moved"];
+pub(super) const TOP_KEYS: [&str; 11] =
+    ["version", "name", "batch", "timezone", "ledger", "budget", "vars", "faces", "defaults", "jobs", "moved"];
 /// The keys of an entry of `jobs` besides the fields.
 pub(super) const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
 
@@ -49,7 +49,6 @@ impl RawManifest {
             is_ledger_shared: decode_ledger(&mut table),
             budget: budget::decode(&mut table),
             vars: decode_vars(&mut table),
-            env: table.texts("env").unwrap_or_default(),
             faces: decode_faces(&mut table),
             defaults: decode_defaults(&mut table),
             moved: moved::decode(&mut table),

@@ -119,7 +119,7 @@ impl JobField {
 }
 
 /// Names that mean something else in every template, besides those of fields.
-const OTHER_RESERVED: [&str; 6] = ["row", "row_number", "today", "env", "take", "loop"];
+const OTHER_RESERVED: [&str; 5] = ["row", "row_number", "today", "take", "loop"];
 
 /// Returns whether no variable or axis may have this name.
 pub(in crate::manifest) fn is_reserved(name: &str) -> bool {

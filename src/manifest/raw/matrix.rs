@@ -1,8 +1,7 @@
-//! `matrix`: every combination of some values, with `exclude` and `include` as GitHub Actions has them.
+//! `matrix`: every combination of some values, with `exclude` as GitHub Actions has it.
 //!
 //! The combinations are the product of the axes in the order in which they stand, the first one outermost. `exclude`
-//! takes away those that agree with all that it says. `include` then adds its values to every combination of the product
-//! whose axes they leave as they are, and makes one more combination where it could not be added to any.
+//! removes those that agree with all of its values.
 
 use std::collections::HashSet;
 
@@ -21,7 +20,6 @@ const MOST: usize = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct RawMatrix {
     axes: Vec<(String, Vec<Cell>)>,
-    include: Vec<Vec<Cell>>,
     exclude: Vec<Vec<Cell>>,
 }
 
@@ -65,19 +63,14 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
         return RawMatrix::default();
     };
     let mut matrix = RawMatrix::default();
-    let mut lists = [None, None];
     for (key, value) in map {
         let Some(name) = name_of(&key, at, found) else { continue };
         let place = at.key(&name);
         match name.as_str() {
-            "include" => lists[0] = Some((value, place)),
-            "exclude" => lists[1] = Some((value, place)),
+            "exclude" => matrix.exclude = entries(value, &place, found),
             _ => matrix.axes.extend(axis(name, value, &place, found)),
         }
     }
-    let [include, exclude] = lists.map(|list| list.map(|(value, at)| entries(value, &at, found)).unwrap_or_default());
-    matrix.include = include;
-    matrix.exclude = exclude;
     matrix.refuse_excludes_of_nothing(found);
     matrix.refuse_if_too_large(at, found);
     matrix
@@ -125,7 +118,7 @@ fn cell(name: &str, value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> O
     None
 }
 
-/// The list under `include` or `exclude`.
+/// The list under `exclude`.
 pub(super) fn entries(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Vec<Cell>> {
     let Value::Sequence(items) = value else {
         if !value.is_null() {
@@ -158,37 +151,12 @@ impl RawMatrix {
             product = product.iter().flat_map(|one| values.iter().map(move |value| longer(one, value))).collect();
         }
         product.retain(|combination| !self.exclude.iter().any(|entry| agrees(combination, entry)));
-        let mut more = Vec::new();
-        for entry in &self.include {
-            let mut is_added = false;
-            for combination in &mut product {
-                is_added |= self.add(combination, entry);
-            }
-            if !is_added {
-                more.push(entry.clone());
-            }
-        }
-        product.extend(more);
         product
     }
 
     /// The names that combinations have values for, with where each stands first.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Pointer)> {
-        let axes = self.axes.iter().filter_map(|(name, values)| Some((name.as_str(), &values.first()?.at)));
-        axes.chain(self.include.iter().flatten().map(|cell| (cell.name.as_str(), &cell.at)))
-    }
-
-    /// Adds an entry of `include` to a combination of the product, unless that would change a value of an axis.
-    fn add(&self, combination: &mut Combination, entry: &[Cell]) -> bool {
-        let own = |name: &str| self.axes.iter().any(|(axis, _)| axis == name);
-        let fits = entry.iter().filter(|cell| own(&cell.name)).all(|cell| has(combination, cell));
-        if fits {
-            for cell in entry.iter().filter(|cell| !own(&cell.name)) {
-                combination.retain(|other| other.name != cell.name);
-                combination.push(cell.clone());
-            }
-        }
-        fits
+        self.axes.iter().filter_map(|(name, values)| Some((name.as_str(), &values.first()?.at)))
     }
 
     fn refuse_excludes_of_nothing(&self, found: &mut Vec<Diagnostic>) {
@@ -214,7 +182,7 @@ impl RawMatrix {
 
     fn refuse_if_too_large(&mut self, at: &Pointer, found: &mut Vec<Diagnostic>) {
         let size = self.axes.iter().try_fold(1_usize, |size, (_, values)| size.checked_mul(values.len()));
-        if size.is_none_or(|size| size > MOST) || self.include.len() > MOST {
+        if size.is_none_or(|size| size > MOST) {
             let message = format!("the matrix must have at most {MOST} combinations");
             found.push(
                 Diagnostic::error(Rule::MatrixTooLarge, message, at.clone().named()).with_help("use fewer values"),
@@ -263,32 +231,6 @@ mod tests {
         assert_eq!(combinations("{ a: [5, '10'], exclude: [{ a: '5' }] }"), ["a=10"]);
     }
 
-    /// The example of GitHub's own documentation.
-    #[test]
-    fn include_is_that_of_github_actions() {
-        let yaml = "
-            fruit: [apple, pear]
-            animal: [cat, dog]
-            include:
-              - { color: green }
-              - { color: pink, animal: cat }
-              - { fruit: apple, shape: circle }
-              - { fruit: banana }
-              - { fruit: banana, animal: cat }";
-        assert_eq!(
-            combinations(yaml),
-            [
-                "fruit=apple animal=cat color=pink shape=circle",
-                "fruit=apple animal=dog color=green shape=circle",
-                "fruit=pear animal=cat color=pink",
-                "fruit=pear animal=dog color=green",
-                "fruit=banana",
-                "fruit=banana animal=cat",
-            ]
-        );
-        assert_eq!(combinations("{ include: [{ a: 1 }, { a: 2 }] }"), ["a=1", "a=2"]);
-    }
-
     #[test]
     fn what_is_no_matrix_is_reported() {
         for (yaml, code) in [
@@ -300,7 +242,7 @@ mod tests {
             ("{ a: [x], exclude: [{ b: 1 }] }", "axis-unknown"),
             ("{ a: [x], exclude: [{ a: y }] }", "axis-unknown"),
             ("{ a: [x], exclude: [{ 1: y }] }", "key-not-text"),
-            ("{ a: [x], include: x }", "wrong-type"),
+            ("{ a: [x], exclude: x }", "wrong-type"),
             ("{ 1: [x] }", "key-not-text"),
         ] {
             let mut found = Vec::new();

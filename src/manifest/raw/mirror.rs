@@ -26,8 +26,6 @@ pub(crate) struct RawManifest {
     pub budget: RawBudget,
     /// Values for templates, by name. `--set NAME=VALUE` overrides one.
     pub vars: Mapping,
-    /// Names of environment variables that templates may read as `env.NAME`.
-    pub env: Vec<String>,
     /// Real human faces, by name: `{ review: approved, paid_on: 2026-11-02 }` or `{ review: pending }`. The fee counts once
     /// per approved face.
     pub faces: Faces,
@@ -44,7 +42,7 @@ pub(crate) struct RawJob {
     pub id: Option<String>,
     /// A file of rows (.csv, .tsv, .xlsx, .ods, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: …, hidden: skip, exclude: […] }` for a sheet of a workbook, a header below line 1, and rows to leave out) or a list of mappings: one job for each, as `row` and `row_number` in templates.
     pub for_each: Option<RawForEach>,
-    /// One job for each combination of these values, with `exclude` and `include` as GitHub Actions has them. A value
+    /// One job for each combination of these values, with `exclude` as GitHub Actions has it. A value
     /// that is named like a field is that field; every value is in scope in templates by its name.
     pub matrix: Option<RawMatrix>,
     /// The plain fields.

@@ -3,7 +3,6 @@
 //! An undefined name is an error at its place, never an empty string. A template may use a bounded number of steps, so
 //! that no manifest can keep the loader busy for ever, and [`bounds`] keeps its texts in proportion.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use minijinja::value::{Object, Serde, ValueKind};
@@ -27,7 +26,6 @@ const FILTERS: &str = "lower, upper, title, capitalize, trim, slug, replace, def
 pub(crate) struct Templates {
     engine: Environment<'static>,
     names: Vec<String>,
-    env_names: Vec<String>,
 }
 
 /// A text of the manifest: as it is, or with something to fill in.
@@ -112,12 +110,8 @@ impl Scope {
 }
 
 impl Templates {
-    /// Sets the engine up with the vars, the date and the permitted environment variables (name and value, where it is set) in scope.
-    pub(crate) fn new(
-        vars: impl IntoIterator<Item = (String, serde_yaml::Value)>,
-        today: &str,
-        env: impl IntoIterator<Item = (String, Option<String>)>,
-    ) -> Self {
+    /// Sets the engine up with the vars and the date in scope.
+    pub(crate) fn new(vars: impl IntoIterator<Item = (String, serde_yaml::Value)>, today: &str) -> Self {
         let mut engine = Environment::new();
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_fuel(Some(MOST_STEPS));
@@ -131,15 +125,7 @@ impl Templates {
             names.push(name);
         }
         engine.add_global("today", today);
-        let (mut env_names, mut set) = (Vec::new(), BTreeMap::new());
-        for (name, value) in env {
-            if let Some(value) = value {
-                set.insert(name.clone(), value);
-            }
-            env_names.push(name);
-        }
-        engine.add_global("env", Value::from_pairs(set));
-        Self { engine, names, env_names }
+        Self { engine, names }
     }
 
     /// The names that are in scope everywhere.
@@ -222,13 +208,6 @@ impl Templates {
     }
 
     fn help_for(&self, name: &str, scope: &Scope) -> Option<String> {
-        if let Some(variable) = name.strip_prefix("env.") {
-            return Some(if self.env_names.iter().any(|known| known == variable) {
-                format!("set the environment variable {variable}")
-            } else {
-                format!("list the variable first: `env: [{variable}]` at the top of the manifest")
-            });
-        }
         if let Some(column) = name.strip_prefix("row.") {
             let Some(row) = &scope.row else {
                 return Some("`row` requires `for_each`".to_owned());

@@ -13,8 +13,8 @@ fn losing_the_first() -> Service {
 #[test]
 fn summary_of_a_sample_names_what_is_left_on_purpose() {
     let (here, service) = (Workspace::with_manifest(&numbered_jobs(3)), Service::well());
-    let said = here.run(&service, &["--first", "1"]).ends_with(0).stdout;
-    assert!(said.contains("left for another run: j1, j2; `shotlist run m.yaml --plan` shows them"), "{said}");
+    let said = here.run(&service, &["--sample", "1"]).ends_with(0).stdout;
+    assert!(said.contains("left for another run: j0, j2; `shotlist run m.yaml --plan` shows them"), "{said}");
     assert!(!said.contains("active: ") && !said.contains("not submitted: "), "{said}");
     let (here, (slow, _)) = (Workspace::with_manifest(&numbered_jobs(2)), Service::slow());
     let said = here.run(&slow, &["--deadline", LEFT_AFTER]).ends_with(1).stdout;
@@ -25,9 +25,9 @@ fn summary_of_a_sample_names_what_is_left_on_purpose() {
 #[test]
 fn limit_that_is_exceeded_already_is_not_within() {
     let (here, service) = (Workspace::with_manifest(&numbered_jobs(3)), Service::well());
-    here.run(&service, &["--first", "2"]).ends_with(0);
+    here.run(&service, &["--sample", "2"]).ends_with(0);
     here.shotlist(&["limit", "set", "--month", "1"]).ends_with(0);
-    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--select", "j0"]).ends_with(0).stdout;
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--select", "j2"]).ends_with(0).stdout;
     assert!(plan.contains("OVER the limit of $1.00 (ledger.month) already: $1.80 used"), "{plan}");
     // A refusal names each limit.
     here.shotlist(&["limit", "set", "--day", "2"]).ends_with(0);

@@ -20,7 +20,6 @@ fn an_empty_variable_is_not_set() {
         "POLL_FLOOR",
         "FIRST_POLL",
         "DEADLINE",
-        "MAX_DURATION",
         "MAX_FAILURES",
         "MAX_DOUBTS",
         "RETRIES",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::BoxFuture;
 use shotlist::domain::{AttemptState, History, OutputPath, VideoFile};
 use shotlist::download::{Destination, Downloads, FetchError, Link, Stored};
-use shotlist::engine::{Outcome, RunEvent, Settings, Stop};
+use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
 use shotlist::plan::DownloadPlan;
 use tokio::time::Instant;
 
@@ -61,13 +61,18 @@ async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_wants_the_end_now_does_not_wait_for_a_download() {
+async fn signal_does_not_wait_for_a_download() {
     let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
-    let settings = Settings { max_duration: Some(600 * SECOND), ..Settings::default() };
+    let settings = Settings::default();
     let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
     let mut plan = plan(&jobs(2), &History::default(), None);
     plan.downloads = Some(DownloadPlan::default());
-    let (outcome, _) = run_fed(&service, &ledger, &settings, &stop, &plan, Some(&videos), async |_| {}).await;
+    let running = run_fed(&service, &ledger, &settings, &stop, &plan, Some(&videos), async |_| {});
+    let signal = async {
+        tokio::time::sleep(600 * SECOND).await;
+        stop.because(StopReason::Signal(15));
+    };
+    let ((outcome, _), ()) = futures::join!(running, signal);
     assert_eq!((start.elapsed(), outcome.unfetched), (600 * SECOND, 0));
     assert_eq!(ledger.states(), [AttemptState::Completed; 2]);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use shotlist::domain::{AttemptState, BatchKey, History, ServiceError};
-use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
+use shotlist::engine::{RunEvent, Settings, Stop, StopReason};
 use shotlist::ledger::Intent;
 use shotlist::service::{PollAnswer, Status, Submission, TaskReport};
 use tokio::time::Instant;
@@ -261,24 +261,4 @@ async fn a_signal_leaves_active_tasks_and_submits_no_more() {
     assert_eq!(ledger.states(), [AttemptState::InProgress; 2]);
     assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::Signal(2)]);
     assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::TaskLeft { .. })).count(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_time_box_ends_the_run_and_leaves_the_rest() {
-    let service = FakeService::taking(|_| 100 * SECOND);
-    let settings = Settings { concurrency: 2, max_duration: Some(150 * SECOND), ..Settings::default() };
-    let (ledger, start) = (OwnBatch::default(), Instant::now());
-    let plan = plan(&jobs(9), &History::default(), None);
-    let (outcome, events) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
-    assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::TimeBox]);
-    assert!(start.elapsed() <= 151 * SECOND, "{:?}", start.elapsed());
-    let (done, left) = (AttemptState::Completed, AttemptState::InProgress);
-    assert_eq!(ledger.states(), [done, done, left, left]);
-    assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::TaskLeft { .. })).count(), 2);
-    // A run that is done sooner does not wait for the end of its time.
-    let (service, ledger, start) = (FakeService::taking(|_| 100 * SECOND), OwnBatch::default(), Instant::now());
-    let settings = Settings { max_duration: Some(3600 * SECOND), ..settings };
-    let plan = self::plan(&jobs(2), &History::default(), None);
-    let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
-    assert!(outcome == Outcome::default() && start.elapsed() < 120 * SECOND, "{:?}", start.elapsed());
 }

@@ -48,7 +48,7 @@ fn a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose() {
 fn copy_from_before_a_freeze_is_outdated() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     for freeze in [&["limit", "set", "--freeze"][..], &["ledger", "copy", LEDGER, "b.db"]] {
-        here.run(&service, &["--first", "1"]).ends_with(0);
+        here.run(&service, &["--sample", "1"]).ends_with(0);
         fs::copy(here.path(LEDGER), here.path("bak")).expect("a copy");
         here.shotlist(freeze).ends_with(0);
         let frozen = fs::read(here.path(LEDGER)).expect("a file");

@@ -32,7 +32,7 @@ fn ids(plan: &Value) -> Vec<String> {
 fn rows_matrix_and_takes_multiply_and_prompts_stand_in_files() {
     let manifest = "
 version: 1
-vars: { brand: Acme }
+vars: { brand: Acme, greetings: { de: Hallo, en: Hello } }
 defaults: { model: beta-2.0-lite, takes: 1 }
 jobs:
   - id: \"{{ row.sku }}-{{ lang }}-{{ duration }}\"
@@ -41,13 +41,12 @@ jobs:
       lang: [de, en]
       duration: [5, 10]
       exclude: [{ lang: en, duration: 10 }]
-      include: [{ lang: de, greeting: Hallo }, { lang: en, greeting: Hello }]
     prompt_file: \"prompts/{{ row.sku }}.txt\"
     takes: 2
 ";
     let here = Workspace::with_manifest(manifest);
     std::fs::create_dir(here.path("prompts")).expect("a directory");
-    here.write("prompts/mug.txt", "{{ greeting }} from {{ brand }}, {{ duration }} s\n");
+    here.write("prompts/mug.txt", "{{ greetings[lang] }} from {{ brand }}, {{ duration }} s\n");
     here.write("prompts/lamp.txt", "A lamp\n");
     let plan = plan(&here);
     assert_eq!(
@@ -172,15 +171,8 @@ impl Team {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("m.yaml");
         std::fs::write(&path, self.yaml()).expect("a manifest");
-        let options = Options {
-            path: &path,
-            set: &[],
-            batch: None,
-            now: Timestamp::UNIX_EPOCH,
-            root: None,
-            secret: None,
-            env: &|_| None,
-        };
+        let options =
+            Options { path: &path, set: &[], batch: None, now: Timestamp::UNIX_EPOCH, root: None, secret: None };
         let loaded = load(&options, Catalog::embedded());
         assert_eq!(loaded.findings, [], "{}", self.yaml());
         loaded.manifest.expect("a manifest").jobs

@@ -59,7 +59,8 @@ fn the_editor_and_the_program_agree_about_good_manifests_and_bad_ones() {
         job("id: \"a-{{ model }}\", matrix: { model: [alpha-2, beta-2.0-lite] }, prompt: x"),
         job("id: \"a{{ row.n }}\", for_each: [{ n: 5 }], model: beta-2.0-lite, prompt: x, duration: \"{{ row.n }}\""),
         job("id: a, model: alpha-2, prompt: x, size: null, extra: { seed: 1 }, file: \"b/{{ id }}.mp4\""),
-        "version: 1\nbudget: { run: 1.5, day: \"2\" }\ntimezone: UTC\nenv: []\njobs: [{ id: a, model: alpha-2, prompt: x }]\n".to_owned(),
+        "version: 1\nbudget: { run: 1.5, day: \"2\" }\ntimezone: UTC\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"
+            .to_owned(),
     ];
     for text in good {
         assert_fits(&validator, &yaml(&text), &text);

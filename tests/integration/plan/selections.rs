@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use shotlist::domain::{Attempt, AttemptState, History, Job, JobId, Request, Spec};
-use shotlist::plan::{Plan, Sample};
+use shotlist::plan::Plan;
 
 use crate::support::fake::{input_of, jobs, plan_of};
 use crate::support::plans::active;
@@ -47,16 +47,15 @@ proptest! {
             0..6,
         ),
         selected in proptest::collection::btree_set(0..6_usize, 0..6),
-        few in proptest::option::of((any::<bool>(), 1..4_usize)),
+        sample in proptest::option::of(1..4_usize),
     ) {
         let all: Vec<Arc<Job>> = manifest.iter().map(|(id, prompt)| job(*id, *prompt)).collect();
         let history = history(&bought);
         let whole = plan_of(&all, &history);
         let part: Vec<Arc<Job>> =
             manifest.iter().filter(|(id, _)| selected.contains(id)).map(|(id, prompt)| job(*id, *prompt)).collect();
-        let few = few.map(|(first, number)| if first { Sample::First(number) } else { Sample::Spread(number) });
         let is_in_manifest = |id: &JobId| all.iter().any(|job| job.id == *id);
-        let part = Plan::new(&part, shotlist::plan::PlanInput { few, is_in_manifest: &is_in_manifest, ..input_of(&all, &history) });
+        let part = Plan::new(&part, shotlist::plan::PlanInput { sample, is_in_manifest: &is_in_manifest, ..input_of(&all, &history) });
         for id in due(&part) {
             prop_assert!(
                 !questioned(&whole).contains(&id) || questioned(&part).contains(&id),

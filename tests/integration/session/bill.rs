@@ -79,7 +79,7 @@ fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
       line 5: strange $0.90
       line 6: other $5.00
     in doubt: 1 (look up which line is whose, by its prompt at the service)
-        line 5 fits: shotlist resolve m.yaml doubt --task strange --no-batch
+        line 5 fits: shotlist resolve m.yaml doubt --task strange --batch ''
     settled by the bill: charged: 1
       paid of m (paid) $3.75
     settled by the bill: not charged: 1
@@ -134,7 +134,7 @@ fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
     let far = now - SignedDuration::from_hours(200);
     let bill = format!("task;usd;at\nt0;0.90;\npaid;3.75;\ntook;0.90;{now}\nlong-ago;0.90;{far}\n");
     let ended = reconcile(&here, &bill, &[&["--time-column", "at"], days.as_slice()].concat());
-    let offer = "shotlist resolve m.yaml doubt --task took --no-batch";
+    let offer = "shotlist resolve m.yaml doubt --task took --batch ''";
     assert!(
         ended.stdout.contains(&format!("line 4 fits: {offer}\n")) && !ended.stdout.contains("--task long-ago"),
         "{}",
@@ -142,7 +142,8 @@ fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
     );
     // While a line is unexplained, what the bill does not have says nothing.
     assert!(ended.stdout.contains("): 1\n  free of m (free) $3.75"), "{}", ended.stdout);
-    let words: Vec<&str> = offer.split(' ').skip(1).collect();
+    let words = shlex::split(offer).expect("words");
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
     let settled = here.shotlist(&words).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends();
     assert_eq!(settled.code, Some(0), "{}", settled.stderr);
     // Everything is explained now, and agrees once it is written.
@@ -265,7 +266,7 @@ fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
     let arguments: Vec<&str> = days.iter().map(String::as_str).chain(["--time-column", "at"]).collect();
     let ended = reconcile(&here, &bill, &arguments);
     assert!(
-        ended.stdout.contains("line 4 of $0.95: shotlist resolve m.yaml doubt --task odd --no-batch"),
+        ended.stdout.contains("line 4 of $0.95: shotlist resolve m.yaml doubt --task odd --batch ''"),
         "{}",
         ended.stdout
     );
@@ -273,7 +274,7 @@ fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
     let without = reconcile(&here, "task,usd\nt0,0.90\npaid,3.75\n", &arguments[..4]);
     assert!(
         without.stdout.contains(
-            "no line on the bill; if none will follow: shotlist resolve m.yaml doubt --never-created --no-batch"
+            "no line on the bill; if none will follow: shotlist resolve m.yaml doubt --never-created --batch ''"
         ),
         "{}",
         without.stdout

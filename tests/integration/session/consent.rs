@@ -173,7 +173,7 @@ fn rows_that_moved_are_questioned_in_every_selection() {
             &["--select", "row-2"],
             &["--tag", "t2"],
             &["--exclude", "row-1"],
-            &["--first", "2"],
+            &["--sample", "2"],
             &["--sample", "3"],
         ];
         for selection in selections {
@@ -360,13 +360,13 @@ fn command_after_an_early_end_buys_what_is_left_and_nothing_else() {
         jobs.iter().map(|job| (job["id"].as_str().expect("an ID").to_owned(), job["task_id"].clone())).collect();
     let again: Vec<&String> = tasks.keys().collect();
     here.write("choices.json", serde_json::json!({ "name": "m", "again": again, "tasks": tasks }).to_string());
-    let child = here.run(&service, &["--retake", "@choices.json", "--first", "4", "--concurrency", "1"]).starts();
+    let child = here.run(&service, &["--retake", "@choices.json", "--sample", "4", "--concurrency", "1"]).starts();
     wait_until("three are sent", || service.posts().len() == 9);
     kill(&child, "-INT");
     release.store(true, Ordering::SeqCst);
     let told = Ended::of(child).stderr;
     let command = told.split('`').find(|part| part.starts_with("shotlist run m.yaml --select")).expect(&told);
-    assert!(!command.contains("--first") && command.ends_with("--retake '*'"), "{command}");
+    assert!(!command.contains("--sample") && command.ends_with("--retake '*'"), "{command}");
     let words = command.replace("shotlist run m.yaml ", "").replace('\'', "");
     here.run(&service, &words.split(' ').collect::<Vec<_>>()).ends_with(0);
     assert_eq!(service.posts().len(), 10, "only the one that was left");

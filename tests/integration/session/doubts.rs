@@ -52,7 +52,7 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
     let empty = here.shotlist(&["resolve", "m.yaml", "--batch", "new"]).ends_with(0).stdout;
     assert_eq!(
         empty,
-        "no jobs in doubt\nin `m`: 3 submissions in doubt, $2.70 at risk: shotlist resolve m.yaml --no-batch\n"
+        "no jobs in doubt\nin `m`: 3 submissions in doubt, $2.70 at risk: shotlist resolve m.yaml --batch ''\n"
     );
 }
 

@@ -6,9 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::{
-    LEFT_AFTER, Program, Service, TWO_JOBS, Workspace, has_code, kill, numbered_jobs, output_of, wait_until,
-};
+use crate::support::{Program, Service, TWO_JOBS, Workspace, has_code, kill, numbered_jobs, output_of, wait_until};
 
 /// Writes the program.
 fn program(here: &Workspace, script: &str) {
@@ -237,7 +235,7 @@ fn videos_of_yesterday_are_executed_when_they_come() {
     let here = Workspace::with_manifest(&TWO_JOBS.replace("version: 1\n", "version: 1\nbatch: \"{{ today }}\"\n"));
     program(&here, "echo $SHOTLIST_BATCH $SHOTLIST_ID $SHOTLIST_FILE >> begun");
     let (service, done) = Service::slow();
-    run(&here, &service, &["--batch", "mon", "--max-duration", LEFT_AFTER]).ends_with(1);
+    run(&here, &service, &["--batch", "mon"]).ends_by_timeout();
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     run(&here, &service, &["--batch", "tue"]).ends_with(0);
     let mut begun: Vec<String> =

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::support::{
-    Answer, Ended, LEFT_AFTER, Service, Workspace, codes, has_code, json as answer, kill, wait_until,
-};
+use crate::support::{Answer, Ended, Service, Workspace, codes, has_code, json as answer, kill, wait_until};
 
 /// A service that has finished so many of its tasks, in the order in which they were made.
 fn finishing() -> (Service, Arc<AtomicUsize>) {
@@ -34,8 +32,7 @@ fn daily() -> Workspace {
 
 fn day(here: &Workspace, service: &Service, batch: &str, arguments: &[&str]) -> Ended {
     // The first look at a task of its own comes before the box closes, and so does one at each that was left.
-    let usual = ["--batch", batch, "--max-duration", LEFT_AFTER];
-    here.run(service, &[&usual, arguments].concat()).ends()
+    here.run(service, &[&["--batch", batch], arguments].concat()).ends_by_timeout()
 }
 
 fn report(here: &Workspace, batch: &str) -> Vec<String> {
@@ -51,7 +48,7 @@ fn report(here: &Workspace, batch: &str) -> Vec<String> {
 #[test]
 fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
     let ((service, finished), here) = (finishing(), daily());
-    for (batch, number, code) in [("2026-11-19", 1, 1), ("2026-11-20", 3, 1), ("2026-11-21", 6, 0)] {
+    for (batch, number, code) in [("2026-11-19", 1, 143), ("2026-11-20", 3, 143), ("2026-11-21", 6, 0)] {
         finished.store(number, Ordering::SeqCst);
         let ended = day(&here, &service, batch, &[]);
         assert_eq!(ended.code, Some(code), "{batch}: {}{}", ended.stdout, ended.stderr);
@@ -77,7 +74,7 @@ fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
 #[test]
 fn a_plan_says_what_is_collected_and_asks_no_one() {
     let ((service, _), here) = (finishing(), daily());
-    assert_eq!(day(&here, &service, "a", &[]).code, Some(1));
+    assert_eq!(day(&here, &service, "a", &[]).code, Some(143));
     let asked = service.asked().len();
     let plan = here.plan(&["--batch", "b"]);
     assert!(codes(&plan).contains(&"other-batch"), "{plan}");
@@ -93,7 +90,7 @@ fn the_report_of_another_batch_says_what_was_bought_of_it() {
     let ((service, finished), here) = (finishing(), Workspace::new());
     let list = |jobs: &str| format!("version: 1\nname: daily\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}");
     here.write("m.yaml", list("  - { id: gone, prompt: x, labels: { for: a } }\n  - { id: kept, prompt: before, file: k/kept.mp4 }\n  - { id: late, prompt: y }\n"));
-    assert_eq!(day(&here, &service, "a", &["--concurrency", "2"]).code, Some(1));
+    assert_eq!(day(&here, &service, "a", &["--concurrency", "2"]).code, Some(143));
     assert_eq!(report(&here, "a"), ["gone in_progress null", "kept in_progress null", "late pending null"]);
     here.write(
         "m.yaml",
@@ -137,13 +134,14 @@ fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
     here.run(&service, &[]).ends_with(7);
     here.write("m.yaml", manifest.replace("name: m", "name: m\nbatch: monday"));
     let told = here.run(&service, &[]).ends_with(7).shows("in-doubt-elsewhere").stderr;
-    assert!(told.contains("`shotlist resolve m.yaml --no-batch`"), "{told}");
+    assert!(told.contains("`shotlist resolve m.yaml --batch ''`"), "{told}");
     let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
-    assert!(listed.contains("shotlist resolve m.yaml --no-batch\n"), "{listed}");
-    let settled_by = "shotlist resolve m.yaml JOB --never-created --no-batch";
-    let listed = here.shotlist(&["resolve", "m.yaml", "--no-batch"]).ends_with(0).stdout;
+    assert!(listed.contains("shotlist resolve m.yaml --batch ''\n"), "{listed}");
+    let settled_by = "shotlist resolve m.yaml JOB --never-created --batch ''";
+    let listed = here.shotlist(&["resolve", "m.yaml", "--batch", ""]).ends_with(0).stdout;
     assert!(listed.contains(settled_by), "{listed}");
-    let words: Vec<&str> = settled_by.split(' ').skip(1).map(|word| if word == "JOB" { "sky" } else { word }).collect();
+    let words = shlex::split(&settled_by.replace("JOB", "sky")).expect("words");
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
     // The day's own batch, as cron may have it in its environment, stands back.
     here.shotlist(&words).env("SHOTLIST_BATCH", "tuesday").ends_with(0);
     here.run(&service, &[]).ends_with(0);
@@ -155,8 +153,8 @@ fn a_batch_that_another_run_is_at_is_left_to_it() {
     let ((service, finished), here) = (finishing(), daily());
     let first = here.run(&service, &["--batch", "a"]).starts();
     here.waits_for_active_tasks(2);
-    let own = here.run(&service, &["--batch", "b", "--max-duration", LEFT_AFTER]).ends();
-    assert_eq!(own.code, Some(1), "{}", own.stderr);
+    let own = here.run(&service, &["--batch", "b"]).ends_by_timeout();
+    assert_eq!(own.code, Some(143), "{}", own.stderr);
     finished.store(9, Ordering::SeqCst);
     let first = Ended::of(first);
     assert_eq!(first.code, Some(0), "{}", first.stderr);
@@ -168,7 +166,7 @@ fn a_batch_that_another_run_is_at_is_left_to_it() {
 fn in_a_directory_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
     let ((service, finished), here) = (finishing(), daily());
     let day = |batch: &str| day(&here, &service, batch, &["--out", "all", "--select", "sky"]);
-    assert_eq!(day("a").code, Some(1));
+    assert_eq!(day("a").code, Some(143));
     finished.store(9, Ordering::SeqCst);
     assert_eq!(day("b").code, Some(0));
     let report = here.json("all/report.json");
@@ -181,7 +179,7 @@ fn in_a_directory_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
 #[test]
 fn tasks_of_another_account_wait_and_hold_no_one_up() {
     let ((service, finished), here) = (finishing(), daily());
-    assert_eq!(day(&here, &service, "a", &[]).code, Some(1));
+    assert_eq!(day(&here, &service, "a", &[]).code, Some(143));
     finished.store(9, Ordering::SeqCst);
     let run = |arguments: &[&str]| {
         here.run(&service, &[&["--batch", "b"], arguments].concat()).env("SHOTLIST_API_KEY", "new").ends()
@@ -198,7 +196,7 @@ fn tasks_of_another_account_wait_and_hold_no_one_up() {
 fn a_process_that_dies_while_it_collects_loses_nothing() {
     for halt in ["after-commit:1", "before-commit:3", "after-commit:4", "before-commit:6", "after-commit:6"] {
         let ((service, finished), here) = (finishing(), daily());
-        assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(1));
+        assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(143));
         finished.store(9, Ordering::SeqCst);
         let flag = here.path("halted");
         let run = here.run(&service, &["--batch", "b", "--select", "sky"]).env("SHOTLIST_HALT_AT", halt);
@@ -220,7 +218,7 @@ fn a_failure_of_one_batch_is_not_hidden_by_the_same_id_of_another() {
         let ((service, finished), here) = (finishing_but(bad), daily());
         let day =
             |batch: &str, arguments: &[&str]| day(&here, &service, batch, &[&["--select", "sky"], arguments].concat());
-        assert_eq!(day("a", &[]).code, Some(1));
+        assert_eq!(day("a", &[]).code, Some(143));
         finished.store(9, Ordering::SeqCst);
         // One failure of another batch does not stop today's purchases either.
         let ended = day("b", &["--max-failures", "1"]);
@@ -248,14 +246,14 @@ fn finishing_but(bad: &'static str) -> (Service, Arc<AtomicUsize>) {
 fn a_markdown_plan_counts_the_other_batches_that_it_does_not_list() {
     let service = Service::scripted(|asked| if asked.method == "POST" { Answer::Hangup } else { Answer::Well });
     let here = Workspace::with_manifest(
-        "version: 1\nname: m\njobs: [{ id: sky, model: alpha-2, prompt: \"{{ env.WHAT }}\" }]\nenv: [WHAT]\n",
+        "version: 1\nname: m\njobs: [{ id: sky, model: alpha-2, prompt: \"{{ what }}\" }]\nvars: { what: x }\n",
     );
-    let run = |batch: &str| here.run(&service, &["--batch", batch]).env("WHAT", batch);
+    let run = |batch: &str| here.run(&service, &["--batch", batch, "--set", &format!("what={batch}")]);
     for number in 10..33 {
         run(&format!("day-{number}")).ends_with(7);
     }
-    let asked = ["--batch", "today", "--plan", "--format", "markdown"];
-    let plan = here.run(&service, &asked).env("WHAT", "today").ends().stdout;
+    let asked = ["--batch", "today", "--set", "what=today", "--plan", "--format", "markdown"];
+    let plan = here.run(&service, &asked).ends().stdout;
     let listed = (10..33).filter(|number| plan.contains(&format!("day-{number}"))).count();
     assert_eq!(listed, 20, "{plan}");
     assert!(plan.contains("Other batches not listed: 3."), "{plan}");
@@ -266,9 +264,9 @@ fn a_markdown_plan_counts_the_other_batches_that_it_does_not_list() {
 fn an_answer_that_another_run_waits_for_is_no_doubt() {
     let (service, release) = Service::holding("sky");
     let here = Workspace::with_manifest(
-        "version: 1\nname: daily\njobs: [{ id: sky, model: alpha-2, prompt: \"{{ env.WHAT }}\" }]\nenv: [WHAT]\n",
+        "version: 1\nname: daily\njobs: [{ id: sky, model: alpha-2, prompt: \"{{ what }}\" }]\nvars: { what: x }\n",
     );
-    let run = |batch: &str, what: &str| here.run(&service, &["--batch", batch]).env("WHAT", what);
+    let run = |batch: &str, what: &str| here.run(&service, &["--batch", batch, "--set", &format!("what={what}")]);
     let first = run("a", "sky").starts();
     wait_until("it is sending", || !service.posts().is_empty());
     let ended = run("b", "sea").ends();
@@ -285,7 +283,7 @@ fn an_answer_that_another_run_waits_for_is_no_doubt() {
 fn a_batch_that_is_collected_is_free_again_while_the_run_goes_on() {
     let ((service, finished), here) = (finishing(), daily());
     let run = |batch: &str| here.run(&service, &["--batch", batch, "--select", "sky"]);
-    assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(1));
+    assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(143));
     finished.store(1, Ordering::SeqCst);
     let today = run("b").starts();
     wait_until("yesterday is here", || here.path("shotlist-out/daily/a/sky.mp4").exists());

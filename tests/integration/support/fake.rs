@@ -256,8 +256,8 @@ pub fn input_of<'g>(jobs: &'g [Arc<Job>], history: &'g History) -> PlanInput<'g>
         retry_failed: false,
         retake: &NO_RETAKES,
         approved: None,
-        few: None,
-        inputs: shotlist::domain::Inputs::default(),
+        sample: None,
+        inputs: Vec::new(),
         prices: (jiff::civil::date(2026, 1, 1), 0),
         is_here: None,
     }

@@ -15,6 +15,9 @@ const LONGEST_RUN: Duration = Duration::from_mins(10);
 /// that has much else to do.
 pub const LEFT_AFTER: &str = "2s";
 
+/// The time after which `timeout` would end a run that leaves tasks active.
+const TERMINATED_AFTER: Duration = Duration::from_secs(2);
+
 /// A command line that is being put together.
 pub struct Program {
     command: Command,
@@ -82,6 +85,19 @@ impl Program {
         let ended = self.ends();
         assert_eq!(ended.code, Some(code), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
         ended
+    }
+
+    /// Runs it to its end, with SIGTERM once [`TERMINATED_AFTER`] is over, as `timeout` does.
+    #[track_caller]
+    pub fn ends_by_timeout(self) -> Ended {
+        let (mut child, start) = (self.starts(), Instant::now());
+        while child.try_wait().expect("a status").is_none() && start.elapsed() < TERMINATED_AFTER {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if child.try_wait().expect("a status").is_none() {
+            kill(&child, "-TERM");
+        }
+        Ended::of(child)
     }
 
     /// Starts it, and kills it where it halts in its directory; it may end before.
