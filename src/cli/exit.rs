@@ -36,9 +36,13 @@ impl Exit {
     pub fn of(code: RefusalCode) -> Self {
         use RefusalCode as C;
         match code {
-            C::AlreadyPaid | C::Frozen | C::NoConsent | C::NotConfirmed | C::OverLimit | C::PlanDiffers => {
-                Self::NotAllowed
-            }
+            C::AlreadyPaid
+            | C::Frozen
+            | C::NoConsent
+            | C::NotConfirmed
+            | C::OverLimit
+            | C::PlanDiffers
+            | C::ReportUnknown => Self::NotAllowed,
             C::NoClient | C::Unreachable => Self::Unreachable,
             C::KeyRefused => Self::KeyRefused,
             C::BatchLocked | C::OtherPlan | C::RunnerMayLive | C::TaskAssigned => Self::Busy,

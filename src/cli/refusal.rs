@@ -140,6 +140,12 @@ impl From<Refusal> for Failure {
             Refusal::BoughtBefore { .. } => {
                 "pass `--buy-again GLOB` for the jobs to repurchase, follow the hint for each job above, or leave it out with `--exclude`"
             }
+            Refusal::ReportUnknown { report, .. } => {
+                let report = quoted(&report.to_string_lossy());
+                return refused.with_help(format!(
+                    "restore the directory `.shotlist`, or record them at no cost: `shotlist adopt MANIFEST {report}`; move the report away if it is not yours"
+                ));
+            }
             Refusal::NoAssetCommand { .. } => {
                 "pass `--asset-command CMD`: it gets the path of an image as its last argument, and prints a URL for the service"
             }
@@ -240,6 +246,7 @@ mod tests {
             Refusal::OtherAccount(OtherAccount { job: job(), more: 2, owner: other, account }),
             Refusal::BoughtBefore { jobs: 1 },
             Refusal::BoughtBefore { jobs: 2 },
+            Refusal::ReportUnknown { report: "out/report.json".into(), jobs: 2 },
             Refusal::NoAssetCommand { jobs: 2 },
             Refusal::NotApproved { approved: Digest::of("a plan") },
             Refusal::NotAgreed { cost: usd("19.05"), agreed: Usd::ZERO },

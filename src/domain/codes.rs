@@ -70,6 +70,7 @@ codes! {
     PlanDiffers "plan-differs" "The plan differs from the approved plan."
     ProgramInvalid "program-invalid" "A hook can't be started."
     ReplacesInput "replaces-input" "A video would replace a file that the run reads."
+    ReportUnknown "report-unknown" "A report has purchases that the ledger does not have."
     RunnerMayLive "runner-may-live" "The runner that sent a job may still run."
     SecretInRequest "secret-in-request" "A request contains the API key or another secret."
     SheetInvalid "sheet-invalid" "A spreadsheet can't be read, or is outside the manifest's directory."

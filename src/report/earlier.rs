@@ -4,16 +4,16 @@ use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::domain::{BatchKey, NoticeCode, Usd};
-use crate::files::{open_plain, replace};
+use crate::files::open_plain;
 
 /// The longest report that is read, in bytes: a hundred thousand jobs take half of it.
 const LONGEST: u64 = 512 << 20;
 
 /// A report that was written earlier, as far as it tells of purchases.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 struct Earlier {
     name: String,
     batch: String,
@@ -22,7 +22,7 @@ struct Earlier {
 }
 
 /// One job of such a report.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct EarlierJob {
     /// The job.
     pub id: String,
@@ -37,34 +37,19 @@ pub(crate) struct EarlierJob {
     pub file: Option<String>,
     /// The URL of the video.
     pub video_url: Option<String>,
-    /// True if it was kept when its report was replaced, so it is reported even after a repurchase.
-    #[serde(skip)]
-    pub is_set_aside: bool,
 }
 
 fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>, D::Error> {
     Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()))
 }
 
-/// The file for purchases of a report that is about to be replaced, beside it.
-const SET_ASIDE: &str = ".bought-before.json";
+/// The JSON report in an output directory.
+pub(crate) const JSON_REPORT: &str = "report.json";
 
-/// The jobs of a batch that the JSON report in this directory tells of, and those that were set aside; none if there is no report, or
-/// one of the simulator or of another batch.
+/// The jobs of a batch in the JSON report of this directory. None without a report, or with one of the simulator or of another batch.
 pub(crate) fn earlier_jobs(directory: &Path, key: &BatchKey) -> Vec<EarlierJob> {
-    let set_aside = read(&directory.join(SET_ASIDE), key).into_iter();
-    let set_aside = set_aside.map(|job| EarlierJob { is_set_aside: true, ..job });
-    read(&directory.join("report.json"), key).into_iter().chain(set_aside).collect()
-}
-
-/// Sets jobs of an earlier report aside, whose purchase no one else knows of, before the report is replaced.
-pub(crate) fn set_aside(directory: &Path, key: &BatchKey, jobs: Vec<EarlierJob>) -> io::Result<()> {
-    let earlier = Earlier { name: key.name.clone(), batch: key.batch.clone(), simulated: false, jobs };
-    replace(&directory.join(SET_ASIDE), |_, file| Ok(serde_json::to_writer(file, &earlier)?))
-}
-
-fn read(path: &Path, key: &BatchKey) -> Vec<EarlierJob> {
-    let file = match open_plain(path, File::options().read(true)) {
+    let path = directory.join(JSON_REPORT);
+    let file = match open_plain(&path, File::options().read(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => {

@@ -25,7 +25,7 @@ mod xlsx;
 
 pub use commands::Commands;
 pub use destinations::NoReport;
-pub(crate) use earlier::{EarlierJob, earlier_jobs, set_aside};
+pub(crate) use earlier::{EarlierJob, JSON_REPORT, earlier_jobs};
 pub(crate) use html::{Proposal, ProposalCard, write_proposal};
 pub(crate) use json::ReportView;
 pub use prometheus::{LedgerState, metrics};

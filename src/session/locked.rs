@@ -2,6 +2,7 @@
 
 use super::other_batches::{self, OtherBatch};
 use super::planning::{open_elsewhere, plan_against};
+use super::purchases;
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{History, JobId};
@@ -76,6 +77,12 @@ impl Locked<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses to replace a report with purchases that the ledger doesn't have.
+    pub(super) fn check_report(&self) -> Result<(), Refusal> {
+        let Session { ledger, manifest, options, .. } = self.session;
+        purchases::check_report(ledger, &options.out, &manifest.key, &manifest.moves, &self.history)
     }
 
     /// Refuses jobs with a local image if no asset command is set.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::default_paths::DefaultPaths;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, Job, JobId, Move, Request, TaskId};
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, Job, JobId, Move, Request, TaskId};
 use crate::ledger::{BoughtElsewhere, Ledger, Unavailable};
 use crate::plan::{Action, Before, Plan, Planned, Repurchase};
-use crate::report::{EarlierJob, earlier_jobs, set_aside};
+use crate::report::{EarlierJob, JSON_REPORT, earlier_jobs};
 
 /// Adds what other batches and earlier reports say about due jobs. Skips retries, which you asked for, and the
 /// simulator, which charges nothing.
@@ -91,8 +91,6 @@ fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Ve
     let is_unknown = |row: &EarlierJob| {
         let Ok(attempts) = attempts(row) else { return false };
         match task(row) {
-            // A report that was set aside stays there after the job was repurchased in this ledger.
-            Some(_) if row.is_set_aside && attempts.iter().any(|attempt| attempt.charge() != Charge::None) => false,
             Some(task) => !attempts.iter().any(|attempt| attempt.task.as_ref().is_some_and(|names| names.has(&task))),
             // A job in doubt has no task. Any attempt in the ledger is better evidence.
             None => row.state == "in_doubt" && attempts.is_empty(),
@@ -101,24 +99,16 @@ fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Ve
     rows.into_iter().filter(is_unknown).collect()
 }
 
-/// Sets aside what only the report knows, before it is written again from the ledger.
-pub(super) fn keep_what_only_the_report_knows(
+/// Refuses to replace the report in a directory if it has purchases that the ledger doesn't: it may be their only record.
+pub(super) fn check_report(
     ledger: &Ledger,
     out: &Path,
     key: &BatchKey,
     moves: &[Move],
     history: &History,
 ) -> Result<(), Refusal> {
-    if ledger.is_simulated() {
-        return Ok(());
-    }
-    let mut seen = HashSet::new();
-    let mut rows = reported(out, key, moves, history);
-    rows.retain(|row| seen.insert((row.id.clone(), row.task_id.clone())));
-    if rows.is_empty() {
-        return Ok(());
-    }
-    set_aside(out, key, rows).map_err(|error| Refusal::Files(Box::new(error)))
+    let unknown = if ledger.is_simulated() { 0 } else { reported(out, key, moves, history).len() };
+    if unknown == 0 { Ok(()) } else { Err(Refusal::ReportUnknown { report: out.join(JSON_REPORT), jobs: unknown }) }
 }
 
 fn task(row: &EarlierJob) -> Option<TaskId> {
@@ -129,7 +119,7 @@ fn by_report(out: &Path, job: &JobId, row: &EarlierJob) -> Repurchase {
     let file = row.file.as_ref().map(|file| out.join(file)).filter(|path| path.exists());
     Repurchase {
         job: job.clone(),
-        before: Before::Reported(out.join("report.json")),
+        before: Before::Reported(out.join(JSON_REPORT)),
         state: row.state.clone(),
         price: row.cost_usd,
         task: task(row),

@@ -19,9 +19,10 @@ pub struct Ready<'s> {
 }
 
 impl<'s> Locked<'s> {
-    /// Polls abandoned tasks once, and refuses a plan over a limit, a plan that differs from the approved one, and tasks of another account.
+    /// Polls abandoned tasks once, and refuses a report with unknown purchases, a plan over a limit, a plan that differs from the approved one, and tasks of another account.
     /// `connection` may be missing if the plan needs no service ([`Plan::needs_service`]).
     pub async fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
+        self.check_report()?;
         match &connection {
             None if self.plan.needs_service() => return Err(Refusal::NoConnection),
             Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {

@@ -81,6 +81,14 @@ pub enum Refusal {
         /// The number of jobs.
         jobs: usize,
     },
+    /// The report in the output directory has purchases that the ledger doesn't. The run would replace it.
+    #[error("`{}` has {} that the ledger doesn't have", report.display(), if *jobs == 1 { "1 purchase".to_owned() } else { format!("{jobs} purchases") })]
+    ReportUnknown {
+        /// The report.
+        report: PathBuf,
+        /// The number of jobs with such a purchase.
+        jobs: usize,
+    },
     /// Due jobs use a local image, without a program that uploads it.
     #[error("{} a local image, but `--asset-command` is not set", if *jobs == 1 { "1 job uses".to_owned() } else { format!("{jobs} jobs use") })]
     NoAssetCommand {
@@ -161,6 +169,7 @@ impl Refusal {
             Self::OtherKind { .. } => RefusalCode::LedgerKind,
             Self::OtherAccount(_) => RefusalCode::OtherAccount,
             Self::BoughtBefore { .. } => RefusalCode::AlreadyPaid,
+            Self::ReportUnknown { .. } => RefusalCode::ReportUnknown,
             Self::NoAssetCommand { .. } => RefusalCode::NoAssetCommand,
             Self::NotApproved { .. } => RefusalCode::PlanDiffers,
             Self::NotAgreed { .. } => RefusalCode::NoConsent,

@@ -60,7 +60,7 @@ impl Session {
         self.check_reports()?;
         let history = self.history().await?;
         let Manifest { key, moves, .. } = &self.manifest;
-        purchases::keep_what_only_the_report_knows(&self.ledger, &self.options.out, key, moves, &history)?;
+        purchases::check_report(&self.ledger, &self.options.out, key, moves, &history)?;
         drop(history);
         self.reporter().write().await
     }

@@ -19,13 +19,12 @@ use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
-use super::{choices, limits, other_batches, purchases};
+use super::{choices, limits, other_batches};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
 use crate::ledger::{Approval, LockedBatch, SpendLimit};
-use crate::manifest::Manifest;
 use crate::plan::Plan;
 
 /// The receiver of events.
@@ -89,9 +88,6 @@ impl<'s> Ready<'s> {
         if !session.manifest.moves.is_empty() {
             batch.move_jobs(&session.manifest.moves).await?;
         }
-        // Before the reports are replaced: an old one may be the only record of a purchase.
-        let Manifest { key, moves, .. } = &session.manifest;
-        purchases::keep_what_only_the_report_knows(&session.ledger, &session.options.out, key, moves, &history)?;
         let reviews = &session.options.redo.reviews;
         if !reviews.is_empty() {
             choices::record(&batch, &session.recorded().await?, reviews).await?;

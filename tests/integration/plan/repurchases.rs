@@ -165,34 +165,16 @@ fn a_ledger_that_was_left_behind_is_missed() {
     let before = &plan(&here, "m.yaml")["bought_before"];
     assert_eq!((&before[0]["known_from"], &before[0]["task_id"]), (&json!("report"), &json!("t0")));
     assert_eq!(before[1]["video"], "shotlist-out/m/two.mp4");
-    let ended = here.run(&service, &[]).ends_with(3);
-    assert!(ended.stderr.contains("t0") && ended.stderr.contains("shotlist-out/m/report.json"), "{}", ended.stderr);
-    assert!(!here.path(".shotlist/ledger.db").exists() || service.posts().len() == 2, "{}", ended.stderr);
-    // It is still missed after that refusal, and the report still says what it said.
-    here.run(&service, &[]).ends_with(3);
-    assert_eq!(service.posts().len(), 2);
-    here.run(&service, &["--buy-again", "*"]).ends_with(0);
-    assert_eq!(service.posts().len(), 4);
-}
-
-#[test]
-fn a_run_of_other_jobs_does_not_make_it_forgotten() {
-    let three = format!("{TWO_JOBS}  - {{ id: three, model: alpha-2, prompt: a bird }}\n");
-    let (service, here) = (Service::well(), Workspace::with_manifest(&three));
-    here.run(&service, &["--exclude", "three"]).ends_with(0);
-    fs::remove_dir_all(here.path(".shotlist")).expect("removed");
-    // Each of these writes the report anew, from a ledger that does not know.
-    here.run(&service, &["--select", "three"]).ends_with(0);
-    here.shotlist(&["report", "m.yaml"]).ends_with(0);
-    let ended = here.run(&service, &[]).ends_with(3);
-    assert!(has_code(&ended.stderr, "already-paid") && ended.stderr.contains("t0"), "{}", ended.stderr);
-    assert_eq!(service.posts().len(), 3);
-    here.run(&service, &["--buy-again", "*", "--select", "one"]).ends_with(0);
-    let ended = here.run(&service, &[]).ends_with(3);
-    assert!(has_code(&ended.stderr, "already-paid") && ended.stderr.contains("two"), "{}", ended.stderr);
-    here.run(&service, &["--buy-again", "*"]).ends_with(0);
+    // No option replaces the report, which may be the only record.
+    for args in [&[][..], &["--buy-again", "*"], &["--select", "one"]] {
+        let refused = here.run(&service, args).fails_with("report-unknown", 3).stderr;
+        assert!(refused.contains("`shotlist adopt m.yaml shotlist-out/m/report.json`"), "{refused}");
+    }
+    here.shotlist(&["report", "m.yaml"]).fails_with("report-unknown", 3);
+    let import = here.shotlist(&["adopt", "m.yaml", "shotlist-out/m/report.json"]);
+    import.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     here.run(&service, &[]).ends_with(0);
-    assert_eq!(service.posts().len(), 5);
+    assert_eq!(service.posts().len(), 2);
 }
 
 #[test]
@@ -206,8 +188,8 @@ fn an_old_ledger_that_knows_only_a_refusal_does_not_make_the_task_forgotten() {
     fs::copy(here.path(".shotlist/ledger.db"), here.path("old.db")).expect("a copy");
     here.run(&service, &["--select", "one"]).ends_with(0);
     // The old one, taken on purpose: its file is named, and no commit counter is beside it.
-    let ended = here.run(&service, &["--select", "one", "--ledger", "old.db"]).ends_with(3);
-    assert!(has_code(&ended.stderr, "already-paid") && ended.stderr.contains("t0"), "{}", ended.stderr);
+    let ended = here.run(&service, &["--select", "one", "--ledger", "old.db"]).fails_with("report-unknown", 3);
+    assert!(ended.stderr.contains("1 purchase"), "{}", ended.stderr);
     assert_eq!(service.posts().len(), 2);
 }
 
@@ -235,8 +217,7 @@ fn a_doubt_whose_ledger_is_gone_is_missed_and_one_that_was_settled_is_not() {
     let (service, here) = (Service::scripted(lossy), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--select", "one"]).ends_with(7);
     fs::remove_dir_all(here.path(".shotlist")).expect("removed");
-    let ended = here.run(&service, &["--select", "one"]).ends_with(3);
-    assert!(has_code(&ended.stderr, "already-paid"), "{}", ended.stderr);
+    here.run(&service, &["--select", "one"]).fails_with("report-unknown", 3);
     assert_eq!(plan(&here, "m.yaml")["bought_before"][0]["price_usd"], Value::Null);
     assert_eq!(service.posts().len(), 1);
 }

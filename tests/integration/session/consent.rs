@@ -241,7 +241,7 @@ fn task_that_the_ledger_has_under_another_job_is_reported() {
         }
     }
     fs::write(&report, value.to_string()).expect("a report");
-    here.run(&service, &[]).fails_with("already-paid", 3);
+    here.run(&service, &[]).fails_with("report-unknown", 3);
     let before = &here.plan(&[])["bought_before"][0];
     assert_eq!(
         (&before["job"], &before["known_from"], &before["task_id"]),
