@@ -36,7 +36,6 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         max_cost: args.money.max_cost,
         downloads: !args.videos.no_download,
         collects: !args.videos.no_collect,
-        sidecars: args.videos.sidecar,
         assets: programs::assets(&args.programs)?,
         exec: programs::exec(&args.programs)?,
         // A plan writes none.

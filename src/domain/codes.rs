@@ -153,7 +153,6 @@ codes! {
     SandboxServes "sandbox-serves" "The simulator is ready."
     SandboxStopped "sandbox-stopped" "The simulator stopped."
     ServiceRecovered "service-recovered" "The service responds again."
-    SidecarName "sidecar-name" "A video's sidecar file would have the name of a report."
     SignalIgnored "signal-ignored" "A signal can't be caught."
     Simulated "simulated" "The simulator plays the service."
     SimulatorSpeed "simulator-speed" "The simulator is faster than usual, for a large batch."

@@ -158,13 +158,6 @@ impl Report {
         sheet
     }
 
-    /// The request that a task was made for, by the task's name.
-    pub(super) fn requests(&self) -> impl Fn(&str) -> Option<serde_json::Value> + use<'_> {
-        let tasks = self.history.attempts().filter_map(|attempt| Some((attempt.task.as_ref()?.id.as_str(), attempt)));
-        let tasks: HashMap<&str, &Attempt> = tasks.collect();
-        move |task| serde_json::from_str(&tasks.get(task)?.request).ok()
-    }
-
     /// All that was ever submitted for the batch.
     pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
         self.history.attempts()

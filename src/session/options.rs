@@ -39,8 +39,6 @@ pub struct Options {
     pub settings: Settings,
     /// True if the run collects tasks of other batches of the same name.
     pub collects: bool,
-    /// True if each video gets a sidecar file.
-    pub sidecars: bool,
     /// True if the run downloads all missing videos, also those of other machines, and does nothing else.
     pub fetches_only: bool,
     /// True if the run downloads videos. Otherwise, only their URLs are reported, which expire.
@@ -70,7 +68,6 @@ impl Options {
             assets: None,
             exec: None,
             collects: true,
-            sidecars: false,
             downloads: true,
             fetches_only: false,
         }

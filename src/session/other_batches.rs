@@ -247,7 +247,6 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
         ledger: session.ledger.clone(),
         out: other.out.clone(),
         writer,
-        sidecars: session.options.sidecars,
     };
     let reported = reporter.write().await?;
     if reported.written.is_ok() && !other.directory.is_shared {

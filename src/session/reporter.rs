@@ -12,7 +12,7 @@ use crate::domain::{BatchKey, Job, Move, NoticeCode, Usd, with_causes};
 use crate::files::on_a_thread;
 use crate::ledger::Ledger;
 use crate::manifest::Manifest;
-use crate::report::{Report, ReportError, Writer, write_sidecars};
+use crate::report::{Report, ReportError, Writer};
 
 /// The shortest pause between two writes.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -33,8 +33,6 @@ pub(super) struct Reporter {
     /// The directory of the videos.
     pub out: PathBuf,
     pub writer: Writer,
-    /// True if each video gets a sidecar file.
-    pub sidecars: bool,
 }
 
 /// A report, and whether it was written.
@@ -74,7 +72,6 @@ impl Session {
             ledger: self.ledger.clone(),
             out: self.options.out.clone(),
             writer: self.options.reports.clone(),
-            sidecars: self.options.sidecars,
         }
     }
 }
@@ -85,14 +82,11 @@ impl Reporter {
         let number = self.writer.number();
         let history = self.ledger.history(&self.key).await?.moved(&self.moves)?;
         let (key, is_simulated, writer) = (self.key.clone(), self.ledger.is_simulated(), self.writer.clone());
-        let (jobs, out, sidecars) = (Arc::clone(&self.jobs), self.out.clone(), self.sidecars);
+        let (jobs, out) = (Arc::clone(&self.jobs), self.out.clone());
         let face_reviews_usd = self.face_reviews_usd;
         let written = on_a_thread(move || {
             let report = Report::new(&key, is_simulated, jobs, history, &out).with_face_reviews(face_reviews_usd);
             let written = writer.write(number, &report);
-            if sidecars && let Err(error) = write_sidecars(&report) {
-                tracing::warn!(code = NoticeCode::ReportNotWritten.code(), "can't write a sidecar file: {error}");
-            }
             Reported { report, written }
         });
         written.await.map_err(Refusal::Thread)

@@ -139,9 +139,6 @@ pub(crate) struct VideoArgs {
     /// Skip downloads; the URLs in the reports expire
     #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_DOWNLOAD", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_download: bool,
-    /// Write `FILE.json` beside each video: request, task, price, times, hash, and labels
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_SIDECAR", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub sidecar: bool,
     /// Skip the active tasks and videos of other batches
     ///
     /// Otherwise, each run collects them free of charge

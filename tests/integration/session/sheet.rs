@@ -249,28 +249,3 @@ fn choices_are_taken_from_a_file() {
     assert_eq!(service.posts().len(), 7);
 }
 
-#[test]
-fn a_video_has_a_description_beside_it_and_is_not_touched() {
-    let here = Workspace::with_manifest(
-        "version: 1
-jobs:
-  - { id: a, model: alpha-2, prompt: x, labels: { client: acme }, file: deep/a.mp4 }
-  - { id: b, model: alpha-2, prompt: y, file: report }
-",
-    );
-    let service = Service::well();
-    here.run(&service, &[]).ends_with(0);
-    assert!(!here.path("shotlist-out/m/deep/a.mp4.json").exists(), "nobody asked for it");
-    let video = std::fs::read(here.path("shotlist-out/m/deep/a.mp4")).expect("the video");
-    let ended = here.run(&service, &["--sidecar"]).ends_with(0);
-    assert!(has_code(&ended.stderr, "sidecar-name"), "{}", ended.stderr);
-    let beside = here.json("shotlist-out/m/deep/a.mp4.json");
-    assert_eq!(
-        (&beside["request"]["prompt"], &beside["labels"], &beside["price_usd"]),
-        (&json!("x"), &json!({ "client": "acme" }), &json!("0.90"))
-    );
-    assert!(beside["digitalSourceType"].as_str().is_some_and(|kind| kind.ends_with("/trainedAlgorithmicMedia")));
-    assert_eq!(beside["sha256"], crate::support::sha256(&video));
-    assert_eq!(std::fs::read(here.path("shotlist-out/m/deep/a.mp4")).expect("the video"), video);
-    assert_eq!(here.report()["batch"], "", "the report is the report");
-}
