@@ -17,7 +17,6 @@ mod environment;
 mod exit;
 mod failure;
 mod front;
-mod images;
 mod manifest;
 mod paths;
 mod program;

@@ -13,13 +13,13 @@ use super::elsewhere::Elsewhere;
 use super::estimate::Estimate;
 use super::guards;
 use super::input::PlanInput;
-use super::planned::{Limit, Planned, UntilKept};
+use super::planned::{Limit, Planned, Previous, UntilKept};
 use super::repurchase::Repurchase;
 use super::retake::{Retake, SpentChoice};
 use super::sample::keep_sample;
 use super::totals::Totals;
 use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, BatchKey, Choice, Digest, Freeze, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
 };
 
 /// The work of a run.
@@ -288,6 +288,9 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished.clone() };
     let approved = if is_bought_already { decide(job, before.iter().copied(), redo).action } else { decision.action };
     let until_kept = until_kept(job, &attempts, decision.action);
+    let is_repeated = matches!(decision.action, Action::Changed | Action::Retry);
+    let followed = attempts.iter().filter(|attempt| is_repeated && Some(attempt.id) == decision.attempt);
+    let previous = followed.map(|attempt| Box::new(previous(attempt))).next();
     Planned {
         job: Arc::clone(job),
         until_kept,
@@ -300,7 +303,17 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         earlier: before.iter().filter(|attempt| attempt.counts_as_submission()).count(),
         is_to_be_approved: approved.buys(),
         paid_elsewhere: None,
+        previous,
         is_uncovered: is_bought_already && approved != Action::Retry && retaken == Action::Retry,
+    }
+}
+
+fn previous(attempt: &Attempt) -> Previous {
+    let reviews = attempt.particulars.reviews.iter().map(|reviewed| &reviewed.review);
+    let notes = reviews.filter(|review| review.choice == Some(Choice::Again) && !review.note.is_empty());
+    Previous {
+        request: attempt.request.clone(),
+        notes: notes.map(|review| format!("{}: {}", review.by, review.note)).collect(),
     }
 }
 

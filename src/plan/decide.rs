@@ -196,6 +196,11 @@ const IMAGE_FILE: &str = "image_file";
 
 /// The names of the fields in which two request bodies differ, in alphabetic order of the bodies, as a manifest calls them.
 pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
+    changes(before, after).into_iter().map(|(field, ..)| field).collect()
+}
+
+/// The fields in which two request bodies differ, with the value before and after, if any.
+pub fn changes(before: &str, after: &str) -> Vec<(String, Option<Value>, Option<Value>)> {
     let fields = |body: &str| serde_json::from_str::<Map<String, Value>>(body).unwrap_or_default();
     let (before, after) = (fields(before), fields(after));
     let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
@@ -205,9 +210,10 @@ pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
     // A local image has another field in the manifest than its URL in the request.
     let is_stand_in = |value: &Value| value.as_array().and_then(|list| list.first()).unwrap_or(value).is_object();
     let is_local = |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(is_stand_in);
-    let shown = names.into_iter().map(|name| match &*name {
-        "image" if is_local(&before, &name) || is_local(&after, &name) => IMAGE_FILE.to_owned(),
-        _ => name,
+    let shown = names.into_iter().map(|name| {
+        let values = (before.get(&name).cloned(), after.get(&name).cloned());
+        let is_file = name == "image" && (is_local(&before, &name) || is_local(&after, &name));
+        (if is_file { IMAGE_FILE.to_owned() } else { name }, values.0, values.1)
     });
     shown.collect()
 }

@@ -25,12 +25,12 @@ mod view;
 
 pub use approval::Approved;
 pub use build::Plan;
-pub use decide::Action;
+pub use decide::{Action, changes};
 pub use downloads::{Destination, Download, DownloadPlan};
 pub use elsewhere::{Elsewhere, OtherDirectory};
 pub use estimate::Estimate;
 pub use input::{IsHere, PlanInput};
-pub use planned::{Limit, Planned, UntilKept};
+pub use planned::{Limit, Planned, Previous, UntilKept};
 pub use repurchase::{Before, Repurchase};
 pub use retake::{Retakes, SpentChoice};
 pub use select::{IdGlobs, InvalidGlob, Selection};

@@ -33,8 +33,19 @@ pub struct Planned {
     pub paid_elsewhere: Option<u32>,
     /// The choice that its next take waits for, if its takes are bought until one is kept.
     pub until_kept: Option<UntilKept>,
+    /// The attempt that it follows, if it is changed or a retake.
+    pub previous: Option<Box<Previous>>,
     /// True if a retake names it that the approval doesn't cover.
     pub is_uncovered: bool,
+}
+
+/// The attempt that a changed job or a retake follows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Previous {
+    /// The body of its request, as JSON.
+    pub request: String,
+    /// The notes of reviewers who chose a retake, each with the reviewer: `Ben: blurry`.
+    pub notes: Vec<String>,
 }
 
 /// A job whose takes are bought one by one until one is kept.

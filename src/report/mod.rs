@@ -18,14 +18,12 @@ mod prometheus;
 mod relative_path;
 mod row;
 mod rows;
-mod times;
 mod writer;
 mod xlsx;
 
 pub use commands::Commands;
 pub use destinations::NoReport;
 pub(crate) use earlier::{EarlierJob, JSON_REPORT, earlier_jobs};
-pub(crate) use html::{Proposal, ProposalCard, write_proposal};
 pub(crate) use json::ReportView;
 pub use prometheus::{LedgerState, metrics};
 pub use row::{ExecOutcome, JobState, Row, Superseded, Totals};

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::times::Times;
 use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd, named};
 
 named! {
@@ -225,8 +224,6 @@ pub(super) struct Detail {
     /// The certain cost of all attempts, and the possible cost besides those in doubt.
     pub spent: Usd,
     pub unknown: Usd,
-    /// The times of its states.
-    pub times: Option<Times>,
     /// The videos of its other attempts that are still here.
     pub versions: Vec<Version>,
     /// An image of the video that someone put beside it, under the same name.

@@ -1,6 +1,6 @@
 //! From the jobs of a manifest and what the ledger knows of them to the rows of a report.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use super::found::{Found, differs, file_of, poster_of, state};
 use super::relative_path::relative_path;
 use super::row::{Delivered, Detail, Exec, JobState, Row, Superseded, Totals, Version};
-use super::times::Times;
 use crate::domain::{
     Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, VideoFile,
     last_reviews,
@@ -158,11 +157,6 @@ impl Report {
         sheet
     }
 
-    /// All that was ever submitted for the batch.
-    pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
-        self.history.attempts()
-    }
-
     /// Videos that differ from their request, each with its differences.
     pub(super) fn claims(&self) -> impl Iterator<Item = (&Attempt, String)> {
         self.history.attempts().filter_map(|attempt| Some((attempt, differs(attempt)?)))
@@ -226,7 +220,6 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         poster: file.filter(|_| found.has_poster).map(poster_of),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
-        times: shown.map(Times::of),
         versions: versions(job, shown, file, &attempts, directory),
     };
     Row {

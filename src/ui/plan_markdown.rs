@@ -14,7 +14,7 @@ use super::plan_text::{action_name, cost, count_requests};
 use super::statements::{details, sentence};
 use super::table::shortened;
 use crate::domain::{JobId, Usd};
-use crate::plan::{Action, Plan, Planned, Statement, WarningView, by_model, statements};
+use crate::plan::{Action, Plan, Planned, Statement, WarningView, by_model, changes, statements};
 
 /// The beginning of a plan as Markdown, by which a comment with one is found and replaced.
 const MARK: &str = "<!-- shotlist plan: ";
@@ -28,6 +28,8 @@ const LISTED: usize = 20;
 const NAMED: usize = 5;
 /// The most characters of one warning.
 const WARNING: usize = 300;
+/// The width of a prompt in its row, in columns, at most.
+const MAX_PROMPT_COLUMNS: usize = 60;
 /// More rows than this are folded away.
 const UNFOLDED: usize = 10;
 
@@ -160,23 +162,25 @@ fn named_job(id: &str) -> String {
     if JobId::new(id).is_ok() { format!("`{id}`") } else { escaped(&shortened(id, WARNING)) }
 }
 
-/// The jobs of one action, as many as fit into so many bytes, and how many those are.
+/// The jobs of one action, as many as fit into `room` bytes, and their number.
 fn section(action: Action, jobs: &[&Planned], room: usize) -> (String, usize) {
     let sum: Usd = jobs.iter().map(|planned| planned.cost).sum();
     let sum = if sum.is_zero() { String::new() } else { format!(" (${sum})") };
     let title = format!("{}: {}{sum}", action_name(action), jobs.len());
-    let mut rows = String::from("| job | model | length | shape | cost | why |\n|---|---|---:|---|---:|---|\n");
-    let mut shown = 0;
+    let mut rows =
+        String::from("| job | prompt | model | length | shape | cost | why |\n|---|---|---|---:|---|---:|---|\n");
+    let (mut whole, mut shown) = (String::new(), 0);
     for planned in jobs {
-        let (id, spec, reason) = (planned.job.id.as_str(), &planned.job.spec, escaped(&planned.reason));
-        let length = spec.duration.map_or_else(String::new, |seconds| format!("{seconds} s"));
-        let (model, shape) = (escaped(&spec.model), escaped(spec.shape().unwrap_or_default()));
-        let row = format!("| `{id}` | {model} | {length} | {shape} | {} | {reason} |\n", cost(action, &[planned]));
-        if rows.len() + row.len() + title.len() + LAST_LINE > room {
+        let (row, text) = (row(action, planned), whole_texts(planned));
+        if rows.len() + whole.len() + row.len() + text.len() + title.len() + LAST_LINE > room {
             break;
         }
         rows.push_str(&row);
+        whole.push_str(&text);
         shown += 1;
+    }
+    if !whole.is_empty() {
+        rows.push_str(&format!("\n<details><summary>whole prompts and changes</summary>\n\n{whole}\n</details>\n"));
     }
     let section = if shown == 0 {
         format!("**{title}**\n")
@@ -186,4 +190,41 @@ fn section(action: Action, jobs: &[&Planned], room: usize) -> (String, usize) {
         format!("**{title}**\n\n{rows}")
     };
     (section + "\n", shown)
+}
+
+/// A job as a row. The reason ends with the notes of reviewers.
+fn row(action: Action, planned: &Planned) -> String {
+    let (id, spec) = (planned.job.id.as_str(), &planned.job.spec);
+    let notes = planned.previous.iter().flat_map(|previous| previous.notes.iter().map(|note| format!("; {note}")));
+    let reason = escaped(&format!("{}{}", planned.reason, notes.collect::<String>()));
+    let length = spec.duration.map_or_else(String::new, |seconds| format!("{seconds} s"));
+    let prompt = escaped(&shortened(spec.prompt.as_deref().unwrap_or_default(), MAX_PROMPT_COLUMNS));
+    let (model, shape) = (escaped(&spec.model), escaped(spec.shape().unwrap_or_default()));
+    format!("| `{id}` | {prompt} | {model} | {length} | {shape} | {} | {reason} |\n", cost(action, &[planned]))
+}
+
+/// The prompt of a job if its row cuts it off, and the values before and after each change.
+fn whole_texts(planned: &Planned) -> String {
+    let (id, mut text) = (planned.job.id.as_str(), String::new());
+    let mut put = |what: &str, value: &str| text.push_str(&format!("- `{id}` {what}: {}\n", escaped(value)));
+    let mut is_prompt_shown = false;
+    if planned.action == Action::Changed
+        && let Some(previous) = &planned.previous
+    {
+        let plain = |value: Option<serde_json::Value>| match value {
+            Some(serde_json::Value::String(text)) => text,
+            Some(value) => value.to_string(),
+            None => "(none)".to_owned(),
+        };
+        for (field, before, after) in changes(&previous.request, planned.job.request.body()) {
+            is_prompt_shown |= field == "prompt";
+            put(&format!("{field} before"), &plain(before));
+            put(&format!("{field} now"), &plain(after));
+        }
+    }
+    let prompt = planned.job.spec.prompt.as_deref().unwrap_or_default();
+    if !is_prompt_shown && shortened(prompt, MAX_PROMPT_COLUMNS) != shortened(prompt, usize::MAX) {
+        put("prompt", prompt);
+    }
+    text
 }

@@ -6,7 +6,6 @@ mod decide;
 mod looks;
 mod many;
 mod picture;
-mod plan;
 mod sheet;
 #[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
 #[path = "../integration/support/mod.rs"]

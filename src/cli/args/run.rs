@@ -93,8 +93,6 @@ pub(crate) enum PlanFormat {
     Text,
     Json,
     Markdown,
-    /// A page for a browser.
-    Html,
 }
 
 /// The pace.

@@ -5,11 +5,9 @@ use crate::cli::approved::compare_service;
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::images;
 use crate::cli::selection::wanted;
 use crate::cli::service::service_view;
 use crate::plan::{Approved, Plan, PlanView, WarningView, statements};
-use crate::report::write_proposal;
 use crate::session::Refusal;
 use crate::ui::{self, NextCommand, Page};
 
@@ -25,13 +23,6 @@ impl Run<'_> {
                 page
             }
             PlanFormat::Markdown => ui::plan_markdown(plan, &warnings, &self.in_full(plan)),
-            PlanFormat::Html => {
-                let proposal = ui::plan_page(plan, &warnings, &self.in_full(plan), images::embedding());
-                let mut page = Vec::new();
-                write_proposal(proposal, &mut page).map_err(|error| Failure::cannot_write(&error))?;
-                // Made of our own templates, which escape whatever comes from outside.
-                Page::own(String::from_utf8_lossy(&page).into_owned())
-            }
             PlanFormat::Json => {
                 for statement in statements(plan) {
                     let warning = |message| WarningView { code: statement.code().code(), job: None, message };

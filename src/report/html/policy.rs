@@ -17,8 +17,6 @@ pub(super) struct Policy {
     style: String,
     script: String,
     hosts: BTreeSet<String>,
-    /// Hosts of images.
-    image_hosts: BTreeSet<String>,
     /// True if some host can't be named.
     is_open: bool,
 }
@@ -27,13 +25,7 @@ impl Policy {
     /// The policy of a page with one style and one script.
     pub(super) fn new(style: &str, script: &str) -> Self {
         let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
-        Self {
-            style: hash(style),
-            script: hash(script),
-            hosts: BTreeSet::new(),
-            image_hosts: BTreeSet::new(),
-            is_open: false,
-        }
+        Self { style: hash(style), script: hash(script), hosts: BTreeSet::new(), is_open: false }
     }
 
     /// Lets videos come from where this address is.
@@ -43,12 +35,6 @@ impl Policy {
     pub(super) fn allow_videos_of(&mut self, url: Option<&str>) {
         let host = self.host_of(url);
         self.hosts.extend(host);
-    }
-
-    /// Lets images come from where this address is.
-    pub(super) fn allow_images_of(&mut self, url: Option<&str>) {
-        let host = self.host_of(url);
-        self.image_hosts.extend(host);
     }
 
     fn host_of(&mut self, url: Option<&str>) -> Option<String> {
@@ -67,18 +53,14 @@ impl Policy {
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { style, script, hosts, image_hosts, is_open } = self;
+        let Self { style, script, hosts, is_open } = self;
         // `'self'` is the directory where a page was served from, and `file:` that of one that was opened from the disk.
         write!(f, "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {style}; script-src {script}; ")?;
-        for (what, hosts) in [("img-src 'self' file: data:", image_hosts), ("; media-src 'self' file:", hosts)] {
-            write!(f, "{what}")?;
-            if *is_open || hosts.len() > MOST_HOSTS {
-                write!(f, " https: http:")?;
-            } else {
-                hosts.iter().try_for_each(|host| write!(f, " {host}"))?;
-            }
+        write!(f, "img-src 'self' file: data:; media-src 'self' file:")?;
+        if *is_open || hosts.len() > MOST_HOSTS {
+            return write!(f, " https: http:");
         }
-        Ok(())
+        hosts.iter().try_for_each(|host| write!(f, " {host}"))
     }
 }
 

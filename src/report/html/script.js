@@ -127,10 +127,6 @@
 
   const size = $("#size");
 
-  // A plan holds the image of this machine once, for all cards that begin with one.
-  const localImages = JSON.parse($("#local_images")?.textContent ?? "{}");
-  for (const frame of $$("[data-local-image]")) frame.append(Object.assign(document.createElement("img"), { src: localImages[frame.dataset.localImage] ?? "", alt: "", loading: "lazy" }));
-
   // Filter.
   const everything = { text: "", states: [], model: "", tag: "", decision: "" };
   const filter = Object.assign({}, everything, store.get("filter"));

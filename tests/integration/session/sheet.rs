@@ -248,4 +248,3 @@ fn choices_are_taken_from_a_file() {
     }
     assert_eq!(service.posts().len(), 7);
 }
-
