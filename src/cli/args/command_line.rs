@@ -403,7 +403,7 @@ pub(crate) struct CompletionsArgs {
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Directory for man1, man5, and man7; without it, the first page is printed
+    /// Directory for man1; without it, the first page is printed
     pub dir: Option<PathBuf>,
 }
 

@@ -9,20 +9,17 @@ use crate::manifest::nearest;
 use crate::reference::{TOPICS, Topic};
 use crate::ui::{Page, Terminal};
 
-/// Lines longer than this are hard to read, in columns.
-const WIDEST: u16 = 100;
+/// The width of a topic, at most: longer lines are hard to read.
+const MAX_COLUMNS: u16 = 100;
 
 /// Prints what is known of a command or a topic; without a word, of the program.
 pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let topic = args.words.join("-");
-    if let Some(topic) = Topic::named(&topic) {
-        let text = topic.in_columns(terminal.width().min(WIDEST).into());
-        terminal.result(&Page::own(text));
+    let program = Cli::program();
+    let command = args.words.iter().try_fold(&program, |command, word| command.find_subcommand(word));
+    if command.is_none() {
+        let topic = Topic::named(&args.words.join("-")).ok_or_else(|| unknown(&args.words))?;
+        terminal.result(&Page::own(topic.wrapped(terminal.width().min(MAX_COLUMNS).into())));
         return Ok(Exit::Done);
-    }
-    let mut command = &Cli::program();
-    for word in &args.words {
-        command = command.find_subcommand(word).ok_or_else(|| unknown(&args.words))?;
     }
     // The same text that the command gives itself.
     let words = ["shotlist"].into_iter().chain(args.words.iter().map(String::as_str)).chain(["--help"]);

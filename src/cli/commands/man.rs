@@ -1,4 +1,4 @@
-//! `shotlist man`: the man pages, of the command line as it is and of the reference.
+//! `shotlist man`: the man pages of the commands.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -8,7 +8,6 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::files::{make_directories, replace};
-use crate::reference::TOPICS;
 use crate::ui::{Page, Terminal};
 
 /// Writes all pages below a directory, as `man -M DIR` looks for them; without a directory, prints the first.
@@ -25,11 +24,10 @@ pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure
         terminal.result(&Page::own(page(&program, "shotlist")));
         return Ok(Exit::Done);
     };
-    let mut pages = vec![("shotlist".to_owned(), '1', page(&program, "shotlist"))];
+    let mut pages = vec![("shotlist".to_owned(), page(&program, "shotlist"))];
     add_commands(&program, "shotlist", &mut pages);
-    pages.extend(TOPICS.map(|topic| (format!("shotlist-{}", topic.name), topic.section, topic.man_page())));
-    for (name, section, text) in &pages {
-        let path = directory.join(format!("man{section}")).join(format!("{name}.{section}"));
+    for (name, text) in &pages {
+        let path = directory.join("man1").join(format!("{name}.1"));
         write_page(&path, text).map_err(|error| {
             Failure::plain(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
         })?;
@@ -45,10 +43,10 @@ fn write_page(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// The pages of the commands below a command.
-fn add_commands(above: &clap::Command, name: &str, pages: &mut Vec<(String, char, String)>) {
+fn add_commands(above: &clap::Command, name: &str, pages: &mut Vec<(String, String)>) {
     for command in above.get_subcommands() {
         let name = format!("{name}-{}", command.get_name());
-        pages.push((name.clone(), '1', page(command, &name)));
+        pages.push((name.clone(), page(command, &name)));
         add_commands(command, &name, pages);
     }
 }
@@ -65,6 +63,5 @@ fn page(command: &clap::Command, name: &str) -> String {
         .manual("shotlist")
         .source(concat!("shotlist ", env!("CARGO_PKG_VERSION")))
         .render(&mut page);
-    let topics = TOPICS.map(|topic| format!("shotlist-{}({})", topic.name, topic.section));
-    String::from_utf8_lossy(&page).into_owned() + ".SH \"SEE ALSO\"\n" + &topics.join(", ").replace('-', "\\-") + "\n"
+    String::from_utf8_lossy(&page).into_owned()
 }
