@@ -150,7 +150,7 @@ impl From<Refusal> for Failure {
                 "pass `--asset-command CMD`: it gets the path of an image as its last argument, and prints a URL for the service"
             }
             Refusal::NotApproved { .. } => {
-                "approve the plan as it is now, or restore what was approved; `--plan --approved FILE`, with a saved plan, lists the differences"
+                "approve the plan as it is now, or restore what was approved; `diff` of two plans that were saved with `--format json` shows the changes"
             }
             Refusal::NotAgreed { .. } => {
                 "pass `--yes`, `--max-cost`, or `--approved`, or set `budget.run` in the manifest; `--plan` shows the cost"

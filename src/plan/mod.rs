@@ -5,8 +5,8 @@
 
 mod approval;
 mod build;
+mod coverage;
 mod decide;
-mod differences;
 mod downloads;
 mod elsewhere;
 mod estimate;

@@ -1,12 +1,8 @@
-//! Purchases to approve in a plan, and reasons why an approval does not cover it.
+//! The digest of a plan, and the command that buys it.
 
 use super::command::NextCommand;
-use super::lines::count;
 use super::page::Page;
-use crate::plan::{Approved, Plan, ServiceView};
-
-/// The most differences that are reported one by one.
-const LISTED: usize = 20;
+use crate::plan::{Plan, ServiceView};
 
 /// The digest of a plan and the command that buys it and nothing else; nothing if it buys nothing. `again` is all that leads to the plan.
 pub(crate) fn to_approve(plan: &Plan, again: &NextCommand) -> Page {
@@ -38,22 +34,4 @@ pub(crate) fn other_service(approved: &ServiceView, now: &ServiceView) -> String
         }
     };
     format!("the approved plan names another service: {}, found {}", named(approved), named(now))
-}
-
-/// In what a plan differs from the one that was approved, a line each.
-pub(crate) fn differences(plan: &Plan, approved: &Approved, found: &[String]) -> Page {
-    let mut page = Page::new();
-    let is_digest = plan.digest() == approved.digest();
-    page.line(match (found, is_digest) {
-        ([], _) => "the approved plan lists this plan's jobs, but its digest is of another plan: the file was edited, or a job was submitted since".to_owned(),
-        (found, true) => format!("{} between the approved plan and its own digest: the file was edited", count(found.len(), "difference")),
-        (found, false) => format!("{} from the approved plan:", count(found.len(), "difference")),
-    });
-    for difference in found.iter().take(LISTED) {
-        page.line(format_args!("  {difference}"));
-    }
-    if found.len() > LISTED {
-        page.line(format_args!("  … and {} more", found.len() - LISTED));
-    }
-    page
 }

@@ -36,7 +36,7 @@ mod table;
 mod terminal;
 mod wrap;
 
-pub(crate) use approval::{differences, other_service, to_approve};
+pub(crate) use approval::{other_service, to_approve};
 pub(crate) use bill::reconciliation;
 pub(crate) use checks::{Check, ChecksView};
 pub(crate) use choices::{adopted, choices_of, choices_recorded, released};

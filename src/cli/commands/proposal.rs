@@ -37,7 +37,6 @@ impl Run<'_> {
         self.terminal.result(&page);
         compare_service(self.args, self.approved(), self.terminal)?;
         if let Some(approved) = self.approved().filter(|approved| !plan.is_approved_by(approved)) {
-            self.tell_differences(plan);
             return Err(Refusal::NotApproved { approved: approved.digest().clone() }.into());
         }
         if let Some(freeze) = plan.freeze() {
@@ -48,15 +47,6 @@ impl Run<'_> {
 
     fn approved(&self) -> Option<&Approved> {
         self.session.approved()
-    }
-
-    /// Tells why an approval does not cover a plan.
-    pub(super) fn tell_differences(&self, plan: &Plan) {
-        if let Some(approved) = self.approved()
-            && let Some(found) = plan.differences_from(approved)
-        {
-            self.terminal.question(&ui::differences(plan, approved, &found));
-        }
     }
 
     /// The command for this very plan: the manifest, and all options that decide what it buys.

@@ -142,10 +142,7 @@ impl Run<'_> {
         }
         held.check_limits()?;
         compare_service(self.args, self.session.approved(), self.terminal)?;
-        if let Err(refusal) = held.check_approval() {
-            self.tell_differences(held.plan());
-            return Err(refusal.into());
-        }
+        held.check_approval()?;
         check_retakes(held.plan())?;
         Ok(held)
     }

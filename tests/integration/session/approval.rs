@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, numbered_jobs, wait_until};
+use crate::support::{Answer, Ended, Service, Workspace, has_code, json as answer, kill, numbered_jobs, wait_until};
 
 fn saved(here: &Workspace, arguments: &[&str]) -> Value {
     let plan =
@@ -76,7 +76,7 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
 }
 
 #[test]
-fn what_differs_from_the_approved_plan_is_named_job_by_job() {
+fn plan_that_differs_from_the_approved_one_is_refused() {
     let list = |jobs: &str| format!("version: 1\ndefaults: {{ model: beta-2.0-lite }}\njobs:\n{jobs}");
     let here = Workspace::with_manifest(&list(
         "  - { id: same, prompt: same }\n  - { id: other, prompt: before }\n  - { id: longer, prompt: x }\n  - { id: gone, prompt: y }\n  - { id: done, prompt: z }\n",
@@ -89,21 +89,8 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     ));
     let refused = approved(&here, &service, &["--approved", "plan.json", "--retries", "1"]);
     assert_eq!((refused.code, service.posts().len()), (Some(3), 1));
-    let told: Vec<&str> =
-        refused.stderr.lines().filter(|line| !line.contains("differs from the approved plan `")).take(8).collect();
-    insta::assert_snapshot!(told.join("\n"), @r"
-    7 differences from the approved plan:
-      --retries was 0, and is 1
-      new is new
-      other changed: prompt
-      longer changed: duration
-      longer cost $3.75, and costs $7.50
-      gone is gone, or not selected
-      done is not due any more: is completed
-    ");
     // The same by a plan, which needs no service.
-    let planned = here.shotlist(&["run", "m.yaml", "--plan", "--approved", "plan.json"]).ends_with(3);
-    assert!(planned.stderr.contains("  new is new"), "{}", planned.stderr);
+    here.shotlist(&["run", "m.yaml", "--plan", "--approved", "plan.json"]).fails_with("plan-differs", 3);
     // Prices are a part of it.
     here.write(
         "dear.yaml",
@@ -114,52 +101,40 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     here.write("m.yaml", list("  - { id: same, prompt: same }\n"));
     saved(&here, &[]);
     let dear = approved(&here, &service, &["--approved", "plan.json", "--catalog", "dear.yaml"]);
-    assert!(dear.code == Some(3) && dear.stderr.contains("same cost $3.75, and costs $4.00"), "{}", dear.stderr);
+    assert!(dear.code == Some(3) && has_code(&dear.stderr, "plan-differs"), "{}", dear.stderr);
     // And so is the batch.
     let other = approved(&here, &service, &["--approved", "plan.json", "--batch", "b"]);
-    assert!(
-        other.code == Some(3) && other.stderr.contains("it is of another manifest or batch: m"),
-        "{}",
-        other.stderr
-    );
+    assert!(other.code == Some(3) && has_code(&other.stderr, "plan-differs"), "{}", other.stderr);
     // And so are labels, which select budgets.
     here.write("m.yaml", list("  - { id: same, prompt: same, labels: { client: acme } }\n"));
     let other = approved(&here, &service, &["--approved", "plan.json"]);
-    assert!(other.code == Some(3) && other.stderr.contains("same has other labels"), "{}", other.stderr);
+    assert!(other.code == Some(3) && has_code(&other.stderr, "plan-differs"), "{}", other.stderr);
     let what_is_no_part = list("  - { id: same, prompt: same, tags: [x], file: s.mp4 } # why not\n");
     here.write("m.yaml", what_is_no_part);
     assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
     assert_eq!(service.posts().len(), 2);
 }
 
-/// An edit of a saved plan, and the difference that it is refused for.
-type Edit = (fn(&mut Value), &'static str);
-
 /// A saved plan is consent to what its reader saw.
 #[test]
 fn saved_plan_that_contradicts_its_digest_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let plan = saved(&here, &[]);
-    let edits: [Edit; 7] = [
-        (|plan| plan["jobs"][0]["request"]["prompt"] = json!("a cheaper one"), "j0 changed: prompt"),
-        (|plan| plan["jobs"][0]["cost_usd"] = json!("0.01"), "j0 cost $0.01, and costs $0.90"),
-        (|plan| drop(plan["jobs"].as_array_mut().expect("jobs").pop()), "j1 is new"),
-        (|plan| plan["totals"]["cost_usd"] = json!("0.90"), "its sum is $0.90, but its jobs cost $1.80"),
-        (|plan| plan["simulated"] = json!(true), "the approved plan is a simulated one"),
-        (|plan| plan["retries"] = json!(7), "--retries was 7, and is 0"),
-        (|plan| plan["digest"] = json!("0".repeat(64)), "its digest is of another plan"),
+    let edits: [fn(&mut Value); 7] = [
+        |plan| plan["jobs"][0]["request"]["prompt"] = json!("a cheaper one"),
+        |plan| plan["jobs"][0]["cost_usd"] = json!("0.01"),
+        |plan| drop(plan["jobs"].as_array_mut().expect("jobs").pop()),
+        |plan| plan["totals"]["cost_usd"] = json!("0.90"),
+        |plan| plan["simulated"] = json!(true),
+        |plan| plan["retries"] = json!(7),
+        |plan| plan["digest"] = json!("0".repeat(64)),
     ];
-    for (edit, expected) in edits {
+    for edit in edits {
         let mut edited = plan.clone();
         edit(&mut edited);
         here.write("plan.json", edited.to_string());
         let refused = approved(&here, &service, &["--approved", "plan.json"]);
-        assert_eq!(refused.code, Some(3), "{expected}");
-        assert!(
-            refused.stderr.contains(expected) && refused.stderr.contains("the file was edited"),
-            "{}",
-            refused.stderr
-        );
+        assert!(refused.code == Some(3) && has_code(&refused.stderr, "plan-differs"), "{edited}: {}", refused.stderr);
         here.shotlist(&["run", "m.yaml", "--plan", "--approved", "plan.json"]).fails_with("plan-differs", 3);
     }
     assert!(service.posts().is_empty());
@@ -179,7 +154,7 @@ fn the_request_that_was_approved_is_the_one_that_is_sent() {
     saved(&here, &[]);
     here.write("m.yaml", list("other"));
     let refused = approved(&here, &service, &["--approved", "plan.json"]);
-    assert!(refused.code == Some(3) && refused.stderr.contains("a changed: image"), "{}", refused.stderr);
+    assert!(refused.code == Some(3) && has_code(&refused.stderr, "plan-differs"), "{}", refused.stderr);
     here.write("m.yaml", list("one"));
     assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
     assert_eq!(service.posts().len(), 1);
