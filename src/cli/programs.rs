@@ -20,7 +20,7 @@ pub(super) fn check(args: &ProgramArgs) -> Result<(), Failure> {
 /// The asset command, if it is set.
 pub(super) fn assets(args: &ProgramArgs) -> Result<Option<AssetCommand>, Failure> {
     let program = args.asset_command.as_deref().map(|command| program("--asset-command", command, args));
-    Ok(program.transpose()?.map(|program| AssetCommand { program, ttl: args.asset_ttl }))
+    Ok(program.transpose()?.map(|program| AssetCommand { program }))
 }
 
 /// The program for each video, if it is set.

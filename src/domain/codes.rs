@@ -92,7 +92,6 @@ codes! {
     AbandonedCompleted "abandoned-completed" "An abandoned task has completed; its video is taken, and nothing is bought for it."
     ActiveTasks "active-tasks" "The run polls active tasks of earlier runs."
     AlreadyPaid "already-paid" "Jobs are already paid for; a repurchase requires consent of its own."
-    AssetUrlNotKept "asset-url-not-kept" "The URL of a local image can't be recorded."
     BatchesLeft "batches-left" "Too many other batches have something to collect."
     BillApplied "bill-applied" "Facts from the bill were recorded."
     BillNotApplied "bill-not-applied" "The bill settles something, and `--apply` records it."

@@ -57,7 +57,7 @@ struct Ended {
 pub(super) struct JobRunner<'r, S> {
     pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) submitter: &'r Submitter<'r, S>,
-    pub(super) image_urls: &'r ImageUrls<'r, S>,
+    pub(super) image_urls: &'r ImageUrls<'r>,
     pub(super) fetcher: Option<Fetcher<'r, S>>,
     pub(super) poller: Poller<'r, S>,
     pub(super) outcome: &'r Mutex<Outcome>,

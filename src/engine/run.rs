@@ -92,7 +92,7 @@ impl<S: VideoService> Engine<'_, S> {
             spend_guard: SpendGuard::new(&plan),
             first_look: FirstLook::default(),
         };
-        let (submitter, image_urls) = (&submitter, &ImageUrls::new(&gateway, self.assets));
+        let (submitter, image_urls) = (&submitter, &ImageUrls::new(self.assets));
         let runner = JobRunner {
             gateway: &gateway,
             submitter,

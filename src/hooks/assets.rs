@@ -2,8 +2,6 @@
 //!
 //! The service must get the image that was planned and priced: an image that changed has no URL.
 
-use std::time::Duration;
-
 use super::program::{Program, ProgramError};
 use crate::domain::{LocalImage, has_password, why_no_web_address};
 use crate::files::{ReadError, on_a_thread, read_at_most};
@@ -16,8 +14,6 @@ const LONGEST_ADDRESS: usize = 8 << 10;
 pub struct AssetCommand {
     /// The program. It gets the image's path, and prints one address.
     pub program: Program,
-    /// For how long an address is good, also in later runs. Otherwise it is for the run that asked.
-    pub ttl: Option<Duration>,
 }
 
 /// The reason why an image has no URL.

@@ -6,11 +6,9 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
-use crate::domain::hex;
 use crate::domain::printable::one_line;
 
 /// The most that is kept of what a program writes, in bytes, from the end of it: more than an address or a line of a log takes.
@@ -98,11 +96,6 @@ impl Program {
     pub fn find(&self) -> Result<(), ProgramError> {
         let program = self.words.first().map_or("", String::as_str);
         found(program).map_err(|source| ProgramError::NotStarted { program: one_line(program), source })
-    }
-
-    /// The fingerprint, recorded with its output: its output may contain a secret.
-    pub fn fingerprint(&self) -> String {
-        hex(&Sha256::digest(self.words.join("\0").as_bytes()))
     }
 
     /// Starts it with a path as its last argument, and waits for its end. Dropped before that, it kills the program.

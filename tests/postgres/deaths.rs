@@ -119,7 +119,7 @@ fn what_was_let_go_is_bought_by_who_had_tried_in_vain() {
         format!("{fails}\ntouch asked\nwhile [ -e asked ]; do sleep 0.02; done\necho https://pictures.example/1\n");
     first.write("slow", slow);
     second.write("quick", "echo https://pictures.example/2\n");
-    let stays = team.run(0, &["--asset-ttl", "1h", "--asset-command", "sh slow"]).starts();
+    let stays = team.run(0, &["--asset-command", "sh slow"]).starts();
     wait_until("it tries again what had failed", || first.path("asked").exists());
     let flag = second.path("halted");
     let leaves = team.run(1, &["--asset-command", "sh quick"]).env("SHOTLIST_HALT_AT", "after-intent:1");

@@ -15,9 +15,6 @@ pub(crate) struct ProgramArgs {
     /// It gets the path as its last argument, and runs for due jobs only
     #[arg(long, hide_short_help = true, env = "SHOTLIST_ASSET_COMMAND", value_name = "CMD")]
     pub asset_command: Option<String>,
-    /// Time for which such a URL is reused, also by later runs [default: this run]
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_ASSET_TTL", value_name = "DURATION", value_parser = duration)]
-    pub asset_ttl: Option<Duration>,
     /// Program to run for each verified video
     ///
     /// It gets the path as its last argument, and facts in `SHOTLIST_ID`, `SHOTLIST_PROMPT`, and so on. The next run repeats a failure

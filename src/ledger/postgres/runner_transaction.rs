@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
@@ -20,7 +19,7 @@ use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Changes, Facts};
 use crate::ledger::sql::Sql as _;
 use crate::ledger::times::Times;
-use crate::ledger::writing::{self, ImageUrlKey, Locked};
+use crate::ledger::writing::{self, Locked};
 use crate::ledger::{Event, LedgerError};
 
 /// A transaction of a runner.
@@ -159,19 +158,5 @@ impl writing::Transaction for RunnerTransaction {
 
     async fn save(&self, changes: &Changes<'_>) -> Result<(), PostgresError> {
         rows::write_last(&self.transaction, changes)
-    }
-
-    async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, PostgresError> {
-        let sql = "SELECT url FROM image_url WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
-        let values = [(&key.sha256).into(), (&key.command).into(), since.as_microsecond().into()];
-        self.transaction.line(sql, &values, |line| line.text(0)).await
-    }
-
-    async fn keep_image_url(&self, key: &ImageUrlKey, url: &str) -> Result<(), PostgresError> {
-        let sql = format!(
-            "INSERT INTO image_url VALUES ($1, $2, $3, {NOW})
-             ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us"
-        );
-        self.transaction.change(&sql, &[(&key.sha256).into(), (&key.command).into(), url.into()]).await
     }
 }

@@ -119,13 +119,6 @@ CREATE TABLE unsent (
     reason TEXT NOT NULL,
     PRIMARY KEY (batch, job)
 );
-CREATE TABLE image_url (
-    sha256  TEXT NOT NULL,
-    command TEXT NOT NULL,
-    url     TEXT NOT NULL,
-    at_us   BIGINT NOT NULL,
-    PRIMARY KEY (sha256, command)
-);
 CREATE TABLE ledger_limit (
     key    TEXT PRIMARY KEY,
     record TEXT NOT NULL

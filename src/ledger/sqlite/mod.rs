@@ -18,14 +18,13 @@
 //! their rows. [`commit_counter`] notices a ledger that went back in time.
 //!
 //! [`store`] and [`transaction`] write, by [`statements`]; [`rows`] are attempts, [`read`] reads one batch, [`mod@freeze`] is about the freeze, and
-//! [`image_urls`] about local images. [`backup`] copies and verifies a file, [`transfer`] reads and writes everything.
+//! [`backup`] copies and verifies a file, [`transfer`] reads and writes everything.
 
 mod backup;
 mod checksum;
 mod commit_counter;
 mod file;
 mod freeze;
-mod image_urls;
 mod lock;
 mod open;
 mod read;

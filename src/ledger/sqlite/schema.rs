@@ -21,7 +21,7 @@ impl Kind {
 pub(super) const VERSION: i32 = 1;
 
 /// The tables and indexes. `checksum` and `sums` are explained in [`checksum`](super::checksum).
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 13] = [
     "CREATE TABLE batch (
     id       INTEGER PRIMARY KEY,
     name     TEXT NOT NULL,
@@ -71,14 +71,6 @@ const TABLES: [&str; 14] = [
     quarter INTEGER NOT NULL,
     micros  BIGINT NOT NULL,
     PRIMARY KEY (label, value, quarter)
-) WITHOUT ROWID",
-    "CREATE TABLE image_url (
-    sha256   TEXT NOT NULL,
-    command  TEXT NOT NULL,
-    url      TEXT NOT NULL,
-    at_us    BIGINT NOT NULL,
-    checksum INTEGER NOT NULL,
-    PRIMARY KEY (sha256, command)
 ) WITHOUT ROWID",
     "CREATE TABLE unsent (
     batch  INTEGER NOT NULL REFERENCES batch (id),

@@ -7,13 +7,13 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use rusqlite::Connection;
 
-use super::{freeze, image_urls};
+use super::freeze;
 use crate::domain::{AttemptId, AttemptState, TaskId};
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::{Asked, Changes, Facts};
 use crate::ledger::sql::{self, Line, Sql as _, attempt};
 use crate::ledger::value::Value;
-use crate::ledger::writing::{ImageUrlKey, Locked, Transaction};
+use crate::ledger::writing::{Locked, Transaction};
 use crate::ledger::{Event, LedgerError, SpendLimit};
 
 /// A transaction on a connection that no one else uses. No other process writes before it ends.
@@ -98,13 +98,5 @@ impl Transaction for SqliteTransaction {
 
     async fn save(&self, changes: &Changes<'_>) -> Result<(), rusqlite::Error> {
         self.connection.save_now(changes).await
-    }
-
-    async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, rusqlite::Error> {
-        image_urls::find(&self.connection, key, since)
-    }
-
-    async fn keep_image_url(&self, key: &ImageUrlKey, url: &str) -> Result<(), rusqlite::Error> {
-        image_urls::keep(&self.connection, key, url, self.now.as_microsecond())
     }
 }

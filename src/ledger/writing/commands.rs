@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames, UnfinishedRetake};
@@ -22,8 +21,6 @@ pub(in crate::ledger) enum Command {
     MoveJobs(usize, Vec<Move>, Answer<()>),
     KeepRetake(usize, Option<UnfinishedRetake>, Answer<()>),
     Reassign(usize, Account, Answer<()>),
-    ImageUrl(ImageUrlKey, Timestamp, Answer<Option<String>>),
-    KeepImageUrl(ImageUrlKey, String, Answer<()>),
     Share(SharingCommand),
 }
 
@@ -33,11 +30,4 @@ pub(in crate::ledger) enum SharingCommand {
     TakeOver(Vec<AttemptId>, Answer<HashSet<AttemptId>>),
     Others(usize, bool, Answer<OtherRunners>),
     Pause(Account, Duration, Answer<()>),
-}
-
-/// An image, and the command that gave it a URL.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(in crate::ledger) struct ImageUrlKey {
-    pub(in crate::ledger) sha256: String,
-    pub(in crate::ledger) command: String,
 }

@@ -8,10 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-use super::commands::{Answer, Command, ImageUrlKey, SharingCommand};
+use super::commands::{Answer, Command, SharingCommand};
 use super::store::Store;
 use super::writer::Writer;
 use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
@@ -185,23 +184,6 @@ impl LockedBatch {
     /// Records a retake that began, or removes it because its run ended.
     pub async fn keep_retake(&self, retake: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
         self.writer.ask(|answer| Command::KeepRetake(self.own, retake, answer)).await
-    }
-
-    /// The URL that a command gave an image since a time, by the SHA-256 of the image.
-    pub async fn image_url(
-        &self,
-        sha256: &str,
-        command: &str,
-        since: Timestamp,
-    ) -> Result<Option<String>, LedgerError> {
-        let key = ImageUrlKey { sha256: sha256.to_owned(), command: command.to_owned() };
-        self.writer.ask(|answer| Command::ImageUrl(key, since, answer)).await
-    }
-
-    /// Records the URL that a command gave an image.
-    pub async fn keep_image_url(&self, sha256: &str, command: &str, url: &str) -> Result<(), LedgerError> {
-        let key = ImageUrlKey { sha256: sha256.to_owned(), command: command.to_owned() };
-        self.writer.ask(|answer| Command::KeepImageUrl(key, url.to_owned(), answer)).await
     }
 
     /// Gives the tasks of the batch that can still be polled to an account, after a key was changed.

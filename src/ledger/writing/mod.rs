@@ -9,7 +9,7 @@ pub(super) mod operations;
 mod store;
 mod writer;
 
-pub(super) use commands::{ImageUrlKey, SharingCommand};
+pub(super) use commands::SharingCommand;
 pub(super) use locked::WriterHandle;
 pub use locked::{LockedBatch, Sharing};
 pub(super) use store::{Locked, Store, Transaction};

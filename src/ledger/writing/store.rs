@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::commands::{ImageUrlKey, SharingCommand};
+use super::commands::SharingCommand;
 use crate::domain::{Account, AttemptId, BatchKey, TaskId};
 use crate::ledger::row::{Row, Unreadable};
 use crate::ledger::rules::{Asked, Changes, Facts, Named};
@@ -98,12 +98,6 @@ pub(in crate::ledger) trait Transaction {
 
     /// Writes rows and sums, at the latest with the commit.
     async fn save(&self, changes: &Changes<'_>) -> Result<(), Self::Error>;
-
-    /// The URL of an image, if a command gave it since a time.
-    async fn image_url(&self, key: &ImageUrlKey, since: Timestamp) -> Result<Option<String>, Self::Error>;
-
-    /// Stores the URL of an image, in place of an older one.
-    async fn keep_image_url(&self, key: &ImageUrlKey, url: &str) -> Result<(), Self::Error>;
 }
 
 /// The facts for an event.

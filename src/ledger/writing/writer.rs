@@ -277,12 +277,6 @@ impl<S: Store> Writer<S> {
                     async |it: &S::Transaction, (batch, _): &(_, _)| operations::reassign(it, *batch, &account).await;
                 drop(answer.send(at_batch(store, own, change).await.map(drop)));
             }
-            Command::ImageUrl(key, since, answer) => {
-                drop(answer.send(store.transact(async |it| it.image_url(&key, since).await).await));
-            }
-            Command::KeepImageUrl(key, url, answer) => {
-                drop(answer.send(store.transact(async |it| it.keep_image_url(&key, &url).await).await));
-            }
             Command::Share(command) => store.share(command).await,
         }
     }
