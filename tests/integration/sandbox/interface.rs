@@ -154,3 +154,25 @@ fn each_family_answers_in_its_own_shape() {
     }
     assert!(completed > 0 && failed > 0, "{completed} and {failed}");
 }
+
+#[test]
+fn clip_has_the_duration_and_shape_of_its_task() {
+    let here = Workspace::with_manifest(
+        "version: 1
+jobs:
+  - { id: 'wide-{{ duration }}', model: beta-2.0-lite, prompt: x, matrix: { duration: [5, 7, 10] } }
+  - { id: tall, model: beta-2.0-lite, prompt: x, size: 720x1280 }
+  - { id: alpha, model: alpha-2, prompt: x, aspect_ratio: '9:16' }
+",
+    );
+    here.shotlist(&["run", "m.yaml", "--sandbox", "-q"]).ends_with(0);
+    let report = here.json("shotlist-sandbox/m/report.json");
+    let jobs = report["jobs"].as_array().expect("jobs");
+    let facts = |job: &Value| ["delivered_s", "width", "height"].map(|name| job[name].as_f64());
+    let expected = [(5, 1280, 720), (7, 1280, 720), (10, 1280, 720), (5, 720, 1280), (12, 720, 1280)];
+    for (job, (seconds, width, height)) in jobs.iter().zip(expected) {
+        assert_eq!(facts(job), [seconds, width, height].map(|it| Some(f64::from(it))), "{job}");
+    }
+    let hashes: std::collections::HashSet<&Value> = jobs.iter().map(|job| &job["sha256"]).collect();
+    assert_eq!(hashes.len(), 5, "clips of different tasks differ");
+}
