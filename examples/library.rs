@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shotlist::catalog::Catalog;
 use shotlist::manifest;
-use shotlist::session::{Connection, ConnectionOptions, Consent, DefaultPaths, Options, Session, Stop};
+use shotlist::session::{Confirmation, Connection, ConnectionOptions, DefaultPaths, Options, Session, Stop};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -25,8 +25,8 @@ pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
     let connection = Connection::to_simulator(ConnectionOptions::default()).await?; // `Connection::to` for a real service
     let ready = held.ready(Some(connection)).await?;
     println!("{} to submit for ${}", ready.plan().totals().submit, ready.plan().totals().cost_usd);
-    let consent = Consent::to(ready.plan());
-    let outcome = ready.run(&consent, &Stop::default(), &|event| println!("{event:?}")).await?;
+    let confirmation = Confirmation::to(ready.plan());
+    let outcome = ready.run(&confirmation, &Stop::default(), &|event| println!("{event:?}")).await?;
 
     for row in outcome.reported?.report.rows() {
         println!("{}: {} {}", row.id, row.state.name(), row.file.unwrap_or_default());

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libfuzzer_sys::fuzz_target;
 use shotlist::catalog::Catalog;
-use shotlist::domain::{Account, AttemptState, BatchKey, FinalWords};
+use shotlist::domain::{Account, AttemptState, BatchKey, TerminalStates};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
 use shotlist::manifest::{Options, load};
 use tokio::runtime::Runtime;
@@ -31,7 +31,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fuzz_target!(|bytes: &[u8]| {
     let [status, wait, body @ ..] = bytes else { return };
-    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), is_overloaded: *wait == 3, location: None, body, masked: body, words: &FinalWords::default() };
+    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), is_overloaded: *wait == 3, location: None, body, masked: body, words: &TerminalStates::default() };
     let (_folder, ledger, runtime) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };

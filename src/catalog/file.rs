@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_yaml::Value;
 
 use super::bounds::{Choice, FaceRule, ImageRule, PromptRule, SizeRule, Typical, Whole};
-use crate::domain::{Charging, Field, FinalWords, Usd};
+use crate::domain::{Charging, Field, TerminalStates, Usd};
 
 /// All families and models that shotlist knows.
 #[derive(Debug, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Catalog {
     /// The day on which the prices were taken.
     pub prices_taken_on: Date,
     /// Words for the end of a task that the interface does not have.
-    pub final_words: FinalWords,
+    pub terminal_states: TerminalStates,
     /// True if the service charges nothing for a submission that it answers with 500, 502, 503, or 504: a property of a gateway.
     #[serde(default)]
     pub retry_server_errors: bool,
@@ -116,7 +116,7 @@ static EMBEDDED: LazyLock<Catalog> = LazyLock::new(|| {
 struct Extension {
     version: u32,
     prices_taken_on: Date,
-    final_words: Option<FinalWords>,
+    terminal_states: Option<TerminalStates>,
     #[serde(default)]
     retry_server_errors: bool,
     /// Whole families, or parts of those that are there.
@@ -152,7 +152,7 @@ impl Catalog {
 
     /// Returns the embedded catalog with the models, prices, families, and parts of families that a file adds or changes.
     pub fn extended_by(text: &str) -> Result<Self, CatalogError> {
-        let Extension { version, prices_taken_on, final_words, retry_server_errors, families, models } =
+        let Extension { version, prices_taken_on, terminal_states, retry_server_errors, families, models } =
             serde_yaml::from_str(text)?;
         let mut catalog = Self::parse(EMBEDDED_TEXT)?;
         catalog.version = version;
@@ -161,8 +161,8 @@ impl Catalog {
         let known = if has_prices { Date::MAX } else { catalog.prices_taken_on };
         catalog.prices_taken_on = known.min(prices_taken_on);
         catalog.retry_server_errors = retry_server_errors;
-        if let Some(words) = final_words {
-            catalog.final_words.extend(words);
+        if let Some(words) = terminal_states {
+            catalog.terminal_states.extend(words);
         }
         let known: Value = serde_yaml::from_str(EMBEDDED_TEXT)?;
         for (name, family) in families {

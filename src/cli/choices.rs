@@ -23,7 +23,7 @@ pub(super) enum Chosen {
     /// The kept jobs: `--select`.
     Keep,
     /// The jobs to retake: `--retake`.
-    Again,
+    Retake,
 }
 
 /// The help for a pattern that matches nothing and is the name of a file.
@@ -71,7 +71,7 @@ pub(super) fn parse_choices(file: &str, text: &str) -> Result<ChoicesFile, Failu
 
 /// The reviews in choices that were read from this file, by this reviewer or by the one that it names.
 pub(super) fn reviews(file: &str, choices: &ChoicesFile, by: Option<&str>) -> Result<Vec<ReviewOfTask>, Failure> {
-    let by = by.or(choices.by.as_deref()).map_or_else(reviewer, str::to_owned);
+    let by = by.or(choices.reviewer.as_deref()).map_or_else(reviewer, str::to_owned);
     choices.reviews(&by).map_err(|error| {
         let failure = refused(file, &error.to_string());
         match error {
@@ -104,7 +104,7 @@ impl Patterns {
         for word in words {
             match word.strip_prefix('@') {
                 None => patterns.globs.push(word.clone()),
-                Some(_) if word == RECORDED && matches!(meant, Chosen::Again) => patterns.recorded = true,
+                Some(_) if word == RECORDED && matches!(meant, Chosen::Retake) => patterns.recorded = true,
                 Some(file) => patterns.add(file, meant)?,
             }
         }
@@ -126,11 +126,11 @@ impl Patterns {
                 let ids = self.named(file, choices.keep, meant)?;
                 self.listed.extend(ids);
             }
-            Chosen::Again => {
+            Chosen::Retake => {
                 let reviews = reviews(file, &choices, None)?;
-                self.named(file, choices.again, meant)?;
-                let again = reviews.iter().filter(|it| it.review.choice == Some(Choice::Again));
-                self.chosen.extend(again.map(|it| (it.job.clone(), it.task.clone())));
+                self.named(file, choices.retake, meant)?;
+                let retakes = reviews.iter().filter(|it| it.review.choice == Some(Choice::Retake));
+                self.chosen.extend(retakes.map(|it| (it.job.clone(), it.task.clone())));
                 self.reviews.extend(reviews);
             }
         }
@@ -144,7 +144,7 @@ impl Patterns {
             return Err(match meant {
                 Chosen::Keep => refused(file, "`keep` is empty")
                     .with_help(format!("to run only the retakes, pass them alone: `--retake @{file}`")),
-                Chosen::Again => refused(file, "`again` is empty")
+                Chosen::Retake => refused(file, "`retake` is empty")
                     .with_help("to record the kept ones, run `shotlist choose` with this file"),
             });
         }

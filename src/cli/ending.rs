@@ -51,7 +51,7 @@ impl Bought {
         }
     }
 
-    /// The repurchases that were not submitted.
+    /// The retries and retakes that were not submitted.
     fn left(&self) -> Vec<&str> {
         let is_left = |id: &&JobId| !self.submitted.contains(*id) && !self.rescued.contains_key(*id);
         self.wanted.iter().filter(is_left).map(JobId::as_str).collect()

@@ -15,7 +15,7 @@ pub enum Exit {
     Held,
     /// Some job is in doubt.
     InDoubt,
-    /// A spend limit or missing consent refused the run, or stopped it.
+    /// A spend limit or a missing confirmation refused the run, or stopped it.
     NotAllowed,
     /// The service could not be reached.
     Unreachable,
@@ -38,7 +38,7 @@ impl Exit {
         match code {
             C::AlreadyPaid
             | C::Frozen
-            | C::NoConsent
+            | C::ConfirmationNeeded
             | C::NotConfirmed
             | C::OverLimit
             | C::PlanDiffers
@@ -63,7 +63,7 @@ impl Exit {
             Self::SomeFailed => "a job is not finished",
             Self::Held => "only held jobs are left",
             Self::InDoubt => "a job is in doubt",
-            Self::NotAllowed => "a spend limit or missing consent",
+            Self::NotAllowed => "a spend limit or a missing confirmation",
             Self::Unreachable => "the service is unreachable",
             Self::KeyRefused => "the service refused the key",
             Self::Busy => "another run has the batch lock",

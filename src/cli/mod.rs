@@ -1,7 +1,7 @@
 //! The command line: the only module that knows all others, and the only one that turns outcomes into exit codes.
 //!
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
-//! [`destinations`] say where things are, [`connect`] and [`service`] find the service. [`consent`] asks before money is spent, [`programs`]
+//! [`destinations`] say where things are, [`connect`] and [`service`] find the service. [`confirm`] asks before money is spent, [`programs`]
 //! what a run starts. [`ending`], [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early, and [`monitors`] reports how it went.
 
 mod approved;
@@ -9,8 +9,8 @@ mod args;
 mod catalog;
 mod choices;
 mod commands;
+mod confirm;
 mod connect;
-mod consent;
 mod destinations;
 mod ending;
 mod environment;

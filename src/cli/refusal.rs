@@ -138,12 +138,12 @@ impl From<Refusal> for Failure {
             Refusal::OverLimit(_) => "raise the limit, or choose fewer jobs with `--select` or `--tag`",
             Refusal::OtherAccount(_) => SAME_ACCOUNT,
             Refusal::BoughtBefore { .. } => {
-                "pass `--buy-again GLOB` for the jobs to repurchase, follow the hint for each job above, or leave it out with `--exclude`"
+                "pass `--buy-again GLOB` for the jobs to buy again, follow the hint for each job above, or leave it out with `--exclude`"
             }
             Refusal::ReportUnknown { report, .. } => {
                 let report = quoted(&report.to_string_lossy());
                 return refused.with_help(format!(
-                    "restore the directory `.shotlist`, or record them at no cost: `shotlist adopt MANIFEST {report}`; move the report away if it is not yours"
+                    "restore the directory `.shotlist`, or record them at no cost: `shotlist import MANIFEST {report}`; move the report away if it is not yours"
                 ));
             }
             Refusal::NoAssetCommand { .. } => {
@@ -152,11 +152,11 @@ impl From<Refusal> for Failure {
             Refusal::NotApproved { .. } => {
                 "approve the plan as it is now, or restore what was approved; `diff` of two plans that were saved with `--format json` shows the changes"
             }
-            Refusal::NotAgreed { .. } => {
+            Refusal::Unconfirmed { .. } => {
                 "pass `--yes`, `--max-cost`, or `--approved`, or set `budget.run` in the manifest; `--plan` shows the cost"
             }
             Refusal::NoVideo { .. } => "run `shotlist report`, and choose on the contact sheet again",
-            Refusal::NothingToRelease(_) => "release only completed jobs: `shotlist status MANIFEST` lists all states",
+            Refusal::NothingToArchive(_) => "archive only completed jobs: `shotlist status MANIFEST` lists all states",
             Refusal::NotHere(_) => "name its directory with `--out`, or leave out `--to` if it was moved already",
             Refusal::Copy(_) => "name another directory with `--to`, or remove what is in the way",
             Refusal::Remove { .. } => "the copy is complete and recorded: remove the original by hand",
@@ -181,7 +181,7 @@ impl From<ResolveError> for Failure {
             ResolveError::SeveralTasks { .. } => "name the task that never ends: `--abandon=ID`",
             ResolveError::SeveralJobs(_) => "pass the ID of one job",
             ResolveError::RunnerMayLive(_) => RUNNER_MAY_LIVE,
-            ResolveError::TaskDiffers { .. } => "check the task ID; pass `--anyway` if it is still this job's task",
+            ResolveError::TaskMismatch { .. } => "check the task ID; pass `--anyway` if it is still this job's task",
             ResolveError::NoTask(..) => "check the task ID; if no task exists, pass `--never-created`",
             ResolveError::Unreachable(..) => "repeat the command later",
             ResolveError::Pattern(_) => "`*`, `?`, and `[a-z]` have a meaning in a pattern",
@@ -249,8 +249,8 @@ mod tests {
             Refusal::ReportUnknown { report: "out/report.json".into(), jobs: 2 },
             Refusal::NoAssetCommand { jobs: 2 },
             Refusal::NotApproved { approved: Digest::of("a plan") },
-            Refusal::NotAgreed { cost: usd("19.05"), agreed: Usd::ZERO },
-            Refusal::NotAgreed { cost: usd("19.05"), agreed: usd("5") },
+            Refusal::Unconfirmed { cost: usd("19.05"), confirmed: Usd::ZERO },
+            Refusal::Unconfirmed { cost: usd("19.05"), confirmed: usd("5") },
         ];
         insta::assert_snapshot!(refusals.into_iter().map(shown).collect::<String>());
     }
@@ -288,7 +288,7 @@ mod tests {
             ResolveError::SeveralJobs(vec![job(), "spin".to_owned()]),
             ResolveError::RunnerMayLive(job()),
             ResolveError::TaskTaken { task: task(), job: spin(), batch: batch() },
-            ResolveError::TaskDiffers { task: task(), job: spin(), differences: vec!["model alpha-2".to_owned()] },
+            ResolveError::TaskMismatch { task: task(), job: spin(), differences: vec!["model alpha-2".to_owned()] },
             ResolveError::NoTask(task(), "task not found".to_owned()),
             ResolveError::Unreachable(task(), "connection refused".to_owned()),
             ResolveError::Refusal(Refusal::Write(LedgerError::RolledBack)),

@@ -13,7 +13,7 @@ use crate::ui::NextCommand;
 pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> Result<Options, Failure> {
     let invalid = |message: String| Failure::new(RefusalCode::OptionInvalid, message);
     let key = &chosen.manifest.key;
-    let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
+    let retake = Patterns::read(&args.again.retake, choices::Chosen::Retake)?;
     retake.check(key, &chosen.manifest.jobs)?;
     retake.expect_matches("--retake", &chosen.selected)?;
     if args.programs.exec.is_some() && args.videos.no_download {
@@ -35,7 +35,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         sample: args.sample,
         max_cost: args.money.max_cost,
         downloads: !args.videos.no_download,
-        collects: !args.videos.no_collect,
+        finishes_other_batches: !args.videos.skip_other_batches,
         assets: programs::assets(&args.programs)?,
         exec: programs::exec(&args.programs)?,
         // A plan writes none.
@@ -60,7 +60,7 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
         deadline: pace.deadline,
         max_failures: pace.max_failures,
         max_doubts: pace.max_doubts,
-        accepts_differing: pace.accept_differing,
+        accepts_mismatch: pace.accept_mismatch,
         rps: pace.rps,
         speed: usual.speed,
     }

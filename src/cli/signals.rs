@@ -15,7 +15,7 @@ const ONE_WISH: Duration = Duration::from_millis(300);
 pub(super) async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 {
     let first = first().await;
     stop.because(StopReason::Signal(first));
-    let message = "responses in flight are still recorded; active tasks can't be canceled, and the next run collects \
+    let message = "responses in flight are still recorded; active tasks can't be canceled, and the next run finishes \
                    them; a second signal exits now";
     tell(RunEvent::Stopping { reason: StopReason::Signal(first), message: message.to_owned() });
     // Some senders signal the process and then its group: that is one wish, not two.

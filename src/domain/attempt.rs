@@ -171,7 +171,7 @@ impl Attempt {
 
     /// Returns whether it is completed without a downloaded video, and the video is wanted.
     pub fn needs_download(&self) -> bool {
-        self.state == AttemptState::Completed && self.file.is_none() && self.particulars.released.is_none()
+        self.state == AttemptState::Completed && self.file.is_none() && self.particulars.archived.is_none()
     }
 
     /// Returns whether the `--exec` command for its video failed, or never ended.

@@ -33,8 +33,8 @@ pub struct Particulars {
     pub billed: Option<Box<Billed>>,
     /// The machine that fetched its video, where several share a ledger: the video is there, and perhaps nowhere else.
     pub fetched_by: Option<Box<str>>,
-    /// The release of its video from the output directory.
-    pub released: Option<Box<Released>>,
+    /// The archiving of its video from the output directory.
+    pub archived: Option<Box<Archived>>,
     /// The reviews of its video, one of each reviewer, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<Reviewed>,
@@ -103,9 +103,9 @@ impl Executed {
     }
 }
 
-/// The release of a video: it has left the output directory, and is neither downloaded again nor missing.
+/// The archiving of a video: it has left the output directory, and is neither downloaded again nor missing.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Released {
+pub struct Archived {
     /// The time of the record.
     pub at: Timestamp,
     /// The path of its copy, if it was moved.

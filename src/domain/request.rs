@@ -90,7 +90,7 @@ impl Request {
             Field::AspectRatio => spec.aspect_ratio.as_deref().map(Part::Text),
             Field::Size => spec.size.as_deref().map(Part::Text),
             Field::Image => image.map(Part::Value),
-            // A face is the consent of the user, not part of the request.
+            // A face is a statement of the user, not part of the request.
             Field::Face => None,
         };
         fields.extend(Field::ALL.into_iter().filter_map(|field| Some((name(field), part(field)?))));

@@ -15,7 +15,7 @@ pub enum Choice {
     /// To keep it.
     Keep,
     /// To retake it.
-    Again,
+    Retake,
 }
 
 /// The words of one reviewer about one video. A later review by the same reviewer replaces it.
@@ -57,7 +57,7 @@ named! {
         /// The job has a kept video.
         Keep = "keep",
         /// To be retaken.
-        Again = "again",
+        Retake = "retake",
         /// Reviewers disagree, so nothing is retaken.
         Conflict = "conflict",
     }
@@ -93,11 +93,11 @@ impl<'a> Takes<'a> {
         let newest = newest?;
         let kept = last.values().filter(|(_, choice, _)| *choice == Choice::Keep).map(|(.., take)| *take);
         let kept = kept.max_by_key(|take| take.id);
-        let is_again = last.values().any(|(_, choice, take)| *choice == Choice::Again && take.id == newest.id);
-        let choice = match (kept, is_again) {
+        let is_retake = last.values().any(|(_, choice, take)| *choice == Choice::Retake && take.id == newest.id);
+        let choice = match (kept, is_retake) {
             (Some(_), true) => Some(JobChoice::Conflict),
             (Some(_), false) => Some(JobChoice::Keep),
-            (None, true) => Some(JobChoice::Again),
+            (None, true) => Some(JobChoice::Retake),
             (None, false) => None,
         };
         Some(Self { video: kept.unwrap_or(newest), choice })

@@ -25,8 +25,9 @@
 //! [`interface`] has the requests, and [`downloader`] executes them by a [`transport`]: [`stream`] fills a [`part`] from one
 //! link, along its [`redirects`], to allowed [`hosts`], with as many tries as their [`host_health`] permits; [`content`]
 //! reads responses of the content endpoint. [`mp4`] checks whether a file is whole, and has its facts by [`footage`]; [`digest`] identifies it, and
-//! [`storing`] gives it its name. [`release`] copies it to another directory.
+//! [`storing`] gives it its name. [`archive`] copies it to another directory.
 
+mod archive;
 mod content;
 mod digest;
 mod downloader;
@@ -37,16 +38,15 @@ mod interface;
 mod mp4;
 mod part;
 mod redirects;
-mod release;
 mod storing;
 mod stream;
 mod transport;
 
+pub use archive::{CopyVideoError, copy_video};
 pub(crate) use digest::holds;
 pub use downloader::Downloader;
 pub use hosts::HostPolicy;
 pub use interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
 pub(crate) use mp4::footage_of;
-pub use release::{CopyVideoError, copy_video};
 pub use storing::is_whole;
 pub use transport::Get;

@@ -1,7 +1,7 @@
 //! Stops submitting a model that delivers, or claims to make, something else than what is paid for.
 //!
 //! The first video of a model in a run is judged: what is wrong with it will be wrong with all. Videos that are on their way are paid for, and
-//! still collected.
+//! still polled to the end.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -49,8 +49,9 @@ mod tests {
     #[test]
     fn difference_is_of_values_and_not_of_spelling() {
         let found = |request: &str, answer: &str| {
-            let report = crate::service::TaskReport::parse(answer.as_bytes(), &crate::domain::FinalWords::default())
-                .expect("a report");
+            let report =
+                crate::service::TaskReport::parse(answer.as_bytes(), &crate::domain::TerminalStates::default())
+                    .expect("a report");
             echo_differences(request, &report.echo)
         };
         let asked = r#"{"duration":10,"model":"beta-2.0-lite","size":"1280x720"}"#;

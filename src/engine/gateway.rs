@@ -88,14 +88,14 @@ impl<S> Gateway<'_, S> {
             && !self.brake.holds(model)
         {
             let message = format!("the service reports {other} (${theirs}), requested {model} (${ours})");
-            self.differs(NoticeCode::ModelDiffers, model, message, true);
+            self.differs(NoticeCode::ModelMismatch, model, message, true);
         }
         let costs = echo.cost.zip(asked.price(model, self.prices)).filter(|(cost, price)| cost > price);
         if let Some((cost, price)) = costs
             && !self.brake.holds(model)
         {
             let message = format!("the service reports a cost of ${cost} for a video by {model}, priced at ${price}");
-            self.differs(NoticeCode::PriceDiffers, model, message, true);
+            self.differs(NoticeCode::PriceMismatch, model, message, true);
         }
         let news = differences(&asked, echo).into_iter().filter(|(field, _)| self.brake.is_first(model, field));
         let news: Vec<String> = news.map(|(_, difference)| difference).collect();
@@ -103,7 +103,7 @@ impl<S> Gateway<'_, S> {
             let news = news.join(" and ");
             let message =
                 format!("the service reports for {model}: {news}; check a video and its charge before you buy more");
-            (self.emit)(RunEvent::Warned { code: NoticeCode::EchoDiffers, message });
+            (self.emit)(RunEvent::Warned { code: NoticeCode::EchoMismatch, message });
         }
     }
 
@@ -117,12 +117,12 @@ impl<S> Gateway<'_, S> {
         let is_grave = differences.iter().any(|difference| difference.is_grave);
         let texts: Vec<String> = differences.into_iter().map(|difference| difference.text).collect();
         let message = format!("the video of {job} has {}", texts.join(", and "));
-        self.differs(NoticeCode::DeliveryDiffers, asked.model(), message, is_grave);
+        self.differs(NoticeCode::DeliveryMismatch, asked.model(), message, is_grave);
     }
 
     fn differs(&self, code: NoticeCode, model: &str, message: String, is_grave: bool) {
         let is_held = is_grave && self.brake.hold(model);
-        let effect = format!("; no further {model} jobs are submitted, unless `--accept-differing` is given");
+        let effect = format!("; no further {model} jobs are submitted, unless `--accept-mismatch` is given");
         (self.emit)(if is_held {
             RunEvent::ModelStopped { code, message: message + &effect }
         } else {

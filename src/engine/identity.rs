@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn said(id: &str) -> TaskReport {
-        TaskReport::parse(format!("{{\"id\": \"{id}\"}}").as_bytes(), &crate::domain::FinalWords::default())
+        TaskReport::parse(format!("{{\"id\": \"{id}\"}}").as_bytes(), &crate::domain::TerminalStates::default())
             .expect("a report")
     }
 

@@ -199,7 +199,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
         if self.gateway.settings.max_failures.is_some_and(|most| failures >= most) {
             let message = format!(
-                "as many jobs as --max-failures says ({failures}) failed, were rejected or are in doubt; what is at the service is still collected"
+                "as many jobs as --max-failures says ({failures}) failed, were rejected or are in doubt; active tasks are still polled"
             );
             self.gateway.stop_because(StopReason::TooManyFailures, message);
         }

@@ -75,7 +75,7 @@ impl<S: VideoService> Engine<'_, S> {
             settings: self.settings,
             rate_limit: RateLimit::new(self.settings.rps),
             connectivity: Connectivity::default(),
-            brake: Brake::new(self.settings.accepts_differing),
+            brake: Brake::new(self.settings.accepts_mismatch),
             prices: self.prices,
             stop: self.stop,
             clock_offset: self.clock_offset,

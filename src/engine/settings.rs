@@ -20,7 +20,7 @@ pub struct Settings {
     /// The number of in-doubt outcomes in a row that stops submitting.
     pub max_doubts: usize,
     /// True to submit a model on whose videos differ from their requests.
-    pub accepts_differing: bool,
+    pub accepts_mismatch: bool,
     /// The maximum number of requests per second, polls included.
     pub rps: Option<f64>,
     /// The speed of the service, as a multiple of the documented one: 1, or more for the simulator.
@@ -37,7 +37,7 @@ impl Default for Settings {
             deadline: Duration::from_mins(30),
             max_failures: None,
             max_doubts: 3,
-            accepts_differing: false,
+            accepts_mismatch: false,
             rps: None,
             speed: 1.0,
         }

@@ -374,12 +374,12 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::FinalWords;
+    use crate::domain::TerminalStates;
 
     const USUAL: Next = Next::Poll(Pause::Usual);
 
     fn said(json: &str) -> PollAnswer {
-        PollAnswer::Report(TaskReport::parse(json.as_bytes(), &FinalWords::default()).expect("a report"))
+        PollAnswer::Report(TaskReport::parse(json.as_bytes(), &TerminalStates::default()).expect("a report"))
     }
 
     fn missing() -> PollAnswer {

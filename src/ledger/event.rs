@@ -96,7 +96,7 @@ pub enum Event {
         line: Option<String>,
     },
     /// The video has left the output directory, and is not wanted there any more.
-    Released {
+    Archived {
         /// The path of its copy, if it was moved.
         to: Option<String>,
     },
@@ -148,7 +148,7 @@ impl Event {
                 | Self::Moved(_)
                 | Self::Executed { .. }
                 | Self::Reviewed(_)
-                | Self::Released { .. },
+                | Self::Archived { .. },
             ) => Some(S::Completed),
             (S::Queued | S::InProgress, Self::Failed { .. } | Self::Disowned { .. } | Self::GivenUp)
             | (S::Failed, Self::Billed { .. }) => Some(S::Failed),
@@ -223,7 +223,7 @@ mod tests {
             }),
             Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
             Event::Executed { error: None, line: None },
-            Event::Released { to: None },
+            Event::Archived { to: None },
             Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into() }),
         ]
     }

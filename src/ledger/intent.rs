@@ -42,7 +42,7 @@ pub struct Intent {
     /// The SHA-256 of each of its local images, separated by spaces.
     pub local_images: Option<String>,
     /// The time of a submission that another program made and whose task is known, or `None` for a submission now.
-    pub adopted_at: Option<Timestamp>,
+    pub imported_at: Option<Timestamp>,
     /// The most that all runners of this batch may newly spend together.
     pub run_limit: Option<RunLimit>,
     /// The number of attempts elsewhere that the plan knew for this normalized request. If there are more by now, the intent is refused.
@@ -69,7 +69,7 @@ impl Intent {
             output: job.file.clone(),
             approval: None,
             local_images: LocalImage::digests(&job.spec.local_images),
-            adopted_at: None,
+            imported_at: None,
             run_limit: None,
             paid_elsewhere: None,
         }

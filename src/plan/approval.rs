@@ -1,4 +1,4 @@
-//! Approvals: consent to one plan.
+//! Approvals: the confirmation of one plan.
 //!
 //! The digest of a plan covers name, batch, and retries, and for each job to submit the exact request, price, labels, and earlier
 //! submissions. It doesn't cover the order of the jobs, their tags, and file names. The ledger records the approval of each submission, so a

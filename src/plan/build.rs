@@ -310,7 +310,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
 
 fn previous(attempt: &Attempt) -> Previous {
     let reviews = attempt.particulars.reviews.iter().map(|reviewed| &reviewed.review);
-    let notes = reviews.filter(|review| review.choice == Some(Choice::Again) && !review.note.is_empty());
+    let notes = reviews.filter(|review| review.choice == Some(Choice::Retake) && !review.note.is_empty());
     Previous {
         request: attempt.request.clone(),
         notes: notes.map(|review| format!("{}: {}", review.by, review.note)).collect(),

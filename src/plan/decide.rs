@@ -383,7 +383,7 @@ mod tests {
     fn with_reviews(mut history: Vec<Attempt>, reviews: &[(usize, bool, bool)]) -> Vec<Attempt> {
         for (second, (attempt, is_anna, is_again)) in (1..).zip(reviews) {
             let by = if *is_anna { "anna" } else { "ben" }.to_owned();
-            let choice = Some(if *is_again { Choice::Again } else { Choice::Keep });
+            let choice = Some(if *is_again { Choice::Retake } else { Choice::Keep });
             if let Some(attempt) = history.get_mut(*attempt).filter(|it| it.state == AttemptState::Completed) {
                 let at = Timestamp::from_second(second).expect("a time");
                 attempt.review(Review { by, choice, note: String::new() }, at);

@@ -81,8 +81,8 @@ impl DownloadPlan {
             let path = jobs.get(&attempt.job).map_or_else(|| OutputPath::of(&attempt.job), |job| job.output());
             Destination { directory: None, path, is_version }
         };
-        let is_released = |attempt: &Attempt| attempt.particulars.released.is_some();
-        let wanted = completed().filter(|attempt| !is_released(attempt)).filter(|attempt| match &attempt.file {
+        let is_archived = |attempt: &Attempt| attempt.particulars.archived.is_some();
+        let wanted = completed().filter(|attempt| !is_archived(attempt)).filter(|attempt| match &attempt.file {
             Some(file) => done.contains(&attempt.id) && !is_here(attempt, file),
             None => !is_left_out(&attempt.job),
         });

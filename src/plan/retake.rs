@@ -68,7 +68,7 @@ impl Retake<'_> {
         match self {
             Self::No => false,
             Self::Any(after) => after.is_none_or(|after| attempt.id <= after),
-            Self::Recorded => choice == Some(JobChoice::Again),
+            Self::Recorded => choice == Some(JobChoice::Retake),
             Self::Of(tasks) => attempt.task.as_ref().is_some_and(|task| tasks.iter().any(|id| task.has(id))),
         }
     }
@@ -115,7 +115,7 @@ impl Retakes {
                 Retake::No => true,
                 Retake::Any(_) | Retake::Of(_) => false,
                 // In any wording: who wants another video may have changed the prompt.
-                Retake::Recorded => is_again() != Some(JobChoice::Again),
+                Retake::Recorded => is_again() != Some(JobChoice::Retake),
             }
     }
 

@@ -30,7 +30,7 @@ pub struct PlanView<'p> {
     pub jobs: Vec<JobView<'p>>,
     /// The submissions, by model.
     pub by_model: Vec<ModelView<'p>>,
-    /// The digest of all that the plan would buy. `run --approved` accepts it, or this file, as consent to this plan and no other.
+    /// The digest of all that the plan would buy. `run --approved` accepts it, or this file, as the confirmation of this plan and no other.
     pub digest: &'p Digest,
     /// The service that the run would submit to.
     pub service: ServiceView,

@@ -19,7 +19,7 @@ const fn topic(name: &'static str, aliases: &'static [&'static str], text: &'sta
 /// All topics, in reading order.
 pub const TOPICS: [Topic; 12] = [
     topic("manifest", &["face", "faces", "template", "spreadsheet"], include_str!("manifest.md")),
-    topic("money", &["consent", "confirmation", "budget", "limit", "doubt", "cost"], include_str!("money.md")),
+    topic("money", &["confirmation", "budget", "limit", "doubt", "cost"], include_str!("money.md")),
     topic("again", &["takes", "retry", "retake"], include_str!("again.md")),
     topic("exit-codes", &[], include_str!("exit-codes.md")),
     topic("reports", &[], include_str!("reports.md")),

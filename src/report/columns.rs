@@ -86,7 +86,7 @@ pub(super) const COLUMNS: [Column; 36] = [
     column("height", Kind::Number, |row| shown(row.delivered.height)),
     column("fps", Kind::Number, |row| shown(row.delivered.fps)),
     column("audio", Kind::Text, |row| text(row.delivered.audio.map(|audio| if audio { "yes" } else { "no" }))),
-    column("differs", Kind::Text, |row| text(row.delivered.differs.as_deref())).wide(40.0),
+    column("mismatch", Kind::Text, |row| text(row.delivered.mismatch.as_deref())).wide(40.0),
 ];
 
 /// A column of the sheet that jobs were made of.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use calamine::Reader as _;
 
-use super::claims;
+use super::mismatches;
 use super::writer::{Form, Writer};
 use super::xlsx::SHEET;
 use crate::files::open_plain;
@@ -15,8 +15,12 @@ use crate::files::open_plain;
 const FIRST_LINES: u64 = 4096;
 
 /// The files in the output directory.
-const USUAL: [(&str, Form); 4] =
-    [("report.csv", Form::Csv), ("report.json", Form::Json), ("report.html", Form::Html), ("claims.csv", Form::Claims)];
+const USUAL: [(&str, Form); 4] = [
+    ("report.csv", Form::Csv),
+    ("report.json", Form::Json),
+    ("report.html", Form::Html),
+    ("mismatches.csv", Form::Mismatches),
+];
 
 /// A file that is in the way of a report, and is none itself: a table of products, the manifest, anything that someone made.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +51,7 @@ impl Writer {
 fn marks(form: Form) -> &'static [&'static str] {
     match form {
         Form::Csv => &["id,batch,model,state,charge"],
-        Form::Claims => &[claims::MARK],
+        Form::Mismatches => &[mismatches::MARK],
         Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
         Form::Html => &["name=\"generator\" content=\"shotlist"],
         // A workbook is packed: its first lines say nothing.

@@ -5,7 +5,6 @@
 //! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads one back, for the day on which its
 //! ledger is not there.
 
-mod claims;
 mod columns;
 mod commands;
 mod csv;
@@ -14,6 +13,7 @@ mod earlier;
 mod found;
 mod html;
 mod json;
+mod mismatches;
 mod prometheus;
 mod relative_path;
 mod row;

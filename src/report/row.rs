@@ -133,10 +133,10 @@ pub struct Row {
     pub delivered: Delivered,
     /// The declaration of the user about its last submission, as text.
     pub declared: Option<String>,
-    /// The time at which the video was released from the output directory, to the millisecond.
+    /// The time at which the video was archived, to the millisecond.
     #[schemars(with = "Option<String>")]
     #[serde(serialize_with = "as_moment")]
-    pub released_at: Option<Timestamp>,
+    pub archived_at: Option<Timestamp>,
     /// The outcome of the program for the video.
     pub exec: Option<Exec>,
     /// The machine that fetched the video, where several share a ledger: the file is there.
@@ -162,7 +162,7 @@ pub struct Delivered {
     /// True if it has sound.
     pub audio: Option<bool>,
     /// Its differences from the request: duration, shape, or lines.
-    pub differs: Option<String>,
+    pub mismatch: Option<String>,
     /// The four-character codes of its tracks, video first.
     pub codecs: Option<Vec<String>>,
     /// True if it has content credentials (C2PA).
@@ -262,8 +262,8 @@ pub struct Totals {
     pub states: BTreeMap<&'static str, usize>,
     /// Jobs whose video is on this machine.
     pub videos: usize,
-    /// Jobs whose video was released from the output directory, and is not there.
-    pub released: usize,
+    /// Jobs whose video was archived, and is not in the output directory.
+    pub archived: usize,
     /// Jobs by the choices of their reviewers; each choice is there.
     pub choices: BTreeMap<&'static str, usize>,
     /// Jobs for whose video the program of `--exec` failed the last time.
@@ -271,9 +271,9 @@ pub struct Totals {
     /// Jobs for whose video it was not started yet, or not to its end, though a run had it.
     pub exec_owed: usize,
     /// Videos of the batch that differ from their request.
-    pub differing: usize,
+    pub mismatched: usize,
     /// The price of those videos.
-    pub differing_usd: Usd,
+    pub mismatched_usd: Usd,
 }
 
 /// A task that was paid for, or perhaps, and that no row stands for: its job was changed, taken again or removed since.

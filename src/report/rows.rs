@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use jiff::Timestamp;
 
-use super::found::{Found, differs, file_of, poster_of, state};
+use super::found::{Found, file_of, mismatch, poster_of, state};
 use super::relative_path::relative_path;
 use super::row::{Delivered, Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use crate::domain::{
@@ -49,7 +49,7 @@ impl Report {
     /// Reports all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a directory.
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, directory: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
-        let (mut shown, mut videos, mut released) = (HashSet::with_capacity(jobs.len()), 0, 0);
+        let (mut shown, mut videos, mut archived) = (HashSet::with_capacity(jobs.len()), 0, 0);
         let (mut exec_failed, mut exec_owed, mut unsent) = (0, 0, 0);
         let mut choices: BTreeMap<&'static str, usize> = JobChoice::ALL.map(|choice| (choice.name(), 0)).into();
         let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
@@ -64,7 +64,7 @@ impl Report {
             }
             unsent += usize::from(state == JobState::Pending && history.why_unsent(&job.id).is_some());
             videos += usize::from(found.has_file);
-            released += usize::from(!found.has_file && attempt.is_some_and(|it| it.particulars.released.is_some()));
+            archived += usize::from(!found.has_file && attempt.is_some_and(|it| it.particulars.archived.is_some()));
             if let Some(choice) = found.choice {
                 *choices.entry(choice.name()).or_default() += 1;
             }
@@ -86,16 +86,19 @@ impl Report {
             face_reviews_usd: Usd::ZERO,
             states,
             videos,
-            released,
+            archived,
             choices,
             exec_failed,
             exec_owed,
-            differing: 0,
-            differing_usd: Usd::ZERO,
+            mismatched: 0,
+            mismatched_usd: Usd::ZERO,
         };
-        let totals = history.attempts().filter(|attempt| differs(attempt).is_some()).fold(totals, |totals, attempt| {
-            Totals { differing: totals.differing + 1, differing_usd: totals.differing_usd + attempt.price, ..totals }
-        });
+        let totals =
+            history.attempts().filter(|attempt| mismatch(attempt).is_some()).fold(totals, |totals, attempt| Totals {
+                mismatched: totals.mismatched + 1,
+                mismatched_usd: totals.mismatched_usd + attempt.price,
+                ..totals
+            });
         let superseded = superseded(&shown, &history, directory);
         Self {
             key: key.clone(),
@@ -158,8 +161,8 @@ impl Report {
     }
 
     /// Videos that differ from their request, each with its differences.
-    pub(super) fn claims(&self) -> impl Iterator<Item = (&Attempt, String)> {
-        self.history.attempts().filter_map(|attempt| Some((attempt, differs(attempt)?)))
+    pub(super) fn mismatches(&self) -> impl Iterator<Item = (&Attempt, String)> {
+        self.history.attempts().filter_map(|attempt| Some((attempt, mismatch(attempt)?)))
     }
 
     /// The directory of the videos.
@@ -212,9 +215,9 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     let declared = shown.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file);
-    let released = shown.and_then(|attempt| attempt.particulars.released.as_deref());
+    let archived = shown.and_then(|attempt| attempt.particulars.archived.as_deref());
     // A video that has left keeps its hash.
-    let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || released.is_some());
+    let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || archived.is_some());
     let reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
     let detail = Detail {
         poster: file.filter(|_| found.has_poster).map(poster_of),
@@ -261,7 +264,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         note: joined(notes(&reviews), "\n"),
         delivered: shown.map(delivered).unwrap_or_default(),
         declared: declared.map(|declared| declared.to_string()),
-        released_at: released.map(|released| released.at),
+        archived_at: archived.map(|archived| archived.at),
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         runner: shown.and_then(|attempt| attempt.particulars.fetched_by.as_deref()).map(str::to_owned),
         detail,
@@ -279,7 +282,7 @@ fn delivered(attempt: &Attempt) -> Delivered {
         height: footage.size.map(|(_, height)| height),
         fps: footage.fps(),
         audio: Some(footage.has_audio),
-        differs: differs(attempt),
+        mismatch: mismatch(attempt),
         codecs: Some(footage.codecs.clone()),
         content_credentials: Some(footage.has_credentials),
     }

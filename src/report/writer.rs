@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::commands::Commands;
 use super::rows::Report;
-use super::{claims, csv, html, json, xlsx};
+use super::{csv, html, json, mismatches, xlsx};
 use crate::files::{make_directories, replace};
 
 /// The form of a report file.
@@ -24,8 +24,8 @@ pub enum Form {
     Html,
     /// For spreadsheet programs, with types.
     Xlsx,
-    /// The videos that differ from their requests, written only if there are any.
-    Claims,
+    /// The videos that do not match their requests, written only if there are any.
+    Mismatches,
 }
 
 /// The form that a file name asks for by its extension.
@@ -118,7 +118,7 @@ impl Writer {
         let (mut result, mut missed) = (Ok(()), self.missed.lock().unwrap_or_else(PoisonError::into_inner));
         missed.clear();
         for (path, form) in &self.files {
-            if *form == Form::Claims && report.totals.differing == 0 {
+            if *form == Form::Mismatches && report.totals.mismatched == 0 {
                 missed.insert(path.clone());
                 continue;
             }
@@ -127,7 +127,7 @@ impl Writer {
                 Form::Json => json::write(report, directory, now, file),
                 Form::Html => html::write(report, directory, now, self.commands.as_ref(), file),
                 Form::Xlsx => xlsx::write(report, directory, file),
-                Form::Claims => claims::write(report, file),
+                Form::Mismatches => mismatches::write(report, file),
             });
             if written.is_err() {
                 missed.insert(path.clone());

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::wire::{Status, TaskReport};
 use super::{Look, PollAnswer, Submission, bounds, json, reason};
-use crate::domain::{FinalWords, ServiceError, TaskId, retry_after};
+use crate::domain::{ServiceError, TaskId, TerminalStates, retry_after};
 
 /// The bytes of a response that show whether it is a page: white space may come first.
 const BEGINNING_OF_A_PAGE: usize = 200;
@@ -26,7 +26,7 @@ pub struct Answer<'a> {
     /// The body without secrets: what is shown or kept of it comes from here.
     pub masked: &'a [u8],
     /// Words of gateways for the end of a task.
-    pub words: &'a FinalWords,
+    pub words: &'a TerminalStates,
 }
 
 /// The meaning of a response to `POST /v1/videos`.
@@ -214,7 +214,7 @@ fn refused_key(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    static WORDS: FinalWords = FinalWords {
+    static WORDS: TerminalStates = TerminalStates {
         completed: Vec::new(),
         failed: Vec::new(),
         failed_without_error: Vec::new(),

@@ -21,7 +21,7 @@ use super::classify::{self, Answer};
 use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, build};
 use super::endpoint::is_loopback;
 use super::{Credentials, Endpoint, Look, PollAnswer, Probe, Submission, VideoService, bounds, http2, mask, send_by};
-use crate::domain::{FinalWords, Request, SendBy, ServiceError, TaskId, causes};
+use crate::domain::{Request, SendBy, ServiceError, TaskId, TerminalStates, causes};
 
 /// The longest wait for the response to a submission. Generous: after a timeout, the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
@@ -51,7 +51,7 @@ pub struct HttpService {
     speaks_http2: Arc<AtomicBool>,
     submit_timeout: Duration,
     free_server_errors: bool,
-    words: Arc<FinalWords>,
+    words: Arc<TerminalStates>,
 }
 
 impl HttpService {
@@ -108,7 +108,7 @@ impl HttpService {
 
     /// Understands words of gateways for the end of a task, too.
     #[must_use]
-    pub fn with_final_words(mut self, words: FinalWords) -> Self {
+    pub fn with_terminal_states(mut self, words: TerminalStates) -> Self {
         self.words = Arc::new(words);
         self
     }
@@ -333,7 +333,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(response: &Response, words: &FinalWords) -> Self {
+    fn of(response: &Response, words: &TerminalStates) -> Self {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Self {
             status: response.status().as_u16(),
@@ -349,7 +349,7 @@ impl Head {
         (next.origin() == url.origin()).then_some(next)
     }
 
-    fn answer<'a>(&'a self, body: &'a [u8], masked: &'a [u8], words: &'a FinalWords) -> Answer<'a> {
+    fn answer<'a>(&'a self, body: &'a [u8], masked: &'a [u8], words: &'a TerminalStates) -> Answer<'a> {
         let (retry_after, location) = (self.retry_after.as_deref(), self.location.as_deref());
         Answer { status: self.status, retry_after, is_overloaded: self.is_overloaded, location, body, masked, words }
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{bounds, json, reason};
-use crate::domain::{FinalWords, ServiceError, TaskId, TaskNames, Usd};
+use crate::domain::{ServiceError, TaskId, TaskNames, TerminalStates, Usd};
 
 /// A task's state by the service's word (interface §3).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    fn of(task: &Value, words: &FinalWords) -> Self {
+    fn of(task: &Value, words: &TerminalStates) -> Self {
         let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
         let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(bounds::word);
         Self {
@@ -88,7 +88,7 @@ const SECONDS_BELOW: i64 = 100_000_000_000;
 impl TaskReport {
     /// Reads an answer's body; nothing if it is no JSON object. `words` are those of gateways for
     /// the end of a task.
-    pub fn parse(body: &[u8], words: &FinalWords) -> Option<Self> {
+    pub fn parse(body: &[u8], words: &TerminalStates) -> Option<Self> {
         let value = unwrapped(json::value(body)?);
         let fields = value.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
@@ -190,7 +190,7 @@ impl Status {
 }
 
 /// The URL of a video: as in the interface, or as gateways and similar services write it.
-fn result_url(task: &Value, words: &FinalWords) -> Option<String> {
+fn result_url(task: &Value, words: &TerminalStates) -> Option<String> {
     if let Some(text) = task["video_url"].as_str().filter(|text| !text.trim().is_empty()) {
         return bounds::address(text);
     }
@@ -217,11 +217,11 @@ mod tests {
     use super::*;
 
     fn parse(value: &Value) -> TaskReport {
-        let words = FinalWords {
+        let words = TerminalStates {
             completed: vec!["success".into()],
             failed: vec!["cancelled".into(), "error".into()],
             video_urls: ["/metadata/url", "/video/url", "/data/0/url", "/result_url", "/output"].map(Into::into).into(),
-            ..FinalWords::default()
+            ..TerminalStates::default()
         };
         TaskReport::parse(value.to_string().as_bytes(), &words).expect("an object")
     }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn words_of_the_catalog_end_a_task_without_an_error() {
-        let words = FinalWords { failed_without_error: vec!["gone".into()], ..FinalWords::default() };
+        let words = TerminalStates { failed_without_error: vec!["gone".into()], ..TerminalStates::default() };
         let parse = |value: Value| TaskReport::parse(value.to_string().as_bytes(), &words).expect("an object");
         let failed = parse(json!({"id": "t", "status": "GONE"}));
         assert_eq!(failed.status, Status::Failed);
@@ -264,8 +264,8 @@ mod tests {
         }
         assert_eq!(id(&parse(&json!({"id": 42}))).as_deref(), Some("42"));
         assert_eq!(id(&parse(&json!({"id": " ", "task_id": []}))), None);
-        assert_eq!(TaskReport::parse(b"[]", &FinalWords::default()), None);
-        assert_eq!(TaskReport::parse(b"{\"id\": \"t\"", &FinalWords::default()), None);
+        assert_eq!(TaskReport::parse(b"[]", &TerminalStates::default()), None);
+        assert_eq!(TaskReport::parse(b"{\"id\": \"t\"", &TerminalStates::default()), None);
     }
 
     #[test]

@@ -33,13 +33,13 @@ pub struct ChoicesFile {
     pub batch: String,
     /// The reviewer, unless `--by` names one.
     #[serde(default)]
-    pub by: Option<String>,
+    pub reviewer: Option<String>,
     /// IDs of the jobs whose video is kept.
     #[serde(default)]
     pub keep: Vec<String>,
     /// IDs of the jobs to retake.
     #[serde(default)]
-    pub again: Vec<String>,
+    pub retake: Vec<String>,
     /// The task of the video that a choice or a note is about, by job ID.
     #[serde(default)]
     pub tasks: BTreeMap<String, String>,
@@ -52,7 +52,7 @@ pub struct ChoicesFile {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidChoices {
     /// Two choices for one job.
-    #[error("`{0}` is both under `keep` and under `again`")]
+    #[error("`{0}` is both under `keep` and under `retake`")]
     Both(String),
     /// An ID that no job can have.
     #[error(transparent)]
@@ -77,14 +77,14 @@ impl ChoicesFile {
         if by.is_empty() || by.chars().count() > LONGEST_NAME || by.chars().any(char::is_control) {
             return Err(InvalidChoices::Reviewer(by.to_owned()));
         }
-        if let Some(both) = self.again.iter().find(|id| self.keep.contains(id)) {
+        if let Some(both) = self.retake.iter().find(|id| self.keep.contains(id)) {
             return Err(InvalidChoices::Both(both.clone()));
         }
-        let (keep, again): (HashSet<&String>, HashSet<&String>) =
-            (self.keep.iter().collect(), self.again.iter().collect());
-        let ids: BTreeSet<&String> = self.keep.iter().chain(&self.again).chain(self.notes.keys()).collect();
+        let (keep, retake): (HashSet<&String>, HashSet<&String>) =
+            (self.keep.iter().collect(), self.retake.iter().collect());
+        let ids: BTreeSet<&String> = self.keep.iter().chain(&self.retake).chain(self.notes.keys()).collect();
         let review = |id: &String| {
-            let choice = keep.contains(id).then_some(Choice::Keep).or(again.contains(id).then_some(Choice::Again));
+            let choice = keep.contains(id).then_some(Choice::Keep).or(retake.contains(id).then_some(Choice::Retake));
             let note = self.notes.get(id).map(|note| note.trim().to_owned()).unwrap_or_default();
             let task = self.tasks.get(id).cloned().and_then(TaskId::new);
             let task = task.ok_or_else(|| InvalidChoices::NoTask(id.clone()))?;

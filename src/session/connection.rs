@@ -118,10 +118,10 @@ impl Connection {
         options: ConnectionOptions,
         simulator: Option<(Sandbox, f64)>,
     ) -> Result<Self, ClientError> {
-        let words = options.catalog.final_words.clone();
+        let words = options.catalog.terminal_states.clone();
         let are_free = options.catalog.retry_server_errors;
         let service = HttpService::new(endpoint, credentials)?;
-        let service = service.with_final_words(words).with_retries_of_server_errors(are_free);
+        let service = service.with_terminal_states(words).with_retries_of_server_errors(are_free);
         Ok(Self { service, account, options, simulator })
     }
 

@@ -13,26 +13,27 @@
 //! |---|---|---|
 //! | [`Session`] | the manifest is valid; nothing is locked, asked, or written | a [`Plan`](crate::plan::Plan) to show, or a [`Locked`] |
 //! | [`Locked`] | no other runner has the batch, and the plan is of what the ledger says now | a [`Ready`] |
-//! | [`Ready`] | no spend limit is exceeded, and the service knows the active tasks | with a [`Consent`] that covers the plan, an [`Outcome`] |
+//! | [`Ready`] | no spend limit is exceeded, and the service knows the active tasks | with a [`Confirmation`] that covers the plan, an [`Outcome`] |
 //!
 //! # Modules
 //!
-//! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`], [`consent`], [`connection`], and [`default_paths`] are their
+//! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`], [`confirmation`], [`connection`], and [`default_paths`] are their
 //! input, and [`refusal`] ends them early. [`planning`] makes the plan, with [`limits`] and the [`purchases`] of earlier batches; [`outputs`] guards the
 //! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, with their [`pending_reports`], and from the runners of a
 //! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
 //!
-//! [`resolve`] lists jobs in doubt and records verdicts, [`adopt`] takes tasks in that the ledger lacks, [`choices`] records what reviewers chose, [`release`] the videos that have left,
+//! [`resolve`] lists jobs in doubt and records verdicts, [`import`] records tasks that the ledger lacks, [`choices`] records what reviewers chose, [`archive`] the videos that have left,
 //! [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
 //! manifests.
 
 mod abandoned;
-mod adopt;
+mod archive;
 mod choices;
+mod confirmation;
 mod connection;
-mod consent;
 mod default_paths;
 mod executor;
+mod import;
 mod ledger_limits;
 mod limits;
 mod locked;
@@ -45,22 +46,21 @@ mod purchases;
 mod ready;
 mod reconcile;
 mod refusal;
-mod release;
 mod reporter;
 mod resolve;
 mod run;
 mod shared_batch;
 mod start;
 
-pub use adopt::{Adoption, BoughtTask};
 pub use choices::{ChoicesFile, InvalidChoices};
+pub use confirmation::Confirmation;
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
-pub use consent::Consent;
 pub use default_paths::{DefaultPaths, ThroughALink};
+pub use import::{BoughtTask, ImportOutcome};
 pub use ledger_limits::{LedgerLimits, LimitChange};
 pub use locked::Locked;
 pub use options::{Options, RepeatOptions};
-pub use other_batches::Collected;
+pub use other_batches::FinishedBatch;
 pub use outputs::Replaces;
 pub use ready::Ready;
 pub use reconcile::Reconciliation;

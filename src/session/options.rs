@@ -25,7 +25,7 @@ pub struct Options {
     pub selection: Selection,
     /// The number of due jobs to submit (`--sample`); `None` for all.
     pub sample: Option<usize>,
-    /// The repeat purchases.
+    /// The jobs to buy again.
     pub redo: RepeatOptions,
     /// The maximum new spending of this run, instead of `budget.run`.
     pub max_cost: Option<Usd>,
@@ -37,8 +37,8 @@ pub struct Options {
     pub exec: Option<Program>,
     /// The settings of the engine.
     pub settings: Settings,
-    /// True if the run collects tasks of other batches of the same name.
-    pub collects: bool,
+    /// True if the run finishes other batches of the same name.
+    pub finishes_other_batches: bool,
     /// True if the run downloads all missing videos, also those of other machines, and does nothing else.
     pub fetches_only: bool,
     /// True if the run downloads videos. Otherwise, only their URLs are reported, which expire.
@@ -67,14 +67,14 @@ impl Options {
             approved: None,
             assets: None,
             exec: None,
-            collects: true,
+            finishes_other_batches: true,
             downloads: true,
             fetches_only: false,
         }
     }
 }
 
-/// Repeat purchases.
+/// Jobs to buy again.
 #[derive(Clone, Debug, Default)]
 pub struct RepeatOptions {
     /// The number of retries of each job whose task fails in this run.

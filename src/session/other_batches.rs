@@ -1,4 +1,4 @@
-//! Other batches of the same name, for example yesterday's: every run collects them.
+//! Other batches of the same name, for example yesterday's: every run finishes them.
 //!
 //! A run submits nothing for them. It polls their tasks, downloads their videos to their own directories, and writes their reports from the ledger,
 //! because this manifest may have changed since.
@@ -25,12 +25,12 @@ use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
 use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
 
-/// The most other batches of one run; each has files open. The next runs collect the rest.
+/// The most other batches of one run; each has files open. The next runs finish the rest.
 const MOST: usize = 32;
 /// The pause between two checks whether a batch is done.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
-/// Another batch that this run collects.
+/// Another batch that this run finishes.
 pub(super) struct OtherBatch {
     key: BatchKey,
     batch: LockedBatch,
@@ -40,14 +40,14 @@ pub(super) struct OtherBatch {
     directory: OtherDirectory,
 }
 
-/// Locks the batches with something to collect, and adds that to the plan. Skips a batch that another run has.
+/// Locks the batches with open work, and adds that to the plan. Skips a batch that another run has.
 pub(super) async fn lock(
     session: &Session,
     plan: &mut Plan,
     open: &[OpenElsewhere],
 ) -> Result<Vec<OtherBatch>, Refusal> {
     let mut locked = Vec::new();
-    if !session.options.collects {
+    if !session.options.finishes_other_batches {
         return Ok(locked);
     }
     let has_work = |open: &&OpenElsewhere| {
@@ -61,13 +61,13 @@ pub(super) async fn lock(
         if locked.len() == MOST {
             tracing::warn!(
                 code = NoticeCode::BatchesLeft.code(),
-                "more than {MOST} other batches to collect; the next runs collect the rest"
+                "more than {MOST} other batches to finish; the next runs finish the rest"
             );
             break;
         }
         let batch = match session.ledger.lock(&key).await {
             Err(HoldError::Busy { batch, .. }) => {
-                tracing::info!(code = NoticeCode::CollectedElsewhere.code(), "another run collects batch `{batch}`");
+                tracing::info!(code = NoticeCode::BatchTaken.code(), "another run finishes batch `{batch}`");
                 continue;
             }
             locked => locked?,
@@ -169,9 +169,9 @@ pub(super) async fn reassign(others: &[OtherBatch], account: &Account) -> Result
     Ok(())
 }
 
-/// Another batch of the same name whose tasks the run collected.
+/// Another batch of the same name that the run finished.
 #[derive(Debug)]
-pub struct Collected {
+pub struct FinishedBatch {
     /// The batch.
     pub batch: BatchKey,
     /// The state of its jobs, by the ledger.
@@ -181,12 +181,12 @@ pub struct Collected {
 /// The batches that are still locked, and the outcomes of those that were released.
 pub(super) struct OtherBatches {
     locked: Vec<OtherBatch>,
-    collected: Vec<Collected>,
+    finished: Vec<FinishedBatch>,
 }
 
 impl OtherBatches {
     pub(super) fn new(locked: Vec<OtherBatch>) -> Mutex<Self> {
-        Mutex::new(Self { locked, collected: Vec::new() })
+        Mutex::new(Self { locked, finished: Vec::new() })
     }
 }
 
@@ -208,7 +208,7 @@ pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>
             let reported = report_one(session, other).await;
             // Removed last, in case this future is dropped.
             let other = others.locked.remove(at);
-            others.collected.push(Collected { batch: other.key, reported });
+            others.finished.push(FinishedBatch { batch: other.key, reported });
         }
     }
 }
@@ -223,13 +223,13 @@ async fn is_done(session: &Session, other: &OtherBatch) -> bool {
 }
 
 /// Writes the reports of the batches that are left, and releases them.
-pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Vec<Collected> {
-    let OtherBatches { locked, mut collected } = others.into_inner();
+pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Vec<FinishedBatch> {
+    let OtherBatches { locked, mut finished } = others.into_inner();
     for other in locked {
         let reported = report_one(session, &other).await;
-        collected.push(Collected { batch: other.key.clone(), reported });
+        finished.push(FinishedBatch { batch: other.key.clone(), reported });
     }
-    collected
+    finished
 }
 
 async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, Refusal> {

@@ -63,7 +63,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     plan.frozen = controls.freeze;
     purchases::add_repurchases(session, &mut plan, history).await?;
     let open = session.ledger.open_elsewhere(&manifest.key).await?;
-    plan.elsewhere = if options.collects { open_elsewhere(&open, options.downloads) } else { Vec::new() };
+    plan.elsewhere = if options.finishes_other_batches { open_elsewhere(&open, options.downloads) } else { Vec::new() };
     Ok((plan, open))
 }
 

@@ -1,4 +1,4 @@
-//! A run that passed every check and needs only consent.
+//! A run that passed every check and needs only confirmation.
 
 use super::abandoned;
 use super::connection::Connection;

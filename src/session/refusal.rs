@@ -75,7 +75,7 @@ pub enum Refusal {
     /// Active tasks belong to another account.
     #[error(transparent)]
     OtherAccount(#[from] OtherAccount),
-    /// Jobs are already paid for, without consent to a repurchase.
+    /// Jobs are already paid for, and `--buy-again` does not name them.
     #[error("{} already paid for", if *jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") })]
     BoughtBefore {
         /// The number of jobs.
@@ -101,13 +101,13 @@ pub enum Refusal {
         /// The approved digest.
         approved: Digest,
     },
-    /// The cost lacks consent.
-    #[error("spending ${cost} requires consent{}", if agreed.is_zero() { String::new() } else { format!(", found consent to ${agreed}") })]
-    NotAgreed {
+    /// The cost is not confirmed.
+    #[error("spending ${cost} requires confirmation{}", if confirmed.is_zero() { String::new() } else { format!(", found one up to ${confirmed}") })]
+    Unconfirmed {
         /// The maximum cost.
         cost: Usd,
-        /// The sum that consent covers.
-        agreed: Usd,
+        /// The confirmed sum.
+        confirmed: Usd,
     },
     /// The report writer thread can't start, or panicked.
     #[error("can't start the report writer thread")]
@@ -120,16 +120,16 @@ pub enum Refusal {
         /// The task.
         task: TaskId,
     },
-    /// A job to release has no video.
+    /// A job to archive has no video.
     #[error("`{0}` has no completed video")]
-    NothingToRelease(JobId),
-    /// A video to release is not here, so it can't be moved.
+    NothingToArchive(JobId),
+    /// A video to archive is not here, so it can't be moved.
     #[error("the video of `{0}` is not in this directory")]
     NotHere(JobId),
-    /// The copy of a video to release failed.
+    /// The copy of a video to archive failed.
     #[error(transparent)]
     Copy(#[from] CopyVideoError),
-    /// The original of a released video can't be removed.
+    /// The original of an archived video can't be removed.
     #[error("can't remove `{}`", path.display())]
     Remove {
         /// The original.
@@ -161,7 +161,7 @@ impl Refusal {
             Self::Replaces(_) => RefusalCode::ReplacesInput,
             Self::Files(_) | Self::Thread(_) | Self::Copy(_) | Self::Remove { .. } => RefusalCode::NotWritable,
             Self::NoVideo { .. } => RefusalCode::ChoicesInvalid,
-            Self::NothingToRelease(_) | Self::NotHere(_) => RefusalCode::NotReleasable,
+            Self::NothingToArchive(_) | Self::NotHere(_) => RefusalCode::NotArchivable,
             Self::Connection(_) => RefusalCode::NoClient,
             Self::Frozen(freeze) => freeze.code(),
             Self::OverLimit(_) => RefusalCode::OverLimit,
@@ -172,7 +172,7 @@ impl Refusal {
             Self::ReportUnknown { .. } => RefusalCode::ReportUnknown,
             Self::NoAssetCommand { .. } => RefusalCode::NoAssetCommand,
             Self::NotApproved { .. } => RefusalCode::PlanDiffers,
-            Self::NotAgreed { .. } => RefusalCode::NoConsent,
+            Self::Unconfirmed { .. } => RefusalCode::ConfirmationNeeded,
         }
     }
 }

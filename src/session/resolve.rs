@@ -126,7 +126,7 @@ pub enum ResolveError {
     },
     /// The task was probably created for another job.
     #[error("task {task} doesn't match {job}: it has {}", differences.join(", and "))]
-    TaskDiffers {
+    TaskMismatch {
         /// The task.
         task: TaskId,
         /// The job.
@@ -163,7 +163,7 @@ impl ResolveError {
             | Self::SeveralJobs(_) => RefusalCode::NotResolvable,
             Self::RunnerMayLive(_) => RefusalCode::RunnerMayLive,
             Self::TaskTaken { .. } => RefusalCode::TaskTaken,
-            Self::TaskDiffers { .. } => RefusalCode::TaskDiffers,
+            Self::TaskMismatch { .. } => RefusalCode::TaskMismatch,
             Self::NoTask(..) | Self::Unconfirmed(_) => RefusalCode::TaskUnconfirmed,
             Self::KeyRefused(_) => RefusalCode::KeyRefused,
             Self::Unreachable(..) => RefusalCode::Unreachable,
@@ -251,7 +251,7 @@ impl<'b> BatchView<'b> {
         let (names, is_other_name, report) = poll(connection.service(), task).await?;
         let differences = differences(&report, &attempt.request, &attempt.model, Some(attempt.intended_at));
         if !is_certain && !differences.is_empty() {
-            return Err(ResolveError::TaskDiffers { task: task.clone(), job: attempt.job.clone(), differences });
+            return Err(ResolveError::TaskMismatch { task: task.clone(), job: attempt.job.clone(), differences });
         }
         // If the service returns the requested ID, the ledger drops an alias that belongs to another task.
         if let Some(alias) = names.alias.as_ref().filter(|_| is_other_name) {
@@ -276,7 +276,7 @@ impl<'b> BatchView<'b> {
         if differences.is_empty() {
             return Ok((names, report));
         }
-        Err(ResolveError::TaskDiffers { task: task.clone(), job: job.id.clone(), differences })
+        Err(ResolveError::TaskMismatch { task: task.clone(), job: job.id.clone(), differences })
     }
 
     async fn refuse_taken(&self, task: &TaskId) -> Result<(), ResolveError> {

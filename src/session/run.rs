@@ -9,11 +9,11 @@ use futures::channel::mpsc::unbounded;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
+use super::confirmation::Confirmation;
 use super::connection::Connection;
-use super::consent::Consent;
 use super::executor::{Executions, Executor};
 use super::locked::Locked;
-use super::other_batches::{Collected, OtherBatch, OtherBatches};
+use super::other_batches::{FinishedBatch, OtherBatch, OtherBatches};
 use super::ready::Ready;
 use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
@@ -37,8 +37,8 @@ pub struct Outcome {
     pub run: engine::Outcome,
     /// The number of videos for which the program of `--exec` failed.
     pub unexecuted: usize,
-    /// The other batches of the same name whose tasks the run collected.
-    pub collected: Vec<Collected>,
+    /// The other batches of the same name that the run finished.
+    pub finished: Vec<FinishedBatch>,
     /// The state of each job. After an error, the ledger still has what was paid for.
     pub reported: Result<Reported, Refusal>,
 }
@@ -57,27 +57,27 @@ struct Prepared<'s> {
 }
 
 impl<'s> Ready<'s> {
-    /// Runs the plan, if the consent covers it. Returns when every task has its outcome, or `stop` ended the run. Reports are written before the
+    /// Runs the plan, if the confirmation covers it. Returns when every task has its outcome, or `stop` ended the run. Reports are written before the
     /// first submission, during the run, and at the end.
     ///
     /// `emit` receives each event, and must not block. What fails after the first submission is part of the outcome, and no refusal.
     pub async fn run(
         mut self,
-        consent: &Consent,
+        confirmation: &Confirmation,
         stop: &Stop,
         emit: &(dyn Fn(RunEvent) + Sync),
     ) -> Result<Outcome, Refusal> {
         let executions = self.executions.take();
         // Boxed: its state is large for the future of a caller.
-        let prepared = Box::pin(self.prepare(consent)).await?;
+        let prepared = Box::pin(self.prepare(confirmation)).await?;
         let (run, unexecuted) = Box::pin(prepared.work(executions, stop, emit)).await;
         Ok(Box::pin(prepared.report(run, unexecuted, stop)).await)
     }
 
-    async fn prepare(self, consent: &Consent) -> Result<Prepared<'s>, Refusal> {
+    async fn prepare(self, confirmation: &Confirmation) -> Result<Prepared<'s>, Refusal> {
         let Self { locked: Locked { session, batch, mut plan, history, others, .. }, service, .. } = self;
         if !session.ledger.is_simulated() {
-            consent.check(&plan)?;
+            confirmation.check(&plan)?;
         }
         if let Some((connection, _)) = &service
             && let Some(sharing) = batch.sharing()
@@ -190,11 +190,11 @@ impl Prepared<'_> {
         }
         // The batch stays locked until its reports are written.
         let reported = self.reporter.write().await;
-        let collected = other_batches::report(self.session, self.others).await;
+        let finished = other_batches::report(self.session, self.others).await;
         drop(self.batch);
         // A signal may arrive during the last report.
         run.stopped = stop.reasons();
-        Outcome { run, unexecuted, collected, reported }
+        Outcome { run, unexecuted, finished, reported }
     }
 }
 

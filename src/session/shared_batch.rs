@@ -234,7 +234,7 @@ async fn left_of(session: &Session, plan: &Plan, history: &History) -> Result<Pl
     let may_be_bought = |planned: &Planned| planned.action.buys() || planned.action == Action::InDoubt;
     left.jobs.retain(|it| may_be_bought(it) && due.contains_key(&it.job.id) && !was_tried(plan, history, &it.job.id));
     for planned in &mut left.jobs {
-        // Consent covers the purchases of other batches that the run began with, and no later ones.
+        // The confirmation covers the purchases of other batches that the run began with, and no later ones.
         planned.paid_elsewhere = due[&planned.job.id].paid_elsewhere;
     }
     (left.resume, left.collect) = (Vec::new(), Vec::new());
@@ -257,9 +257,9 @@ mod tests {
     use crate::manifest;
     use crate::session::{DefaultPaths, Options};
 
-    /// Consent doesn't cover purchases of other batches since the plan.
+    /// The confirmation doesn't cover purchases of other batches since the plan.
     #[tokio::test]
-    async fn rest_of_a_plan_keeps_the_purchases_that_consent_covers() {
+    async fn rest_of_a_plan_keeps_the_confirmed_purchases() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("m.yaml");
         std::fs::write(&path, "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n").expect("a manifest");

@@ -14,8 +14,8 @@ pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
     let of = |wanted: Choice| reviews.iter().filter(|it| it.review.choice == Some(wanted)).count();
     let notes = reviews.iter().filter(|it| !it.review.note.is_empty()).count();
     let by = reviews.first().map(|it| format!(" by {}", it.review.by)).unwrap_or_default();
-    let (keep, again) = (of(Choice::Keep), of(Choice::Again));
-    format!("{}{by}: {keep} keep, {again} again, {}", file.display(), count(notes, "note"))
+    let (keep, retake) = (of(Choice::Keep), of(Choice::Retake));
+    format!("{}{by}: {keep} keep, {retake} retake, {}", file.display(), count(notes, "note"))
 }
 
 /// The choices of a batch after a record of `new` ones.
@@ -30,7 +30,7 @@ pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History,
     if !conflicts.is_empty() {
         page.line(format_args!("in conflict, so nothing is bought: {}", listed(&conflicts)));
     }
-    let retakes = with(JobChoice::Again);
+    let retakes = with(JobChoice::Retake);
     if !retakes.is_empty() {
         page.line(format_args!("to retake: {}", listed(&retakes)));
         let run = again.command("run", &["--retake", "@ledger"]);
@@ -39,17 +39,17 @@ pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History,
     page
 }
 
-/// The outcome of a release.
-pub(crate) fn released(videos: usize, to: Option<&Path>) -> Page {
+/// The number of archived videos, and the directory of the copies.
+pub(crate) fn archived(videos: usize, to: Option<&Path>) -> Page {
     let mut page = Page::new();
     let to = to.map(|to| format!(", moved to {}", to.display())).unwrap_or_default();
-    page.line(format_args!("released {}{to}; runs neither download nor miss them", count(videos, "video")));
+    page.line(format_args!("archived {}{to}; runs neither download nor miss them", count(videos, "video")));
     page
 }
 
-/// The outcome of an adoption.
-pub(crate) fn adopted(adopted: usize, known: usize, refused: usize) -> String {
+/// The outcome of an import.
+pub(crate) fn imported(imported: usize, known: usize, refused: usize) -> String {
     let known = if known > 0 { format!(", {known} known already") } else { String::new() };
     let refused = if refused > 0 { format!(", {refused} refused") } else { String::new() };
-    format!("adopted {}{known}{refused}; nothing was submitted or spent", count(adopted, "task"))
+    format!("imported {}{known}{refused}; nothing was submitted or spent", count(imported, "task"))
 }

@@ -5,7 +5,7 @@ use super::status::counted;
 use crate::plan::Elsewhere;
 use crate::report::Report;
 
-/// The tasks to collect, and the jobs in doubt, of another batch.
+/// The active tasks, missing videos, and jobs in doubt of another batch.
 pub(super) fn other_batch(other: &Elsewhere) -> String {
     let counted = |number: u32, noun: &str, rest: &str| {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
@@ -13,7 +13,7 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
     };
     let at_risk = format!(" in doubt (${} at risk)", other.at_risk);
     let parts = [
-        counted(other.active, "task", " to collect"),
+        counted(other.active, "task", " to finish"),
         counted(other.unfetched, "video", " to download"),
         counted(other.doubtful, "submission", &at_risk),
     ];
@@ -27,8 +27,8 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
 }
 
 /// The present states of another batch's jobs.
-pub(crate) fn collected(report: &Report) -> String {
+pub(crate) fn finished(report: &Report) -> String {
     let spent = report.totals.spent_usd;
     let (states, directory) = (counted(&report.totals), report.directory());
-    format!("collected: {}: {states}, ${spent} spent by now, in {}", report.key, directory.display())
+    format!("finished: {}: {states}, ${spent} spent by now, in {}", report.key, directory.display())
 }

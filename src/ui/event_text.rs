@@ -204,7 +204,7 @@ mod tests {
             RunEvent::Waiting { wait: Duration::from_secs(90), message: message() },
             RunEvent::RequestFailed { message: message() },
             RunEvent::WaitingForRunners { open: 1, alive: 2 },
-            RunEvent::Warned { code: NoticeCode::EchoDiffers, message: message() },
+            RunEvent::Warned { code: NoticeCode::EchoMismatch, message: message() },
             RunEvent::ServiceRecovered { after: Duration::from_secs(1) },
             RunEvent::ServiceRecovered { after: Duration::from_mins(10) },
             RunEvent::UnknownStatus { status: "paused".to_owned() },

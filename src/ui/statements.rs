@@ -71,7 +71,7 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String
             let perhaps = if is_sure { "" } else { ", or may be" };
             let globs = quoted(&repurchased(plan));
             format!(
-                "{} {are} already paid for{perhaps}; `--buy-again {globs}` repurchases for ${cost}",
+                "{} {are} already paid for{perhaps}; `--buy-again {globs}` buys again for ${cost}",
                 count(jobs, "job")
             )
         }

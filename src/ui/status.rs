@@ -59,7 +59,7 @@ pub(crate) fn status_text(report: &Report, again: &NextCommand, width: u16, all:
 
 fn cells(row: &Row) -> Vec<String> {
     let is_missing = row.state == JobState::Completed && row.file.is_none();
-    let released = row.released_at.filter(|_| is_missing).map(|at| format!("released on {}", at.strftime("%F")));
+    let archived = row.archived_at.filter(|_| is_missing).map(|at| format!("archived on {}", at.strftime("%F")));
     let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(|error| format!("exec: {error}"));
     let reviewers = row.reviewer.as_deref().filter(|_| row.choice == Some(JobChoice::Conflict));
     let disagree = reviewers.map(|reviewers| format!("reviewers disagree: {reviewers}"));
@@ -69,7 +69,7 @@ fn cells(row: &Row) -> Vec<String> {
         .or(exec.as_deref())
         .or(disagree.as_deref())
         .or(row.file.as_deref())
-        .or(released.as_deref())
+        .or(archived.as_deref())
         .or(row.declared.as_deref());
     let detail = match shown {
         Some(detail) => detail,
@@ -223,12 +223,12 @@ fn sum_up(page: &mut Page, report: &Report, again: &NextCommand) {
     }
     let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
     if completed > 0 {
-        let wanted = completed - totals.released;
+        let wanted = completed - totals.archived;
         let missing = if totals.videos < wanted { format!(" of {wanted}") } else { String::new() };
-        let released = if totals.released > 0 { format!(", {} released", totals.released) } else { String::new() };
-        page.line(format_args!("videos: {}{missing} in {}{released}", totals.videos, report.directory().display()));
+        let archived = if totals.archived > 0 { format!(", {} archived", totals.archived) } else { String::new() };
+        page.line(format_args!("videos: {}{missing} in {}{archived}", totals.videos, report.directory().display()));
     }
-    let choices = [(JobChoice::Keep, "kept"), (JobChoice::Again, "to retake"), (JobChoice::Conflict, "in conflict")];
+    let choices = [(JobChoice::Keep, "kept"), (JobChoice::Retake, "to retake"), (JobChoice::Conflict, "in conflict")];
     let choices = choices.map(|(choice, what)| (totals.choices.get(choice.name()).copied().unwrap_or(0), what));
     let choices: Vec<String> =
         choices.iter().filter(|(jobs, _)| *jobs > 0).map(|(jobs, what)| format!("{jobs} {what}")).collect();
@@ -244,9 +244,9 @@ fn sum_up(page: &mut Page, report: &Report, again: &NextCommand) {
     if !exec.is_empty() {
         page.line(format_args!("exec: {}; the next run with `--exec` repeats them", exec.join(", ")));
     }
-    if totals.differing > 0 {
-        let videos = count(totals.differing, "video");
-        page.line(format_args!("differs: {videos} for ${}; `claims.csv` lists them", totals.differing_usd));
+    if totals.mismatched > 0 {
+        let videos = count(totals.mismatched, "video");
+        page.line(format_args!("mismatch: {videos} for ${}; `mismatches.csv` lists them", totals.mismatched_usd));
     }
     let is_active = |superseded: &&Superseded| matches!(superseded.state, JobState::Queued | JobState::InProgress);
     let active = report.superseded.iter().filter(is_active).count();

@@ -123,7 +123,7 @@ impl Terminal {
         line(&format!("{rendered}\n"));
     }
 
-    /// The subject of a question, to stderr, even with `--quiet`: consent covers only what was shown.
+    /// The subject of a question, to stderr, even with `--quiet`: a confirmation covers only what was shown.
     pub(crate) fn question(&self, page: &Page) {
         if self.logs_json {
             return page.as_str().lines().for_each(|line| tracing::warn!(event = "question", message = line));

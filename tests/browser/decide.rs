@@ -69,13 +69,13 @@ fn each_compared_video_is_decided_under_itself() {
     page.press("Escape");
     assert_eq!(page.eval("document.querySelector('#wall').open"), true, "Esc left the note, and not the comparison");
     assert_eq!(decided(&mut page, "hero"), (json!("keep"), json!("")));
-    assert_eq!(decided(&mut page, "waves"), (json!("again"), json!("1x2")));
+    assert_eq!(decided(&mut page, "waves"), (json!("retake"), json!("1x2")));
     page.press("1");
     assert_eq!(decided(&mut page, "waves").0, "keep", "keys decide again");
     // By mouse.
-    page.click("#wall figure:nth-child(1) [data-choose=again]");
-    assert_eq!(decided(&mut page, "hero").0, "again");
-    assert_eq!(page.eval("document.querySelector('#wall [data-choose=again]').ariaPressed"), "true");
+    page.click("#wall figure:nth-child(1) [data-choose=retake]");
+    assert_eq!(decided(&mut page, "hero").0, "retake");
+    assert_eq!(page.eval("document.querySelector('#wall [data-choose=retake]').ariaPressed"), "true");
     page.press("Escape");
     page.wait_for("!document.querySelector('#wall').open");
     assert_eq!(page.complaints(), Vec::<String>::new());
@@ -109,7 +109,7 @@ fn the_large_view_opens_by_a_click_and_takes_a_choice_and_a_note() {
     page.press("Escape");
     page.wait_for(VIEWER_HAS_CLOSED);
     assert_eq!(decided(&mut page, "hero"), (json!("keep"), json!("warm")));
-    assert_eq!(decided(&mut page, "waves").0, "again");
+    assert_eq!(decided(&mut page, "waves").0, "retake");
     // In a card, too, Esc leaves the note.
     page.eval("document.querySelector('#job-mug').focus()");
     page.press("n");
@@ -124,10 +124,10 @@ fn the_large_view_opens_by_a_click_and_takes_a_choice_and_a_note() {
 fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     let (here, mut page) = opened(1440);
     page.click("#job-hero [data-choose=keep]");
-    page.click("#job-waves [data-choose=again]");
+    page.click("#job-waves [data-choose=retake]");
     let options = page.eval("[...document.querySelectorAll('#decision option')].map((option) => option.textContent)");
-    assert_eq!(options, json!(["every choice", "keep (1)", "again (1)", "conflict (0)", "undecided (1)"]));
-    for (decision, shown) in [("keep", "hero"), ("again", "waves"), ("none", "mug")] {
+    assert_eq!(options, json!(["every choice", "keep (1)", "retake (1)", "conflict (0)", "undecided (1)"]));
+    for (decision, shown) in [("keep", "hero"), ("retake", "waves"), ("none", "mug")] {
         page.eval(&format!("(() => {{ const it = document.querySelector('#decision'); it.value = '{decision}'; it.dispatchEvent(new Event('change')); }})()"));
         let cards = page.eval("[...document.querySelectorAll('.card')].filter((card) => card.checkVisibility()).map((card) => card.dataset.id)");
         assert_eq!(cards, json!([shown]));
@@ -135,16 +135,16 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     page.eval("(() => { const it = document.querySelector('#decision'); it.value = ''; it.dispatchEvent(new Event('change')); })()");
     assert_eq!(page.eval("document.querySelector('#saved').checkVisibility()"), false);
     page.click("#save");
-    assert_eq!(text(&mut page, "#save"), "Saved: 1 keep, 1 again");
+    assert_eq!(text(&mut page, "#save"), "Saved: 1 keep, 1 retake");
     assert_eq!(
         text(&mut page, "#saved > span"),
-        "Saved choices.json with 1 keep, 1 again, 0 noted, in this browser's download directory."
+        "Saved choices.json with 1 keep, 1 retake, 0 noted, in this browser's download directory."
     );
     let command = page.eval("document.querySelector('#saved .command').dataset.text");
     assert_eq!(command, "shotlist run m.yaml --retake @~/Downloads/choices.json --sandbox");
-    page.click("#job-mug [data-choose=again]");
+    page.click("#job-mug [data-choose=retake]");
     assert_eq!(text(&mut page, "#saved > span"), "Changed since choices.json was saved.");
-    assert_eq!(text(&mut page, "#save"), "Save choices: 1 keep, 2 again");
+    assert_eq!(text(&mut page, "#save"), "Save choices: 1 keep, 2 retake");
     assert_eq!(page.eval("document.querySelector('#saved .command').checkVisibility()"), false);
     // A second save has another file, and the command names that one: the first still asks for what was chosen then.
     assert_eq!(page.eval("window.savedAs"), "choices.json");
@@ -154,7 +154,7 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     assert_eq!(command, "shotlist run m.yaml --retake @~/Downloads/choices-2.json --sandbox");
     assert_eq!(page.eval("document.querySelector('#saved .command code').textContent"), command);
     // The command that is shown works, for a choice of the page and in the home directory.
-    page.click("#job-mug [data-choose=again]");
+    page.click("#job-mug [data-choose=retake]");
     page.click("#save");
     here.write("Downloads/choices.json", saved(&mut page).to_string());
     let home = here.root().to_str().expect("a path").to_owned();
@@ -195,7 +195,7 @@ fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
     page.eval("(() => { const by = document.querySelector('#by'); by.value = 'Anna'; by.dispatchEvent(new Event('input')); })()");
     let earlier = "[data-of=mug]";
     let task = page.eval(&format!("document.querySelector('{earlier}').dataset.task"));
-    page.click("#job-mug [data-choose=again]");
+    page.click("#job-mug [data-choose=retake]");
     page.click(&format!("{earlier} [data-choose=keep]"));
     page.click(&format!("{earlier} [data-choose=note]"));
     write(&mut page, "softer");
@@ -209,7 +209,7 @@ fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
     assert_eq!(page.eval(&format!("document.querySelector('{earlier}').dataset.choice")), "keep");
     page.click("#save");
     let choices = saved(&mut page);
-    let expected = json!({ "name": "sheet", "batch": "", "by": "Anna", "keep": ["mug"], "again": [], "tasks": { "mug": task }, "notes": { "mug": "softer" } });
+    let expected = json!({ "name": "sheet", "batch": "", "reviewer": "Anna", "keep": ["mug"], "retake": [], "tasks": { "mug": task }, "notes": { "mug": "softer" } });
     assert_eq!(choices, expected);
     assert_eq!(page.complaints(), Vec::<String>::new());
     drop(page);

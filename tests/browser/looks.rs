@@ -221,8 +221,8 @@ fn takes_and_other_videos_of_a_job_stand_side_by_side() {
     let seen = page.eval("(() => { const { bottom } = document.querySelector('#wall [data-do=close]').getBoundingClientRect(); return bottom <= innerHeight; })()");
     assert_eq!(seen, true, "the way out is in sight");
     page.press("Escape");
-    page.click("#picked [data-do=again]");
-    page.wait_for("document.querySelector('#save').textContent === 'Save choices: 0 keep, 1 again'");
+    page.click("#picked [data-do=retake]");
+    page.wait_for("document.querySelector('#save').textContent === 'Save choices: 0 keep, 1 retake'");
     // A filter that takes the job away takes its earlier videos, too.
     page.click(".chip[data-state=failed]");
     assert_eq!(page.eval("document.querySelector('.takes').checkVisibility()"), false);
@@ -253,7 +253,7 @@ fn a_thumb_reaches_everything_and_times_are_local() {
     page.click("#job-done .pick");
     let bar = page.eval("document.querySelector('#picked').getBoundingClientRect().height").as_f64().expect("a number");
     assert!(bar < 844.0 * 0.1, "the bar takes {bar}");
-    for button in ["keep", "again"] {
+    for button in ["keep", "retake"] {
         let reach =
             page.eval(&format!("document.querySelector('#picked [data-do={button}]').getBoundingClientRect().height"));
         assert!(reach.as_f64().is_some_and(|height| height >= 36.0), "{button}: {reach}");

@@ -122,7 +122,7 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
     page.eval("localStorage.clear(); URL.createObjectURL = (blob) => { window.saved = blob; return 'about:blank#'; }");
     assert_eq!(page.eval("document.querySelector('#save').hidden"), true);
     page.click("#job-hero [data-choose=keep]");
-    page.click("#job-waves [data-choose=again]");
+    page.click("#job-waves [data-choose=retake]");
     page.eval("document.querySelector('#job-mug').focus()");
     // By keys: kept, and then rather again; and a choice that is taken back.
     for key in ["1", "2"] {
@@ -135,7 +135,7 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
     for key in ["d", "a", "r", "k"] {
         page.press(key);
     }
-    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 1 keep, 2 again");
+    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 1 keep, 2 retake");
     page.eval("HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }");
     page.click("#save");
     let saved = page.eval("window.saved.text()");
@@ -146,7 +146,7 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
         jobs.find(|job| job["id"] == id).map(|job| job["task_id"].clone()).expect("a job")
     };
     let expected = json!({
-        "name": "sheet", "batch": "", "keep": ["hero"], "again": ["waves", "mug"], "notes": { "waves": "dark" },
+        "name": "sheet", "batch": "", "keep": ["hero"], "retake": ["waves", "mug"], "notes": { "waves": "dark" },
         "tasks": { "hero": task("hero"), "waves": task("waves"), "mug": task("mug") },
     });
     assert_eq!(choices, expected);
@@ -162,13 +162,13 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
         let says = format!("document.querySelector('#save')?.textContent === '{choices}'");
         page.wait_for(&format!("document.readyState === 'complete' && {says}"));
     };
-    read_again(&mut page, "Saved: 1 keep, 2 again");
+    read_again(&mut page, "Saved: 1 keep, 2 retake");
     // What was chosen of a video is not chosen of the next one; what was noted stays.
     here.shotlist(&["run", "m.yaml", "--sandbox", "--retake", "@choices.json"]).ends_with(0);
-    read_again(&mut page, "Save choices: 1 keep, 0 again");
+    read_again(&mut page, "Save choices: 1 keep, 0 retake");
     assert_eq!(page.eval("document.querySelector('#job-waves .note').value"), "dark");
     page.click("#job-waves [data-choose=keep]");
-    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 2 keep, 0 again");
+    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 2 keep, 0 retake");
     // Accents are no hindrance.
     page.click("#text");
     for key in ["p", "à", "p", "é", "r"] {

@@ -75,7 +75,7 @@ fn killed_at_random_while_jobs_are_moved_approved_labelled_and_collected() {
     println!("{killed} kills over {} batches, {} tasks made", BATCHES, made.lock().expect("no panic").len());
 }
 
-/// A run with one kind of consent or the other: to anything, or to the plan as it is now.
+/// A run whose cost is confirmed by a high limit, or by a saved plan.
 fn start(here: &Workspace, service: &Service, is_approved: bool) -> std::process::Child {
     let pace = ["-q", "--concurrency", "4", "--max-doubts", "1000"];
     if !is_approved {

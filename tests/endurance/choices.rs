@@ -1,4 +1,4 @@
-//! Random choices of several reviewers and releases, with kills: no video is retaken twice, nothing is bought while reviewers disagree, and no released
+//! Random choices of several reviewers and archived videos, with kills: no video is retaken twice, nothing is bought while reviewers disagree, and no archived
 //! video is fetched again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,32 +39,32 @@ fn end(program: Program, kill_before: Option<usize>) {
     assert!(matches!(ended.code, Some(0..=3)), "{:?}: {}", ended.code, ended.stderr);
 }
 
-/// Takes the video of a job away, and releases it; a command that is killed is given again.
+/// Takes the video of a job away, and archived videos it; a command that is killed is given again.
 fn release(here: &Workspace, job: usize, kill_before: Option<usize>) {
     if let Some(file) = here.report()["jobs"][job]["file"].as_str() {
         std::fs::remove_file(here.path("shotlist-out/m").join(file)).expect("a video");
     }
     let job = format!("j{job}");
     for kill_before in kill_before.map(Some).into_iter().chain([None]) {
-        end(here.shotlist(&["release", "m.yaml", &job]), kill_before);
+        end(here.shotlist(&["archive", "m.yaml", &job]), kill_before);
     }
 }
 
-/// The number of fetches of each released video.
+/// The number of fetches of each archived video.
 fn fetches(here: &Workspace, service: &Service) -> BTreeMap<String, usize> {
     let urls = here
-        .ledger("SELECT record ->> '$.video_url' FROM attempt WHERE record ->> '$.particulars.released' IS NOT NULL");
+        .ledger("SELECT record ->> '$.video_url' FROM attempt WHERE record ->> '$.particulars.archived' IS NOT NULL");
     let fetched = service.fetched();
     let count = |url: &String| fetched.iter().filter(|path| url.ends_with(*path)).count();
     urls.concat().into_iter().map(|url| (url.clone(), count(&url))).collect()
 }
 
-/// Returns how many videos were retaken and released.
+/// Returns how many videos were retaken and archived.
 fn live(seed: u64) -> [usize; 2] {
     let (mut rng, service) = (Rng(seed), Service::well());
     let here = Workspace::with_manifest(&numbered_jobs(JOBS));
     end(here.run(&service, &[]), None);
-    let (mut choices, mut released) = (Choices::new(), 0);
+    let (mut choices, mut archived) = (Choices::new(), 0);
     for step in 0..STEPS {
         let mut dies = |one_in: usize, commits: usize| (rng.below(one_in) == 0).then(|| 1 + rng.below(commits));
         let (dies_releasing, dies_running) = (dies(2, 4), dies(3, 8));
@@ -81,7 +81,7 @@ fn live(seed: u64) -> [usize; 2] {
             choices.insert((job, by), (is_again, task.clone()));
         }
         let has_retakes = !again.is_empty();
-        let file = json!({ "name": "m", "batch": "", "by": by, "keep": keep, "again": again, "tasks": tasks });
+        let file = json!({ "name": "m", "batch": "", "reviewer": by, "keep": keep, "retake": again, "tasks": tasks });
         here.write("choices.json", file.to_string());
         // Either records them: a run that buys, or the command that only records.
         let records_first = !has_retakes || rng.below(2) == 0;
@@ -94,8 +94,8 @@ fn live(seed: u64) -> [usize; 2] {
         settle(&here, &service);
         // A killed run is started again, and records what it did not.
         end(here.run(&service, &["--retake", retake]), None);
-        assert_eq!(fetches(&here, &service), fetched_before, "seed {seed}, step {step}: a released video came back");
-        released = fetched_before.len();
+        assert_eq!(fetches(&here, &service), fetched_before, "seed {seed}, step {step}: an archived video came back");
+        archived = fetched_before.len();
         let bought: Vec<usize> = service.posts()[before..].iter().map(|body| job_of(body)).collect();
         let once: BTreeSet<usize> = bought.iter().copied().collect();
         assert_eq!(bought.len(), once.len(), "seed {seed}, step {step}: a video was retaken twice: {bought:?}");
@@ -107,7 +107,7 @@ fn live(seed: u64) -> [usize; 2] {
             assert_eq!(once, may_buy, "seed {seed}, step {step}: {choices:?}");
         }
     }
-    [service.posts().len() - JOBS, released]
+    [service.posts().len() - JOBS, archived]
 }
 
 /// The job that a request is for.
@@ -134,7 +134,7 @@ fn settle(here: &Workspace, service: &Service) {
 }
 
 #[test]
-fn random_choices_buy_each_agreed_retake_once_and_no_released_video_comes_back() {
-    let [bought, released] = (1..=LIVES).map(live).fold([0; 2], |sum, life| [sum[0] + life[0], sum[1] + life[1]]);
-    assert!(bought > 8 && released > 8, "only {bought} retakes and {released} releases: the test shows nothing");
+fn random_choices_buy_each_agreed_retake_once_and_no_archived_video_comes_back() {
+    let [bought, archived] = (1..=LIVES).map(live).fold([0; 2], |sum, life| [sum[0] + life[0], sum[1] + life[1]]);
+    assert!(bought > 8 && archived > 8, "only {bought} retakes and {archived} archived videos: the test shows nothing");
 }

@@ -143,7 +143,7 @@ fn killed_at_every_single_write_of_the_ledger() {
             assert!(tasks.iter().all(|task| kept.contains(task)), "{what}: {tasks:?} and then {kept:?}");
         }
     }
-    // Intents, ids and final words share commits as they happen to come together: at least five, each before and after.
+    // Intents, IDs and results share commits as they happen to come together: at least five, each before and after.
     assert!(kills >= 10, "only {kills} kills happened");
 }
 

@@ -7,7 +7,6 @@
 #[path = "../integration/support/mod.rs"]
 mod support;
 
-mod adopt;
 mod bounds;
 mod chaos;
 mod choices;
@@ -15,6 +14,7 @@ mod damage;
 mod dialect;
 mod dialects_of_polls;
 mod dialects_of_submissions;
+mod import;
 mod kills;
 mod links;
 mod people;

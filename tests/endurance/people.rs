@@ -262,7 +262,7 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
                 *wanted.0.entry((format!("agreed {}", wanted.0.len()), request.clone())).or_default() += 1;
             }
         }
-        let program = here.run(&service, &[&args[..], &["--no-download", "--no-collect"]].concat());
+        let program = here.run(&service, &[&args[..], &["--no-download", "--skip-other-batches"]].concat());
         if is_killed {
             let flag = here.path("halted");
             let child =

@@ -66,7 +66,7 @@ fn from_a_spreadsheet_and_image_to_a_page_and_a_workbook() {
     let again = ["SP-101-tall", "SP-106-wide"];
     let chosen = again.iter().chain(&["opener"]);
     let tasks: serde_json::Map<_, _> = chosen.map(|id| ((*id).to_owned(), task(id))).collect();
-    let choices = serde_json::json!({ "name": "spring", "batch": "", "keep": ["opener"], "again": again, "tasks": tasks, "notes": { "opener": "lovely" } });
+    let choices = serde_json::json!({ "name": "spring", "batch": "", "keep": ["opener"], "retake": again, "tasks": tasks, "notes": { "opener": "lovely" } });
     here.write("choices.json", choices.to_string());
     let again = run(&["--retake", "@choices.json", "--plan"]).ends_with(0).stdout;
     assert!(again.contains("2 jobs to submit for $1.80"), "{again}");

@@ -20,7 +20,7 @@ mod plan;
 mod sandbox;
 /// The service on bad days, under wrong addresses, behind gateways and TLS.
 mod service;
-/// Whole runs: what is sent and written, limits and consent, signals, and the same from a program.
+/// Whole runs: what is sent and written, limits and confirmations, signals, and the same from a program.
 mod session;
 /// What the tests share: the program, a workspace, and services that do as they are reported.
 mod support;

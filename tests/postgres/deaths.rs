@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-use crate::cluster::Cluster;
-use crate::support::{Ended, Workspace, kill, wait_until};
+use crate::support::{Ended, kill, wait_until};
 use crate::team::{Team, all_end, murdered};
 
 /// After this an intent is too old to be sent: a thirtieth of the ten seconds, and a little.
@@ -112,11 +111,11 @@ fn what_was_let_go_is_bought_by_who_had_tried_in_vain() {
             "version: 1\njobs: [{ id: j0, model: alpha-2, prompt: it turns, image_file: look.png }]\n",
         );
     }
-    // At the first desk it fails once, and then takes until the test lets it: until a runner of the other desk is at the job.
+    // At the first desk the asset command fails once, then waits until a runner of the other desk has the job, then answers at once.
     let (first, second) = (&team.desks[0], &team.desks[1]);
     let fails = "if [ ! -e failed ]; then touch failed; exit 1; fi";
-    let slow =
-        format!("{fails}\ntouch asked\nwhile [ -e asked ]; do sleep 0.02; done\necho https://pictures.example/1\n");
+    let waits = "if [ ! -e waited ]; then touch waited asked; while [ -e asked ]; do sleep 0.02; done; fi";
+    let slow = format!("{fails}\n{waits}\necho https://pictures.example/1\n");
     first.write("slow", slow);
     second.write("quick", "echo https://pictures.example/2\n");
     let stays = team.run(0, &["--asset-command", "sh slow"]).starts();

@@ -231,6 +231,10 @@ fn with_a_synchronous_standby() -> (Cluster, Team, Cluster) {
     (primary, team, standby)
 }
 
+fn completed_job(team: &Team) -> String {
+    team.database.sql("SELECT min(job) FROM shotlist.attempt WHERE state = 'completed'")
+}
+
 fn set_standby_names(primary: &Cluster, names: &str) {
     primary.sql("postgres", &format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
     primary.sql("postgres", "SELECT pg_reload_conf()");
@@ -252,7 +256,7 @@ fn synchronous_standby_takes_over_without_a_freeze() {
     team.run(0, &["--sample", "3"]).ends_with(0);
     fail_over(primary, &standby, &mut team);
     // A write that is no intent, and comes first, freezes nothing either.
-    team.command(1, &["release", "m.yaml", "j0"]).ends_with(0);
+    team.command(1, &["archive", "m.yaml", &completed_job(&team)]).ends_with(0);
     team.run(1, &[]).ends_with(0);
     assert_eq!((team.charges().len(), team.agree()), (6, (6, 0)));
 }
@@ -263,7 +267,7 @@ fn write_without_the_standby_freezes_after_a_failover() {
     let (primary, mut team, standby) = with_a_synchronous_standby();
     team.run(0, &["--sample", "3"]).ends_with(0);
     set_standby_names(&primary, "");
-    team.command(0, &["release", "m.yaml", "j0"]).ends_with(0);
+    team.command(0, &["archive", "m.yaml", &completed_job(&team)]).ends_with(0);
     fail_over(primary, &standby, &mut team);
     team.run(1, &[]).ends_with(74);
     assert_eq!(team.charges().len(), 3);

@@ -34,23 +34,6 @@ fn manifest_with_a_shared_ledger_runs_on_a_database() {
     assert_eq!(team.agree(), (1, 0));
 }
 
-#[test]
-fn fee_of_a_face_review_counts_once_for_several_runners() {
-    let team = crate::team::Team::new(3, 6);
-    for desk in &team.desks {
-        let paid = format!(
-            "timezone: UTC\nfaces: {{ anna: {{ review: approved, paid_on: 2026-11-02 }} }}\n{}",
-            crate::team::jobs(6)
-        );
-        std::fs::write(desk.path("m.yaml"), paid).expect("a manifest");
-    }
-    crate::team::all_end(team.all_at_once(&[]), &[0]);
-    let fees = "SELECT state, charge, price_micros FROM shotlist.attempt WHERE model = 'face-review'";
-    assert_eq!(team.database.sql(fees), "completed|charged|200000");
-    let others = "SELECT count(*) FROM shotlist.attempt WHERE model <> 'face-review'";
-    assert_eq!(team.database.sql(others), "6");
-}
-
 #[tokio::test]
 async fn several_runners_share_a_batch() {
     let store = OnAServer::fresh();
@@ -91,7 +74,7 @@ async fn a_task_is_looked_after_by_one_runner() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(taken(&two).await, HashSet::from([sent]));
-    // A final word is written once; who comes second has lost nothing.
+    // The result of a task is written once. The second runner loses nothing.
     let three = store.lock_regardless(&batch("")).await;
     two.record(sent, completed()).await.expect("recorded");
     three.record(sent, completed()).await.expect("the same word");

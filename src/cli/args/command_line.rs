@@ -58,9 +58,9 @@ pub(crate) enum Command {
     /// Download videos that are missing on this machine; costs nothing
     Fetch(Box<FetchArgs>),
     /// Record videos that left the output directory, or move them
-    Release(ReleaseArgs),
-    /// Take tasks into the ledger that it lost, or that another program bought
-    Adopt(AdoptArgs),
+    Archive(ArchiveArgs),
+    /// Record tasks that the ledger lost, or that another program bought; costs nothing
+    Import(ImportArgs),
     /// Set or show ledger limits, which no manifest can raise
     Limit(LimitArgs),
     /// Copy, back up, or verify a ledger
@@ -181,9 +181,9 @@ pub(crate) struct ChooseArgs {
     pub yes: bool,
 }
 
-/// Options of `adopt`.
+/// Options of `import`.
 #[derive(Debug, Args)]
-pub(crate) struct AdoptArgs {
+pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// JSON report, or CSV with the columns `id` and `task_id`, and perhaps `submitted_at`
@@ -196,10 +196,10 @@ pub(crate) struct AdoptArgs {
     pub service: ServiceArgs,
 }
 
-/// Options of `release`.
+/// Options of `archive`.
 #[derive(Debug, Args)]
-#[command(override_usage = "shotlist release [OPTIONS] <MANIFEST> <--kept|JOB…>")]
-pub(crate) struct ReleaseArgs {
+#[command(override_usage = "shotlist archive [OPTIONS] <MANIFEST> <--kept|JOB…>")]
+pub(crate) struct ArchiveArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// Job IDs or patterns
@@ -211,7 +211,7 @@ pub(crate) struct ReleaseArgs {
         required_unless_present = "kept"
     )]
     pub jobs: Vec<String>,
-    /// Release the video of each job that has a kept one
+    /// Archive the video of each job that has a kept one
     #[arg(long, help_heading = "Jobs")]
     pub kept: bool,
     /// Move the videos to this directory; verified by hash, never overwriting

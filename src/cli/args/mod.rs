@@ -13,8 +13,8 @@ mod run;
 mod sandbox;
 
 pub(super) use command_line::{
-    AdoptArgs, ChooseArgs, Cli, Command, CompletionsArgs, HelpArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat,
-    ManArgs, ReconcileArgs, ReleaseArgs, ReportCommandArgs, ResolveArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat,
+    ArchiveArgs, ChooseArgs, Cli, Command, CompletionsArgs, HelpArgs, ImportArgs, InitArgs, LedgerArgs, LedgerCommand,
+    LogFormat, ManArgs, ReconcileArgs, ReportCommandArgs, ResolveArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat,
     StatusArgs, TerminalArgs, Verdict, When,
 };
 pub(super) use doctor::{DoctorArgs, DoctorFormat, NO_MANIFEST};

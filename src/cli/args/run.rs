@@ -41,7 +41,7 @@ pub(crate) struct RunArgs {
     pub service: ServiceArgs,
 }
 
-/// The consent to spending.
+/// The confirmation of spending.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Money")]
 pub(crate) struct MoneyArgs {
@@ -56,19 +56,19 @@ pub(crate) struct MoneyArgs {
     /// Skip the confirmation prompt
     #[arg(long, env = "SHOTLIST_YES", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub yes: bool,
-    /// Maximum to spend in this run; gives consent up to it [default: `budget.run`]
+    /// Maximum to spend in this run; confirms up to it [default: `budget.run`]
     #[arg(long, env = "SHOTLIST_MAX_COST", value_name = "USD")]
     pub max_cost: Option<Usd>,
     /// Run only if the plan matches this digest (64 digits) or saved plan
     ///
-    /// Counts as consent. Save a plan with `--plan --format json`. A killed run continues under the same approval
+    /// Confirms that plan. Save a plan with `--plan --format json`. A killed run continues under the same approval
     #[arg(long, env = "SHOTLIST_APPROVED", value_name = "DIGEST|FILE")]
     pub approved: Option<String>,
 }
 
 /// The jobs to buy again.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Repeat purchases")]
+#[command(next_help_heading = "Buying again")]
 pub(crate) struct RepeatArgs {
     /// Paid retries of a failed task in this run, 0 to 3
     #[arg(long, hide_short_help = true, env = "SHOTLIST_RETRIES", value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=3))]
@@ -82,7 +82,7 @@ pub(crate) struct RepeatArgs {
     /// per video. `@ledger` buys the recorded ones
     #[arg(long, env = "SHOTLIST_RETAKE", value_name = "GLOB|@FILE|@ledger")]
     pub retake: Vec<String>,
-    /// Repurchase jobs that are already paid for; the plan prints the pattern; repeatable
+    /// Buy jobs again that are already paid for; the plan prints the pattern; repeatable
     #[arg(long, env = "SHOTLIST_BUY_AGAIN", value_name = "GLOB")]
     pub buy_again: Vec<String>,
 }
@@ -123,8 +123,8 @@ pub(crate) struct PaceArgs {
     #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_DOUBTS", value_name = "N", default_value = "3", value_parser = at_least_one)]
     pub max_doubts: usize,
     /// Submit on although the videos of a model differ from what is paid for
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_ACCEPT_DIFFERING", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub accept_differing: bool,
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ACCEPT_MISMATCH", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub accept_mismatch: bool,
     /// Maximum requests per second, including polls [default: learned]
     #[arg(long, hide_short_help = true, env = "SHOTLIST_RPS", value_name = "X", value_parser = decimal(0.01..=100_000.0))]
     pub rps: Option<f64>,
@@ -137,11 +137,11 @@ pub(crate) struct VideoArgs {
     /// Skip downloads; the URLs in the reports expire
     #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_DOWNLOAD", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_download: bool,
-    /// Skip the active tasks and videos of other batches
+    /// Skip other batches of the same name
     ///
-    /// Otherwise, each run collects them free of charge
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_COLLECT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub no_collect: bool,
+    /// Otherwise, each run finishes them free of charge
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_SKIP_OTHER_BATCHES", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub skip_other_batches: bool,
 }
 
 fn concurrency(text: &str) -> Result<usize, String> {

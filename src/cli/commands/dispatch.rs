@@ -1,7 +1,7 @@
 //! Dispatch of commands.
 
 use super::{
-    adopt, choose, completions, doctor, fetch, help, init, ledger, limit, man, reconcile, release, report, resolve,
+    archive, choose, completions, doctor, fetch, help, import, init, ledger, limit, man, reconcile, report, resolve,
     run, sandbox, schema, spend, status,
 };
 use crate::cli::args::Command;
@@ -20,8 +20,8 @@ pub(crate) fn execute(command: Command, terminal: &Terminal) -> Result<Exit, Fai
         Command::Spend(args) => spend::spend(&args, terminal),
         Command::Reconcile(args) => reconcile::reconcile(&args, terminal),
         Command::Fetch(args) => fetch::fetch(&args, terminal),
-        Command::Adopt(args) => adopt::adopt(&args, terminal),
-        Command::Release(args) => release::release(&args, terminal),
+        Command::Import(args) => import::import(&args, terminal),
+        Command::Archive(args) => archive::archive(&args, terminal),
         Command::Limit(args) => limit::limit(&args, terminal),
         Command::Ledger(args) => ledger::ledger(&args, terminal),
         Command::Doctor(args) => doctor::doctor(&args, terminal),

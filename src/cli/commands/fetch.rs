@@ -9,7 +9,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{ending, paths, runtime, signals};
-use crate::session::{Consent, Options, Session, Stop};
+use crate::session::{Confirmation, Options, Session, Stop};
 use crate::ui::{self, Progress, Terminal};
 
 /// Fetches what is missing here, also what other machines have.
@@ -21,7 +21,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     let options = Options {
         selection: chosen.selection,
         fetches_only: true,
-        collects: false,
+        finishes_other_batches: false,
         ..paths::options(&args.manifest, args.out.as_deref(), key)?
     };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
@@ -33,7 +33,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
             None
         };
         let ready = held.ready(connection).await?;
-        let (stop, nothing) = (Stop::default(), Consent::default());
+        let (stop, nothing) = (Stop::default(), Confirmation::default());
         let progress = Progress::new(terminal, &again, ready.plan(), session.settings());
         let tell = |event| progress.tell(&event);
         let ended = tokio::select! {

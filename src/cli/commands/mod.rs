@@ -1,19 +1,19 @@
 //! One file for each command.
 
-mod adopt;
+mod archive;
 mod choose;
 mod completions;
 mod dispatch;
 mod doctor;
 mod fetch;
 mod help;
+mod import;
 mod init;
 mod ledger;
 mod limit;
 mod man;
 mod proposal;
 mod reconcile;
-mod release;
 mod report;
 mod resolve;
 mod run;

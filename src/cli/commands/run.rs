@@ -1,4 +1,4 @@
-//! `shotlist run`: shows the plan, asks for consent, shows the run, and says how it ended. The order in which all that happens is the
+//! `shotlist run`: shows the plan, asks for confirmation, shows the run, and says how it ended. The order in which all that happens is the
 //! [session's](crate::session).
 
 use std::cell::OnceCell;
@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::selection::wanted;
-use crate::cli::{consent, ending, paths, programs, requested, runtime, signals};
+use crate::cli::{confirm, ending, paths, programs, requested, runtime, signals};
 use crate::domain::{BatchKey, JobId, NoticeCode};
 use crate::ledger::{HoldError, LedgerError};
 use crate::plan::{Plan, Statement, WarningView, statements};
@@ -112,9 +112,9 @@ impl Run<'_> {
         }
         self.session.check_reports()?;
         programs::check(&args.programs)?;
-        let collects = plan.elsewhere.iter().any(|other| other.active > 0);
+        let finishes_others = plan.elsewhere.iter().any(|other| other.active > 0);
         let early =
-            (plan.asks_about_tasks() || collects).then(|| address(&args.manifest, &args.service)).transpose()?;
+            (plan.asks_about_tasks() || finishes_others).then(|| address(&args.manifest, &args.service)).transpose()?;
         // It is made anew under the lock, of what the ledger says then.
         drop(plan);
         let ended = Box::pin(self.go(early)).await;
@@ -165,10 +165,10 @@ impl Run<'_> {
         let doubts_elsewhere = self.doubts_elsewhere(ready.plan());
         let service = ready.account().map_or("", |account| &*account.service);
         let has_budget = self.session.manifest().budget.run.is_some();
-        let consent = consent::ask(self.args, ready.plan(), &self.again, service, has_budget, self.terminal)?;
+        let confirmation = confirm::ask(self.args, ready.plan(), &self.again, service, has_budget, self.terminal)?;
         let stop = Stop::default();
         if !ready.has_work() {
-            let outcome = Box::pin(ready.run(&consent, &stop, &|_| {})).await?;
+            let outcome = Box::pin(ready.run(&confirmation, &stop, &|_| {})).await?;
             return self.end(outcome, &Bought::default(), &left_out, &doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
@@ -178,7 +178,7 @@ impl Run<'_> {
             progress.tell(&event);
         };
         let ended = tokio::select! {
-            outcome = ready.run(&consent, &stop, &tell) => Ok(outcome),
+            outcome = ready.run(&confirmation, &stop, &tell) => Ok(outcome),
             signal = signals::watch(&stop, &tell) => Err(signal),
             never = progress.keep_telling() => match never {},
         };
@@ -285,7 +285,7 @@ impl Run<'_> {
         left_out: &HashSet<JobId>,
         doubts_elsewhere: &[String],
     ) -> Result<Exit, Failure> {
-        let Outcome { run, unexecuted, collected, reported } = outcome;
+        let Outcome { run, unexecuted, finished, reported } = outcome;
         let Reported { report, written } = reported.map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
             ..error.into()
@@ -295,7 +295,7 @@ impl Run<'_> {
             ending::say_what_was_not_bought_again(&self.args.again, bought, &self.again, to_repeat, self.terminal);
         }
         let (others, failed): (Vec<_>, Vec<_>) =
-            collected.into_iter().map(|other| other.reported).partition(Result::is_ok);
+            finished.into_iter().map(|other| other.reported).partition(Result::is_ok);
         let others: Vec<Reported> = others.into_iter().flatten().collect();
         let exit =
             ending::exit(self.session.selected().iter().filter(|job| !left_out.contains(&job.id)), &report, &run);
@@ -310,7 +310,7 @@ impl Run<'_> {
                 &self.session.written_reports(),
             );
             for other in &others {
-                page.line(ui::collected(&other.report));
+                page.line(ui::finished(&other.report));
             }
             // The reason for the exit code, of which a quiet run has not warned.
             doubts_elsewhere.iter().filter(|_| self.terminal.is_quiet).for_each(|text| page.line(text));

@@ -16,7 +16,7 @@
 //! | a runner dies after its intent | its job is open, and no one else takes it; when no answer can come any more it is in doubt, which only the user settles |
 //! | a runner halts, is declared dead, and wakes up | its next intent is refused; an intent from before is not sent once its deadline is over, on a clock that counts standstill; an answer that comes late is still its own to write down |
 //! | the user says "never created" | refused while the sender may still live |
-//! | two runners poll one task | the first final word counts, the second is the same |
+//! | two runners poll one task | the first result counts, the second is the same |
 //! | a standby takes over that lacks the last commits | its timeline is another one: purchases freeze until the user unfreezes them, unless a synchronous standby acknowledged every intent; a runner that misses its writes puts them back and freezes purchases in any case |
 //!
 //! # Modules

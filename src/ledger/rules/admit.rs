@@ -116,7 +116,7 @@ impl Facts {
             return Err(LedgerError::Claimed(intent.job.clone()));
         }
         // It is paid already, whatever the limits say.
-        if intent.adopted_at.is_some() {
+        if intent.imported_at.is_some() {
             return Ok(());
         }
         if let Some(approval) = &intent.approval {
@@ -200,7 +200,7 @@ fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
         video_url: None,
         error: None,
         polls: 0,
-        intended_at: intent.adopted_at.unwrap_or(now),
+        intended_at: intent.imported_at.unwrap_or(now),
         answered_at: None,
         seen: None,
         ended_at: None,
@@ -211,7 +211,7 @@ fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
             output: intent.output.clone().map(Box::new),
             approval: intent.approval.as_ref().map(|approval| Box::new(approval.digest.clone())),
             local_images: intent.local_images.as_deref().map(Box::from),
-            declared: intent.adopted_at.map(|_| Declared { what: Declaration::Found, at: now }),
+            declared: intent.imported_at.map(|_| Declared { what: Declaration::Found, at: now }),
             ..Particulars::default()
         },
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, Billed, Declaration, Declared, Executed, Released, ServiceError, Sighting, TaskNames};
+use crate::domain::{Archived, Attempt, Billed, Declaration, Declared, Executed, ServiceError, Sighting, TaskNames};
 use crate::ledger::{Event, GIVEN_UP, IllegalEvent};
 
 /// Applies an event to an attempt: at a time, on a machine. Returns an error, and changes nothing, if the state does not allow it.
@@ -78,7 +78,7 @@ pub(in crate::ledger) fn apply(
         Event::Relinked { .. }
         | Event::Fetched(_)
         | Event::Executed { .. }
-        | Event::Released { .. }
+        | Event::Archived { .. }
         | Event::Reviewed(_)
         | Event::Moved(_) => apply_to_video(attempt, event, at, machine),
     }
@@ -94,12 +94,12 @@ fn apply_to_video(attempt: &mut Attempt, event: &Event, at: Timestamp, machine: 
             attempt.file = Some(Box::new(file.clone()));
             attempt.fetched_at.get_or_insert(at);
             known.fetched_by = Some(machine.into());
-            known.released = None;
+            known.archived = None;
         }
         Event::Executed { error, line } => {
             known.executed = Some(Box::new(Executed { at, error: error.clone(), line: line.clone() }));
         }
-        Event::Released { to } => known.released = Some(Box::new(Released { at, to: to.clone() })),
+        Event::Archived { to } => known.archived = Some(Box::new(Archived { at, to: to.clone() })),
         Event::Reviewed(review) => attempt.review(review.clone(), at),
         Event::Moved(path) => {
             if let Some(file) = &mut attempt.file {

@@ -268,7 +268,7 @@ pub(in crate::ledger) async fn what_was_bought_elsewhere_since_the_plan_is_refus
     assert!(matches!(&refused, Err(LedgerError::PaidElsewhere { .. })), "{refused:?}");
     let refused = theirs.intend(guarded(0)).await;
     assert!(matches!(&refused, Err(LedgerError::PaidElsewhere { job, .. }) if job.as_str() == "a"), "{refused:?}");
-    theirs.intend(guarded(2)).await.expect("the plan knew, with consent");
+    theirs.intend(guarded(2)).await.expect("the plan knew of it");
 }
 
 /// A bill that finds a failure free hides no purchase that was made since the plan.

@@ -75,7 +75,7 @@ pub(in crate::ledger) fn intent_of(job: &str) -> Intent {
         output: None,
         approval: None,
         local_images: None,
-        adopted_at: None,
+        imported_at: None,
         run_limit: None,
         paid_elsewhere: None,
     }

@@ -62,7 +62,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         Event::Undone(Declaration::NeverCreated),
         Event::Undone(Declaration::Found),
         Event::Undone(Declaration::Lost),
-        Event::Released { to: Some("/done/a.mp4".into()) },
+        Event::Archived { to: Some("/done/a.mp4".into()) },
         Event::Reviewed(Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new() }),
         Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into() }),
         Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),

@@ -1,6 +1,6 @@
 //! A manifest for a spreadsheet ([`sheet`]): what its columns seem to mean ([`columns`], by how they are [`written`] and by words of [`headers`]), and a text that says so ([`text`]).
 //!
-//! Every guess is in the text as a comment, and what is not understood is named, not dropped. A guess is never consent: the text sets
+//! Every guess is in the text as a comment, and what is not understood is named, not dropped. A guess confirms nothing: the text sets
 //! no limit that a run could take for one.
 
 mod columns;

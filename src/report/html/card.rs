@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::problems::{DIFFERS, EXEC, UNSENT};
+use super::problems::{EXEC, MISMATCH, UNSENT};
 use super::standing::Standing;
 use super::text::{path_as_link, span, web_link};
 use crate::domain::{JobChoice, Usd, is_upright};
@@ -104,8 +104,8 @@ fn also(row: &Row) -> Option<&'static str> {
     if row.exec.as_ref().is_some_and(|exec| exec.outcome != ExecOutcome::Done) {
         return Some(EXEC);
     }
-    if row.delivered.differs.is_some() {
-        return Some(DIFFERS);
+    if row.delivered.mismatch.is_some() {
+        return Some(MISMATCH);
     }
     (row.state == JobState::Pending && row.error_message.is_some()).then_some(UNSENT)
 }

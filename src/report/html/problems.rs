@@ -18,11 +18,11 @@ const LONGEST_REASON: usize = 120;
 /// Marks of cards besides their state: jobs that were due and not sent, videos whose program is due, and videos that differ from their request.
 pub(super) const UNSENT: &str = "unsent";
 pub(super) const EXEC: &str = "exec";
-pub(super) const DIFFERS: &str = "differs";
+pub(super) const MISMATCH: &str = "mismatch";
 
 /// The problems, the worst first.
 pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Problem> {
-    let Totals { at_risk_usd, states, exec_failed, exec_owed, differing, differing_usd, .. } = &report.totals;
+    let Totals { at_risk_usd, states, exec_failed, exec_owed, mismatched, mismatched_usd, .. } = &report.totals;
     let line = |name: &str, rest: &[&str]| commands.map(|commands| commands.line(name, rest));
     let problem = |state: JobState, rest: String, command: Option<(&str, &[&str])>| {
         let count = states.get(state.name()).copied().filter(|&count| count > 0)?;
@@ -51,12 +51,12 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
         text: format!("--exec: {}; the next run with it starts it again", exec.join(", ")),
         command: None,
     });
-    let differs = (*differing > 0).then(|| Problem {
-        shows: DIFFERS,
+    let differs = (*mismatched > 0).then(|| Problem {
+        shows: MISMATCH,
         color: JobState::Failed.name(),
         text: format!(
-            "{differing} {} from what was paid for: ${differing_usd}; see claims.csv",
-            if *differing == 1 { "video differs" } else { "videos differ" }
+            "{mismatched} {} what was paid for: ${mismatched_usd}; see mismatches.csv",
+            if *mismatched == 1 { "video does not match" } else { "videos do not match" }
         ),
         command: None,
     });

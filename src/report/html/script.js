@@ -234,7 +234,7 @@
   });
   $("#drop").addEventListener("click", () => { for (const card of picked()) $(".pick", card).checked = false; tellPicked(); });
 
-  // Choices: keep, again or nothing, and a note. They stay in this browser, under the name of the batch, until somebody saves
+  // Choices: keep, retake or nothing, and a note. They stay in this browser, under the name of the batch, until somebody saves
   // them. A choice is about the video that was looked at: once the card shows that of another task, only its note is left.
   const { name, batch = "" } = document.body.dataset, kept = `shotlist choices ${JSON.stringify([name, batch])}`;
   const choices = (() => { try { return JSON.parse(localStorage.getItem(kept)) ?? {}; } catch { return {}; } })();
@@ -248,7 +248,7 @@
     if (!made) return recorded;
     const about = takesOf.get(jobOf(card)).find(({ dataset }) => dataset.task === made.task);
     // Its video was retaken or is gone: the choice is spent, and the note stays.
-    if (!about || (made.choice === "again" && !isJob(about))) return isJob(card) ? { ...recorded, note: made.note } : recorded;
+    if (!about || (made.choice === "retake" && !isJob(about))) return isJob(card) ? { ...recorded, note: made.note } : recorded;
     if (about === card) return made;
     return made.choice ? {} : recorded;
   };
@@ -267,17 +267,17 @@
     return [copy];
   }
   function tellChoice(bar, { choice = "", note = "" }) {
-    for (const button of $$("[data-choose=keep], [data-choose=again]", bar)) button.setAttribute("aria-pressed", button.dataset.choose === choice);
+    for (const button of $$("[data-choose=keep], [data-choose=retake]", bar)) button.setAttribute("aria-pressed", button.dataset.choose === choice);
     const field = $(".note", bar);
     if (field.value !== note) field.value = note;
     field.hidden = field.hidden && !note;
     $("[data-choose=note]", bar).setAttribute("aria-expanded", !field.hidden);
   }
-  const kinds = { keep: "keep", again: "again", conflict: "conflict", none: "undecided" };
+  const kinds = { keep: "keep", retake: "retake", conflict: "conflict", none: "undecided" };
   const ofJobs = (value) => Object.fromEntries(jobs.map(({ dataset }) => [dataset.id, choices[dataset.id] && value(choices[dataset.id])]).filter(([, value]) => value));
   function saveable() {
-    const by = $("#by").value.trim();
-    return JSON.stringify({ name, batch, ...(by && { by }), keep: withChoice("keep"), again: withChoice("again"), tasks: ofJobs(({ task }) => task), notes: ofJobs(({ note }) => note) }, null, 2);
+    const reviewer = $("#by").value.trim();
+    return JSON.stringify({ name, batch, ...(reviewer && { reviewer }), keep: withChoice("keep"), retake: withChoice("retake"), tasks: ofJobs(({ task }) => task), notes: ofJobs(({ note }) => note) }, null, 2);
   }
   function tellChoices() {
     for (const card of cards) {
@@ -285,15 +285,15 @@
       if (isDecidable(card)) tellChoice($(".choice", card), chosen(card));
     }
     for (const bar of $$("dialog .choice")) tellChoice(bar, chosen(ownerOf(bar)));
-    const keep = withChoice("keep").length, again = withChoice("again").length, notes = Object.keys(ofJobs(({ note }) => note)).length;
+    const keep = withChoice("keep").length, retake = withChoice("retake").length, notes = Object.keys(ofJobs(({ note }) => note)).length;
     const { number, text } = lastSaved(), isSaved = text === saveable(), file = fileOf(number);
-    $("#save").hidden = !(keep + again + notes);
-    $("#save").textContent = `${isSaved ? "Saved" : "Save choices"}: ${keep} keep, ${again} again`;
+    $("#save").hidden = !(keep + retake + notes);
+    $("#save").textContent = `${isSaved ? "Saved" : "Save choices"}: ${keep} keep, ${retake} retake`;
     const saved = $("#saved");
-    if (!saved.hidden) $("span", saved).textContent = isSaved ? `Saved ${file} with ${keep} keep, ${again} again, ${notes} noted, in this browser's download directory.` : `Changed since ${file} was saved.`;
+    if (!saved.hidden) $("span", saved).textContent = isSaved ? `Saved ${file} with ${keep} keep, ${retake} retake, ${notes} noted, in this browser's download directory.` : `Changed since ${file} was saved.`;
     const next = $(".next", saved), named = (text) => text.replace(/choices(-\d+)?\.json/, file);
     if (next) {
-      next.hidden = !isSaved || !again;
+      next.hidden = !isSaved || !retake;
       const command = $(".command", next);
       command.dataset.text = named(command.dataset.text);
       for (const word of $$("code span", command)) word.textContent = named(word.textContent);
@@ -446,7 +446,7 @@
     const acts = {
       ArrowRight: () => (viewer.open ? step : wall.open ? moveCompared : move)(1), ArrowLeft: () => (viewer.open ? step : wall.open ? moveCompared : move)(-1),
       ArrowDown: () => moveRow(1), ArrowUp: () => moveRow(-1), j: () => move(1), k: () => move(-1),
-      1: () => card && toggle(card, "keep"), 2: () => card && toggle(card, "again"), n: () => card && openNote(viewer.open ? viewer : figure ?? card),
+      1: () => card && toggle(card, "keep"), 2: () => card && toggle(card, "retake"), n: () => card && openNote(viewer.open ? viewer : figure ?? card),
       "/": () => $("#text").focus(), "?": () => help.showModal(), c: compare, x: () => card && (pick(card), viewer.open && tellViewed()),
       a: () => { for (const one of shown()) $(".pick", one).checked = true; tellPicked(); },
       Enter: () => !onControl && card && view(card),

@@ -22,11 +22,8 @@ impl Standing {
     pub(super) fn of(row: &Row, commands: Option<&Commands>) -> Option<Self> {
         let line = |name: &str, rest: &[&str]| commands.map(|commands| commands.line(name, rest));
         let (next, command) = match row.state {
-            JobState::Completed => match row.released_at.filter(|_| row.file.is_none()) {
-                Some(at) => (
-                    format!("Released from this directory on {}. Runs don't download it again.", at.strftime("%F")),
-                    None,
-                ),
+            JobState::Completed => match row.archived_at.filter(|_| row.file.is_none()) {
+                Some(at) => (format!("Archived on {}. Runs don't download it again.", at.strftime("%F")), None),
                 None => return None,
             },
             JobState::InDoubt => (
@@ -49,7 +46,7 @@ impl Standing {
                     None,
                 )
             }
-            JobState::Queued | JobState::InProgress => ("At the service. A run collects it.".to_owned(), None),
+            JobState::Queued | JobState::InProgress => ("At the service. The next run finishes it.".to_owned(), None),
             JobState::Pending if row.error_message.is_some() => {
                 ("Nothing was charged. The next run with --asset-command tries again.".to_owned(), None)
             }

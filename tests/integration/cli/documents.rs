@@ -131,7 +131,7 @@ fn every_command_of_the_readme_is_run() {
                     let report = here.json("shotlist-out/products/report.json");
                     let jobs = report["jobs"].as_array().expect("jobs");
                     let task = &jobs.iter().find(|job| job["id"] == "mug").expect("a job")["task_id"];
-                    let choices = json!({ "name": "products", "again": ["mug"], "tasks": { "mug": task } });
+                    let choices = json!({ "name": "products", "retake": ["mug"], "tasks": { "mug": task } });
                     here.write("choices.json", choices.to_string());
                 }
                 // No one is there to be asked.
@@ -213,7 +213,7 @@ fn every_example_runs_against_the_simulator_and_a_second_run_costs_nothing() {
         let (file, ledger) = (format!("{example}.yaml"), format!("{example}.db"));
         // A ledger each: the limit of a day counts everything in one.
         let run = ["run", &file, "--ledger", &ledger, "--first-poll", "0s", "--poll-interval", "50ms", "-q"];
-        // Each has a limit of its own, which is consent.
+        // Each has a limit of its own, which confirms the cost.
         simulator.used_by(here.shotlist(&run)).ends_with(code);
         let charged = simulator.ledger()["count"].clone();
         simulator.used_by(here.shotlist(&run)).ends_with(code);

@@ -16,7 +16,8 @@ fn topics_are_listed_in_help_and_printed_as_markdown() {
         let is_narrow = |line: &str| line.chars().count() <= 100 || !line.trim().contains(' ');
         assert!(shown.lines().all(is_narrow), "{topic}: {shown}");
     }
-    for (alias, topic) in [("consent", "money"), ("retake", "again"), ("proxy", "service"), ("glossary", "words")] {
+    for (alias, topic) in [("confirmation", "money"), ("retake", "again"), ("proxy", "service"), ("glossary", "words")]
+    {
         let shown = |name: &str| here.shotlist(&["help", name]).ends_with(0).stdout;
         assert_eq!(shown(alias), shown(topic));
     }

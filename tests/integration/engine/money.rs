@@ -165,7 +165,7 @@ async fn retry_repeats_its_failed_attempt_and_nothing_newer_than_the_plan() {
     assert_eq!(ledger.states(), [AttemptState::Queued, AttemptState::Failed, AttemptState::Completed]);
 }
 
-/// Consent covers the purchases of other batches that the plan showed, and no later ones.
+/// A confirmation covers the purchases of other batches that the plan showed, and no later ones.
 #[tokio::test(start_paused = true)]
 async fn request_that_another_batch_bought_since_the_plan_is_not_submitted() {
     for (known, submissions) in [(0, 0), (1, 1)] {

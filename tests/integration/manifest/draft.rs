@@ -57,7 +57,7 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_reported() {
         #   `Price` (9,99, 19,99): not used: not a field of a job
     "#);
     assert_eq!(planned(&here, &[]), (2, "8.45".to_owned()));
-    // A guess is no consent: without a limit and without a terminal nothing is bought.
+    // A guess confirms nothing: without a limit and a terminal nothing is bought.
     here.shotlist(&["run", "sheet.yaml", "--base-url", "http://127.0.0.1:9"]).env("SHOTLIST_API_KEY", "k").ends_with(3);
 }
 

@@ -400,7 +400,7 @@ fn field_reaches_request_from_every_source() {
         }
     }
     let tried: Vec<&str> = cases.iter().map(|(field, ..)| *field).collect();
-    // The consent of the user is not sent.
+    // `uses_likeness` is for the user alone and is not sent.
     let all: Vec<&str> = Field::ALL.iter().filter(|field| **field != Field::Face).map(|field| field.name()).collect();
     assert_eq!(tried, all);
 }

@@ -46,7 +46,7 @@ fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
     ");
     // No one can answer a question on a pipe.
     let here = Workspace::with_manifest("version: 1\nname: n\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
-    here.script(&service, "cat m.yaml | \"$0\" run -").fails_with("no-consent", 3);
+    here.script(&service, "cat m.yaml | \"$0\" run -").fails_with("confirmation-needed", 3);
     let endless = here.script(&service, "\"$0\" run /dev/zero --yes").ends_with(2);
     assert!(has_code(&endless.stderr, "unreadable"), "{}", endless.stderr);
     assert_eq!(service.asked().len(), 0);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Program, Service, TWO_JOBS, Workspace, has_code};
 
-/// `shotlist run` of another manifest than `m.yaml`, quick and with consent to any sum.
+/// `shotlist run` of another manifest than `m.yaml`, quick, with any cost confirmed.
 fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Program {
     let quick = ["run", manifest, "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
     let program = here.shotlist(&[&quick, args].concat());
@@ -36,7 +36,7 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
     let text = here.shotlist(&["run", "campaign.yaml", "--plan"]).ends_with(0).stdout;
     let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("already paid for")).take(3).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    2 jobs are already paid for; `--buy-again '{one,two}'` repurchases for $11.25
+    2 jobs are already paid for; `--buy-again '{one,two}'` buys again for $11.25
       one has the request of one of `m` (completed, $3.75; its video: shotlist-out/m/one.mp4): if the manifest was renamed, write `name: "m"`
       two has the request of two of `m` (completed, $7.50; its video: shotlist-out/m/two.mp4): if the manifest was renamed, write `name: "m"`
     "#);
@@ -168,10 +168,10 @@ fn a_ledger_that_was_left_behind_is_missed() {
     // No option replaces the report, which may be the only record.
     for args in [&[][..], &["--buy-again", "*"], &["--select", "one"]] {
         let refused = here.run(&service, args).fails_with("report-unknown", 3).stderr;
-        assert!(refused.contains("`shotlist adopt m.yaml shotlist-out/m/report.json`"), "{refused}");
+        assert!(refused.contains("`shotlist import m.yaml shotlist-out/m/report.json`"), "{refused}");
     }
     here.shotlist(&["report", "m.yaml"]).fails_with("report-unknown", 3);
-    let import = here.shotlist(&["adopt", "m.yaml", "shotlist-out/m/report.json"]);
+    let import = here.shotlist(&["import", "m.yaml", "shotlist-out/m/report.json"]);
     import.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 2);

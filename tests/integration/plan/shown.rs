@@ -75,7 +75,7 @@ fn markdown_has_whole_prompts_changes_and_notes() {
     assert!(plan(&[]).contains(&format!("- `a` prompt: {long}\n")), "{}", plan(&[]));
     here.run(&service, &["--concurrency", "1"]).ends_with(0);
     here.write("m.yaml", manifest("A crane"));
-    let choices = serde_json::json!({ "name": "m", "batch": "", "by": "Ben", "again": ["b"], "tasks": { "b": "t1" }, "notes": { "b": "too <dark>" } });
+    let choices = serde_json::json!({ "name": "m", "batch": "", "reviewer": "Ben", "retake": ["b"], "tasks": { "b": "t1" }, "notes": { "b": "too <dark>" } });
     here.write("choices.json", choices.to_string());
     here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0);
     insta::assert_snapshot!(plan(&["--retake", "@ledger"]) + &plan(&[]));
@@ -139,11 +139,11 @@ fn without_a_terminal_nothing_is_spent_unless_someone_agreed() {
         let program = here.shotlist(&[&["run", "m.yaml", "--first-poll", "0s"], args].concat());
         program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
     };
-    run(&[]).fails_with("no-consent", 3);
+    run(&[]).fails_with("confirmation-needed", 3);
     assert_eq!(service.asked().len(), 0);
     run(&["--max-cost", "16"]).ends_with(0);
 
-    // A limit in the manifest counts as consent.
+    // A limit in the manifest confirms the cost.
     here.write("m.yaml", MANIFEST.replace("name: spring", "name: spring\nbatch: second"));
     run(&[]).ends_with(0);
 }

@@ -17,7 +17,7 @@ fn digest(here: &Workspace, arguments: &[&str]) -> String {
     saved(here, arguments)["digest"].as_str().expect("a digest").to_owned()
 }
 
-/// `run` without any other consent than the approval.
+/// `run` with no confirmation but the approval.
 fn approved(here: &Workspace, service: &Service, arguments: &[&str]) -> Ended {
     let quick = ["run", "m.yaml", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
     let run = here.shotlist(&[&quick, arguments].concat());
@@ -49,7 +49,7 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
         "{of_one}"
     );
 
-    assert_eq!(approved(&here, &service, &[]).code, Some(3), "nobody agreed");
+    assert_eq!(approved(&here, &service, &[]).code, Some(3), "nothing is confirmed");
     for slip in ["0123", &"0".repeat(65), &digest[..16], &digest[..63], "missing.json", "m.yaml"] {
         assert_eq!(approved(&here, &service, &["--approved", slip]).code, Some(2), "{slip}");
     }
@@ -115,7 +115,7 @@ fn plan_that_differs_from_the_approved_one_is_refused() {
     assert_eq!(service.posts().len(), 2);
 }
 
-/// A saved plan is consent to what its reader saw.
+/// A saved plan confirms what its reader saw.
 #[test]
 fn saved_plan_that_contradicts_its_digest_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));

@@ -27,8 +27,7 @@ fn save(here: &Workspace, file: &str, by: &str, keep: &[&str], again: &[&str]) {
         keep.iter().chain(again).map(|id| ((*id).to_owned(), task(here, id))).collect();
     let notes: serde_json::Map<String, Value> =
         again.iter().map(|id| ((*id).to_owned(), json!(format!("{by} wants another")))).collect();
-    let choices =
-        json!({ "name": "m", "batch": "", "by": by, "keep": keep, "again": again, "tasks": tasks, "notes": notes });
+    let choices = json!({ "name": "m", "batch": "", "reviewer": by, "keep": keep, "retake": again, "tasks": tasks, "notes": notes });
     here.write(file, choices.to_string());
 }
 
@@ -60,8 +59,8 @@ fn reviewers_who_disagree_buy_nothing() {
     save(&here, "ben.json", "ben", &["j0"], &["j1"]);
     let recorded = here.shotlist(&["choose", "m.yaml", "anna.json", "ben.json"]).ends_with(0).stdout;
     insta::assert_snapshot!(recorded, @"
-    anna.json by anna: 1 keep, 2 again, 2 notes
-    ben.json by ben: 1 keep, 1 again, 1 note
+    anna.json by anna: 1 keep, 2 retake, 2 notes
+    ben.json by ben: 1 keep, 1 retake, 1 note
     recorded 5 new choices; nothing was spent
     in conflict, so nothing is bought: j0
     to retake: j1

@@ -57,22 +57,24 @@ fn warnings(stderr: &str) -> Vec<&str> {
 fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
     let (service, here) = (giving(&[(5, 1280, 720), (10, 1280, 720)]), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
-    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-differs]: the video of one has 5 s, requested 10 s; no further beta-2.0-lite jobs are submitted, unless `--accept-differing` is given");
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-mismatch]: the video of one has 5 s, requested 10 s; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
     // One more may be on its way before the video has arrived.
     assert_eq!((&*here.states()[1], here.states().last().map(String::as_str)), ("completed", Some("pending")));
     assert!(service.posts().len() < JOBS / 2, "{}", service.posts().len());
-    assert!(ended.stdout.contains("differs: 1 video for $7.50; `claims.csv` lists them\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("mismatch: 1 video for $7.50; `mismatches.csv` lists them\n"), "{}", ended.stdout);
     let job = &here.report()["jobs"][0];
-    let facts = ["delivered_s", "width", "height", "fps", "audio", "differs", "codecs"].map(|field| job[field].clone());
+    let facts =
+        ["delivered_s", "width", "height", "fps", "audio", "mismatch", "codecs"].map(|field| job[field].clone());
     let expected = json!([5.0, 1280, 720, 25.0, false, "5 s, requested 10 s", ["avc1"]]);
     assert_eq!(json!(facts), expected);
-    let claims = fs::read_to_string(here.path("shotlist-out/m/claims.csv")).expect("claims");
+    let claims = fs::read_to_string(here.path("shotlist-out/m/mismatches.csv")).expect("claims");
     let line = claims.lines().nth(1).expect("a claim");
     assert!(line.starts_with("t0,one,beta-2.0-lite,\"5 s, requested 10 s\",5,1280,720,7.50,charged,"), "{line}");
     assert_eq!(claims.lines().count(), 2);
     let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("a page");
     assert!(
-        page.contains("differs: 5 s, requested 10 s") && page.contains("1 video differs from what was paid for: $7.50")
+        page.contains("mismatch: 5 s, requested 10 s")
+            && page.contains("1 video does not match what was paid for: $7.50")
     );
     // What arrived otherwise later is a reason to go on.
     let ended = here.run(&service, &[]).ends_with(0);
@@ -82,16 +84,16 @@ fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
 #[test]
 fn accepted_differences_are_reported_and_bought() {
     let (service, here) = (giving(&[(5, 720, 1280)]), Workspace::with_manifest(BATCH));
-    let ended = here.run(&service, &["--concurrency", "1", "--accept-differing"]).ends_with(0);
+    let ended = here.run(&service, &["--concurrency", "1", "--accept-mismatch"]).ends_with(0);
     // Two models, whose first videos arrive in any order.
     let mut warned = warnings(&ended.stderr);
     warned.sort_unstable();
     insta::assert_snapshot!(warned.join("\n"), @r"
-    warning[delivery-differs]: the video of one has 5 s, requested 10 s, and 720x1280, requested 1280x720
-    warning[delivery-differs]: the video of other has 5 s, requested 10 s, and 720x1280, requested 1280x720
+    warning[delivery-mismatch]: the video of one has 5 s, requested 10 s, and 720x1280, requested 1280x720
+    warning[delivery-mismatch]: the video of other has 5 s, requested 10 s, and 720x1280, requested 1280x720
     ");
     assert_eq!(service.posts().len(), JOBS);
-    let claims = fs::read_to_string(here.path("shotlist-out/m/claims.csv")).expect("claims");
+    let claims = fs::read_to_string(here.path("shotlist-out/m/mismatches.csv")).expect("claims");
     assert_eq!(claims.lines().count(), 1 + JOBS);
 }
 
@@ -99,16 +101,16 @@ fn accepted_differences_are_reported_and_bought() {
 fn fewer_lines_are_reported_and_a_later_difference_stops_nothing() {
     let (service, here) = (giving(&[(10, 854, 480), (5, 1280, 720)]), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other"]).ends_with(0);
-    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-differs]: the video of one has 480 pixels on the short side, requested 720");
-    assert!(ended.stdout.contains("differs: 41 videos for $307.50"), "{}", ended.stdout);
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-mismatch]: the video of one has 480 pixels on the short side, requested 720");
+    assert!(ended.stdout.contains("mismatch: 41 videos for $307.50"), "{}", ended.stdout);
 }
 
 #[test]
 fn videos_as_they_were_requested_leave_no_claims() {
     let (service, here) = (giving(&[(10, 1248, 704)]), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &[]).ends_with(0);
-    assert!(!ended.stdout.contains("claims.csv") && warnings(&ended.stderr).is_empty(), "{}", ended.stdout);
-    assert!(!here.path("shotlist-out/m/claims.csv").exists());
+    assert!(!ended.stdout.contains("mismatches.csv") && warnings(&ended.stderr).is_empty(), "{}", ended.stdout);
+    assert!(!here.path("shotlist-out/m/mismatches.csv").exists());
 }
 
 #[test]
@@ -123,13 +125,13 @@ fn another_model_of_the_catalog_stops_the_requested_one() {
     };
     let (service, here) = (reporting("beta-2.0-lite-fast"), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
-    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[model-differs]: the service reports beta-2.0-lite-fast ($6.50), requested beta-2.0-lite ($7.50); no further beta-2.0-lite jobs are submitted, unless `--accept-differing` is given");
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[model-mismatch]: the service reports beta-2.0-lite-fast ($6.50), requested beta-2.0-lite ($7.50); no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
     assert_eq!(here.states()[..3], ["completed", "completed", "pending"]);
     assert_eq!(service.posts().len(), 2);
     // A gateway may have names of its own.
     let (service, here) = (reporting("vendor/beta"), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &[]).ends_with(0);
-    assert!(!has_code(&ended.stderr, "model-differs"), "{}", ended.stderr);
+    assert!(!has_code(&ended.stderr, "model-mismatch"), "{}", ended.stderr);
 }
 
 /// The next submission does not leave before the response to the first was compared.
@@ -173,7 +175,7 @@ fn a_reported_cost_above_the_price_stops_the_model() {
     };
     let (service, here) = (reporting(json!({ "cost": 8.25 })), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
-    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[price-differs]: the service reports a cost of $8.25 for a video by beta-2.0-lite, priced at $7.50; no further beta-2.0-lite jobs are submitted, unless `--accept-differing` is given");
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[price-mismatch]: the service reports a cost of $8.25 for a video by beta-2.0-lite, priced at $7.50; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
     assert_eq!((here.states()[..3].join(" "), service.posts().len()), ("completed completed pending".to_owned(), 2));
     let job = &here.report()["jobs"][0];
     assert_eq!(
@@ -191,7 +193,7 @@ fn a_reported_cost_above_the_price_stops_the_model() {
         let (service, here) = (reporting(usage.clone()), Workspace::with_manifest(BATCH));
         let is_dearer = usage["cost"] == "7.500001e0";
         let ended = here.run(&service, &["--select", "one"]).ends_with(i32::from(is_dearer));
-        assert_eq!(has_code(&ended.stderr, "price-differs"), is_dearer, "{usage}: {}", ended.stderr);
+        assert_eq!(has_code(&ended.stderr, "price-mismatch"), is_dearer, "{usage}: {}", ended.stderr);
     }
 }
 

@@ -110,7 +110,7 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
         resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends()
     };
     let other = found("beta");
-    assert!(other.code == Some(2) && has_code(&other.stderr, "task-differs"), "{}", other.stderr);
+    assert!(other.code == Some(2) && has_code(&other.stderr, "task-mismatch"), "{}", other.stderr);
     assert_eq!(found("mine").code, Some(0));
     here.run(&service, &["--batch", "b", "--no-download"]).ends_with(0);
     assert_eq!(service.posts().len(), 1);

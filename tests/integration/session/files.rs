@@ -196,7 +196,7 @@ fn task_of_another_length_shape_or_time_is_recorded_only_anyway() {
         program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
     };
     for (task, told) in [("long", "5 s, requested 12 s"), ("tall", "9:16, requested 16:9"), ("old", "before")] {
-        let refused = resolve(&[task]).fails_with("task-differs", 2).stderr;
+        let refused = resolve(&[task]).fails_with("task-mismatch", 2).stderr;
         assert!(refused.contains(told), "{task}: {refused}");
     }
     assert_eq!(here.ledger("SELECT state FROM attempt"), [["in_doubt"]]);

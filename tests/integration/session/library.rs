@@ -8,7 +8,7 @@ use shotlist::ledger::HoldError;
 use shotlist::manifest::{self, Manifest};
 use shotlist::service::{ApiKey, Endpoint};
 use shotlist::session::{
-    BatchView, Connection, ConnectionOptions, Consent, DefaultPaths, LedgerLimits, LimitChange, Options, Refusal,
+    BatchView, Confirmation, Connection, ConnectionOptions, DefaultPaths, LedgerLimits, LimitChange, Options, Refusal,
     Resolution, ResolveError, RunEvent, Session, Stop, Verdict,
 };
 
@@ -57,41 +57,41 @@ fn the_example_runs_and_is_short() {
 async fn nothing_is_bought_without_a_consent_that_covers_it() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let session = session(&here);
-    for agreed in [Usd::ZERO, Usd::from_micros(1_000_000)] {
-        let consent = if agreed.is_zero() { Consent::default() } else { Consent::up_to(agreed) };
+    for confirmed in [Usd::ZERO, Usd::from_micros(1_000_000)] {
+        let confirmation = if confirmed.is_zero() { Confirmation::default() } else { Confirmation::up_to(confirmed) };
         let held = session.lock().await.expect("the batch");
         let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
-        let refusal = ready.run(&consent, &Stop::default(), &|_| {}).await.expect_err("no consent");
-        assert!(matches!(refusal, Refusal::NotAgreed { agreed: found, .. } if found == agreed), "{refusal}");
+        let refusal = ready.run(&confirmation, &Stop::default(), &|_| {}).await.expect_err("no confirmation");
+        assert!(matches!(refusal, Refusal::Unconfirmed { confirmed: found, .. } if found == confirmed), "{refusal}");
     }
     assert_eq!(service.asked().len(), 0);
     let held = session.lock().await.expect("the batch");
     let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
-    let consent = Consent::to(ready.plan());
-    let outcome = ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
+    let confirmation = Confirmation::to(ready.plan());
+    let outcome = ready.run(&confirmation, &Stop::default(), &|_| {}).await.expect("a run");
     assert_eq!(outcome.reported.as_ref().expect("a report").report.totals.states["completed"], 2);
     assert!(outcome.reported.is_ok_and(|reported| reported.written.is_ok()) && outcome.run.failures == 0);
 }
 
-/// Who agreed to a plan that showed nothing of the kind did not agree to buy again what was bought meanwhile.
+/// A confirmed plan without repurchases does not cover what was bought meanwhile.
 #[tokio::test]
 async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
-    let consent = Consent::to(&session(&here).plan().await.expect("a plan"));
+    let confirmation = Confirmation::to(&session(&here).plan().await.expect("a plan"));
     here.write("other.yaml", numbered_jobs(1));
     let bought = here.shotlist(&["run", "other.yaml", "--yes", "--first-poll", "0s", "--poll-floor", "5ms"]);
     bought.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     let session = session(&here);
-    let run = async |consent: &Consent| {
+    let run = async |confirmation: &Confirmation| {
         let held = session.lock().await.expect("the batch");
         let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
-        ready.run(consent, &Stop::default(), &|_| {}).await.map(|_| ())
+        ready.run(confirmation, &Stop::default(), &|_| {}).await.map(|_| ())
     };
-    let refusal = run(&consent).await.expect_err("bought before");
+    let refusal = run(&confirmation).await.expect_err("bought before");
     assert!(matches!(refusal, Refusal::BoughtBefore { jobs: 1 }), "{refusal}");
     assert_eq!(service.posts().len(), 1);
     // Whoever has seen it may buy it.
-    let seen = Consent::to(&session.plan().await.expect("a plan"));
+    let seen = Confirmation::to(&session.plan().await.expect("a plan"));
     run(&seen).await.expect("a run");
     assert_eq!(service.posts().len(), 2);
 }
@@ -104,8 +104,8 @@ async fn a_session_can_report_again() {
     for _ in 0..2 {
         let held = session.lock().await.expect("the batch");
         let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
-        let consent = Consent::to(ready.plan());
-        ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
+        let confirmation = Confirmation::to(ready.plan());
+        ready.run(&confirmation, &Stop::default(), &|_| {}).await.expect("a run");
         std::fs::remove_file(here.path("shotlist-out/m/report.csv")).expect("a report");
         session.report().await.expect("reports").written.expect("written");
         assert!(here.path("shotlist-out/m/report.csv").exists(), "it was said to be written");
@@ -144,7 +144,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
     let session = session(&here);
     let held = session.lock().await.expect("the batch");
     let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
-    let (consent, stop) = (Consent::to(ready.plan()), Stop::default());
+    let (confirmation, stop) = (Confirmation::to(ready.plan()), Stop::default());
     let sent = async {
         let mut tries = 0;
         while service.posts().is_empty() {
@@ -154,7 +154,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
         }
     };
     tokio::select! {
-        _ = ready.run(&consent, &stop, &|_: RunEvent| {}) => panic!("it ended"),
+        _ = ready.run(&confirmation, &stop, &|_: RunEvent| {}) => panic!("it ended"),
         () = sent => {}
     }
     let states = async || {
@@ -166,8 +166,8 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
     assert_eq!((held.recovered(), states().await), (1, vec![AttemptState::InDoubt]));
     release.store(true, std::sync::atomic::Ordering::SeqCst);
     let ready = held.ready(Some(connection(&service))).await.expect("within its limits");
-    let consent = Consent::to(ready.plan());
-    let outcome = ready.run(&consent, &stop, &|_| {}).await.expect("a run");
+    let confirmation = Confirmation::to(ready.plan());
+    let outcome = ready.run(&confirmation, &stop, &|_| {}).await.expect("a run");
     assert_eq!(outcome.reported.expect("a report").report.totals.states["in_doubt"], 1);
     assert_eq!(service.posts().len(), 2, "the doubtful job was sent again, or the other one was not");
 }

@@ -1,22 +1,22 @@
-//! Whole runs: what is sent and written, limits and consent, signals, and the same from a program.
+//! Whole runs: what is sent and written, limits and confirmations, signals, and the same from a program.
 
 mod abandoned;
-mod adopt;
 mod approval;
+mod archive;
 mod bill;
 mod choices;
-mod consent;
+mod confirmation;
 mod delivery;
 mod doubts;
 mod exec;
 mod face_reviews;
 mod files;
 mod images;
+mod import;
 mod labels;
 mod library;
 mod money;
 mod moves;
-mod release;
 mod retakes;
 mod run;
 mod sheet;

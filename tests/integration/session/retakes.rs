@@ -16,7 +16,7 @@ fn choose(here: &Workspace, report: &Value, again: &[&str]) {
     let jobs = report["jobs"].as_array().expect("jobs");
     let tasks: HashMap<&str, &Value> =
         jobs.iter().map(|job| (job["id"].as_str().expect("an id"), &job["task_id"])).collect();
-    let choices = json!({ "name": "m", "batch": "", "keep": [], "again": again, "tasks": tasks, "notes": {} });
+    let choices = json!({ "name": "m", "batch": "", "keep": [], "retake": again, "tasks": tasks, "notes": {} });
     here.write("choices.json", choices.to_string());
 }
 
@@ -55,7 +55,7 @@ fn a_choice_is_bought_once_for_each_video() {
 fn choice_that_keeps_a_video_and_asks_for_another_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     here.run(&service, &[]).ends_with(0);
-    let both = json!({ "name": "m", "keep": ["j0"], "again": ["j0"], "tasks": { "j0": "t0" } });
+    let both = json!({ "name": "m", "keep": ["j0"], "retake": ["j0"], "tasks": { "j0": "t0" } });
     here.write("choices.json", both.to_string());
     let refused = here.run(&service, &["--retake", "@choices.json"]).ends_with(2).stderr;
     assert!(has_code(&refused, "choices-invalid"), "{refused}");

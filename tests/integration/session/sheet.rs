@@ -129,7 +129,7 @@ fn what_stands_in_the_rows_comes_back_with_what_became_of_them() {
             "height",
             "fps",
             "audio",
-            "differs",
+            "mismatch",
             "label.client",
             "row.sku",
             "row.Title",
@@ -208,7 +208,7 @@ fn choices_are_taken_from_a_file() {
     here.run(&service, &["--concurrency", "1"]).ends_with(0);
     here.write(
         "choices.json",
-        json!({ "name": "m", "batch": "", "keep": ["j0", "j3"], "again": ["j1", "j1"], "tasks": { "j0": "t0", "j1": "t1", "j3": "t3" }, "notes": { "j1": "darker" } })
+        json!({ "name": "m", "batch": "", "keep": ["j0", "j3"], "retake": ["j1", "j1"], "tasks": { "j0": "t0", "j1": "t1", "j3": "t3" }, "notes": { "j1": "darker" } })
             .to_string(),
     );
     let status = here.status(&["--select", "@choices.json"]);
@@ -222,18 +222,18 @@ fn choices_are_taken_from_a_file() {
     for (file, content, code) in [
         (
             "other.json",
-            choices(json!({ "name": "other", "again": ["j0"], "tasks": { "j0": "t0" } })),
+            choices(json!({ "name": "other", "retake": ["j0"], "tasks": { "j0": "t0" } })),
             "choices-invalid",
         ),
         (
             "batch.json",
-            choices(json!({ "name": "m", "batch": "may", "again": ["j0"], "tasks": { "j0": "t0" } })),
+            choices(json!({ "name": "m", "batch": "may", "retake": ["j0"], "tasks": { "j0": "t0" } })),
             "choices-invalid",
         ),
-        ("empty.json", choices(json!({ "name": "m", "keep": ["j0"], "again": [] })), "choices-invalid"),
+        ("empty.json", choices(json!({ "name": "m", "keep": ["j0"], "retake": [] })), "choices-invalid"),
         (
             "taskless.json",
-            choices(json!({ "name": "m", "again": ["j0", "j1"], "tasks": { "j0": "t0", "j1": " " } })),
+            choices(json!({ "name": "m", "retake": ["j0", "j1"], "tasks": { "j0": "t0", "j1": " " } })),
             "choices-invalid",
         ),
         ("gone.txt", "j0\nj9\n".to_owned(), "no-match"),

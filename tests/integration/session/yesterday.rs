@@ -54,7 +54,7 @@ fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
         assert_eq!(ended.code, Some(code), "{batch}: {}{}", ended.stdout, ended.stderr);
         if number > 1 {
             assert!(ended.stderr.contains("1 task"), "{}", ended.stderr);
-            assert!(ended.stdout.contains("collected: daily / 2026-11-"), "{}", ended.stdout);
+            assert!(ended.stdout.contains("finished: daily / 2026-11-"), "{}", ended.stdout);
         }
     }
     assert_eq!(service.posts().len(), 6, "each day's jobs once");
@@ -79,7 +79,7 @@ fn a_plan_says_what_is_collected_and_asks_no_one() {
     let plan = here.plan(&["--batch", "b"]);
     assert!(codes(&plan).contains(&"other-batch"), "{plan}");
     assert_eq!(service.asked().len(), asked);
-    day(&here, &service, "b", &["--no-collect", "--log-format", "json"]).hides("other-batch");
+    day(&here, &service, "b", &["--skip-other-batches", "--log-format", "json"]).hides("other-batch");
     let of_earlier = |path: &str| path.ends_with("/t0") || path.ends_with("/t1");
     assert!(!service.asked()[asked..].iter().any(|asked| of_earlier(&asked.path)), "it was told to leave them");
 }

@@ -73,7 +73,7 @@ impl Workspace {
         Program::script(self.root(), script).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
     }
 
-    /// `shotlist run m.yaml` against a service, quick and with consent.
+    /// `shotlist run m.yaml` against a service, quick, with any cost confirmed.
     pub fn run(&self, service: &Service, args: &[&str]) -> Program {
         let quick = ["run", "m.yaml", "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
         self.shotlist(&[&quick, args].concat()).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")

@@ -92,7 +92,7 @@ fn what_was_bought_before_is_a_question_of_its_own_whatever_was_agreed_to() {
     here.write("m.yaml", format!("{TWO_JOBS}name: other\n"));
     let (code, shown) = on_a_terminal(&here, &service, "--yes", "n\n");
     assert_eq!(code, Some(3), "{shown}");
-    assert!(shown.contains("Repurchase these jobs for $11.25? [y/N]"), "{shown}");
+    assert!(shown.contains("Buy these jobs again for $11.25? [y/N]"), "{shown}");
     assert_eq!(service.posts().len(), 2);
     let (code, shown) = on_a_terminal(&here, &service, "", "y\ny\n");
     assert_eq!(code, Some(0), "{shown}");

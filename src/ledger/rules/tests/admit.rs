@@ -77,8 +77,8 @@ fn admit_refuses_for_the_first_of_all_reasons() {
         assert!(is_expected(&error), "reason {number}: {error:?}");
         remove(&mut facts);
     }
-    let adopted = Intent { adopted_at: Some(Timestamp::UNIX_EPOCH), job: intent("b").job, ..asked.clone() };
-    admit(&mut facts.clone(), &adopted).expect("paid already, whatever the limits");
+    let imported = Intent { imported_at: Some(Timestamp::UNIX_EPOCH), job: intent("b").job, ..asked.clone() };
+    admit(&mut facts.clone(), &imported).expect("paid already, whatever the limits");
     let error = admit(&mut facts, &asked).expect_err("the limit of the run");
     assert!(over(&error, "budget.run"), "{error:?}");
     shared_of(&mut facts).runs = [(BATCH, (10, usd(100_000)))].into();
@@ -113,12 +113,12 @@ fn admitted_intent_counts_for_the_next() {
     assert!(matches!(admit(&mut facts, &intent("c")), Err(LedgerError::Deferred(_))), "no slot is left");
 }
 
-/// A task that is adopted counts from its purchase, and the user named it.
+/// A task that is imported counts from its purchase, and the user named it.
 #[test]
-fn adopted_intent_is_declared_and_has_the_time_of_its_purchase() {
+fn imported_intent_is_declared_and_has_the_time_of_its_purchase() {
     let mut facts =
         Facts { now: Timestamp::from_second(9).expect("a time"), shared: Some(others()), ..Facts::default() };
-    let asked = Intent { adopted_at: Some(Timestamp::UNIX_EPOCH), ..intent("a") };
+    let asked = Intent { imported_at: Some(Timestamp::UNIX_EPOCH), ..intent("a") };
     let attempt = admit(&mut facts, &asked).expect("admitted").attempt;
     let declared = attempt.particulars.declared.expect("declared");
     assert_eq!(

@@ -218,17 +218,17 @@ fn declaration_is_taken_back_unless_it_is_another_or_a_bill_confirms_it() {
 }
 
 #[test]
-fn release_and_reviews_are_kept_until_the_video_is_fetched_anew() {
+fn archive_and_reviews_are_kept_until_the_video_is_fetched_anew() {
     let mut attempt = row("a", 1, AttemptState::Completed).attempt;
     let review = Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new() };
     let file =
         VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: "0".into(), bytes: 1, footage: None };
-    for event in [Event::Released { to: Some("done/a.mp4".into()) }, Event::Reviewed(review.clone())] {
+    for event in [Event::Archived { to: Some("done/a.mp4".into()) }, Event::Reviewed(review.clone())] {
         apply(&mut attempt, &event, Timestamp::UNIX_EPOCH, "here").expect("allowed");
     }
     let known = &attempt.particulars;
-    assert_eq!(known.released.as_ref().and_then(|released| released.to.as_deref()), Some("done/a.mp4"));
+    assert_eq!(known.archived.as_ref().and_then(|archived| archived.to.as_deref()), Some("done/a.mp4"));
     assert_eq!(known.reviews.iter().map(|reviewed| &reviewed.review).collect::<Vec<_>>(), [&review]);
     apply(&mut attempt, &Event::Fetched(file), Timestamp::UNIX_EPOCH, "here").expect("allowed");
-    assert_eq!((&attempt.particulars.released, attempt.particulars.reviews.len()), (&None, 1));
+    assert_eq!((&attempt.particulars.archived, attempt.particulars.reviews.len()), (&None, 1));
 }

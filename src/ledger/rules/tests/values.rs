@@ -52,7 +52,7 @@ pub(super) fn intent(job: &str) -> Intent {
         output: None,
         approval: None,
         local_images: None,
-        adopted_at: None,
+        imported_at: None,
         run_limit: None,
         paid_elsewhere: None,
     }

@@ -12,7 +12,7 @@ const COLUMNS: [&str; 13] = [
     "task_id",
     "id",
     "model",
-    "differs",
+    "mismatch",
     "delivered_s",
     "width",
     "height",
@@ -25,14 +25,14 @@ const COLUMNS: [&str; 13] = [
 ];
 
 /// The first of them, which tell that a file is such a table.
-pub(super) const MARK: &str = "task_id,id,model,differs";
+pub(super) const MARK: &str = "task_id,id,model,mismatch";
 
-/// Writes the videos of a batch that differ, the oldest first.
+/// Writes the videos of a batch that do not match their requests, the oldest first.
 pub(super) fn write(report: &Report, to: &mut impl Write) -> std::io::Result<()> {
     to.write_all("\u{feff}".as_bytes())?;
     let mut writer = csv::Writer::from_writer(to);
     writer.write_record(COLUMNS)?;
-    for (attempt, differs) in report.claims() {
+    for (attempt, mismatch) in report.mismatches() {
         let file = attempt.file.as_deref();
         let footage = file.and_then(|file| file.footage.as_ref());
         let size = footage.and_then(|footage| footage.size);
@@ -41,7 +41,7 @@ pub(super) fn write(report: &Report, to: &mut impl Write) -> std::io::Result<()>
             text(attempt.task.as_ref().map(|task| task.id.to_string())),
             attempt.job.to_string(),
             attempt.model.clone(),
-            differs,
+            mismatch,
             text(footage.and_then(Footage::duration_s).map(|s| s.to_string())),
             text(size.map(|(width, _)| width.to_string())),
             text(size.map(|(_, height)| height.to_string())),

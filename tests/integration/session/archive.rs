@@ -16,21 +16,21 @@ fn a_released_video_is_neither_fetched_again_nor_missed() {
     here.run(&service, &[]).ends_with(0);
     let before = here.report();
     fs::remove_file(out(&here, "j0.mp4")).expect("moved by hand");
-    let told = here.shotlist(&["release", "m.yaml", "j0"]).ends_with(0).stdout;
-    assert_eq!(told, "released 1 video; runs neither download nor miss them\n");
+    let told = here.shotlist(&["archive", "m.yaml", "j0"]).ends_with(0).stdout;
+    assert_eq!(told, "archived 1 video; runs neither download nor miss them\n");
     // Its link may be dead by now, and nothing asks for it.
     let requests = service.fetched().len();
     here.run(&service, &[]).ends_with(0);
     here.shotlist(&["fetch", "m.yaml"]).ends_with(0);
     assert_eq!((service.fetched().len(), service.posts().len()), (requests, 3));
     let (old, new) = (&before["jobs"][0], &here.report()["jobs"][0]);
-    assert_eq!((&new["file"], new["released_at"].is_string()), (&Value::Null, true));
+    assert_eq!((&new["file"], new["archived_at"].is_string()), (&Value::Null, true));
     for kept in ["state", "cost_usd", "sha256", "bytes", "task_id", "completed_at"] {
         assert_eq!(old[kept], new[kept], "{kept}");
     }
     let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
-    assert!(status.contains("videos: 2 in ") && status.contains(", 1 released"), "{status}");
-    // What is missing without a release is fetched as ever.
+    assert!(status.contains("videos: 2 in ") && status.contains(", 1 archived"), "{status}");
+    // What is missing without a archive is fetched as ever.
     fs::remove_file(out(&here, "j1.mp4")).expect("removed");
     here.run(&service, &[]).ends_with(0);
     assert!(out(&here, "j1.mp4").exists() && !out(&here, "j0.mp4").exists());
@@ -52,7 +52,7 @@ fn a_video_that_was_never_fetched_is_released_and_its_runs_end_well() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(1);
     here.run(&service, &[]).ends_with(1);
-    here.shotlist(&["release", "m.yaml", "j0"]).ends_with(0);
+    here.shotlist(&["archive", "m.yaml", "j0"]).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 1);
 }
@@ -68,31 +68,31 @@ fn kept_videos_are_moved_and_verified_and_nothing_is_overwritten() {
     let video = fs::read(out(&here, "j0.mp4")).expect("a video");
     fs::create_dir(here.path("done")).expect("a directory");
     here.write("done/j2.mp4", "somebody else's");
-    let release = ["release", "m.yaml", "--kept", "--to", "done"];
-    let refused = here.shotlist(&release).fails_with("not-writable", 74).stderr;
+    let archive = ["archive", "m.yaml", "--kept", "--to", "done"];
+    let refused = here.shotlist(&archive).fails_with("not-writable", 74).stderr;
     assert!(refused.contains("j2.mp4` exists"), "{refused}");
     assert_eq!(fs::read(here.path("done/j2.mp4")).expect("a file"), b"somebody else's");
     assert!(out(&here, "j2.mp4").exists());
     assert_eq!(fs::read(here.path("done/j0.mp4")).expect("moved"), video);
     assert!(!out(&here, "j0.mp4").exists() && out(&here, "j1.mp4").exists());
     fs::remove_file(here.path("done/j2.mp4")).expect("removed");
-    here.shotlist(&release).ends_with(0);
-    here.shotlist(&release).ends_with(0);
+    here.shotlist(&archive).ends_with(0);
+    here.shotlist(&archive).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!((service.posts().len(), service.fetched().len()), (3, 3));
     // The directory itself is no other place, and what is not here can't be moved.
     let own = out(&here, "");
-    here.shotlist(&["release", "m.yaml", "j1", "--to", &own.to_string_lossy()]).fails_with("not-writable", 74);
+    here.shotlist(&["archive", "m.yaml", "j1", "--to", &own.to_string_lossy()]).fails_with("not-writable", 74);
     assert!(out(&here, "j1.mp4").exists());
     fs::remove_file(out(&here, "j1.mp4")).expect("removed");
-    let refused = here.shotlist(&["release", "m.yaml", "j1", "--to", "done"]).fails_with("not-releasable", 2).stderr;
+    let refused = here.shotlist(&["archive", "m.yaml", "j1", "--to", "done"]).fails_with("not-archivable", 2).stderr;
     insta::assert_snapshot!(refused, @"
-    error[not-releasable]: the video of `j1` is not in this directory
-      note: nothing was spent; videos that were not released stay where they are
+    error[not-archivable]: the video of `j1` is not in this directory
+      note: nothing was spent; videos that were not archived stay where they are
       help: name its directory with `--out`, or leave out `--to` if it was moved already
     ");
-    here.shotlist(&["release", "m.yaml", "j9"]).fails_with("no-match", 2);
-    here.shotlist(&["release", "m.yaml"]).ends_with(2);
+    here.shotlist(&["archive", "m.yaml", "j9"]).fails_with("no-match", 2);
+    here.shotlist(&["archive", "m.yaml"]).ends_with(2);
 }
 
 /// Whenever the process dies, each video is in one of the two directories at least, and the same command finishes.
@@ -101,11 +101,11 @@ fn a_process_that_dies_while_it_moves_videos_loses_none() {
     for halt in ["before-commit:2", "after-commit:2", "before-commit:3", "after-commit:3"] {
         let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
         here.run(&service, &[]).ends_with(0);
-        here.shotlist(&["release", "m.yaml", "*", "--to", "done"]).dies_at(halt);
+        here.shotlist(&["archive", "m.yaml", "*", "--to", "done"]).dies_at(halt);
         for video in ["j0.mp4", "j1.mp4"] {
             assert!(out(&here, video).exists() || here.path(&format!("done/{video}")).exists(), "{halt}: {video}");
         }
-        here.shotlist(&["release", "m.yaml", "*", "--to", "done"]).ends_with(0);
+        here.shotlist(&["archive", "m.yaml", "*", "--to", "done"]).ends_with(0);
         here.run(&service, &[]).ends_with(0);
         for video in ["j0.mp4", "j1.mp4"] {
             assert!(!out(&here, video).exists() && here.path(&format!("done/{video}")).exists(), "{halt}: {video}");

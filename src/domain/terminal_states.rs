@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// Words for the end of a task, in lowercase, and other signs that gateways give.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct FinalWords {
+pub struct TerminalStates {
     /// Words of success. They count with a URL or progress 100, or if the content endpoint has a video.
     pub completed: Vec<String>,
     /// Words of failure. They count with an error.
@@ -20,7 +20,7 @@ pub struct FinalWords {
     pub costs_usd: Vec<String>,
 }
 
-impl FinalWords {
+impl TerminalStates {
     /// Adds others.
     pub fn extend(&mut self, more: Self) {
         self.completed.extend(more.completed);

@@ -2,7 +2,7 @@
 //!
 //! # Guarantees
 //!
-//! - A video is removed here only once its copy is durable, has the recorded hash, and the release is in the ledger.
+//! - A video is removed here only once its copy is durable, has the recorded hash, and the ledger has recorded that it was archived.
 //! - Nothing is overwritten. After a kill, the same command finishes the rest.
 
 use std::fs;
@@ -17,34 +17,34 @@ use crate::files::on_a_thread;
 use crate::ledger::Event;
 
 impl BatchView<'_> {
-    /// Releases the videos of jobs from a directory; moves them to another one, if that is given. `released` gets each job once its release is
-    /// durable. Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
-    pub async fn release(
+    /// Archives the videos of jobs from a directory; moves them to another one, if that is given. Calls `archived` for each job whose archive is on the
+    /// disk. Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
+    pub async fn archive(
         &self,
         out: &Path,
         jobs: &[Arc<Job>],
         to: Option<&Path>,
-        mut released: impl FnMut(&Job),
+        mut archived: impl FnMut(&Job),
     ) -> Result<(), Refusal> {
         let history = self.history().await?;
         let video = |job: &Job| Takes::of(job.request.fingerprint(), history.of(&job.id)).map(|takes| takes.video);
         if let Some(job) = jobs.iter().find(|job| video(job).is_none()) {
-            return Err(Refusal::NothingToRelease(job.id.clone()));
+            return Err(Refusal::NothingToArchive(job.id.clone()));
         }
         let batch = self.lock().await?;
         let history = self.history().await?;
         for job in jobs {
             let takes = Takes::of(job.request.fingerprint(), history.of(&job.id));
-            let attempt = takes.map(|takes| takes.video).ok_or_else(|| Refusal::NothingToRelease(job.id.clone()))?;
-            let is_released = attempt.particulars.released.is_some();
+            let attempt = takes.map(|takes| takes.video).ok_or_else(|| Refusal::NothingToArchive(job.id.clone()))?;
+            let is_archived = attempt.particulars.archived.is_some();
             let copy = match to {
                 Some(to) => copied(out, to, job, attempt).await?,
                 None => None,
             };
-            if !is_released {
+            if !is_archived {
                 let to = copy.as_ref().map(|copy| copy.display().to_string());
-                batch.record(attempt.id, Event::Released { to }).await.map_err(Refusal::from)?;
-                released(job);
+                batch.record(attempt.id, Event::Archived { to }).await.map_err(Refusal::from)?;
+                archived(job);
             }
             if let (Some(_), Some(file)) = (copy, &attempt.file) {
                 let path = out.join(file.path.as_str());
@@ -55,10 +55,10 @@ impl BatchView<'_> {
     }
 }
 
-/// Copies the video of a job. Returns the path of the copy, or `None` if it was released and has left.
+/// Copies the video of a job. Returns the path of the copy, or `None` if it was archived and has left.
 async fn copied(out: &Path, to: &Path, job: &Job, attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
     let Some(file) = attempt.file.as_deref().filter(|file| is_whole(out, file)).cloned() else {
-        return match attempt.particulars.released {
+        return match attempt.particulars.archived {
             Some(_) => Ok(None),
             None => Err(Refusal::NotHere(job.id.clone())),
         };

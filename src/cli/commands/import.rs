@@ -1,4 +1,4 @@
-//! `shotlist adopt`: takes tasks into the ledger that it lost, or that another program bought.
+//! `shotlist import`: records tasks that the ledger lost, or that another program bought.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::cli::args::{AdoptArgs, SelectArgs};
+use crate::cli::args::{ImportArgs, SelectArgs};
 use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -14,13 +14,13 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, JobId, OutputPath, RefusalCode, TaskId, VideoFile};
 use crate::files::read_text;
-use crate::session::{Adoption, BatchView, BoughtTask};
+use crate::session::{BatchView, BoughtTask, ImportOutcome};
 use crate::ui::{self, Page, Terminal};
 
 /// The largest file, in bytes: reports of a hundred thousand jobs take half of it.
 const LARGEST: u64 = 512 << 20;
 
-/// The money of tasks that were not adopted.
+/// The money of tasks that were not imported.
 const NOTHING_SPENT: &str = "nothing was submitted; nothing was spent";
 
 /// A report, as far as it tells of tasks.
@@ -50,29 +50,29 @@ struct Row {
 }
 
 /// Takes the tasks of a file into the ledger. Exits with 1 if any was refused.
-pub(super) fn adopt(args: &AdoptArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let manifest = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
     let failed = |failure: Failure| Failure { money: Some(NOTHING_SPENT), ..failure };
     let bought = tasks_in(&args.file, &manifest.key, args.manifest.sandbox).map_err(failed)?;
     let (ledger, out) =
         (paths::ledger(&args.manifest)?, paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?);
-    let (mut adopted, mut known, mut refused) = (0, 0, Vec::new());
+    let (mut imported, mut known, mut refused) = (0, 0, Vec::new());
     let ended = runtime::block_on(async {
         let service = address(&args.manifest, &args.service)?;
         let connection = connect(service, &args.manifest, &args.service, Duration::ZERO).await?;
-        let count = |bought: &BoughtTask, adoption| match adoption {
-            Adoption::Adopted => adopted += 1,
-            Adoption::Known => known += 1,
-            Adoption::Refused(error) => refused.push(format!("{}: {error}", bought.job)),
+        let count = |bought: &BoughtTask, import| match import {
+            ImportOutcome::Imported => imported += 1,
+            ImportOutcome::Known => known += 1,
+            ImportOutcome::Refused(error) => refused.push(format!("{}: {error}", bought.job)),
         };
-        Ok(BatchView::of(&manifest, &ledger).adopt(&manifest.jobs, bought, &connection, &out, count).await?)
+        Ok(BatchView::of(&manifest, &ledger).import(&manifest.jobs, bought, &connection, &out, count).await?)
     });
     let mut page = Page::new();
     for line in &refused {
-        page.line(format_args!("can't adopt {line}"));
+        page.line(format_args!("can't import {line}"));
     }
-    page.line(ui::adopted(adopted, known, refused.len()));
+    page.line(ui::imported(imported, known, refused.len()));
     terminal.result(&page);
     ended.map_err(|failure: Failure| failed(failure).of_manifest(&args.manifest.manifest))?;
     Ok(if refused.is_empty() { Exit::Done } else { Exit::SomeFailed })
@@ -81,7 +81,7 @@ pub(super) fn adopt(args: &AdoptArgs, terminal: &Terminal) -> Result<Exit, Failu
 /// The tasks of a JSON report of this batch, or of a CSV.
 fn tasks_in(file: &Path, key: &BatchKey, is_simulated: bool) -> Result<Vec<BoughtTask>, Failure> {
     let refused = |why: String| {
-        let failure = Failure::new(RefusalCode::AdoptionInvalid, format!("`{}`: {why}", file.display()));
+        let failure = Failure::new(RefusalCode::ImportInvalid, format!("`{}`: {why}", file.display()));
         failure.with_help("name a `report.json` of this batch, or a CSV with the columns `id` and `task_id`")
     };
     let text = read_text(file, LARGEST).map_err(|error| refused(format!("can't read the file: {error}")))?;

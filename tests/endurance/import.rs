@@ -10,9 +10,9 @@ fn the_report_of_946_jobs_makes_a_lost_ledger_again_and_nothing_is_due() {
     let (before, videos) = (here.report(), service.fetched().len());
     std::fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
     std::fs::copy(here.path("shotlist-out/m/report.json"), here.path("before.json")).expect("a copy");
-    let adopt = here.shotlist(&["adopt", "m.yaml", "before.json"]);
-    let stdout = adopt.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0).stdout;
-    assert_eq!(stdout, "adopted 946 tasks; nothing was submitted or spent\n");
+    let import = here.shotlist(&["import", "m.yaml", "before.json"]);
+    let stdout = import.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0).stdout;
+    assert_eq!(stdout, "imported 946 tasks; nothing was submitted or spent\n");
     assert_eq!(here.planned(&[]), (0, "0.00".to_owned()));
     here.run(&service, &[]).ends_with(0);
     assert_eq!((service.posts().len(), service.fetched().len()), (JOBS, videos), "its videos are here");

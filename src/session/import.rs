@@ -1,10 +1,10 @@
-//! Tasks that the ledger doesn't know, taken in at no cost: of a lost ledger, or bought by another program.
+//! Import of tasks that the ledger lacks, free of charge: of a lost ledger, or bought by another program.
 //!
 //! # Guarantees
 //!
-//! - Nothing is submitted. A task is taken in only after the service confirmed it, and only if no attempt in the ledger has it.
+//! - Nothing is submitted. A task is recorded only after the service confirmed it, and only if no attempt in the ledger has it.
 //! - A task that differs from the job's request is refused.
-//! - Tasks that are taken in twice are one purchase. After a kill, the same command finishes the rest.
+//! - A task that is imported twice is one purchase. After a kill, the same command finishes the rest.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -42,17 +42,17 @@ pub struct BoughtTask {
 
 /// The outcome for a task.
 #[derive(Debug)]
-pub enum Adoption {
+pub enum ImportOutcome {
     /// It is in the ledger now.
-    Adopted,
+    Imported,
     /// It was in the ledger.
     Known,
-    /// It was not taken in.
+    /// The task was refused.
     Refused(ResolveError),
 }
 
-/// The attempts of a batch while tasks are taken in.
-struct Adopter<'a> {
+/// The attempts of a batch during an import.
+struct Importer<'a> {
     batch: &'a LockedBatch,
     history: &'a History,
     connection: &'a Connection,
@@ -62,15 +62,15 @@ struct Adopter<'a> {
 }
 
 impl BatchView<'_> {
-    /// Takes tasks into the ledger, and creates it if it does not exist. `jobs` are those of the manifest; videos are looked for in `out`.
+    /// Records tasks in the ledger, and creates it if it does not exist. `jobs` are those of the manifest; `out` is the directory of the videos.
     /// `report` gets the outcome for each task.
-    pub async fn adopt(
+    pub async fn import(
         &self,
         jobs: &[Arc<Job>],
         bought: Vec<BoughtTask>,
         connection: &Connection,
         out: &Path,
-        mut report: impl FnMut(&BoughtTask, Adoption),
+        mut report: impl FnMut(&BoughtTask, ImportOutcome),
     ) -> Result<(), Refusal> {
         let jobs: HashMap<&JobId, &Arc<Job>> = jobs.iter().map(|job| (&job.id, job)).collect();
         let batch = self.lock().await?;
@@ -98,23 +98,23 @@ impl BatchView<'_> {
         });
         let asks: Vec<_> = asks.collect();
         let mut confirmed = stream::iter(asks).buffered(AT_ONCE);
-        let mut adopter = Adopter { batch: &batch, history: &history, connection, out, newest: HashMap::new() };
+        let mut importer = Importer { batch: &batch, history: &history, connection, out, newest: HashMap::new() };
         while let Some((bought, found)) = confirmed.next().await {
-            let adoption = match found {
-                Ok(None) => Adoption::Known,
-                Ok(Some((job, (names, task)))) => match adopter.take_in(job, &bought, names, &task).await {
-                    Ok(()) => Adoption::Adopted,
-                    Err(refusal) => Adoption::Refused(refusal.into()),
+            let import = match found {
+                Ok(None) => ImportOutcome::Known,
+                Ok(Some((job, (names, task)))) => match importer.take_in(job, &bought, names, &task).await {
+                    Ok(()) => ImportOutcome::Imported,
+                    Err(refusal) => ImportOutcome::Refused(refusal.into()),
                 },
-                Err(error) => Adoption::Refused(error),
+                Err(error) => ImportOutcome::Refused(error),
             };
-            report(&bought, adoption);
+            report(&bought, import);
         }
         Ok(())
     }
 }
 
-impl Adopter<'_> {
+impl Importer<'_> {
     /// Records a task as a submission in doubt whose task was found: a kill in between leaves a doubt, and no purchase is forgotten.
     async fn take_in(
         &mut self,
@@ -132,10 +132,10 @@ impl Adopter<'_> {
             let known = self.history.of(&job.id).map(|attempt| attempt.id).max();
             let known = self.newest.get(&job.id).copied().max(known);
             let account = self.connection.account().clone();
-            let adopted_at = Some(bought.submitted_at.unwrap_or_else(Timestamp::now));
-            let intent = Intent { known, adopted_at, ..Intent::new(job, account) };
+            let imported_at = Some(bought.submitted_at.unwrap_or_else(Timestamp::now));
+            let intent = Intent { known, imported_at, ..Intent::new(job, account) };
             let attempt = batch.intend(intent).await?;
-            let doubt = ServiceError::plain("a task of it is being recorded", "adopted");
+            let doubt = ServiceError::plain("a task of it is being recorded", "imported");
             batch.record(attempt, Event::Doubted(doubt)).await?;
             attempt
         };
@@ -167,7 +167,7 @@ impl Adopter<'_> {
     }
 }
 
-/// Returns whether a killed adoption left the attempt. A submission in doubt is another purchase, and keeps its doubt.
+/// Returns whether a killed import left the attempt. A submission in doubt is another purchase, and keeps its doubt.
 fn is_doubt_of(attempt: &Attempt, job: &Job) -> bool {
     let is_adopted = attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::Found);
     is_adopted && attempt.state == AttemptState::InDoubt && attempt.fingerprint == *job.request.fingerprint()

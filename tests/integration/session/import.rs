@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::support::{Answer, Service, Workspace, json as answer, numbered_jobs};
 
-fn adopt(here: &Workspace, service: &Service, file: &str) -> crate::support::Program {
-    let program = here.shotlist(&["adopt", "m.yaml", file]);
+fn import(here: &Workspace, service: &Service, file: &str) -> crate::support::Program {
+    let program = here.shotlist(&["import", "m.yaml", file]);
     program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
 }
 
@@ -19,8 +19,8 @@ fn a_lost_ledger_is_made_again_from_its_report_and_nothing_is_due() {
     let (before, videos) = (here.report(), service.fetched().len());
     fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
     fs::copy(here.path("shotlist-out/m/report.json"), here.path("before.json")).expect("a copy");
-    let stdout = adopt(&here, &service, "before.json").ends_with(0).stdout;
-    assert_eq!(stdout, "adopted 30 tasks; nothing was submitted or spent\n");
+    let stdout = import(&here, &service, "before.json").ends_with(0).stdout;
+    assert_eq!(stdout, "imported 30 tasks; nothing was submitted or spent\n");
     assert_eq!(here.planned(&[]), (0, "0.00".to_owned()));
     here.run(&service, &[]).ends_with(0);
     assert_eq!((service.posts().len(), service.fetched().len()), (JOBS, videos), "its videos are here");
@@ -29,8 +29,8 @@ fn a_lost_ledger_is_made_again_from_its_report_and_nothing_is_due() {
     for field in ["task_id", "state", "file", "sha256", "audio"] {
         assert_eq!(before["jobs"][7][field], after["jobs"][7][field], "{field}");
     }
-    let stdout = adopt(&here, &service, "before.json").ends_with(0).stdout;
-    assert_eq!(stdout, "adopted 0 tasks, 30 known already; nothing was submitted or spent\n");
+    let stdout = import(&here, &service, "before.json").ends_with(0).stdout;
+    assert_eq!(stdout, "imported 0 tasks, 30 known already; nothing was submitted or spent\n");
 }
 
 #[test]
@@ -46,13 +46,13 @@ fn tasks_of_a_script_are_adopted_once_the_service_confirms_them() {
         "tasks.csv",
         "\u{feff}id,task_id,submitted_at\nj0,done,2026-11-01T08:00:00Z\nj1,open,\nj2,lost,\nj3,other,\nj9,done2,\nj4,,\nj4,done,\n",
     );
-    let stdout = adopt(&here, &service, "tasks.csv").ends_with(1).stdout;
+    let stdout = import(&here, &service, "tasks.csv").ends_with(1).stdout;
     insta::assert_snapshot!(stdout, @"
-    can't adopt j2: can't confirm task `lost`: the service does not know the task (HTTP 404): no such task
-    can't adopt j3: task other doesn't match j3: it has model beta-2.0-lite, requested alpha-2
-    can't adopt j9: the manifest has no job `j9`
-    can't adopt j4: task `done` belongs to `j0` of `m`
-    adopted 2 tasks, 4 refused; nothing was submitted or spent
+    can't import j2: can't confirm task `lost`: the service does not know the task (HTTP 404): no such task
+    can't import j3: task other doesn't match j3: it has model beta-2.0-lite, requested alpha-2
+    can't import j9: the manifest has no job `j9`
+    can't import j4: task `done` belongs to `j0` of `m`
+    imported 2 tasks, 4 refused; nothing was submitted or spent
     ");
     assert_eq!(
         here.ledger("SELECT job, state, task FROM attempt ORDER BY id"),
@@ -64,14 +64,14 @@ fn tasks_of_a_script_are_adopted_once_the_service_confirms_them() {
     let spent = here.shotlist(&["spend", "m.yaml", "--by", "day"]).ends_with(0).stdout;
     assert!(spent.contains("2026-11-01"), "{spent}");
     here.write("bad.csv", "id,price\nj0,1\n");
-    let refused = adopt(&here, &service, "bad.csv").fails_with("adoption-invalid", 2).stderr;
+    let refused = import(&here, &service, "bad.csv").fails_with("import-invalid", 2).stderr;
     insta::assert_snapshot!(refused, @"
-    error[adoption-invalid]: `bad.csv`: found no task ID
+    error[import-invalid]: `bad.csv`: found no task ID
       note: nothing was submitted; nothing was spent
       help: name a `report.json` of this batch, or a CSV with the columns `id` and `task_id`
     ");
     here.write("other.json", json!({ "name": "x", "batch": "", "simulated": false, "jobs": [] }).to_string());
-    adopt(&here, &service, "other.json").fails_with("adoption-invalid", 2);
+    import(&here, &service, "other.json").fails_with("import-invalid", 2);
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn a_process_that_dies_while_it_adopts_is_started_again() {
     for halt in 1..10 {
         let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
         here.write("tasks.csv", "id,task_id\nj0,a\nj1,b\n");
-        adopt(&here, &service, "tasks.csv").dies_at(&format!("after-commit:{halt}"));
-        adopt(&here, &service, "tasks.csv").ends_with(0);
+        import(&here, &service, "tasks.csv").dies_at(&format!("after-commit:{halt}"));
+        import(&here, &service, "tasks.csv").ends_with(0);
         here.run(&service, &[]).ends_with(0);
         assert!(service.posts().is_empty(), "after a kill at commit {halt}");
         let tasks = here.ledger("SELECT task FROM attempt WHERE state = 'completed' ORDER BY task");
@@ -95,7 +95,7 @@ fn a_submission_in_doubt_stays_in_doubt() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(7);
     here.write("tasks.csv", "id,task_id\nj0,other\n");
-    adopt(&here, &service, "tasks.csv").ends_with(1);
+    import(&here, &service, "tasks.csv").ends_with(1);
     assert_eq!(here.ledger("SELECT state, task FROM attempt"), [["in_doubt", "NULL"]]);
     here.run(&service, &[]).ends_with(7);
     assert_eq!(service.posts().len(), 1);

@@ -1,4 +1,4 @@
-//! Consent: what a run may buy is what was shown, and nothing else.
+//! Confirmation: what a run may buy is what was shown, and nothing else.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::support::{
     Answer, Ended, Service, TWO_JOBS, Workspace, codes, has_code, kill, numbered_jobs, raw, wait_until,
 };
 
-/// `run` without any other consent than its arguments.
+/// `run` with no confirmation but its arguments.
 fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Ended {
     let quick = ["run", manifest, "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
     let run = here.shotlist(&[&quick, args].concat());
@@ -203,7 +203,7 @@ fn another_spelling_under_another_id_row_or_name_is_questioned() {
         here.run(&service, &[]).ends_with(3);
     }
     assert_eq!(service.posts().len(), 1);
-    // Consent names the jobs.
+    // A confirmation names the jobs.
     let two = format!("{}  \n", list("m", "a", other))
         .replace("}]", "}, { id: b, model: alpha-2, prompt: \"IT'S A 'RED' MUG\" }]");
     here.write("m.yaml", two);
@@ -359,7 +359,7 @@ fn command_after_an_early_end_buys_what_is_left_and_nothing_else() {
     let tasks: serde_json::Map<_, _> =
         jobs.iter().map(|job| (job["id"].as_str().expect("an ID").to_owned(), job["task_id"].clone())).collect();
     let again: Vec<&String> = tasks.keys().collect();
-    here.write("choices.json", serde_json::json!({ "name": "m", "again": again, "tasks": tasks }).to_string());
+    here.write("choices.json", serde_json::json!({ "name": "m", "retake": again, "tasks": tasks }).to_string());
     let child = here.run(&service, &["--retake", "@choices.json", "--sample", "4", "--concurrency", "1"]).starts();
     wait_until("three are sent", || service.posts().len() == 9);
     kill(&child, "-INT");

@@ -1,8 +1,8 @@
-//! `shotlist release`: records videos that have left the output directory, or moves them.
+//! `shotlist archive`: records videos that have left the output directory, or moves them.
 
 use std::sync::Arc;
 
-use crate::cli::args::{ReleaseArgs, SelectArgs};
+use crate::cli::args::{ArchiveArgs, SelectArgs};
 use crate::cli::choices::expect_match;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -13,22 +13,22 @@ use crate::plan::IdGlobs;
 use crate::session::BatchView;
 use crate::ui::{self, Terminal};
 
-/// The money of a release.
-const NOTHING_SPENT: &str = "nothing was spent; videos that were not released stay where they are";
+/// The note about the money of a refused command.
+const NOTHING_SPENT: &str = "nothing was spent; videos that were not archived stay where they are";
 
-/// Releases the videos of the named jobs, or of all jobs with a kept video.
-pub(super) fn release(args: &ReleaseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+/// Archives the videos of the named jobs, or of all jobs with a kept video.
+pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let failed = |failure: Failure| Failure { money: Some(NOTHING_SPENT), ..failure };
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let (manifest, ledger) = (&chosen.manifest, paths::ledger(&args.manifest)?);
     let globs = IdGlobs::new(&args.jobs)
         .map_err(|error| failed(Failure::new(RefusalCode::OptionInvalid, error.to_string())))?;
     for glob in &args.jobs {
-        expect_match("release", glob, manifest.jobs.iter()).map_err(failed)?;
+        expect_match("archive", glob, manifest.jobs.iter()).map_err(failed)?;
     }
     let out = paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?;
     let batch = BatchView::of(manifest, &ledger);
-    let released = runtime::block_on(async {
+    let archived = runtime::block_on(async {
         let (history, _) = batch.doubts().await?;
         let is_kept = |job: &Job| {
             let takes = Takes::of(job.request.fingerprint(), history.of(&job.id));
@@ -36,11 +36,11 @@ pub(super) fn release(args: &ReleaseArgs, terminal: &Terminal) -> Result<Exit, F
         };
         let is_meant = |job: &&Arc<Job>| globs.has(job.id.as_str()) || (args.kept && is_kept(job));
         let jobs: Vec<Arc<Job>> = manifest.jobs.iter().filter(is_meant).cloned().collect();
-        let mut released = 0;
-        batch.release(&out, &jobs, args.to.as_deref(), |_| released += 1).await?;
-        Ok(released)
+        let mut archived = 0;
+        batch.archive(&out, &jobs, args.to.as_deref(), |_| archived += 1).await?;
+        Ok(archived)
     });
-    let released = released.map_err(|failure| failed(failure).of_manifest(&args.manifest.manifest))?;
-    terminal.result(&ui::released(released, args.to.as_deref()));
+    let archived = archived.map_err(|failure| failed(failure).of_manifest(&args.manifest.manifest))?;
+    terminal.result(&ui::archived(archived, args.to.as_deref()));
     Ok(Exit::Done)
 }

@@ -1,14 +1,14 @@
-//! Consent: on the command line, in the manifest, or on a terminal.
+//! Confirmation of spending: on the command line, in the manifest, or on a terminal.
 
 use super::args::RunArgs;
 use super::failure::Failure;
 use crate::domain::{JobId, RefusalCode, Usd};
 use crate::plan::{IdGlobs, Limit, Plan};
-use crate::session::Consent;
+use crate::session::Confirmation;
 use crate::ui::{self, NextCommand, Terminal};
 
-/// Returns the consent to this plan at the service with this URL. `has_budget` is true if the manifest limits the run. Without a terminal and other
-/// consent it is zero, and the session refuses the run.
+/// Returns the confirmation of this plan at the service with this URL. `has_budget` is true if the manifest limits the run. Without a terminal and
+/// an option that confirms, it is zero, and the session refuses the run.
 pub(super) fn ask(
     args: &RunArgs,
     plan: &Plan,
@@ -16,15 +16,15 @@ pub(super) fn ask(
     service: &str,
     has_budget: bool,
     terminal: &Terminal,
-) -> Result<Consent, Failure> {
+) -> Result<Confirmation, Failure> {
     if args.manifest.sandbox {
-        return Ok(Consent::default());
+        return Ok(Confirmation::default());
     }
     let repurchased = repurchases(args, plan, again, terminal)?;
-    Ok(Consent::up_to(agreed_sum(args, plan, again, service, has_budget, terminal)?).also_again(repurchased))
+    Ok(Confirmation::up_to(confirmed_sum(args, plan, again, service, has_budget, terminal)?).also_again(repurchased))
 }
 
-/// The jobs that may be repurchased: those that `--buy-again` names, or all of them after a confirmation.
+/// The jobs to buy again: those that `--buy-again` names, or all of them after a question.
 fn repurchases(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Terminal) -> Result<Vec<JobId>, Failure> {
     let globs = IdGlobs::new(&args.again.buy_again)
         .map_err(|error| Failure::new(RefusalCode::OptionInvalid, format!("`--buy-again`: {error}")))?;
@@ -36,12 +36,12 @@ fn repurchases(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Term
     if !terminal.can_ask() {
         return Ok(jobs().filter(|job| globs.has(job.as_str())).collect());
     }
-    confirmed(terminal, &format!("Repurchase these jobs for ${}?", plan.repurchase_cost()))?;
+    confirmed(terminal, &format!("Buy these jobs again for ${}?", plan.repurchase_cost()))?;
     Ok(jobs().collect())
 }
 
-/// Asks once before money is spent. Consent on the command line needs no question. Without a terminal, the manifest's limit on the run is consent.
-fn agreed_sum(
+/// Asks once before money is spent. An option that confirms needs no question. Without a terminal, `budget.run` confirms up to it.
+fn confirmed_sum(
     args: &RunArgs,
     plan: &Plan,
     again: &NextCommand,
