@@ -11,7 +11,6 @@ use crate::report::Writer;
 
 /// The options of a run, beside its manifest.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
     /// The default paths.
     pub home: DefaultPaths,

@@ -68,7 +68,6 @@ pub(crate) struct ReportArgs {
 /// The service. Its address and key never come from a manifest.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct ServiceArgs {
     /// Base URL of the service
     #[arg(long, env = "SHOTLIST_BASE_URL", value_name = "URL")]
