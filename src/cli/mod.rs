@@ -2,7 +2,7 @@
 //!
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
 //! [`destinations`] say where things are, [`connect`] and [`service`] find the service. [`confirm`] asks before money is spent, [`programs`]
-//! what a run starts. [`ending`], [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early, and [`monitors`] reports how it went.
+//! what a run starts. [`ending`], [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
 
 mod approved;
 mod args;
