@@ -124,7 +124,7 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 jobs = "".join(f"  - {{ id: v{n}, prompt: number {n} }}\n" for n in range(len(names)))
 pathlib.Path("m.yaml").write_text(f"version: 1\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}")
 environment = {**os.environ, "SHOTLIST_BASE_URL": f"http://127.0.0.1:{server.server_port}", "SHOTLIST_API_KEY": "k"}
-words = ["run", "m.yaml", "--yes", "-q", "--accept-differing", "--first-poll", "0s", "--poll-interval", "100ms", "--poll-floor", "20ms"]
+words = ["run", "m.yaml", "--yes", "-q", "--accept-mismatch", "--first-poll", "0s", "--poll-interval", "100ms", "--poll-floor", "20ms"]
 ended = subprocess.run([shotlist, *words], env=environment, capture_output=True, text=True, timeout=300)
 rows = {names[int(row["id"][1:])]: row for row in json.load(open("shotlist-out/m/report.json"))["jobs"]}
 

@@ -11,7 +11,8 @@ fuzz_target!(|bytes: &[u8]| {
     let path = folder.path().join("m.yaml");
     std::fs::write(&path, bytes).expect("a file");
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let loaded = load(&Options { path: &path, set: &[], batch: None, now, root: None, secret: None }, Catalog::embedded());
+    let loaded =
+        load(&Options { path: &path, set: &[], batch: None, now, root: None, secret: None }, Catalog::embedded());
     let _shown = shotlist::ui::findings_json(&loaded.findings, &loaded.sources);
     if loaded.errors() == 0 {
         assert!(loaded.manifest.is_some());

@@ -16,7 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     let csv = if bytes.first() == Some(&0) { bytes.to_vec() } else { [b"id,a,b c,t\n", bytes].concat() };
     std::fs::write(folder.path().join("rows.csv"), csv).expect("a file");
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let loaded = load(&Options { path: &path, set: &[], batch: None, now, root: None, secret: None, env: &|_| None }, Catalog::embedded());
+    let loaded =
+        load(&Options { path: &path, set: &[], batch: None, now, root: None, secret: None }, Catalog::embedded());
     let _shown = shotlist::ui::findings_json(&loaded.findings, &loaded.sources);
     assert!(loaded.errors() > 0 || loaded.manifest.is_some_and(|manifest| !manifest.jobs.is_empty()));
 });
