@@ -169,6 +169,6 @@ impl Importer<'_> {
 
 /// Returns whether a killed import left the attempt. A submission in doubt is another purchase, and keeps its doubt.
 fn is_doubt_of(attempt: &Attempt, job: &Job) -> bool {
-    let is_adopted = attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::Found);
-    is_adopted && attempt.state == AttemptState::InDoubt && attempt.fingerprint == *job.request.fingerprint()
+    let is_declared = attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::Found);
+    is_declared && attempt.state == AttemptState::InDoubt && attempt.fingerprint == *job.request.fingerprint()
 }

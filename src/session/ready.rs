@@ -19,7 +19,8 @@ pub struct Ready<'s> {
 }
 
 impl<'s> Locked<'s> {
-    /// Polls abandoned tasks once, and refuses a report with unknown purchases, a plan over a limit, a plan that differs from the approved one, and tasks of another account.
+    /// Polls abandoned tasks once. Refuses a report with purchases that the ledger lacks, a plan over a limit, a plan that is not the approved one,
+    /// and tasks of another account.
     /// `connection` may be missing if the plan needs no service ([`Plan::needs_service`]).
     pub async fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
         self.check_report()?;
