@@ -28,7 +28,7 @@
 //! | void | an intent that certainly bought nothing |
 //! | slot | permission for one active task, from the intent to the terminal state |
 //! | slow start | in-flight limit that grows with each acceptance |
-//! | cadence | the times at which a task is polled |
+//! | poll schedule | the times at which a task is polled |
 //! | drain, abort | finish in-flight work; exit now |
 //! | commit counter | file that reveals an outdated copy of the ledger |
 //! | fencing | refusing writes of an expired runner |

@@ -180,13 +180,13 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         let mut why = String::new();
         for _ in 0..MOST_POLLS {
             // A pause that is longer than a URL may live is left to the next run.
-            while let Some(pause) = self.gateway.rate_limit.pending() {
+            while let Some(pause) = self.gateway.pace.pending() {
                 if pause > LONGEST_PAUSE {
                     return Err("the service asked everybody to wait".to_owned());
                 }
                 tokio::time::sleep(pause).await;
             }
-            self.gateway.rate_limit.turn_to_poll().await;
+            self.gateway.pace.turn_to_poll().await;
             match self.gateway.service.poll(name).await {
                 // The URL of another task leads to another video.
                 PollAnswer::Report(report) => match report.other_id(task) {
@@ -197,8 +197,8 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
                 PollAnswer::KeyRefused(error) => return Err(error.message),
                 PollAnswer::Wait(wait, message) => {
                     match wait {
-                        Some(wait) => self.gateway.rate_limit.pause(wait),
-                        None => drop(self.gateway.rate_limit.slow_down()),
+                        Some(wait) => self.gateway.pace.pause(wait),
+                        None => drop(self.gateway.pace.slow_down()),
                     }
                     why = message;
                 }

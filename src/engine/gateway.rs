@@ -9,21 +9,21 @@ use tokio::time::Instant;
 use super::brake::Brake;
 use super::echo::{differences, other_model};
 use super::event::RunEvent;
-use super::rate_limit::RateLimit;
+use super::pace::Pace;
 use super::settings::Settings;
 use super::stop::{Stop, StopReason};
 use crate::domain::{Account, Asked, AttemptId, Footage, JobId, NoticeCode, PriceList, with_causes};
 use crate::ledger::{Event, LedgerError, LockedBatch};
 use crate::service::Echo;
 
-/// The service, its rate limit, whether it responds, and the receiver of events.
+/// The service, the pace of requests, whether it responds, and the receiver of events.
 pub(super) struct Gateway<'e, S> {
     pub service: &'e S,
     /// The account that owns the tasks.
     pub account: &'e Account,
     pub ledger: &'e LockedBatch,
     pub settings: &'e Settings,
-    pub rate_limit: RateLimit,
+    pub pace: Pace,
     pub connectivity: Connectivity,
     pub stop: &'e Stop,
     pub brake: Brake,
@@ -73,9 +73,8 @@ impl<S> Gateway<'_, S> {
 
     /// Lowers the rate of requests after the service reported too many. Returns the pause that begins now.
     pub(super) fn slow_down(&self, message: &str) -> Duration {
-        let wait = self.rate_limit.slow_down();
-        let rate =
-            self.rate_limit.per_second().map_or_else(String::new, |rate| format!("; now about {rate:.0} requests/s"));
+        let wait = self.pace.slow_down();
+        let rate = self.pace.per_second().map_or_else(String::new, |rate| format!("; now about {rate:.0} requests/s"));
         (self.emit)(RunEvent::Waiting { wait, message: format!("{message}; sending fewer requests{rate}") });
         wait
     }

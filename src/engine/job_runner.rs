@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::future::Either;
 use tokio::sync::SemaphorePermit;
 
-use super::cadence::Class;
 use super::event::{LeaveReason, RunEvent};
 use super::feed::Assignment;
 use super::fetcher::Fetcher;
@@ -90,8 +89,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let Some(mut task) = attempt.task.clone() else { return };
         let since = attempt.answered_at.unwrap_or(attempt.intended_at);
         let age = Duration::try_from(self.gateway.now().duration_since(since)).unwrap_or_default();
-        let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
-        let bought = Bought { job, request, attempt: attempt.id, age, class };
+        let (job, request, typical_s) = (&attempt.job, attempt.request.as_str(), attempt.typical_s);
+        let bought = Bought { job, request, attempt: attempt.id, age, typical_s };
         let ended = self.settle(slot, &bought, &mut task).await;
         let failed = ended.has_no_video;
         self.outcome().failures += usize::from(failed && !assignment.superseded.contains(&attempt.id));
@@ -121,8 +120,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 Submitted::Task(attempt, task) => (attempt, task),
                 last => break last,
             };
-            let (id, request, class) = (&job.id, job.request.body(), class_of_job(job));
-            let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
+            let (id, request, typical_s) = (&job.id, job.request.body(), job.typical_s);
+            let bought = Bought { job: id, request, attempt, age: Duration::ZERO, typical_s };
             let ended = self.settle(slot, &bought, &mut task).await;
             failed = ended.has_no_video;
             let destination = |_: &DownloadPlan| Destination { directory: None, path: job.output(), is_version: false };
@@ -245,14 +244,4 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         (self.gateway.emit)(emitted);
         ended
     }
-}
-
-fn class_of_job(job: &Job) -> Class {
-    Class { model: job.spec.model.clone(), duration_s: job.spec.duration, typical_s: job.typical_s }
-}
-
-/// The class by the sent request: the job may have changed since.
-fn class_of_attempt(attempt: &Attempt) -> Class {
-    let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
-    Class { model: attempt.model.clone(), duration_s: sent["duration"].as_i64(), typical_s: attempt.typical_s }
 }

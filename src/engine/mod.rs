@@ -2,7 +2,7 @@
 //!
 //! # Guarantees
 //!
-//! - The engine is made once for a run. Rate limit, slow start, slots, spend guard, circuit breakers, and the time limit hold over all that the run
+//! - The engine is made once for a run. Pace, slow start, slots, spend guard, circuit breakers, and the time limit hold over all that the run
 //!   does, also over work that is added later.
 //! - A submission follows its durable intent, and is sent at most once.
 //! - Polls never block submissions.
@@ -13,7 +13,7 @@
 //! begin at once, due jobs wait for a slot in manifest order. A slot is held from the intent to the terminal state.
 //!
 //! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent and sends once, [`response`] records. The job then waits in the
-//! [`poller`], which all active tasks share: it polls when [`cadence`] says, and acts on what responses say. [`watched`] is the state machine of a
+//! [`poller`], which all active tasks share: it polls when [`schedule`] says, and acts on what responses say. [`watched`] is the state machine of a
 //! task; [`identity`] tells whether a response is about the task. In the end, the job releases its slot and records the [`outcome`], and
 //! [`fetcher`] downloads the video.
 //!
@@ -24,8 +24,8 @@
 //! | [`first_look`] | submissions to a service that doesn't respond |
 //! | [`spend_guard`] | money, by a reservation before each submission |
 //! | [`slow_start`] | submissions in flight, and doubts in a row |
-//! | [`slots`] | active tasks, by what the service accepts |
-//! | [`rate_limit`], [`learned_rate`] | requests per second |
+//! | [`slots`] | active tasks |
+//! | [`pace`] | requests per second, by rejections and `--rps` |
 //! | [`poller`] | polls in flight |
 //! | [`stop`] | submissions, and with a signal polls |
 //!
@@ -33,7 +33,6 @@
 //! images. [`gateway`] is what submissions and polls share. Nothing here prints: events are [`RunEvent`]s.
 
 mod brake;
-mod cadence;
 mod echo;
 mod event;
 mod feed;
@@ -43,12 +42,12 @@ mod gateway;
 mod identity;
 mod image_urls;
 mod job_runner;
-mod learned_rate;
 mod outcome;
+mod pace;
 mod poller;
-mod rate_limit;
 mod response;
 mod run;
+mod schedule;
 mod settings;
 mod slots;
 mod slow_start;

@@ -1,6 +1,6 @@
 //! Polls of active tasks, each to its end.
 //!
-//! Each task waits by itself. They share the schedule, the requests in flight, and what responses teach. Polls run concurrently, a bounded number
+//! Each task waits by itself. They share the schedule and the requests in flight. Polls run concurrently, a bounded number
 //! in flight, and never block submissions. [`watched`](super::watched) decides what a response means for its task.
 
 use std::collections::HashSet;
@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::cadence::{Cadence, Class};
 use super::event::{LeaveReason, RunEvent};
 use super::gateway::Gateway;
+use super::schedule::{Schedule, TypicalTime};
 use super::stop::StopReason;
 use super::watched::{Ending, GRACE, Moment, Next, Note, Pause, Watched};
 use crate::domain::{AttemptId, JobId, NoticeCode, TaskId};
@@ -30,12 +30,13 @@ pub(super) struct Bought<'j> {
     pub(super) attempt: AttemptId,
     /// The time since its submission.
     pub(super) age: Duration,
-    pub(super) class: Class,
+    pub(super) typical_s: TypicalTime,
 }
 
 /// The poller of a run.
 pub(super) struct Poller<'e, S> {
     gateway: &'e Gateway<'e, S>,
+    schedule: Schedule,
     in_flight: Semaphore,
     /// The time that a task may be denied.
     grace: Duration,
@@ -43,7 +44,6 @@ pub(super) struct Poller<'e, S> {
 }
 
 struct State {
-    cadence: Cadence,
     /// The unknown states that were reported.
     unknown: HashSet<String>,
     /// Tasks past their deadline.
@@ -54,17 +54,17 @@ struct State {
 impl<'e, S: VideoService> Poller<'e, S> {
     /// A poller without tasks.
     pub(super) fn new(gateway: &'e Gateway<'e, S>) -> Self {
-        let cadence = Cadence::new(gateway.settings);
-        let (in_flight, grace) = (Semaphore::new(MOST_IN_FLIGHT), cadence.scaled(GRACE));
-        let state = Mutex::new(State { cadence, unknown: HashSet::new(), overdue: 0, has_ended: false });
-        Self { gateway, in_flight, grace, state }
+        let schedule = Schedule::new(gateway.settings);
+        let (in_flight, grace) = (Semaphore::new(MOST_IN_FLIGHT), schedule.scaled(GRACE));
+        let state = Mutex::new(State { unknown: HashSet::new(), overdue: 0, has_ended: false });
+        Self { gateway, schedule, in_flight, grace, state }
     }
 
     /// Polls a task until it ends, or the run leaves it.
     pub(super) async fn watch(&self, bought: &Bought<'_>, watched: &mut Watched) -> Ending {
         let (start, deadline) = (Instant::now(), self.gateway.settings.deadline);
         let to_its_end = async {
-            let mut wait = self.state().cadence.first(&bought.class, bought.age, fastrand::f64());
+            let mut wait = self.schedule.first_wait(bought.typical_s, bought.age, fastrand::f64());
             loop {
                 let left = deadline.saturating_sub(start.elapsed());
                 tokio::time::sleep(wait.min(left)).await;
@@ -91,7 +91,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         let now = Moment { age: bought.age + start.elapsed(), at: self.gateway.now() };
         let (mut next, mut notes) = watched.next(answer, now, self.grace);
         loop {
-            self.act(notes, bought, watched).await;
+            self.act(notes, bought).await;
             (next, notes) = match next {
                 Next::Poll(pause) => return ControlFlow::Continue(self.wait(pause, bought, watched, now.age)),
                 Next::End(ending) => {
@@ -112,7 +112,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     async fn ask(&self, task: &TaskId, deadline: Instant) -> PollAnswer {
         loop {
             let is_last = Instant::now() >= deadline;
-            if let Some(pause) = self.gateway.rate_limit.pending()
+            if let Some(pause) = self.gateway.pace.pending()
                 && !is_last
             {
                 tokio::time::sleep_until(deadline.min(Instant::now() + pause)).await;
@@ -120,7 +120,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             }
             // The semaphore is never closed.
             let _permit = self.in_flight.acquire().await;
-            if self.gateway.rate_limit.turn_to_poll().await || is_last {
+            if self.gateway.pace.turn_to_poll().await || is_last {
                 return self.gateway.service.poll(task).await;
             }
         }
@@ -146,11 +146,11 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 
     /// Acts on notes.
-    async fn act(&self, notes: Vec<Note>, bought: &Bought<'_>, watched: &Watched) {
+    async fn act(&self, notes: Vec<Note>, bought: &Bought<'_>) {
         let (gateway, job) = (self.gateway, || bought.job.clone());
         for note in notes {
             match note {
-                Note::NotLimited => gateway.rate_limit.record_accepted(),
+                Note::NotLimited => gateway.pace.record_accepted(),
                 Note::Reached => gateway.was_reached(),
                 Note::Transient(message) => gateway.failed_to_answer(message),
                 Note::KeyRefused(message) => gateway.stop_because(StopReason::KeyRefused, message),
@@ -162,7 +162,6 @@ impl<'e, S: VideoService> Poller<'e, S> {
                         (gateway.emit)(RunEvent::UnknownStatus { status });
                     }
                 }
-                Note::Ended(from, to) => self.state().cadence.learn(&bought.class, &watched.sight, (from, to)),
                 Note::Started(percent) => _ = gateway.record(bought.attempt, Event::Started { percent }).await,
                 Note::Progress(percent) => (gateway.emit)(RunEvent::Progressed { job: job(), percent }),
                 Note::Made(echo) => {
@@ -178,17 +177,16 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     /// Returns the wait before the next poll of a task of this age.
     fn wait(&self, pause: Pause, bought: &Bought<'_>, watched: &Watched, age: Duration) -> Duration {
-        let mut state = self.state();
         match pause {
-            Pause::Usual => state.cadence.next(&bought.class, &watched.sight, age, fastrand::f64()),
-            Pause::AfterFailures(failures) => state.cadence.after_failures(failures, fastrand::f64()),
+            Pause::Usual => self.schedule.next_wait(bought.typical_s, &watched.progress, age, fastrand::f64()),
+            Pause::AfterFailures(failures) => self.schedule.backoff(failures, fastrand::f64()),
             Pause::Asked(wait, message) => {
-                let wait = state.cadence.at_least_the_floor(wait);
-                self.gateway.rate_limit.pause(wait);
+                let wait = self.schedule.at_least_the_floor(wait);
+                self.gateway.pace.pause(wait);
                 (self.gateway.emit)(RunEvent::Waiting { wait, message });
                 wait
             }
-            Pause::TooFast(message) => state.cadence.at_least_the_floor(self.gateway.slow_down(&message)),
+            Pause::TooFast(message) => self.schedule.at_least_the_floor(self.gateway.slow_down(&message)),
         }
     }
 

@@ -16,8 +16,8 @@ use super::gateway::{Connectivity, Gateway};
 use super::image_urls::ImageUrls;
 use super::job_runner::{JobRunner, Task, Work};
 use super::outcome::Outcome;
+use super::pace::Pace;
 use super::poller::Poller;
-use super::rate_limit::RateLimit;
 use super::settings::Settings;
 use super::slots::Slots;
 use super::slow_start::SlowStart;
@@ -73,7 +73,7 @@ impl<S: VideoService> Engine<'_, S> {
             account: self.account,
             ledger: self.ledger,
             settings: self.settings,
-            rate_limit: RateLimit::new(self.settings.rps),
+            pace: Pace::new(self.settings.rps),
             connectivity: Connectivity::default(),
             brake: Brake::new(self.settings.accepts_mismatch),
             prices: self.prices,
@@ -81,7 +81,7 @@ impl<S: VideoService> Engine<'_, S> {
             clock_offset: self.clock_offset,
             emit: self.emit,
         };
-        let (slots, outcome) = (Slots::new(self.settings.concurrency, self.settings.speed), Mutex::default());
+        let (slots, outcome) = (Slots::new(self.settings.concurrency), Mutex::default());
         let submitter = Submitter {
             gateway: &gateway,
             slots: &slots,
@@ -109,7 +109,7 @@ impl<S: VideoService> Engine<'_, S> {
         };
         let jobs = async move {
             let work = assignments.map(|assignment| {
-                submitter.slots.end_pause();
+                submitter.slots.restart_idle_time();
                 image_urls.forget();
                 Box::pin(self.work_of(assignment, submitter))
             });
@@ -118,7 +118,7 @@ impl<S: VideoService> Engine<'_, S> {
         let work = Box::pin(async { futures::join!(source, jobs) });
         tokio::select! {
             _ = work => {}
-            never = self.share_the_pace(&gateway.rate_limit) => match never {},
+            never = self.share_the_pace(&gateway.pace) => match never {},
         }
         let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         Outcome { stopped: self.stop.reasons(), braked: gateway.brake.is_on(), ..outcome }
@@ -141,7 +141,7 @@ impl<S: VideoService> Engine<'_, S> {
         });
         let of_plan = |task| Work { assignment: Arc::clone(&assignment), task };
         let resumed =
-            plan.active_tasks().map(|attempt| Task::Resume(submitter.slots.of_resumed(), Box::new(attempt.clone())));
+            plan.active_tasks().map(|attempt| Task::Resume(submitter.slots.for_resumed(), Box::new(attempt.clone())));
         let missing = plan.downloads.iter().flat_map(|wanted| &wanted.missing);
         let missing =
             missing.filter(|_| self.downloads.is_some()).map(|download| Task::Fetch(Box::new(download.clone())));
@@ -178,12 +178,12 @@ impl<S: VideoService> Engine<'_, S> {
     }
 
     /// Shares `--rps` with the other runners of the account. Never returns.
-    async fn share_the_pace(&self, rate_limit: &RateLimit) -> std::convert::Infallible {
+    async fn share_the_pace(&self, pace: &Pace) -> std::convert::Infallible {
         let Some(sharing) = self.ledger.sharing().filter(|_| self.settings.rps.is_some()) else {
             return std::future::pending().await;
         };
         loop {
-            rate_limit.share(sharing.runners());
+            pace.share(sharing.runners());
             tokio::time::sleep(BETWEEN_COUNTS).await;
         }
     }

@@ -11,7 +11,7 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// The shortest time between two polls of one task.
     pub poll_floor: Duration,
-    /// The age of a task at its first poll. Without it, the shortest typical time of the family.
+    /// The age of a task at its first poll. Without it, a quarter of its shortest typical time.
     pub first_poll: Option<Duration>,
     /// The time after which a task is left active.
     pub deadline: Duration,
@@ -31,7 +31,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             concurrency: 8,
-            poll_interval: Duration::from_secs(10),
+            poll_interval: Duration::from_secs(8),
             poll_floor: Duration::from_secs(1),
             first_poll: None,
             deadline: Duration::from_mins(30),

@@ -93,6 +93,12 @@ impl SlowStart {
         self.changed.notify_waiters();
     }
 
+    /// Records a submission that the service was too busy for, or that did not reach it: one at a time until the next
+    /// acceptance.
+    pub(super) fn record_rejected_for_now(&self) {
+        self.lock().allowed = 1;
+    }
+
     /// Records a rejection. Returns the number of rejections once there are too many before the first acceptance: then the jobs are not the cause.
     pub(super) fn record_rejected(&self) -> Option<usize> {
         let mut state = self.lock();

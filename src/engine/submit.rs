@@ -9,8 +9,9 @@
 //!
 //! # Design
 //!
-//! [`slow_start`](super::slow_start) bounds the submissions in flight, [`slots`](super::slots) the tasks. A service that is full gets a probe when
-//! it may have a free slot. A service that never responded ends the run; later, an outage is waited for.
+//! [`slow_start`](super::slow_start) bounds the submissions in flight, [`slots`](super::slots) the tasks. After a
+//! rejection, submissions pause, and then go one at a time until one is accepted. A service that never responded ends the
+//! run; later, an outage is waited for.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use super::event::RunEvent;
 use super::first_look::FirstLook;
 use super::gateway::Gateway;
-use super::slots::{Slot, Slots, Turn};
+use super::slots::{Slot, Slots};
 use super::slow_start::{Permit, SlowStart};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
@@ -32,8 +33,6 @@ const CONNECT_TRIES: u32 = 5;
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest backoff of all.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
-/// The wait where the service asks to wait without a time.
-const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
 /// The state that all submissions share.
 pub(super) struct Submitter<'e, S> {
@@ -72,8 +71,8 @@ pub(super) enum Submitted {
 }
 
 /// The state of a submission over its tries.
-struct Tries<'t> {
-    turn: Turn<'t>,
+#[derive(Default)]
+struct Tries {
     /// The tries in a row of which no byte was sent.
     unsent: u32,
     /// True if the price is reserved.
@@ -104,7 +103,7 @@ impl<S: VideoService> Submitter<'_, S> {
 
     /// Tries until a response says more than "wait" or the run stops. Releases the reservation if certainly nothing was bought.
     async fn try_until_answered(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_retry: bool) -> Submitted {
-        let mut tries = Tries { turn: self.slots.turn(), unsent: 0, is_reserved: is_retry };
+        let mut tries = Tries { unsent: 0, is_reserved: is_retry };
         let submitted = loop {
             if self.gateway.brake.holds(&job.spec.model) || !self.first_look.allows(self.gateway).await {
                 break Submitted::NotSent;
@@ -121,10 +120,10 @@ impl<S: VideoService> Submitter<'_, S> {
     }
 
     /// Reserves the price, records an intent, and sends the request once.
-    async fn try_once<'t>(&'t self, job: &Job, known: Known, slot: &mut Slot<'_>, tries: &mut Tries<'t>) -> Next {
+    async fn try_once(&self, job: &Job, known: Known, slot: &mut Slot<'_>, tries: &mut Tries) -> Next {
         // Held until the response is recorded, or on its way to the ledger ahead of later intents: a process that is killed leaves at most as
         // many jobs in doubt as there are permits.
-        let Some(permit) = self.permit(&mut tries.turn).await else { return NOT_SENT };
+        let Some(permit) = self.permit().await else { return NOT_SENT };
         // A video may have arrived meanwhile.
         if self.gateway.brake.holds(&job.spec.model) {
             return NOT_SENT;
@@ -139,7 +138,6 @@ impl<S: VideoService> Submitter<'_, S> {
             Ok(attempt) => attempt,
             Err(LedgerError::Deferred(wait)) => {
                 drop(permit);
-                tries.turn.end();
                 let waited = self.gateway.stop.unless_stopping(tokio::time::sleep(wait)).await;
                 return if waited.is_some() { TRY_AGAIN } else { NOT_SENT };
             }
@@ -156,7 +154,6 @@ impl<S: VideoService> Submitter<'_, S> {
         let send_by = self.gateway.ledger.sharing().map(|sharing| sharing.send_by(attempt));
         if send_by.is_some_and(SendBy::is_over) {
             drop(permit);
-            tries.turn.end();
             self.gateway.record(attempt, Event::Withdrawn).await;
             let message = "the ledger answered too late to submit a job; the run tries again".to_owned();
             (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::LedgerSlow, message });
@@ -175,7 +172,7 @@ impl<S: VideoService> Submitter<'_, S> {
         response: Submission,
         permit: Permit<'_>,
         slot: &mut Slot<'_>,
-        tries: &mut Tries<'_>,
+        tries: &mut Tries,
     ) -> Next {
         let (wait, event) = match response {
             Submission::NotSent(message) => {
@@ -188,22 +185,23 @@ impl<S: VideoService> Submitter<'_, S> {
                 (None, Event::Withdrawn)
             }
             Submission::Wait(wait, message) => {
-                self.asked_to_wait(&mut tries.turn, wait, message);
+                self.asked_to_wait(wait, message);
                 (wait, Event::Withdrawn)
             }
             Submission::ServerError(wait, message) => {
-                self.asked_to_wait(&mut tries.turn, wait, message);
+                self.asked_to_wait(wait, message);
                 (wait, Event::ServerError)
             }
             response => {
                 if !matches!(response, Submission::InDoubt(_) | Submission::Page(_)) {
                     self.gateway.was_reached();
-                    self.gateway.rate_limit.record_accepted();
+                    self.gateway.pace.record_accepted();
                 }
-                if matches!(response, Submission::Accepted(..)) && slot.occupy(&tries.turn) {
-                    self.gateway.slow_down("the service rejected a request that it accepts now");
+                if matches!(response, Submission::Accepted(..)) {
+                    self.gateway.pace.record_submission();
+                    slot.occupy();
                 }
-                tries.turn.end();
+                self.slots.restart_idle_time();
                 return ControlFlow::Break(self.record(job, attempt, response, permit).await);
             }
         };
@@ -213,32 +211,28 @@ impl<S: VideoService> Submitter<'_, S> {
     }
 
     /// No byte was sent. The first tries show whether the service is reachable at all; later, an outage may end.
-    fn not_sent(&self, tries: &mut Tries<'_>, message: &str) {
+    fn not_sent(&self, tries: &mut Tries, message: &str) {
         tries.unsent += 1;
         self.gateway.failed_to_answer(message.to_owned());
         let is_unreachable = !self.gateway.was_ever_reached() && tries.unsent >= CONNECT_TRIES;
-        if is_unreachable || self.slots.idle_for() > self.gateway.settings.deadline {
+        if is_unreachable || self.slots.idle_time() > self.gateway.settings.deadline {
             let message = format!("{message} (check the base URL and the network)");
             self.gateway.stop_because(StopReason::Unreachable, message);
         }
         let longest = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(tries.unsent.min(16))).min(LONGEST_BACKOFF);
-        tries.turn.was_not_sent(longest.mul_f64(fastrand::f64()));
+        self.slow_start.record_rejected_for_now();
+        self.gateway.pace.hold_submissions(longest.mul_f64(fastrand::f64()));
     }
 
-    fn asked_to_wait(&self, turn: &mut Turn<'_>, wait: Option<Duration>, message: String) {
+    fn asked_to_wait(&self, wait: Option<Duration>, message: String) {
         self.gateway.was_reached();
-        if wait.is_none() && turn.may_have_been_too_fast() {
-            // The next request shows whether the service was full or asked too fast.
-            return turn.was_perhaps_too_fast();
-        }
-        let wait = wait.unwrap_or(DEFAULT_WAIT);
-        if wait > self.gateway.settings.deadline {
+        if wait.is_some_and(|wait| wait > self.gateway.settings.deadline) {
             // The run still polls active tasks, so other runners need not wait.
             self.gateway.stop_because(StopReason::Unreachable, format!("{message}, for longer than the deadline"));
             return;
         }
-        self.gateway.rate_limit.pause_submissions(wait);
-        turn.was_refused(wait);
+        self.slow_start.record_rejected_for_now();
+        let wait = self.gateway.pace.reject_submission(wait);
         (self.gateway.emit)(RunEvent::Waiting { wait, message });
     }
 
@@ -252,20 +246,17 @@ impl<S: VideoService> Submitter<'_, S> {
         }
     }
 
-    /// Waits for a turn at the service, the rate limit, and a permit. `None` if the run stops, or if the service accepts nothing for
+    /// Waits for the end of a pause, a permit, and the gap between requests. `None` if the run stops, or if the service accepts nothing for
     /// the deadline.
-    async fn permit(&self, turn: &mut Turn<'_>) -> Option<Permit<'_>> {
+    async fn permit(&self) -> Option<Permit<'_>> {
         let ready = async {
             loop {
-                turn.ready().await;
+                self.gateway.pace.submissions_resumed().await;
                 let permit = self.slow_start.permit().await;
-                // Last, so that requests keep their gap.
-                self.gateway.rate_limit.turn().await;
-                // Meanwhile, the service may have said that it is full.
-                if turn.is_still_ready() && !self.gateway.rate_limit.holds_submissions() {
+                // Last, so that requests keep their gap. Meanwhile, the service may have rejected a submission.
+                if self.gateway.pace.turn_to_submit().await {
                     return permit;
                 }
-                turn.step_back();
             }
         };
         let permit = tokio::select! {
@@ -280,7 +271,7 @@ impl<S: VideoService> Submitter<'_, S> {
     /// Stops the run once the service has accepted nothing for the deadline, then returns.
     async fn given_up(&self) {
         loop {
-            let left = self.gateway.settings.deadline.saturating_sub(self.slots.idle_for());
+            let left = self.gateway.settings.deadline.saturating_sub(self.slots.idle_time());
             if left.is_zero() {
                 let message = "no submission accepted within the deadline".to_owned();
                 return self.gateway.stop_because(StopReason::Unreachable, message);

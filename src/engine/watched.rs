@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::cadence::Sight;
 use super::event::LeaveReason;
 use super::identity::{Identity, Whose};
+use super::schedule;
 use crate::domain::{ServiceError, TaskId, TaskNames};
 use crate::service::{Echo, PollAnswer, Status, TaskReport};
 
@@ -89,8 +89,6 @@ pub(super) enum Note {
     Denied(String),
     /// The service reports an undocumented state.
     UnknownWord(String),
-    /// The task ended between these ages.
-    Ended(Duration, Duration),
     /// The service generates the task, with this progress in percent.
     Started(Option<u8>),
     /// The progress in percent.
@@ -105,11 +103,7 @@ pub(super) enum Note {
 #[derive(Debug)]
 pub(super) struct Watched {
     identity: Identity,
-    pub sight: Sight,
-    /// True if it is a task of an earlier run.
-    is_resumed: bool,
-    /// Its age at the last response that saw it running.
-    unfinished_age: Duration,
+    pub progress: schedule::Progress,
     /// The last time at which it was certainly running.
     unfinished_at: Timestamp,
     /// The last response, if it said neither queued nor in progress.
@@ -125,7 +119,7 @@ pub(super) struct Watched {
     /// Its age at the first denial of those in a row.
     denied_since: Option<Duration>,
     is_started: bool,
-    progress: Option<u8>,
+    percent: Option<u8>,
 }
 
 impl Watched {
@@ -135,9 +129,7 @@ impl Watched {
         let age = SignedDuration::try_from(now.age).unwrap_or(SignedDuration::ZERO);
         Self {
             identity: Identity::new(names),
-            sight: Sight::default(),
-            is_resumed: !now.age.is_zero(),
-            unfinished_age: Duration::ZERO,
+            progress: schedule::Progress::default(),
             unfinished_at: now.at.checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH),
             said: None,
             is_endless: false,
@@ -149,7 +141,7 @@ impl Watched {
             unproven_answers: 0,
             denied_since: None,
             is_started: false,
-            progress: None,
+            percent: None,
         }
     }
 
@@ -248,7 +240,7 @@ impl Watched {
         self.was_reached(notes);
         let ended_at = self.ended_at(&report, now);
         match report.status {
-            Status::Completed => self.is_completed(report, ended_at, now, notes),
+            Status::Completed => self.is_completed(report, ended_at, notes),
             Status::Failed => {
                 let error = report.error.unwrap_or_else(|| ServiceError {
                     message: "the service gave no reason".to_owned(),
@@ -258,13 +250,13 @@ impl Watched {
             }
             Status::Queued => self.is_unfinished(now),
             Status::InProgress => {
-                self.sight.see(now.age, report.progress);
+                self.progress.record(now.age, report.progress);
                 if !std::mem::replace(&mut self.is_started, true) {
                     notes.extend([Note::Started(report.progress), Note::Progress(report.progress)]);
-                } else if self.progress != report.progress {
+                } else if self.percent != report.progress {
                     notes.push(Note::Progress(report.progress));
                 }
-                self.progress = report.progress;
+                self.percent = report.progress;
                 self.is_unfinished(now)
             }
             // It may have ended, and no later response will tell.
@@ -285,10 +277,7 @@ impl Watched {
         }
     }
 
-    fn is_completed(&mut self, report: TaskReport, ended_at: Timestamp, now: Moment, notes: &mut Vec<Note>) -> Next {
-        if self.urlless_answers == 0 {
-            notes.extend(self.ended_between(&report, now).map(|(from, to)| Note::Ended(from, to)));
-        }
+    fn is_completed(&mut self, report: TaskReport, ended_at: Timestamp, notes: &mut Vec<Note>) -> Next {
         if report.video_url.is_none() {
             self.urlless_answers += 1;
             // A service without such a field never adds it.
@@ -325,7 +314,7 @@ impl Watched {
     }
 
     fn is_unfinished(&mut self, now: Moment) -> Next {
-        (self.unfinished_at, self.unfinished_age) = (now.at, now.age);
+        self.unfinished_at = now.at;
         (self.error_answers, self.unproven_answers) = (0, 0);
         (self.said, self.is_endless) = (None, false);
         Next::Poll(Pause::Usual)
@@ -347,19 +336,6 @@ impl Watched {
         }
         let error = ServiceError { message, code: Some(DENIED.to_owned()), ..ServiceError::default() };
         Next::End(Ending::Disowned { error, ended_at: now.at })
-    }
-
-    /// Returns the ages between which the task ended: after the last response that saw it running, and within the
-    /// second that the service reports, if that fits. `None` for a resumed task that had ended at its first poll: it
-    /// may have ended hours ago.
-    fn ended_between(&self, report: &TaskReport, now: Moment) -> Option<(Duration, Duration)> {
-        let (from, to) = (self.unfinished_age, now.age);
-        let said = report.completed_at.and_then(|said| {
-            let ago = Duration::try_from(now.at.duration_since(said)).ok()?;
-            Some((from.max(to.checked_sub(ago)?), to.min(to.saturating_sub(ago) + Duration::from_secs(1))))
-        });
-        let span = said.filter(|(from, to)| from < to).unwrap_or((from, to));
-        (!(span.0.is_zero() && self.is_resumed)).then_some(span)
     }
 
     /// Returns the end of generation: the service's time if it is between the last response that saw the task running
@@ -435,7 +411,6 @@ mod tests {
             let video_url = (!url.is_empty()).then(|| url.to_owned());
             Next::End(Ending::Completed { video_url, ended_at: at(second) })
         };
-        let ended = |from: u64, to: u64| Note::Ended(Duration::from_secs(from), Duration::from_secs(to));
         let denied = "poll for task t: gone";
         let failed = |message: &str| {
             let error = ServiceError { message: message.into(), ..ServiceError::default() };
@@ -449,20 +424,10 @@ mod tests {
                 USUAL,
                 vec![Note::Started(Some(50)), Note::Progress(Some(50))],
             ),
-            (
-                "it ended since it was seen unfinished",
-                vec![said(queued), said(done)],
-                completed(20, "u"),
-                vec![ended(10, 20)],
-            ),
-            ("a URL that is to come is waited for", vec![said(no_url), said(no_url)], USUAL, vec![ended(0, 10)]),
-            ("and not for ever", vec![said(no_url), said(no_url), said(no_url)], completed(30, ""), vec![ended(0, 10)]),
-            (
-                "one that cannot come is not",
-                vec![said(r#"{"status":"completed"}"#)],
-                completed(10, ""),
-                vec![ended(0, 10)],
-            ),
+            ("it ended since it was seen unfinished", vec![said(queued), said(done)], completed(20, "u"), vec![]),
+            ("a URL that is to come is waited for", vec![said(no_url), said(no_url)], USUAL, vec![]),
+            ("and not for ever", vec![said(no_url), said(no_url), said(no_url)], completed(30, ""), vec![]),
+            ("one that cannot come is not", vec![said(r#"{"status":"completed"}"#)], completed(10, ""), vec![]),
             (
                 "no reason for a failure",
                 vec![said(r#"{"status":"failed"}"#)],

@@ -102,13 +102,13 @@ pub(crate) struct PaceArgs {
     /// Maximum number of active tasks
     #[arg(long, hide_short_help = true, env = "SHOTLIST_CONCURRENCY", value_name = "N", default_value = "8", value_parser = concurrency)]
     pub concurrency: usize,
-    /// Longest interval between two polls of one task [default: 10s]
+    /// Longest interval between two polls of one task [default: 8s]
     #[arg(long, hide = true, env = "SHOTLIST_POLL_INTERVAL", value_name = "DURATION", value_parser = duration)]
     pub poll_interval: Option<Duration>,
     /// Shortest interval between two polls of one task [default: 1s]
     #[arg(long, hide = true, env = "SHOTLIST_POLL_FLOOR", value_name = "DURATION", value_parser = duration)]
     pub poll_floor: Option<Duration>,
-    /// Time of the first poll of a task [default: learned]
+    /// Age of a task at its first poll [default: a quarter of the shortest typical time]
     #[arg(long, hide = true, env = "SHOTLIST_FIRST_POLL", value_name = "DURATION", value_parser = duration)]
     pub first_poll: Option<Duration>,
     /// Maximum wait for one task; the next run resumes it

@@ -1,10 +1,10 @@
 //! Runs on a paused clock: hours pass in milliseconds, and every moment is exact.
 
-mod cadence;
 mod feed;
 mod fetching;
 mod money;
 mod outages;
+mod polls;
 mod rates;
 mod slots;
 mod slow_start;

@@ -59,7 +59,7 @@ const ROOMS: [Line; 17] = [
 ];
 
 /// The rooms inside rooms. What is beside them in the room itself is its own; `.` is all of that.
-const INNER: [(&str, &[Line]); 5] = [
+const INNER: [(&str, &[Line]); 4] = [
     (
         "manifest",
         &[
@@ -86,7 +86,6 @@ const INNER: [(&str, &[Line]); 5] = [
             ("any", &[".", "rules", "sql"]),
         ],
     ),
-    ("engine", &[("cadence", &["."]), (".", &["cadence"])]),
     ("report", &[("html", &["."]), (".", &["html"])]),
     ("cli", &[("args", &[]), ("commands", &[".", "args"]), (".", &["args", "commands"])]),
 ];

@@ -3,7 +3,7 @@
 //! seen finished (mean and 95th percentile), and the wall time of the run over the ideal one, in which every slot is
 //! refilled the moment that its task ends.
 //!
-//! `cargo bench --bench cadence`
+//! `cargo bench --bench polls`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 #[expect(dead_code, reason = "the tests use more of it")]
@@ -106,21 +106,19 @@ struct Figures {
 }
 
 fn main() {
-    print(&format!("{:<32} {:>8} {:>7} {:>8} {:>8} {:>9}", "", "", "polls", "lag s", "95th s", "of ideal"));
+    print(&format!("{:<32} {:>8} {:>7} {:>8} {:>8} {:>9}", "", "", "polls", "delay s", "95th s", "of ideal"));
     for case in &CASES {
         let random: Vec<(f64, f64)> = {
             let mut random = fastrand::Rng::with_seed(7);
             (0..JOBS).map(|_| (random.f64(), random.f64())).collect()
         };
         let takes: Vec<f64> = random.iter().enumerate().map(|(n, (a, b))| (case.takes)(n, *a, *b)).collect();
-        let learned = learned(case, &takes, &random);
-        show(case.what, "learned", &learned, Some(&fixed(&takes, 8.0)));
+        let measured = measure(case, &takes, &random);
+        show(case.what, "schedule", &measured, Some(&fixed(&takes, 8.0)));
         show("", "8 s", &fixed(&takes, 8.0), None);
         show("", "10 s", &fixed(&takes, 10.0), None);
     }
-    print(
-        "\nLimits, for uniform times as documented: polls at most half of what 8 s needs with no more lag, 1.02 of ideal.",
-    );
+    print("\nLimits, for uniform times as documented: 5 polls, a delay of 1.5 s on average, 1.02 of ideal.");
 }
 
 fn show(what: &str, how: &str, figures: &Figures, against: Option<&Figures>) {
@@ -131,7 +129,7 @@ fn show(what: &str, how: &str, figures: &Figures, against: Option<&Figures>) {
 }
 
 /// The engine itself, on Tokio's paused clock.
-fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
+fn measure(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
     let (durations, progress, own) = (takes.to_vec(), case.progress, random.to_vec());
     let mut service = FakeService::taking(move |number| Duration::from_secs_f64(durations[number]));
     service.progress = Box::new(move |number, share| Some(progress(share, own[number].1)));
