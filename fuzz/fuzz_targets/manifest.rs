@@ -1,4 +1,4 @@
-//! Any bytes as a manifest: it is read or refused, within bounds of time and memory, and every finding can be shown.
+//! Any bytes as a manifest: it is read or refused, within bounds of time and memory, and every diagnostic can be shown.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let loaded =
         load(&Options { path: &path, set: &[], batch: None, now, root: None, secret: None }, Catalog::embedded());
-    let _shown = shotlist::ui::findings_json(&loaded.findings, &loaded.sources);
+    let _shown = shotlist::ui::diagnostics_json(&loaded.diagnostics, &loaded.sources);
     if loaded.errors() == 0 {
         assert!(loaded.manifest.is_some());
     }

@@ -18,6 +18,6 @@ fuzz_target!(|bytes: &[u8]| {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let loaded =
         load(&Options { path: &path, set: &[], batch: None, now, root: None, secret: None }, Catalog::embedded());
-    let _shown = shotlist::ui::findings_json(&loaded.findings, &loaded.sources);
+    let _shown = shotlist::ui::diagnostics_json(&loaded.diagnostics, &loaded.sources);
     assert!(loaded.errors() > 0 || loaded.manifest.is_some_and(|manifest| !manifest.jobs.is_empty()));
 });

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::domain::Usd;
 
 /// The most lines that are read: a year of the largest manifests has fewer.
-const MOST_LINES: usize = 10_000_000;
+const MAX_LINES: usize = 10_000_000;
 /// The separators of cells.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
@@ -73,7 +73,7 @@ pub enum BillError {
     #[error("found two columns `{0}`")]
     TwoColumns(String),
     /// It never ends.
-    #[error("it has more than {MOST_LINES} lines")]
+    #[error("it has more than {MAX_LINES} lines")]
     TooLong,
 }
 
@@ -96,7 +96,7 @@ pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
     let mut bill = Bill::default();
     let (mut sum, mut totals) = (Usd::ZERO, Vec::new());
     for (index, record) in reader.records().enumerate() {
-        if index == MOST_LINES {
+        if index == MAX_LINES {
             return Err(BillError::TooLong);
         }
         let record = match record {

@@ -4,7 +4,7 @@ use super::bounds::{Choice, PromptRule, Required, SizeRule};
 use super::file::Model;
 use crate::domain::{Field, Rule, Spec, why_no_web_address};
 
-/// The severity of a finding.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Severity {
     /// Stops the run: nothing is sent while a selected job has one.
@@ -15,7 +15,7 @@ pub enum Severity {
 
 /// One broken rule of one field.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
+pub struct FieldDiagnostic {
     /// The field that breaks the rule.
     pub field: Field,
     /// The severity.
@@ -28,7 +28,7 @@ pub struct Violation {
     pub help: Option<String>,
 }
 
-impl Violation {
+impl FieldDiagnostic {
     fn error(field: Field, rule: Rule, message: String, help: impl Into<String>) -> Self {
         Self { field, severity: Severity::Error, rule, message, help: Some(help.into()) }
     }
@@ -36,7 +36,7 @@ impl Violation {
 
 impl Model<'_> {
     /// Every rule of the family that the job breaks; none if it may be sent.
-    pub fn check(&self, spec: &Spec) -> Vec<Violation> {
+    pub fn check(&self, spec: &Spec) -> Vec<FieldDiagnostic> {
         let rules = &self.family.fields;
         let mut found = self.unknown_fields(spec);
         found.extend(check_prompt(&rules.prompt, spec));
@@ -70,13 +70,13 @@ impl Model<'_> {
         }
     }
 
-    fn unknown_fields(&self, spec: &Spec) -> Vec<Violation> {
+    fn unknown_fields(&self, spec: &Spec) -> Vec<FieldDiagnostic> {
         let family = self.family;
         let absent = Field::ALL.into_iter().filter(|&field| spec.has(field) && !family.takes(field));
         absent
             .map(|field| {
                 let message = format!("{} has no field `{field}`", spec.model);
-                Violation {
+                FieldDiagnostic {
                     field,
                     severity: Severity::Error,
                     rule: Rule::FieldNotOfFamily,
@@ -87,7 +87,7 @@ impl Model<'_> {
             .collect()
     }
 
-    fn check_duration(&self, spec: &Spec) -> Option<Violation> {
+    fn check_duration(&self, spec: &Spec) -> Option<FieldDiagnostic> {
         let rule = &self.family.fields.duration;
         let broken = rule.broken_by(spec.duration?)?;
         let help = if rule.is_fixed() {
@@ -96,11 +96,11 @@ impl Model<'_> {
             format!("write a whole number of seconds from {} to {}", rule.min, rule.max)
         };
         let message = format!("the duration of {} {broken}", spec.model);
-        Some(Violation::error(Field::Duration, Rule::DurationOutOfRange, message, help))
+        Some(FieldDiagnostic::error(Field::Duration, Rule::DurationOutOfRange, message, help))
     }
 }
 
-fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<Violation> {
+fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<FieldDiagnostic> {
     let model = &spec.model;
     let Some(prompt) = &spec.prompt else {
         let (needed, help) = match rule.required {
@@ -109,23 +109,23 @@ fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<Violation> {
             Required::Always => ("a prompt", "write a `prompt` that describes the video"),
         };
         let message = format!("{model} requires {needed}");
-        return Some(Violation::error(Field::Prompt, Rule::PromptMissing, message, help));
+        return Some(FieldDiagnostic::error(Field::Prompt, Rule::PromptMissing, message, help));
     };
     if prompt.trim().is_empty() {
         let help = "write a prompt, or exclude the job with `--exclude` or `--tag`; a blank prompt costs \
                     money, too";
-        return Some(Violation::error(Field::Prompt, Rule::PromptBlank, "the prompt is blank".to_owned(), help));
+        return Some(FieldDiagnostic::error(Field::Prompt, Rule::PromptBlank, "the prompt is blank".to_owned(), help));
     }
     let (most, length) = (rule.max_chars?, prompt.chars().count());
     (length > most).then(|| {
         let message = format!("the prompt of {model} must have at most {most} characters, found {length}");
         let over = length - most;
         let help = format!("shorten it by {over} character{}", if over == 1 { "" } else { "s" });
-        Violation::error(Field::Prompt, Rule::PromptTooLong, message, help)
+        FieldDiagnostic::error(Field::Prompt, Rule::PromptTooLong, message, help)
     })
 }
 
-fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<Violation> {
+fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<FieldDiagnostic> {
     if rule.one_of.iter().any(|choice| choice == ratio) {
         return None;
     }
@@ -139,7 +139,7 @@ fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<Violation> {
         }
         None => format!("write {}", rule.one_of.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(" or ")),
     };
-    Some(Violation::error(Field::AspectRatio, Rule::AspectRatioUnknown, message, help))
+    Some(FieldDiagnostic::error(Field::AspectRatio, Rule::AspectRatioUnknown, message, help))
 }
 
 fn base_60(ratio: &str) -> Option<u32> {
@@ -147,13 +147,13 @@ fn base_60(ratio: &str) -> Option<u32> {
     Some(high.parse::<u32>().ok()? * 60 + low.parse::<u32>().ok()?)
 }
 
-fn check_size(model: &Model<'_>, rule: &SizeRule, size: &str) -> Option<Violation> {
+fn check_size(model: &Model<'_>, rule: &SizeRule, size: &str) -> Option<FieldDiagnostic> {
     let Some((width, height)) = SizeRule::parse(size) else {
         let message = format!("`{size}` must be `<width>x<height>` in pixels");
-        return Some(Violation::error(Field::Size, Rule::SizeMalformed, message, "write for example 1280x720"));
+        return Some(FieldDiagnostic::error(Field::Size, Rule::SizeMalformed, message, "write for example 1280x720"));
     };
     let short_side = width.min(height);
-    (short_side != rule.short_side && !model.has_price_for(short_side)).then(|| Violation {
+    (short_side != rule.short_side && !model.has_price_for(short_side)).then(|| FieldDiagnostic {
         field: Field::Size,
         severity: Severity::Warning,
         rule: Rule::SizeNot720p,
@@ -162,11 +162,11 @@ fn check_size(model: &Model<'_>, rule: &SizeRule, size: &str) -> Option<Violatio
     })
 }
 
-fn check_image(url: &str) -> Option<Violation> {
+fn check_image(url: &str) -> Option<FieldDiagnostic> {
     let fault = why_no_web_address(url)?;
     let message = format!("image `{url}` {fault}");
     let help = "write an http or https URL; for a local image, write `image_file` and pass `--asset-command`";
-    Some(Violation::error(Field::Image, Rule::ImageNotAUrl, message, help))
+    Some(FieldDiagnostic::error(Field::Image, Rule::ImageNotAUrl, message, help))
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
 
     fn codes(spec: &Spec) -> Vec<&'static str> {
         let model = Catalog::embedded().model(&spec.model).expect("a documented model");
-        model.check(spec).into_iter().map(|violation| violation.rule.code()).collect()
+        model.check(spec).into_iter().map(|diagnostic| diagnostic.rule.code()).collect()
     }
 
     fn alpha() -> Spec {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn all_violations_come_at_once() {
+    fn check_reports_all_diagnostics() {
         let spec = Spec {
             prompt: None,
             duration: Some(99),
@@ -240,12 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn a_base_60_ratio_is_recognised() {
+    fn a_base_60_ratio_is_recognized() {
         let found = check_aspect_ratio(
             &Choice { one_of: vec!["16:9".into(), "9:16".into()], default: String::new(), source: "§2.1".into() },
             "556",
         );
-        assert!(found.and_then(|violation| violation.help).is_some_and(|help| help.contains("9:16 read as")));
+        assert!(found.and_then(|diagnostic| diagnostic.help).is_some_and(|help| help.contains("9:16 read as")));
     }
 
     #[test]

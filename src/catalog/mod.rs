@@ -2,12 +2,12 @@
 //!
 //! One embedded file has every number, each with its section of the interface document. A limit is a typed bound with
 //! one definition for its check and its message. This module checks a [`Spec`](crate::domain::Spec) and prices it; it
-//! knows nothing of files, so a [`Violation`] names a field and leaves its location to the manifest.
+//! knows nothing of files, so a [`FieldDiagnostic`] names a field and leaves its location to the manifest.
 
 mod bounds;
 mod check;
 mod file;
 
 pub use bounds::{Choice, PromptRule, Required, SizeRule, Whole};
-pub use check::{Severity, Violation};
+pub use check::{FieldDiagnostic, Severity};
 pub use file::{Catalog, Family, Model, Price};

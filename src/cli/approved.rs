@@ -9,7 +9,7 @@ use crate::plan::{Approved, Plan};
 use crate::ui::{self, Terminal};
 
 /// The largest saved plan, in bytes: as a manifest may ask for in all.
-const LARGEST_PLAN: u64 = 256 << 20;
+const MAX_PLAN: u64 = 256 << 20;
 /// From so many digits on, a hexadecimal word is taken for part of a digest and not for a file.
 const PART: usize = 8;
 
@@ -32,7 +32,7 @@ pub(super) fn approval(given: &str) -> Result<Approval, Failure> {
         return Ok(Approval::Part(given.to_owned()));
     }
     let refused = |message: String, help: &str| Failure::new(RefusalCode::ApprovalInvalid, message).with_help(help);
-    let json = read_text(given.as_ref(), LARGEST_PLAN).map_err(|error| {
+    let json = read_text(given.as_ref(), MAX_PLAN).map_err(|error| {
         let message = format!("`--approved {given}` must be a digest or a saved plan; can't read a file: {error}");
         refused(message, "pass all 64 digits of the digest that `--plan` shows, or the path of a saved plan")
     })?;

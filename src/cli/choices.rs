@@ -15,7 +15,7 @@ use crate::session::{ChoicesFile, InvalidChoices};
 pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every ID";
 
 /// The largest file of choices or IDs, in bytes: 200,000 jobs with IDs, task IDs, and notes.
-const LARGEST_FILE: u64 = 64 << 20;
+const MAX_FILE: u64 = 64 << 20;
 
 /// The relevant part of a file of choices.
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ fn reviewer() -> String {
 
 /// Reads a file of choices or IDs as text.
 pub(super) fn read_choices(file: &str) -> Result<String, Failure> {
-    read_text(&path_of(file), LARGEST_FILE).map_err(|error| refused(file, &format!("can't read the file: {error}")))
+    read_text(&path_of(file), MAX_FILE).map_err(|error| refused(file, &format!("can't read the file: {error}")))
 }
 
 /// The choices in a text that was read from this file.
@@ -222,7 +222,7 @@ impl Patterns {
     }
 }
 
-/// Refuses a glob that no job matches: it is a slip, and a slip there buys something else than was meant.
+/// Refuses a glob that no job matches: a typo there would buy other jobs than intended.
 pub(super) fn expect_match<'j>(
     option: &str,
     glob: &str,

@@ -45,7 +45,7 @@ pub(super) struct Chosen {
     pub warnings: Vec<WarningView>,
 }
 
-/// Loads a manifest, and shows its findings.
+/// Loads a manifest, and shows its diagnostics.
 pub(super) fn load(
     args: &ManifestArgs,
     selection: &SelectArgs,
@@ -76,23 +76,24 @@ pub(super) fn load(
     };
     let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);
     // Of a job that is not selected nothing is at stake.
-    let is_selected = |finding: &Diagnostic| finding.job.as_ref().is_none_or(|job| selection.takes(&job.id, &job.tags));
-    loaded.findings.retain(|finding| finding.severity == Severity::Error || is_selected(finding));
+    let is_selected =
+        |diagnostic: &Diagnostic| diagnostic.job.as_ref().is_none_or(|job| selection.takes(&job.id, &job.tags));
+    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error || is_selected(diagnostic));
     if wanted.is_strict {
-        loaded.findings.iter_mut().for_each(|finding| finding.severity = Severity::Error);
+        loaded.diagnostics.iter_mut().for_each(|diagnostic| diagnostic.severity = Severity::Error);
     }
-    // Its findings stop no run.
-    for finding in loaded.findings.iter_mut().filter(|finding| !is_selected(finding)) {
-        finding.severity = Severity::Warning;
+    // Its diagnostics stop no run.
+    for diagnostic in loaded.diagnostics.iter_mut().filter(|diagnostic| !is_selected(diagnostic)) {
+        diagnostic.severity = Severity::Warning;
     }
     let errors = loaded.errors();
     if wanted.as_json && errors > 0 {
-        let json = ui::findings_json(&loaded.findings, &loaded.sources);
+        let json = ui::diagnostics_json(&loaded.diagnostics, &loaded.sources);
         terminal.result(&json.map_err(|error| Failure::of_form(&error))?);
     } else {
-        ui::show_findings(terminal, &loaded.findings, &loaded.sources);
+        ui::show_diagnostics(terminal, &loaded.diagnostics, &loaded.sources);
     }
-    let Loaded { manifest: Some(manifest), findings, .. } = loaded else {
+    let Loaded { manifest: Some(manifest), diagnostics, .. } = loaded else {
         return Err(invalid(args, errors));
     };
     if errors > 0 {
@@ -107,12 +108,12 @@ pub(super) fn load(
     for glob in excluded {
         expect_match("--exclude", glob, manifest.jobs.iter())?;
     }
-    let warning = |finding: Diagnostic| WarningView {
-        code: finding.rule.code(),
-        job: finding.job.map(|job| job.id),
-        message: finding.message,
+    let warning = |diagnostic: Diagnostic| WarningView {
+        code: diagnostic.rule.code(),
+        job: diagnostic.job.map(|job| job.id),
+        message: diagnostic.message,
     };
-    let warnings = findings.into_iter().map(warning).collect();
+    let warnings = diagnostics.into_iter().map(warning).collect();
     Ok(Chosen { manifest, selection, selected, warnings })
 }
 

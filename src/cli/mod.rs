@@ -1,7 +1,7 @@
 //! The command line: the only module that knows all others, and the only one that turns outcomes into exit codes.
 //!
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
-//! [`destinations`] say where things are, [`connect`] and [`service`] find the service. [`confirm`] asks before money is spent, [`programs`]
+//! [`destinations`] say where things are, [`connect`] and [`service`] find the service. [`confirm`] asks before money is spent, [`hooks`]
 //! what a run starts. [`ending`], [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
 
 mod approved;
@@ -17,10 +17,10 @@ mod environment;
 mod exit;
 mod failure;
 mod front;
+mod hooks;
 mod manifest;
 mod paths;
 mod program;
-mod programs;
 mod refusal;
 mod requested;
 mod runtime;

@@ -38,7 +38,7 @@ fn command_line(words: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&environment::heeded(front::command(), words).try_get_matches_from(words)?)
 }
 
-/// Prints a help text to stdout, or a mistake to stderr; a reader that is gone needs neither.
+/// Prints a help text to stdout, or a usage error to stderr. A closed pipe is no error.
 fn shown(usage: &clap::Error) -> ExitCode {
     let _reader_is_gone = usage.print();
     ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))

@@ -4,7 +4,7 @@ use super::args::RunArgs;
 use super::choices::{self, Patterns};
 use super::failure::Failure;
 use super::manifest::Chosen;
-use super::{destinations, paths, programs};
+use super::{destinations, hooks, paths};
 use crate::domain::RefusalCode;
 use crate::session::{Options, RepeatOptions, Settings};
 use crate::ui::NextCommand;
@@ -16,7 +16,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Retake)?;
     retake.check(key, &chosen.manifest.jobs)?;
     retake.expect_matches("--retake", &chosen.selected)?;
-    if args.programs.exec.is_some() && args.videos.no_download {
+    if args.hooks.exec.is_some() && args.videos.no_download {
         let message = "`--exec` requires downloads, found `--no-download`".to_owned();
         return Err(invalid(message).with_help("leave out one of the two"));
     }
@@ -36,8 +36,8 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         max_cost: args.money.max_cost,
         downloads: !args.videos.no_download,
         finishes_other_batches: !args.videos.skip_other_batches,
-        assets: programs::assets(&args.programs)?,
-        exec: programs::exec(&args.programs)?,
+        assets: hooks::assets(&args.hooks)?,
+        exec: hooks::exec(&args.hooks)?,
         // A plan writes none.
         reports: if args.money.plan {
             usual.reports.clone()

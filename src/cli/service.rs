@@ -16,7 +16,7 @@ const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
 /// The longest wait for a key, which a password manager may ask for first.
 const KEY_TIMEOUT: Duration = Duration::from_mins(1);
 /// A key file of more bytes than this is no key file.
-const LARGEST_KEY_FILE: u64 = 8 * 1024;
+const MAX_KEY_FILE: u64 = 8 * 1024;
 
 /// The address that the user gave.
 pub(super) fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
@@ -133,15 +133,15 @@ fn read(path: &Path) -> Result<String, Failure> {
         let mut text = String::new();
         let read = std::fs::File::open(&from).and_then(|file| {
             warn_of_readers(&from, &file);
-            file.take(LARGEST_KEY_FILE + 1).read_to_string(&mut text)
+            file.take(MAX_KEY_FILE + 1).read_to_string(&mut text)
         });
         tell.send(read.map(|_| text))
     });
     let read = read.recv_timeout(KEY_TIMEOUT).unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
     let text = read.map_err(|error| failure(with_causes(&error), "check the path and its permissions"))?;
-    if text.len() as u64 > LARGEST_KEY_FILE {
+    if text.len() as u64 > MAX_KEY_FILE {
         return Err(failure(
-            format!("must have at most {LARGEST_KEY_FILE} bytes"),
+            format!("must have at most {MAX_KEY_FILE} bytes"),
             "name a file that contains only the key",
         ));
     }

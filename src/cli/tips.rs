@@ -3,7 +3,7 @@
 use crate::reference::Topic;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// A mistake on the command line, with what was probably meant.
+/// A usage error, with a suggestion.
 pub(super) fn with_tip(mut usage: clap::Error) -> clap::Error {
     if let Some(tip) = tip(&usage) {
         usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));

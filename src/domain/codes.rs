@@ -125,7 +125,7 @@ codes! {
     LeftOut "left-out" "Due jobs are left for another run."
     UntilKept "until-kept" "Takes are bought one by one until one is kept."
     LocalImages "local-images" "Due jobs use a local image."
-    MoreFindings "more-findings" "Some findings are not shown."
+    MoreDiagnostics "more-diagnostics" "Some diagnostics are not shown."
     NotBoughtAgain "not-bought-again" "The run ended before it bought what was asked for again."
     NotExecuted "not-executed" "A hook failed for a video."
     NotFetched "not-fetched" "A video can't be downloaded."

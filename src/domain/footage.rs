@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::{Usd, sides};
 
 /// The smallest difference in duration, in seconds: encoders end at a whole frame, and services report measured durations.
-pub(crate) const SHORTEST: f64 = 0.5;
+pub(crate) const MIN_DURATION_DIFFERENCE_S: f64 = 0.5;
 /// The smallest difference in the ratio of the sides, and in lines, as a part of what was requested: models generate whole blocks of pixels, such
 /// as 1248x704 for 720p.
-const SMALLEST_SHARE: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 
 /// The facts of a video file. What is absent is unknown.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -86,20 +86,20 @@ impl Footage {
         let asked = Asked::of(request);
         let grave = |text| Difference { is_grave: true, text };
         let duration = self.duration_s().zip(asked.duration.as_f64());
-        let duration = duration.filter(|(made, asked)| (made - asked).abs() >= SHORTEST);
+        let duration = duration.filter(|(made, asked)| (made - asked).abs() >= MIN_DURATION_DIFFERENCE_S);
         let duration = duration.map(|(made, asked)| grave(format!("{made} s, requested {asked} s")));
         let size = asked.size.as_str().and_then(|size| sides(size, 'x'));
         let shape = size.or_else(|| sides(asked.aspect_ratio.as_str()?, ':'));
         let shape = self.size.zip(shape).filter(|((width, height), (wide, high))| {
             let (made, asked) = (f64::from(*width) / f64::from(*height), f64::from(*wide) / f64::from(*high));
-            (made / asked - 1.0).abs() >= SMALLEST_SHARE
+            (made / asked - 1.0).abs() >= MIN_SHARE
         });
         let shape = shape.map(|((width, height), (wide, high))| {
             let between = if size.is_some() { 'x' } else { ':' };
             grave(format!("{width}x{height}, requested {wide}{between}{high}"))
         });
         let lines = self.size.zip(size).map(|((width, height), (wide, high))| (width.min(height), wide.min(high)));
-        let lines = lines.filter(|(made, asked)| f64::from(*made) <= f64::from(*asked) * (1.0 - SMALLEST_SHARE));
+        let lines = lines.filter(|(made, asked)| f64::from(*made) <= f64::from(*asked) * (1.0 - MIN_SHARE));
         let lines = lines.map(|(made, asked)| Difference {
             is_grave: false,
             text: format!("{made} pixels on the short side, requested {asked}"),

@@ -16,7 +16,7 @@ use super::normalized;
 pub struct JobId(String);
 
 /// The longest id that is taken, in characters.
-const LONGEST_ID: usize = 128;
+const MAX_ID: usize = 128;
 
 /// The reason why a string is not a job ID.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,8 +35,8 @@ impl JobId {
         if !first.is_ascii_alphanumeric() {
             return refused(format!("the ID must start with an ASCII letter or digit, found `{first}`"));
         }
-        if text.len() > LONGEST_ID {
-            return refused(format!("the ID must have at most {LONGEST_ID} characters, found {}", text.len()));
+        if text.len() > MAX_ID {
+            return refused(format!("the ID must have at most {MAX_ID} characters, found {}", text.len()));
         }
         Ok(Self(text))
     }

@@ -18,7 +18,7 @@ pub struct LocalImage {
 
 impl LocalImage {
     /// The largest, in bytes: many times what a frame of 720p takes. The interface names no limit.
-    pub const LARGEST: u64 = 64 << 20;
+    pub const MAX_BYTES: u64 = 64 << 20;
 
     /// The image of these bytes.
     pub fn new(path: PathBuf, bytes: &[u8]) -> Self {

@@ -25,7 +25,7 @@ pub struct InvalidUsd(String);
 const DECIMALS: u32 = 6;
 /// A billion dollars: beyond any budget, and a million of them still fit a signed 64-bit count of micro-dollars
 /// with room to add.
-const MOST: Decimal = Decimal::from_parts(1_000_000_000, 0, 0, false, 0);
+const MAX: Decimal = Decimal::from_parts(1_000_000_000, 0, 0, false, 0);
 
 impl Usd {
     /// Zero.
@@ -63,7 +63,7 @@ impl FromStr for Usd {
         let digits = text.trim();
         let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         let amount = Decimal::from_str_exact(digits).map_err(|_| invalid())?.normalize();
-        if !plain || amount.is_sign_negative() || amount.scale() > DECIMALS || amount > MOST {
+        if !plain || amount.is_sign_negative() || amount.scale() > DECIMALS || amount > MAX {
             return Err(invalid());
         }
         Ok(Self(amount))

@@ -30,7 +30,7 @@ pub enum InvalidPath {
     #[error("`{0}` is not a valid file name on every system")]
     Name(String),
     /// It is too long for some file system.
-    #[error("a part of the path is longer than {MOST_BYTES} bytes")]
+    #[error("a part of the path is longer than {MAX_BYTES} bytes")]
     TooLong,
     /// A part is hidden: ledgers, version control, and settings stand under such names.
     #[error("`{0}` is hidden")]
@@ -41,7 +41,7 @@ pub enum InvalidPath {
 }
 
 /// The longest part of a path, in bytes: what common file systems take, less room for a version and a temporary suffix.
-const MOST_BYTES: usize = 200;
+const MAX_BYTES: usize = 200;
 /// The names of reports in the output directory.
 const REPORTS: [&str; 3] = ["report.csv", "report.json", "report.html"];
 
@@ -57,7 +57,7 @@ impl TryFrom<String> for OutputPath {
 impl OutputPath {
     /// Takes a path that stays inside the output directory and can be written on every system.
     pub fn new(text: &str) -> Result<Self, InvalidPath> {
-        if text.split('/').any(|part| part.len() > MOST_BYTES) {
+        if text.split('/').any(|part| part.len() > MAX_BYTES) {
             return Err(InvalidPath::TooLong);
         }
         match text.split('/').find(|part| part.starts_with('.') && !matches!(*part, "." | "..")) {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_id_has_a_file_and_every_file_has_versions() {
-        let longest = OutputPath::new(&"x".repeat(MOST_BYTES)).expect("a path");
+        let longest = OutputPath::new(&"x".repeat(MAX_BYTES)).expect("a path");
         let version = longest.version(10_000);
         assert_eq!(OutputPath::stored(version.as_str()).as_ref(), Ok(&version), "the ledger could not be read again");
         assert!(OutputPath::stored("../x").is_err());

@@ -44,14 +44,14 @@ pub(crate) fn json(text: &str) -> String {
 }
 
 /// The bytes from which a line of a prompt is more than a word that anything may contain.
-const SHORTEST_LINE: usize = 4;
+const MIN_LINE: usize = 4;
 /// The characters of a line of a prompt by which it is found.
-const LONGEST_BEGINNING: usize = 200;
+const MAX_PREFIX_CHARS: usize = 200;
 
 /// The output of a program up to the first line of the prompt in it: the output may have been cut in the middle of one.
 pub(crate) fn until_prompt(output: &str, prompt: Option<&str>) -> String {
-    let lines = prompt.into_iter().flat_map(str::lines).map(str::trim).filter(|line| line.len() >= SHORTEST_LINE);
-    let beginnings = lines.map(|line| line.chars().take(LONGEST_BEGINNING).collect::<String>());
+    let lines = prompt.into_iter().flat_map(str::lines).map(str::trim).filter(|line| line.len() >= MIN_LINE);
+    let beginnings = lines.map(|line| line.chars().take(MAX_PREFIX_CHARS).collect::<String>());
     match beginnings.filter_map(|beginning| output.find(&beginning)).min() {
         Some(at) => format!("{}[the prompt]", &output[..at]),
         None => output.to_owned(),

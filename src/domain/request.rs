@@ -51,7 +51,7 @@ impl Request {
     /// The fingerprint of the normalized request of a job: its prompt and the strings in `extra` normalized. Equal requests have equal
     /// ones.
     ///
-    /// The guards against repurchases compare by it: another program that saves a spreadsheet changes whitespace, Unicode forms, quotes,
+    /// The guards against buying again compare by it: another program that saves a spreadsheet changes whitespace, Unicode forms, quotes,
     /// and dashes.
     pub fn normalized(spec: &Spec) -> Fingerprint {
         let prompt = spec.prompt.as_deref().map(normalized);

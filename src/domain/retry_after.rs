@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 /// The longest wait that `Retry-After` can impose: a day. A longer one is repeated by the next response.
-const LONGEST_WAIT: Duration = Duration::from_hours(24);
+const MAX_WAIT: Duration = Duration::from_hours(24);
 
 /// The value of `Retry-After`, in seconds or as an HTTP date (RFC 9110 §10.2.3); nothing if it is neither.
 pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
@@ -17,5 +17,5 @@ pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
         // A date in the past means: now.
         Duration::try_from(date.duration_since(now)).unwrap_or_default()
     };
-    Some(wait.min(LONGEST_WAIT))
+    Some(wait.min(MAX_WAIT))
 }

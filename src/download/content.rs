@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 /// The most that is read of such an answer, in bytes.
-pub(super) const LONGEST: usize = 64 << 10;
+pub(super) const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// The deepest place at which an address is looked for.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// Returns whether a response of this type, or with this beginning, is JSON.
 pub(super) fn is_json(content_type: Option<&str>) -> bool {
@@ -31,7 +31,7 @@ pub(super) fn link(body: &[u8]) -> Option<String> {
 }
 
 fn named(value: &Value, is_meant: &dyn Fn(&str) -> bool, depth: usize) -> Option<String> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return None;
     }
     match value {

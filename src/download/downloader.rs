@@ -1,9 +1,10 @@
 //! Fetches videos over HTTP, one link into one destination at a time.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 
 use super::host_health::HostHealth;
 use super::hosts::HostPolicy;

@@ -2,7 +2,8 @@
 //! a thousand videos no hours.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// After so many links in a row that came to nothing, a host's links are tried once.
 const UNHEALTHY_AFTER: u32 = 3;
@@ -17,22 +18,18 @@ pub(super) struct HostHealth {
 impl HostHealth {
     /// The number of tries for a link of a host, if the default is this.
     pub(super) fn tries(&self, host: &str, usual: u32) -> u32 {
-        let failures = self.lock().get(host).copied().unwrap_or(0);
+        let failures = self.failures.lock().get(host).copied().unwrap_or(0);
         if failures >= UNHEALTHY_AFTER { 1 } else { usual }
     }
 
     /// A link of a host was good.
     pub(super) fn answered(&self, host: &str) {
-        self.lock().remove(host);
+        self.failures.lock().remove(host);
     }
 
     /// A link of a host came to nothing.
     pub(super) fn failed(&self, host: &str) {
-        *self.lock().entry(host.to_owned()).or_default() += 1;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.failures.lock().entry(host.to_owned()).or_default() += 1;
     }
 }
 

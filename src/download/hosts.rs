@@ -71,7 +71,7 @@ struct Inner {
     service: Url,
     allows_private: bool,
     allows_http: bool,
-    /// The service's own part of the neighbourhood, looked up when it first matters.
+    /// The service's own part of the neighborhood, looked up when it first matters.
     own: OnceCell<Vec<Near>>,
     /// The service's own name.
     service_name: Option<String>,

@@ -12,7 +12,7 @@
 //!   there without shotlist, too, and is not guarded against.
 //! - **The key goes home only.** Each request of a journey, redirects included, asks anew whether its address is the
 //!   service's own origin. From https no redirect leads to http.
-//! - **No link leads into the neighbourhood** of this machine, where a service far away has no business ([`HostPolicy`]).
+//! - **No link leads into the neighborhood** of this machine, where a service far away has no business ([`HostPolicy`]).
 //! - **It ends.** Redirects, silence, drips, length, tries and time are all bounded by [`Limits`], and a host where nothing works
 //!   out is given less of them.
 //! - **It resumes.** What arrived is kept and asked for no second time, if the server named a version of the file that it

@@ -8,9 +8,9 @@ use super::footage::{Index, footage};
 use crate::domain::Footage;
 
 /// The most boxes at the top of a file: a video in a thousand fragments has two for each. Each one is a look at the disk.
-const MOST_BOXES: usize = 10_000;
+const MAX_BOXES: usize = 10_000;
 /// The longest index that is read, in bytes. That of an hour has some megabytes.
-const LONGEST_INDEX: u64 = 64 << 20;
+const MAX_INDEX: u64 = 64 << 20;
 /// The number of bytes of a signature.
 pub(super) const SIGNATURE_LENGTH: usize = 8;
 /// The type of content credentials in a box of the type `uuid` (C2PA 2.1, A.5).
@@ -64,8 +64,8 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
     let (mut index, mut has_credentials) = (Index::default(), false);
     while at + 8 <= length {
         boxes += 1;
-        if boxes > MOST_BOXES {
-            return Ok(Err(format!("it is made of more than {MOST_BOXES} boxes")));
+        if boxes > MAX_BOXES {
+            return Ok(Err(format!("it is made of more than {MAX_BOXES} boxes")));
         }
         let head = match head_at(file, at, length)? {
             Ok(Some(head)) => head,
@@ -85,7 +85,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
             b"mdat" => has_frames |= content > 0,
             b"moov" | b"moof" => {
                 has_index = true;
-                if content + index.length() <= LONGEST_INDEX {
+                if content + index.length() <= MAX_INDEX {
                     index.add(*name == *b"moof", read(file, content)?);
                 }
             }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_file_of_endless_boxes_is_given_up_soon() {
-        let boxes = atom("free", b"").repeat(2 * MOST_BOXES);
+        let boxes = atom("free", b"").repeat(2 * MAX_BOXES);
         let shown = found(&[atom("ftyp", b""), boxes].concat()).expect("a flaw");
         assert!(shown.contains("10000 boxes"), "{shown}");
     }

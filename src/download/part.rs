@@ -17,7 +17,7 @@ use crate::files::{open_plain, read_at_most};
 const SYNC_EVERY: u64 = 4 << 20;
 
 /// The longest note, in bytes: a version is a header of an answer.
-const LONGEST_NOTE: u64 = 64 << 10;
+const MAX_NOTE: u64 = 64 << 10;
 
 /// A part of a video.
 #[derive(Debug)]
@@ -52,8 +52,7 @@ pub(super) struct Resume<'p> {
 impl Part {
     /// Opens the part of an earlier process, or a new one.
     pub(super) async fn open(path: &Path) -> io::Result<Self> {
-        let note =
-            read_at_most(&note_path(path), LONGEST_NOTE).ok().and_then(|note| serde_json::from_slice(&note).ok());
+        let note = read_at_most(&note_path(path), MAX_NOTE).ok().and_then(|note| serde_json::from_slice(&note).ok());
         let note: Note = note.unwrap_or_default();
         if note.version.is_none() {
             // Never cut short where it is: without a note it may be a video that has its name already, and this is a second

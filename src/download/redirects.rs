@@ -11,7 +11,7 @@ use super::transport::Transport;
 use crate::domain::causes;
 
 /// The most redirects; a browser follows twenty.
-const MOST_REDIRECTS: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 
 /// The outcome of a GET.
 pub(super) enum Arrival {
@@ -40,7 +40,7 @@ pub(super) fn host(link: &str) -> String {
 pub(super) async fn get(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
     let mut url = transport.hosts.admit(address(link)?).await?;
     let mut was_elsewhere = false;
-    for _ in 0..=MOST_REDIRECTS {
+    for _ in 0..=MAX_REDIRECTS {
         // An encoded video would be hashed and stored as it arrives.
         let mut request = (transport.get)(&url, was_elsewhere).header(ACCEPT_ENCODING, "identity");
         if let Some(Resume { from, version }) = resume {
@@ -71,7 +71,7 @@ pub(super) async fn get(transport: &Transport, link: &str, resume: Option<Resume
         was_elsewhere |= next.origin() != url.origin();
         url = next;
     }
-    Err(FetchError::BadRedirect(format!("more than {MOST_REDIRECTS} redirects")))
+    Err(FetchError::BadRedirect(format!("more than {MAX_REDIRECTS} redirects")))
 }
 
 fn is_redirect(status: StatusCode) -> bool {

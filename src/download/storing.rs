@@ -3,9 +3,9 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use super::digest::digest;
@@ -16,15 +16,15 @@ use crate::domain::{NoticeCode, OutputPath, TaskId, VideoFile, hex};
 use crate::files::{make_directories, no_link, no_links_below, open_plain, sync_directory};
 
 /// The most versions of a name. Whoever has that many has another problem.
-const MOST_VERSIONS: u32 = 10_000;
+const MAX_VERSIONS: u32 = 10_000;
 
 /// The file that is locked while names are chosen.
 const LOCK: &str = ".shotlist.lock";
 /// The longest wait for another process: choosing a name takes as long as reading the file that is in the way.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// The number of new searches for a name after another process took it.
-const MOST_RACES: usize = 10;
+const MAX_RACES: usize = 10;
 
 /// A place that was looked at.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub(super) fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, Fetch
     let read = File::open(whole).and_then(|mut file| Ok((examine(&mut file)?, digest(&mut file)?)));
     let (examined, (bytes, sha256)) = read.map_err(FetchError::local(whole))?;
     let footage = examined.unwrap_or_default();
-    let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
+    let _only_one = naming.lock();
     let _only_process = lock(&target.directory);
     let (path, displaced) = target.take_a_name(&sha256, bytes)?;
     sync_directory(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
@@ -92,7 +92,7 @@ fn lock(directory: &Path) -> Option<File> {
     loop {
         match file.try_lock() {
             Ok(()) => return Some(file),
-            Err(TryLockError::WouldBlock) if start.elapsed() < LONGEST_WAIT => std::thread::sleep(BETWEEN_TRIES),
+            Err(TryLockError::WouldBlock) if start.elapsed() < MAX_WAIT => std::thread::sleep(BETWEEN_TRIES),
             Err(_) => return None,
         }
     }
@@ -141,7 +141,7 @@ impl Target {
 
     /// Gives the video its name, once nothing has it that would be lost; and says where the occupant is then.
     fn take_a_name(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>), FetchError> {
-        for _ in 0..MOST_RACES {
+        for _ in 0..MAX_RACES {
             let (path, displaced, is_free) = match self.make_room(sha256, bytes) {
                 Err(FetchError::Transient(_)) => continue,
                 room => room?,
@@ -205,7 +205,7 @@ impl Target {
 
     /// The version of the path that holds these bytes, or else the first that is free; and whether it holds them.
     fn version_of(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, bool), FetchError> {
-        for number in 1..=MOST_VERSIONS {
+        for number in 1..=MAX_VERSIONS {
             let version = self.destination.path.version(number);
             let at = self.at(&version);
             match fs::symlink_metadata(&at) {
@@ -219,7 +219,7 @@ impl Target {
                 Ok(_) => {}
             }
         }
-        let error = io::Error::other(format!("{MOST_VERSIONS} versions of it are there already"));
+        let error = io::Error::other(format!("{MAX_VERSIONS} versions of it are there already"));
         Err(FetchError::local(&self.at(&self.destination.path))(error))
     }
 

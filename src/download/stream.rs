@@ -16,9 +16,9 @@ use super::{FetchError, Limits, Link};
 use crate::domain::retry_after;
 
 /// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// The longest wait that a server can ask for; one that asks for more is asked by the next run.
-const LONGEST_WAIT: Duration = Duration::from_mins(10);
+const MAX_WAIT: Duration = Duration::from_mins(10);
 /// A try that brought as much as this is a step ahead, and is not counted.
 const STEP: u64 = 256 << 10;
 
@@ -62,7 +62,7 @@ async fn fill_in_tries(
 ) -> Result<(), FetchError> {
     let pauses = || {
         let first = transport.limits.first_pause;
-        let pauses = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST_PAUSE);
+        let pauses = ExponentialBuilder::new().with_min_delay(first).with_max_delay(MAX_PAUSE);
         pauses.with_jitter().without_max_times().build()
     };
     let tries = transport.host_health.tries(host, transport.limits.tries);
@@ -79,11 +79,11 @@ async fn fill_in_tries(
         }
         tried += 1;
         // To wait for longer than there is time would only keep others waiting.
-        if tried >= tries || wait > LONGEST_WAIT || tokio::time::Instant::now() + wait >= deadline {
+        if tried >= tries || wait > MAX_WAIT || tokio::time::Instant::now() + wait >= deadline {
             return Err(FetchError::Transient(message));
         }
         tracing::debug!("a download is tried again: {message}");
-        tokio::time::sleep(wait.max(pause.next().unwrap_or(LONGEST_PAUSE))).await;
+        tokio::time::sleep(wait.max(pause.next().unwrap_or(MAX_PAUSE))).await;
     }
 }
 
@@ -210,7 +210,9 @@ async fn short(mut response: Response, limits: &Limits) -> Result<Vec<u8>, Miss>
     let mut body = Vec::new();
     loop {
         match tokio::time::timeout(limits.silence, response.chunk()).await {
-            Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= content::LONGEST => body.extend_from_slice(&chunk),
+            Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= content::MAX_ANSWER_BYTES => {
+                body.extend_from_slice(&chunk);
+            }
             Ok(Ok(Some(_))) => return Err(Miss::Never(FetchError::NotVideo("endless JSON".to_owned()))),
             Ok(Ok(None)) => return Ok(body),
             Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),

@@ -3,7 +3,7 @@
 //! The planned price is that of the request. A gateway that ignores a field, such as `duration`, generates and charges
 //! for another video, and shows it only in the fields that it echoes (interface §2.3).
 
-use crate::domain::{Asked, PriceList, SHORTEST, Usd};
+use crate::domain::{Asked, MIN_DURATION_DIFFERENCE_S, PriceList, Usd};
 use crate::service::Echo;
 
 /// Returns the reported model with the price of the same video by it, and that of the requested one, if it is another model of the catalog. A gateway
@@ -22,7 +22,7 @@ pub fn echo_differences(request: &str, echo: &Echo) -> Vec<String> {
 pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if let (Some(asked), Some(made)) = (asked.duration.as_f64(), echo.duration_s)
-        && (asked - made).abs() >= SHORTEST
+        && (asked - made).abs() >= MIN_DURATION_DIFFERENCE_S
     {
         found.push(("duration", format!("{made} s, requested {asked} s")));
     }

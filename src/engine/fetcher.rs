@@ -21,10 +21,10 @@ use crate::service::{PollAnswer, VideoService};
 const AT_ONCE: usize = 4;
 const EARLIER_AT_ONCE: usize = 2;
 /// The number of polls for a new URL, and the time between two of them.
-const MOST_POLLS: usize = 3;
+const MAX_POLLS: usize = 3;
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 /// The longest pause of the service to wait for.
-const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+const MAX_PAUSE: Duration = Duration::from_mins(10);
 
 /// The downloads of a run.
 pub(super) struct Fetcher<'r, S> {
@@ -178,10 +178,10 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
     /// Polls by one ID, a few times.
     async fn ask_by(&self, name: &TaskId, task: &TaskNames) -> Result<Answered, String> {
         let mut why = String::new();
-        for _ in 0..MOST_POLLS {
+        for _ in 0..MAX_POLLS {
             // A pause that is longer than a URL may live is left to the next run.
             while let Some(pause) = self.gateway.pace.pending() {
-                if pause > LONGEST_PAUSE {
+                if pause > MAX_PAUSE {
                     return Err("the service asked everybody to wait".to_owned());
                 }
                 tokio::time::sleep(pause).await;

@@ -1,12 +1,12 @@
 //! The access to the service that submissions and polls share.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::brake::Brake;
+use super::circuit_breaker::CircuitBreaker;
 use super::echo::{differences, other_model};
 use super::event::RunEvent;
 use super::pace::Pace;
@@ -26,7 +26,7 @@ pub(super) struct Gateway<'e, S> {
     pub pace: Pace,
     pub connectivity: Connectivity,
     pub stop: &'e Stop,
-    pub brake: Brake,
+    pub circuit_breaker: CircuitBreaker,
     /// The prices of the catalog.
     pub prices: &'e PriceList<'e>,
     pub clock_offset: SignedDuration,
@@ -51,13 +51,13 @@ impl<S> Gateway<'_, S> {
 
     /// Reports a request without a usable response.
     pub(super) fn failed_to_answer(&self, message: String) {
-        self.connectivity.lock().silent_since.get_or_insert_with(Instant::now);
+        self.connectivity.0.lock().silent_since.get_or_insert_with(Instant::now);
         (self.emit)(RunEvent::RequestFailed { message });
     }
 
     /// Reports a response, and the time without one before it.
     pub(super) fn was_reached(&self) {
-        let mut state = self.connectivity.lock();
+        let mut state = self.connectivity.0.lock();
         state.was_reached = true;
         let silent_since = state.silent_since.take();
         drop(state);
@@ -68,7 +68,7 @@ impl<S> Gateway<'_, S> {
 
     /// Returns whether the service responded in this run.
     pub(super) fn was_ever_reached(&self) -> bool {
-        self.connectivity.lock().was_reached
+        self.connectivity.0.lock().was_reached
     }
 
     /// Lowers the rate of requests after the service reported too many. Returns the pause that begins now.
@@ -84,19 +84,19 @@ impl<S> Gateway<'_, S> {
         let asked = Asked::of(request);
         let model = asked.model();
         if let Some((other, theirs, ours)) = other_model(&asked, echo, self.prices)
-            && !self.brake.holds(model)
+            && !self.circuit_breaker.is_stopped(model)
         {
             let message = format!("the service reports {other} (${theirs}), requested {model} (${ours})");
             self.differs(NoticeCode::ModelMismatch, model, message, true);
         }
         let costs = echo.cost.zip(asked.price(model, self.prices)).filter(|(cost, price)| cost > price);
         if let Some((cost, price)) = costs
-            && !self.brake.holds(model)
+            && !self.circuit_breaker.is_stopped(model)
         {
             let message = format!("the service reports a cost of ${cost} for a video by {model}, priced at ${price}");
             self.differs(NoticeCode::PriceMismatch, model, message, true);
         }
-        let news = differences(&asked, echo).into_iter().filter(|(field, _)| self.brake.is_first(model, field));
+        let news = differences(&asked, echo).into_iter().filter(|(field, _)| self.circuit_breaker.record(model, field));
         let news: Vec<String> = news.map(|(_, difference)| difference).collect();
         if !news.is_empty() {
             let news = news.join(" and ");
@@ -110,7 +110,7 @@ impl<S> Gateway<'_, S> {
     pub(super) fn judge(&self, job: &JobId, request: &str, footage: &Footage) {
         let asked = Asked::of(request);
         let differences = footage.differences(request);
-        if !self.brake.is_first(asked.model(), "video") || differences.is_empty() {
+        if !self.circuit_breaker.record(asked.model(), "video") || differences.is_empty() {
             return;
         }
         let is_grave = differences.iter().any(|difference| difference.is_grave);
@@ -120,7 +120,7 @@ impl<S> Gateway<'_, S> {
     }
 
     fn differs(&self, code: NoticeCode, model: &str, message: String, is_grave: bool) {
-        let is_held = is_grave && self.brake.hold(model);
+        let is_held = is_grave && self.circuit_breaker.stop(model);
         let effect = format!("; no further {model} jobs are submitted, unless `--accept-mismatch` is given");
         (self.emit)(if is_held {
             RunEvent::ModelStopped { code, message: message + &effect }
@@ -145,11 +145,5 @@ impl<S> Gateway<'_, S> {
         if self.stop.because(reason) {
             (self.emit)(RunEvent::Stopping { reason, message });
         }
-    }
-}
-
-impl Connectivity {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,9 +4,10 @@
 //! depend on the URL ([`Request::with_images_at`](crate::domain::Request::with_images_at)).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::domain::{Job, LocalImage, with_causes};
@@ -15,7 +16,7 @@ use crate::hooks::AssetCommand;
 /// The maximum number of concurrent asset commands.
 const AT_ONCE: usize = 4;
 /// The failures in a row after which no asset command starts: each may run to its time limit.
-const MOST_FAILED: usize = 3;
+const MAX_FAILED: usize = 3;
 
 /// The URL of an image, or the reason that it has none.
 type Answer = Result<String, String>;
@@ -48,7 +49,7 @@ impl<'r> ImageUrls<'r> {
 
     async fn url(&self, image: &LocalImage) -> Answer {
         let asked = {
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut asked = self.asked.lock();
             Arc::clone(asked.entry(image.sha256.clone()).or_default())
         };
         asked.get_or_init(|| self.ask(image)).await.clone()
@@ -56,7 +57,7 @@ impl<'r> ImageUrls<'r> {
 
     /// Forgets all URLs before another plan: hours may have passed.
     pub(super) fn forget(&self) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.asked.lock().clear();
         self.failed.store(0, Ordering::Relaxed);
     }
 
@@ -64,8 +65,8 @@ impl<'r> ImageUrls<'r> {
         let Some(command) = self.command else { return Err("`--asset-command` is not set".to_owned()) };
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
-        if self.failed.load(Ordering::Relaxed) >= MOST_FAILED {
-            return Err(format!("it was not asked for: the asset command failed {MOST_FAILED} times in a row"));
+        if self.failed.load(Ordering::Relaxed) >= MAX_FAILED {
+            return Err(format!("it was not asked for: the asset command failed {MAX_FAILED} times in a row"));
         }
         match command.address(image).await {
             Ok(address) => {

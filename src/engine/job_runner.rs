@@ -1,10 +1,11 @@
 //! The life of one job in a run: from its intent or active task to its terminal state and its video.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::Either;
+use parking_lot::Mutex;
 use tokio::sync::SemaphorePermit;
 
 use super::event::{LeaveReason, RunEvent};
@@ -81,7 +82,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let is_here = fetcher.fetch_earlier(wanted, &download).await;
         // An expired URL of an old take or batch is reported in each run, and makes none fail.
         let is_old = download.destination.is_version || download.destination.directory.is_some();
-        self.outcome().unfetched += usize::from(!is_here && !is_old);
+        self.outcome.lock().unfetched += usize::from(!is_here && !is_old);
     }
 
     /// Polls an active task of an earlier run.
@@ -93,7 +94,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let bought = Bought { job, request, attempt: attempt.id, age, typical_s };
         let ended = self.settle(slot, &bought, &mut task).await;
         let failed = ended.has_no_video;
-        self.outcome().failures += usize::from(failed && !assignment.superseded.contains(&attempt.id));
+        self.outcome.lock().failures += usize::from(failed && !assignment.superseded.contains(&attempt.id));
         // A failed task of another batch is no reason to stop this one.
         self.count_failure(failed && !assignment.plan.others.contains(&attempt.id));
         let destination = |wanted: &DownloadPlan| wanted.destination_of(&attempt);
@@ -139,7 +140,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             submitted = Box::pin(self.submitter.retry(job, attempt, &mut slot)).await;
         };
         // One job ID can end twice: in two batches, or with a retake.
-        self.outcome().failures += usize::from(failed || matches!(last, Submitted::Rejected));
+        self.outcome.lock().failures += usize::from(failed || matches!(last, Submitted::Rejected));
         self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::InDoubt));
     }
 
@@ -183,11 +184,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             known: None,
         };
         let is_here = fetcher.fetch_new(wanted, &download).await;
-        self.outcome().unfetched += usize::from(!is_here);
-    }
-
-    fn outcome(&self) -> MutexGuard<'_, Outcome> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outcome.lock().unfetched += usize::from(!is_here);
     }
 
     /// Stops submitting when too many jobs have failed or are in doubt.
@@ -235,7 +232,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 (Event::Disowned { error, ended_at, polls }, RunEvent::Failed { job, task, message })
             }
             Ending::Left(why) => {
-                self.outcome().past_deadline += usize::from(why == LeaveReason::Deadline);
+                self.outcome.lock().past_deadline += usize::from(why == LeaveReason::Deadline);
                 let (said, is_endless) = (watched.said.clone(), watched.is_endless);
                 (Event::Left { polls }, RunEvent::TaskLeft { job, task, why, said, is_endless })
             }

@@ -21,7 +21,7 @@
 //!
 //! | Module | Limits |
 //! |---|---|
-//! | [`first_look`] | submissions to a service that doesn't respond |
+//! | [`preflight`] | submissions to a service that doesn't respond |
 //! | [`spend_guard`] | money, by a reservation before each submission |
 //! | [`slow_start`] | submissions in flight, and doubts in a row |
 //! | [`slots`] | active tasks |
@@ -32,12 +32,11 @@
 //! [`echo`] notices a task that differs from its request, and [`image_urls`] gets URLs for local
 //! images. [`gateway`] is what submissions and polls share. Nothing here prints: events are [`RunEvent`]s.
 
-mod brake;
+mod circuit_breaker;
 mod echo;
 mod event;
 mod feed;
 mod fetcher;
-mod first_look;
 mod gateway;
 mod identity;
 mod image_urls;
@@ -45,6 +44,7 @@ mod job_runner;
 mod outcome;
 mod pace;
 mod poller;
+mod preflight;
 mod response;
 mod run;
 mod schedule;

@@ -16,5 +16,5 @@ pub struct Outcome {
     /// The number of videos that could not be downloaded.
     pub unfetched: usize,
     /// True if a model is not submitted any more, because it delivers something else than what is paid for.
-    pub braked: bool,
+    pub is_model_stopped: bool,
 }

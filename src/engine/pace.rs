@@ -9,9 +9,9 @@
 //! - `--rps` is a minimum gap.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Mutex as FairMutex;
 use tokio::time::Instant;
 
@@ -95,14 +95,14 @@ impl Pace {
 
     /// Pauses all requests, as the service asks. A shorter pause never ends a longer one.
     pub(super) fn pause(&self, wait: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.widen();
         state.hold(wait, wait);
     }
 
     /// Pauses all requests after a rejection without a time. Returns the pause. Requests in flight together count once.
     pub(super) fn slow_down(&self) -> Duration {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let wait = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(state.rejections.min(16))).min(MAX_PAUSE);
         if state.widen() {
             state.hold(wait, wait);
@@ -112,7 +112,7 @@ impl Pace {
 
     /// Pauses submissions after a rejected one, for the time that the service names or for a growing one. Returns it.
     pub(super) fn reject_submission(&self, named: Option<Duration>) -> Duration {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_first = state.submissions_until <= Instant::now();
         // A service that rejects submissions only is full: a gap between requests would not help.
         if is_first && state.rejected_submissions == 0 {
@@ -127,29 +127,29 @@ impl Pace {
 
     /// Holds submissions while the service can't be reached.
     pub(super) fn hold_submissions(&self, wait: Duration) {
-        self.lock().hold(Duration::ZERO, wait);
+        self.state.lock().hold(Duration::ZERO, wait);
     }
 
     /// Returns the learned requests per second, if they are limited.
     pub(super) fn per_second(&self) -> Option<f64> {
-        let gap = self.lock().gap;
+        let gap = self.state.lock().gap;
         (gap > 0.0).then(|| 1.0 / gap)
     }
 
     /// Records a response that is no rejection.
     pub(super) fn record_accepted(&self) {
-        self.lock().narrow();
+        self.state.lock().narrow();
     }
 
     /// Records an accepted submission.
     pub(super) fn record_submission(&self) {
-        self.lock().rejected_submissions = 0;
+        self.state.lock().rejected_submissions = 0;
     }
 
     /// Waits for the end of a pause of submissions.
     pub(super) async fn submissions_resumed(&self) {
         loop {
-            let until = self.lock().submissions_until;
+            let until = self.state.lock().submissions_until;
             if until <= Instant::now() {
                 return;
             }
@@ -161,7 +161,7 @@ impl Pace {
     pub(super) async fn turn_to_submit(&self) -> bool {
         let _first_of_submissions = self.submissions.lock().await;
         self.next_moment().await;
-        self.lock().submissions_until <= Instant::now()
+        self.state.lock().submissions_until <= Instant::now()
     }
 
     /// Waits for the moment of a poll. Returns false if a pause began meanwhile.
@@ -172,7 +172,7 @@ impl Pace {
 
     /// Returns the rest of the pause of all requests, if there is one.
     pub(super) fn pending(&self) -> Option<Duration> {
-        let left = self.lock().until.saturating_duration_since(Instant::now());
+        let left = self.state.lock().until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
@@ -180,15 +180,11 @@ impl Pace {
     async fn next_moment(&self) {
         let _first_in_line = self.head.lock().await;
         let least_gap = self.least_gap * self.sharing.load(Ordering::Relaxed);
-        let at = self.lock().reserve(least_gap);
+        let at = self.state.lock().reserve(least_gap);
         // Tokio's timers round up to a millisecond, also for a moment that is over.
         if at > Instant::now() {
             tokio::time::sleep_until(at).await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

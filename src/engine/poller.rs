@@ -5,9 +5,9 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -21,7 +21,7 @@ use crate::ledger::{Event, LedgerError};
 use crate::service::{PollAnswer, TaskReport, VideoService};
 
 /// The maximum number of polls in flight. A process may usually open 1,024 files.
-const MOST_IN_FLIGHT: usize = 256;
+const MAX_IN_FLIGHT: usize = 256;
 
 /// A task, as its job knows it.
 pub(super) struct Bought<'j> {
@@ -55,7 +55,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     /// A poller without tasks.
     pub(super) fn new(gateway: &'e Gateway<'e, S>) -> Self {
         let schedule = Schedule::new(gateway.settings);
-        let (in_flight, grace) = (Semaphore::new(MOST_IN_FLIGHT), schedule.scaled(GRACE));
+        let (in_flight, grace) = (Semaphore::new(MAX_IN_FLIGHT), schedule.scaled(GRACE));
         let state = Mutex::new(State { unknown: HashSet::new(), overdue: 0, has_ended: false });
         Self { gateway, schedule, in_flight, grace, state }
     }
@@ -95,7 +95,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             (next, notes) = match next {
                 Next::Poll(pause) => return ControlFlow::Continue(self.wait(pause, bought, watched, now.age)),
                 Next::End(ending) => {
-                    self.state().has_ended |= !matches!(ending, Ending::Left(_));
+                    self.state.lock().has_ended |= !matches!(ending, Ending::Left(_));
                     return ControlFlow::Break(ending);
                 }
                 Next::AskContent(ended_at) => {
@@ -158,7 +158,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     (gateway.emit)(RunEvent::Warned { code: NoticeCode::TaskDenied, message });
                 }
                 Note::UnknownWord(status) => {
-                    if self.state().unknown.insert(status.clone()) {
+                    if self.state.lock().unknown.insert(status.clone()) {
                         (gateway.emit)(RunEvent::UnknownStatus { status });
                     }
                 }
@@ -192,7 +192,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     /// Counts a task past its deadline, and leaves it. Stops submitting once there are too many.
     fn overdue(&self) -> Ending {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.overdue += 1;
         if state.overdue >= self.gateway.settings.max_doubts && !state.has_ended {
             let message = format!(
@@ -202,9 +202,5 @@ impl<'e, S: VideoService> Poller<'e, S> {
             self.gateway.stop_because(StopReason::TooManyFailures, message);
         }
         Ending::Left(LeaveReason::Deadline)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

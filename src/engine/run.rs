@@ -1,23 +1,24 @@
 //! The pipeline of a run, from its plans to their outcome.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt as _};
 use jiff::SignedDuration;
+use parking_lot::Mutex;
 
-use super::brake::Brake;
+use super::circuit_breaker::CircuitBreaker;
 use super::event::RunEvent;
 use super::feed::{Assignment, Feed};
 use super::fetcher::Fetcher;
-use super::first_look::FirstLook;
 use super::gateway::{Connectivity, Gateway};
 use super::image_urls::ImageUrls;
 use super::job_runner::{JobRunner, Task, Work};
 use super::outcome::Outcome;
 use super::pace::Pace;
 use super::poller::Poller;
+use super::preflight::Preflight;
 use super::settings::Settings;
 use super::slots::Slots;
 use super::slow_start::SlowStart;
@@ -75,7 +76,7 @@ impl<S: VideoService> Engine<'_, S> {
             settings: self.settings,
             pace: Pace::new(self.settings.rps),
             connectivity: Connectivity::default(),
-            brake: Brake::new(self.settings.accepts_mismatch),
+            circuit_breaker: CircuitBreaker::new(self.settings.accepts_mismatch),
             prices: self.prices,
             stop: self.stop,
             clock_offset: self.clock_offset,
@@ -90,7 +91,7 @@ impl<S: VideoService> Engine<'_, S> {
             run_limit: self.run_limit,
             approval: self.approval,
             spend_guard: SpendGuard::new(&plan),
-            first_look: FirstLook::default(),
+            preflight: Preflight::default(),
         };
         let (submitter, image_urls) = (&submitter, &ImageUrls::new(self.assets));
         let runner = JobRunner {
@@ -120,8 +121,8 @@ impl<S: VideoService> Engine<'_, S> {
             _ = work => {}
             never = self.share_the_pace(&gateway.pace) => match never {},
         }
-        let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Outcome { stopped: self.stop.reasons(), braked: gateway.brake.is_on(), ..outcome }
+        let outcome = outcome.into_inner();
+        Outcome { stopped: self.stop.reasons(), is_model_stopped: gateway.circuit_breaker.has_stopped(), ..outcome }
     }
 
     /// The work of a plan: active tasks and downloads at once, then due jobs, in manifest order if no other runner submits them, each with a free slot.

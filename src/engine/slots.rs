@@ -3,9 +3,10 @@
 //! A slot is held from the intent to the terminal state. `--concurrency` sets their number. A service that accepts fewer
 //! tasks rejects submissions, which then wait for the [`pace`](super::pace).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -50,7 +51,7 @@ impl Slots {
 
     /// Returns the slot of an active task of an earlier run. Without a free one, the task is surplus.
     pub(super) fn for_resumed(&self) -> Slot<'_> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.tasks += 1;
         let permit = Arc::clone(&self.free).try_acquire_owned().ok();
         state.surplus += usize::from(permit.is_none());
@@ -59,24 +60,20 @@ impl Slots {
 
     /// Returns the time since the last acceptance or end of a task. Zero while a task is active.
     pub(super) fn idle_time(&self) -> Duration {
-        let state = self.lock();
+        let state = self.state.lock();
         if state.tasks > 0 { Duration::ZERO } else { state.moved_at.elapsed() }
     }
 
     /// Restarts the idle time: after a response, and after a time without work.
     pub(super) fn restart_idle_time(&self) {
-        self.lock().moved_at = Instant::now();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().moved_at = Instant::now();
     }
 }
 
 impl Slot<'_> {
     /// Records a task in this slot.
     pub(super) fn occupy(&mut self) {
-        let mut state = self.slots.lock();
+        let mut state = self.slots.state.lock();
         state.tasks += usize::from(!std::mem::replace(&mut self.has_task, true));
         state.moved_at = Instant::now();
     }
@@ -84,7 +81,7 @@ impl Slot<'_> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let mut state = self.slots.lock();
+        let mut state = self.slots.state.lock();
         if self.has_task {
             state.tasks -= 1;
             state.moved_at = Instant::now();

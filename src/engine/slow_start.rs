@@ -6,19 +6,18 @@
 //!
 //! The writer of the ledger records a task ID before any later intent, so a response that was sent to it counts as recorded.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as FairMutex, Notify, Semaphore, SemaphorePermit};
 
 /// The bound on submissions in flight: at least this many, or this share of the slots (spec §3).
-const LEAST_MOST: usize = 4;
+const MIN_LIMIT: usize = 4;
 const SHARE: usize = 16;
 /// The submissions that each acceptance adds. With one, a thousand slots fill so late that a run takes 1.023 of the ideal; the bound is the same.
 const GROWTH: usize = 3;
 
 /// The rejections before the first acceptance that stop submitting, and the rejections in a row for insufficient funds.
-const MOST_REJECTED: usize = 20;
-const MOST_UNPAID: usize = 3;
+const MAX_REJECTED: usize = 20;
+const MAX_UNPAID: usize = 3;
 
 /// The submissions that a run may have in flight.
 #[derive(Debug)]
@@ -53,12 +52,12 @@ impl SlowStart {
     /// Starts with one submission in flight. The circuit breaker opens after this many doubts in a row.
     pub(super) fn new(slots: usize, most_doubts: usize) -> Self {
         Self {
-            most: LEAST_MOST.max(slots / SHARE),
+            most: MIN_LIMIT.max(slots / SHARE),
             most_doubts,
             state: Mutex::new(State { allowed: 1, open: 0, doubts: 0, rejected: 0, unpaid: 0, has_accepted: false }),
             head: FairMutex::new(()),
             changed: Notify::new(),
-            turns: Semaphore::new(2 * LEAST_MOST.max(slots / SHARE)),
+            turns: Semaphore::new(2 * MIN_LIMIT.max(slots / SHARE)),
         }
     }
 
@@ -74,7 +73,7 @@ impl SlowStart {
         loop {
             let changed = self.changed.notified();
             {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if state.open < state.allowed {
                     state.open += 1;
                     return Permit(self);
@@ -86,7 +85,7 @@ impl SlowStart {
 
     /// Records an acceptance whose task is in the ledger.
     pub(super) fn record_accepted(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         (state.doubts, state.rejected, state.unpaid, state.has_accepted) = (0, 0, 0, true);
         state.allowed = (state.allowed + GROWTH).min(self.most);
         drop(state);
@@ -96,47 +95,43 @@ impl SlowStart {
     /// Records a submission that the service was too busy for, or that did not reach it: one at a time until the next
     /// acceptance.
     pub(super) fn record_rejected_for_now(&self) {
-        self.lock().allowed = 1;
+        self.state.lock().allowed = 1;
     }
 
     /// Records a rejection. Returns the number of rejections once there are too many before the first acceptance: then the jobs are not the cause.
     pub(super) fn record_rejected(&self) -> Option<usize> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.rejected += 1;
-        (state.rejected >= MOST_REJECTED && !state.has_accepted).then_some(state.rejected)
+        (state.rejected >= MAX_REJECTED && !state.has_accepted).then_some(state.rejected)
     }
 
     /// Returns whether the service accepted a submission in this run.
     pub(super) fn has_accepted(&self) -> bool {
-        self.lock().has_accepted
+        self.state.lock().has_accepted
     }
 
     /// Records a rejection for insufficient funds. Returns their number in a row once submitting must stop: at once before the first acceptance,
     /// and otherwise after a few, because the funds may cover a cheaper job.
     pub(super) fn record_unpaid(&self) -> Option<usize> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // One at a time until the next acceptance.
         state.allowed = 1;
         state.unpaid += 1;
-        (state.unpaid >= MOST_UNPAID || !state.has_accepted).then_some(state.unpaid)
+        (state.unpaid >= MAX_UNPAID || !state.has_accepted).then_some(state.unpaid)
     }
 
     /// Records a doubt. Returns the number of doubts in a row once they open the circuit breaker.
     pub(super) fn record_in_doubt(&self) -> Option<usize> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.allowed = 1;
         state.doubts += 1;
         (state.doubts >= self.most_doubts).then_some(state.doubts)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.0.lock().open -= 1;
+        self.0.state.lock().open -= 1;
         self.0.changed.notify_waiters();
     }
 }
@@ -206,11 +201,11 @@ mod tests {
     #[test]
     fn rejections_stop_a_run_that_had_no_acceptance() {
         let slow_start = SlowStart::new(8, 3);
-        assert!((1..MOST_REJECTED).all(|_| slow_start.record_rejected().is_none()));
-        assert_eq!(slow_start.record_rejected(), Some(MOST_REJECTED));
+        assert!((1..MAX_REJECTED).all(|_| slow_start.record_rejected().is_none()));
+        assert_eq!(slow_start.record_rejected(), Some(MAX_REJECTED));
         assert!(!slow_start.has_accepted());
         slow_start.record_accepted();
-        assert!((0..2 * MOST_REJECTED).all(|_| slow_start.record_rejected().is_none()) && slow_start.has_accepted());
+        assert!((0..2 * MAX_REJECTED).all(|_| slow_start.record_rejected().is_none()) && slow_start.has_accepted());
     }
 
     #[test]
@@ -219,7 +214,7 @@ mod tests {
         let slow_start = SlowStart::new(8, 3);
         slow_start.record_accepted();
         assert_eq!([slow_start.record_unpaid(), slow_start.record_unpaid()], [None, None]);
-        assert_eq!(slow_start.record_unpaid(), Some(MOST_UNPAID));
+        assert_eq!(slow_start.record_unpaid(), Some(MAX_UNPAID));
         slow_start.record_accepted();
         assert_eq!(slow_start.record_unpaid(), None);
     }

@@ -1,6 +1,6 @@
 //! Reservation of a job's price before its submission, so that concurrency can't exceed a spend limit.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 use crate::domain::{Job, Usd};
 use crate::plan::{Limit, Plan};
@@ -41,7 +41,7 @@ impl SpendGuard {
 
     /// Reserves the price of a first submission. Returns false without a reservation if a limit is too low.
     pub(super) fn reserve(&self, job: &Job) -> bool {
-        let mut balances = self.lock();
+        let mut balances = self.0.lock();
         let mut own: Vec<&mut LimitBalance> =
             balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
         for balance in &mut own {
@@ -52,7 +52,7 @@ impl SpendGuard {
 
     /// Reserves the price of a retry from what the first submissions leave.
     pub(super) fn reserve_retry(&self, job: &Job) -> bool {
-        let mut balances = self.lock();
+        let mut balances = self.0.lock();
         let own = balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
         take(own, job.price, |balance| balance.waiting)
     }
@@ -60,14 +60,10 @@ impl SpendGuard {
     /// Releases a reservation: the submission certainly bought nothing. A job that `is_due` waits again, because this
     /// runner may submit it later, or another runner has under the same limit.
     pub(super) fn release(&self, job: &Job, is_due: bool) {
-        for balance in self.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
+        for balance in self.0.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
             balance.taken = balance.taken.saturating_sub(job.price);
             balance.waiting += if is_due { job.price } else { Usd::ZERO };
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<LimitBalance>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reasons to stop submitting, and to abort polling.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::ledger::LedgerError;
@@ -66,7 +66,7 @@ pub struct Stop {
 impl Stop {
     /// Stops submitting. Returns whether the reason is new.
     pub fn because(&self, reason: StopReason) -> bool {
-        let new = self.reasons.lock().unwrap_or_else(PoisonError::into_inner).insert(reason);
+        let new = self.reasons.lock().insert(reason);
         self.submitting.cancel();
         if !reason.spares_reserved() {
             self.sending.cancel();
@@ -79,7 +79,7 @@ impl Stop {
 
     /// Returns all reasons.
     pub fn reasons(&self) -> BTreeSet<StopReason> {
-        self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reasons.lock().clone()
     }
 
     /// Returns whether submitting has stopped.

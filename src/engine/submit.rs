@@ -17,8 +17,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::event::RunEvent;
-use super::first_look::FirstLook;
 use super::gateway::Gateway;
+use super::preflight::Preflight;
 use super::slots::{Slot, Slots};
 use super::slow_start::{Permit, SlowStart};
 use super::spend_guard::SpendGuard;
@@ -32,7 +32,7 @@ const CONNECT_TRIES: u32 = 5;
 /// The longest backoff after the first such try. It doubles with each further one; its jitter is full.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest backoff of all.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// The state that all submissions share.
 pub(super) struct Submitter<'e, S> {
@@ -46,7 +46,7 @@ pub(super) struct Submitter<'e, S> {
     /// The approval that covers all submissions.
     pub approval: Option<&'e Approval>,
     pub spend_guard: SpendGuard,
-    pub first_look: FirstLook,
+    pub preflight: Preflight,
 }
 
 /// The attempts that the plan knew of a job. The ledger refuses an intent if it has more by now.
@@ -105,7 +105,7 @@ impl<S: VideoService> Submitter<'_, S> {
     async fn try_until_answered(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_retry: bool) -> Submitted {
         let mut tries = Tries { unsent: 0, is_reserved: is_retry };
         let submitted = loop {
-            if self.gateway.brake.holds(&job.spec.model) || !self.first_look.allows(self.gateway).await {
+            if self.gateway.circuit_breaker.is_stopped(&job.spec.model) || !self.preflight.allows(self.gateway).await {
                 break Submitted::NotSent;
             }
             if let ControlFlow::Break(submitted) = self.try_once(job, known, slot, &mut tries).await {
@@ -125,7 +125,7 @@ impl<S: VideoService> Submitter<'_, S> {
         // many jobs in doubt as there are permits.
         let Some(permit) = self.permit().await else { return NOT_SENT };
         // A video may have arrived meanwhile.
-        if self.gateway.brake.holds(&job.spec.model) {
+        if self.gateway.circuit_breaker.is_stopped(&job.spec.model) {
             return NOT_SENT;
         }
         // Not reserved earlier: the first job without money stops all that still wait.
@@ -147,7 +147,7 @@ impl<S: VideoService> Submitter<'_, S> {
             }
         };
         // The intent took time, and a signal may have arrived, or a response about this model.
-        if self.gateway.stop.forbids_sending() || self.gateway.brake.holds(&job.spec.model) {
+        if self.gateway.stop.forbids_sending() || self.gateway.circuit_breaker.is_stopped(&job.spec.model) {
             self.gateway.record(attempt, Event::Withdrawn).await;
             return NOT_SENT;
         }
@@ -219,7 +219,7 @@ impl<S: VideoService> Submitter<'_, S> {
             let message = format!("{message} (check the base URL and the network)");
             self.gateway.stop_because(StopReason::Unreachable, message);
         }
-        let longest = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(tries.unsent.min(16))).min(LONGEST_BACKOFF);
+        let longest = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(tries.unsent.min(16))).min(MAX_BACKOFF);
         self.slow_start.record_rejected_for_now();
         self.gateway.pace.hold_submissions(longest.mul_f64(fastrand::f64()));
     }

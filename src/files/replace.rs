@@ -10,7 +10,7 @@ use super::directory::sync_directory;
 /// The beginning of a temporary file's name.
 pub(super) const TEMPORARY: &str = ".shotlist-";
 /// A file that is on its way for longer than this belongs to a process that is dead.
-const LONGEST_WAY: Duration = Duration::from_hours(1);
+const MAX_AGE: Duration = Duration::from_hours(1);
 
 /// The number of bytes in one write: a page of thousands of cards is megabytes.
 const PIECE: usize = 1 << 16;
@@ -46,7 +46,7 @@ pub(crate) fn sweep(directory: &Path) {
         let is_ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
         let age =
             entry.metadata().ok().filter(fs::Metadata::is_file).and_then(|found| found.modified().ok()?.elapsed().ok());
-        if is_ours && age.is_some_and(|age| age > LONGEST_WAY) {
+        if is_ours && age.is_some_and(|age| age > MAX_AGE) {
             let _in_nobodys_way = fs::remove_file(entry.path());
         }
     }

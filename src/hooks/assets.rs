@@ -7,7 +7,7 @@ use crate::domain::{LocalImage, has_password, why_no_web_address};
 use crate::files::{ReadError, on_a_thread, read_at_most};
 
 /// The longest address, in bytes: what common servers take at most.
-const LONGEST_ADDRESS: usize = 8 << 10;
+const MAX_ADDRESS: usize = 8 << 10;
 
 /// The program that gives addresses.
 #[derive(Clone, Debug)]
@@ -54,7 +54,8 @@ impl AssetCommand {
 
 async fn is_unchanged(image: &LocalImage) -> Result<(), NoAddress> {
     let path = image.path.clone();
-    let read = on_a_thread(move || read_at_most(&path, LocalImage::LARGEST).map(|bytes| LocalImage::new(path, &bytes)));
+    let read =
+        on_a_thread(move || read_at_most(&path, LocalImage::MAX_BYTES).map(|bytes| LocalImage::new(path, &bytes)));
     let now = match read.await {
         Ok(Ok(now)) => now,
         Ok(Err(ReadError::Io(error))) | Err(error) => return Err(NoAddress::Gone(error.into())),
@@ -71,7 +72,7 @@ fn address_in(output: &str) -> Result<String, String> {
     if more > 0 {
         return Err(format!("{} lines, and one address is expected", more + 1));
     }
-    if address.len() > LONGEST_ADDRESS {
+    if address.len() > MAX_ADDRESS {
         return Err(format!("an address of {} bytes, and no server takes that", address.len()));
     }
     if let Some(fault) = why_no_web_address(address) {
@@ -105,6 +106,6 @@ mod tests {
         ] {
             assert!(address_in(bad).is_err(), "{bad:?}");
         }
-        assert!(address_in(&format!("https://x/{}", "a".repeat(LONGEST_ADDRESS))).is_err());
+        assert!(address_in(&format!("https://x/{}", "a".repeat(MAX_ADDRESS))).is_err());
     }
 }

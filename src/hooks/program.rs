@@ -12,11 +12,11 @@ use tokio::process::{Child, Command};
 use crate::domain::printable::one_line;
 
 /// The most that is kept of what a program writes, in bytes, from the end of it: more than an address or a line of a log takes.
-const MOST_KEPT: usize = 64 << 10;
+const MAX_KEPT: usize = 64 << 10;
 /// The time for which its output is read after its end: a child that it left behind may hold it open for ever.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The longest line that is kept, in characters.
-const LONGEST_LINE: usize = 500;
+const MAX_LINE: usize = 500;
 /// The variables that no program gets: shotlist's own settings, the key among them.
 const OWN_VARIABLES: &str = "SHOTLIST_";
 /// The directories of programs without a `PATH` (POSIX leaves it to the system, and both C libraries of Linux search
@@ -210,8 +210,8 @@ async fn read_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     // An unreadable output counts as its end: the exit code decides.
     while let Ok(read @ 1..) = source.read(&mut buffer).await {
         kept.extend_from_slice(&buffer[..read]);
-        if kept.len() > MOST_KEPT {
-            kept.drain(..kept.len() - MOST_KEPT);
+        if kept.len() > MAX_KEPT {
+            kept.drain(..kept.len() - MAX_KEPT);
         }
     }
 }
@@ -223,7 +223,7 @@ fn text(bytes: &[u8]) -> String {
 /// The last line that is not blank, as a terminal may show it.
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(one_line(line).chars().take(LONGEST_LINE).collect())
+    Some(one_line(line).chars().take(MAX_LINE).collect())
 }
 
 fn spoken(duration: Duration) -> String {
@@ -322,6 +322,6 @@ mod tests {
         let said =
             shell("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done").run(Path::new("x"), &[]).await;
         let said = said.expect("it ended");
-        assert_eq!((said.output.len(), said.line.as_deref()), (MOST_KEPT, Some("line 19999")));
+        assert_eq!((said.output.len(), said.line.as_deref()), (MAX_KEPT, Some("line 19999")));
     }
 }

@@ -5,18 +5,20 @@
 //! until the file is gone. So the test can look at the disk and let the process go on, or send SIGKILL and know that
 //! it hit exactly there.
 
+use parking_lot::Mutex;
+
 /// Stands still here if a test said so.
 #[cfg(debug_assertions)]
 pub(in crate::ledger) fn point(place: &str) {
     use std::collections::HashMap;
-    use std::sync::{LazyLock, Mutex, PoisonError};
+    use std::sync::LazyLock;
 
     static PASSED: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
     let (Ok(halts), Ok(file)) = (std::env::var("SHOTLIST_HALT_AT"), std::env::var("SHOTLIST_HALT_FILE")) else {
         return;
     };
     let number = {
-        let mut passed = PASSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut passed = PASSED.lock();
         let number = passed.entry(place.to_owned()).or_default();
         *number += 1;
         *number

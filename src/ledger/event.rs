@@ -117,7 +117,7 @@ pub struct IllegalEvent {
 impl Event {
     /// The state after this event.
     ///
-    /// An answer is recorded only for an intent, and a final word only for a task. A doubt is settled by the user, or by the
+    /// An answer is recorded only for an intent, and a terminal state only for a task. A doubt is settled by the user, or by the
     /// answer to that very attempt: where a lock is of no use, as on some network file systems, another run may have put it
     /// in doubt while its own was still waiting, and the user may have denied it since. No order of other events can turn a doubt into "never bought", or lose
     /// a task id.

@@ -1,9 +1,9 @@
 //! Data that runners of a shared ledger exchange.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::{Account, AttemptId, Digest, SendBy};

@@ -39,7 +39,7 @@ pub enum CopyError {
     Damaged {
         /// The ledger.
         ledger: String,
-        /// The finding.
+        /// The diagnostic.
         what: String,
     },
     /// There is no ledger to read.

@@ -1,4 +1,4 @@
-//! The one way in: a path and what the command line adds, to a manifest and its findings.
+//! The one way in: a path and what the command line adds, to a manifest and its diagnostics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ use super::source::suggest;
 use super::source::syntax;
 use super::source::text::{FileAccess, TextError};
 use super::template::engine::Templates;
-use super::template::error::template_finding;
+use super::template::error::template_diagnostic;
 use crate::catalog::Catalog;
 use crate::domain::{BatchKey, Job, JobId, Label, Move, Rule, Usd};
 
@@ -66,7 +66,7 @@ pub struct Manifest {
     pub is_ledger_shared: bool,
     /// The limits on spending.
     pub budget: Budget,
-    /// The ids of jobs with a mistake, as far as they are ids: they are part of the manifest anyway.
+    /// The IDs of jobs with an error, if they are valid IDs: these jobs are part of the manifest.
     pub unsound: Vec<JobId>,
     /// The files that it reads, as it names them, in alphabetic order.
     pub inputs: Vec<String>,
@@ -136,21 +136,21 @@ impl Budget {
 pub struct Loaded {
     /// The manifest, unless nothing at all could be made of it.
     pub manifest: Option<Manifest>,
-    /// All findings, in file order.
-    pub findings: Vec<Diagnostic>,
-    /// Its text, to show the findings in.
+    /// All diagnostics, in file order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Its text, to show the diagnostics in.
     pub sources: Sources,
 }
 
 impl Loaded {
-    /// The number of findings that stop the run.
+    /// The number of diagnostics that stop the run.
     pub fn errors(&self) -> usize {
-        self.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
     }
 
     /// The manifest, if nothing in it stops a run.
     pub fn sound(self) -> Result<Manifest, Unsound> {
-        let errors = self.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
         let path = self.sources.path().display();
         let lines: Vec<String> = errors
             .map(|error| match self.sources.locate(&error.place) {
@@ -175,8 +175,8 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     let text = match origin::read(options.path) {
         Ok(text) => text,
         Err(error) => {
-            let mut finding = unreadable("manifest", options.path, &error, Location::File);
-            finding.help = Some(match &error {
+            let mut diagnostic = unreadable("manifest", options.path, &error, Location::File);
+            diagnostic.help = Some(match &error {
                 TextError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     format!("check the path; `shotlist init {}` writes one to start from", options.path.display())
                 }
@@ -188,27 +188,27 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
             });
             return Loaded {
                 manifest: None,
-                findings: vec![finding],
+                diagnostics: vec![diagnostic],
                 sources: Sources::new(options.path, String::new()),
             };
         }
     };
-    if let Some(finding) = bounds::precheck(&text) {
-        return Loaded { manifest: None, findings: vec![finding], sources: Sources::new(options.path, text) };
+    if let Some(diagnostic) = bounds::precheck(&text) {
+        return Loaded { manifest: None, diagnostics: vec![diagnostic], sources: Sources::new(options.path, text) };
     }
     let read = read(&text, options, catalog);
     let (cut, unindented) = (lints::cut_by_comments(&text), read.is_ok().then(|| layout::unindented(&text)).flatten());
     let sources = Sources::new(options.path, text);
-    let (manifest, mut findings) = read.unwrap_or_else(|error| (None, syntax::findings(&error, &sources)));
-    findings.extend(cut);
+    let (manifest, mut diagnostics) = read.unwrap_or_else(|error| (None, syntax::diagnostics(&error, &sources)));
+    diagnostics.extend(cut);
     if let Some(cause) = unindented {
-        findings = vec![cause];
+        diagnostics = vec![cause];
     }
-    sources.sort(&mut findings);
-    Loaded { manifest, findings, sources }
+    sources.sort(&mut diagnostics);
+    Loaded { manifest, diagnostics, sources }
 }
 
-/// The manifest of a text, with all findings.
+/// The manifest of a text, with all diagnostics.
 type Read = (Option<Manifest>, Vec<Diagnostic>);
 
 fn read(text: &str, options: &Options<'_>, catalog: &Catalog) -> Result<Read, serde_yaml::Error> {
@@ -256,7 +256,7 @@ fn build(
         Vec::new()
     } else {
         let ids = jobs.iter().map(|job| &job.id).chain(&unsound).collect();
-        let is_complete = found.iter().all(|finding| finding.severity == Severity::Warning);
+        let is_complete = found.iter().all(|diagnostic| diagnostic.severity == Severity::Warning);
         moves(&raw.moved, &ids, is_complete, found)
     };
     Manifest {
@@ -329,16 +329,16 @@ pub fn face_reviews(path: &Path, catalog: &Catalog) -> Option<FaceReviews> {
 }
 
 fn unsound(found: &[Diagnostic]) -> Vec<JobId> {
-    let errors = found.iter().filter(|finding| finding.severity == Severity::Error);
-    errors.filter_map(|finding| JobId::new(finding.job.as_ref()?.id.clone()).ok()).collect()
+    let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    errors.filter_map(|diagnostic| JobId::new(diagnostic.job.as_ref()?.id.clone()).ok()).collect()
 }
 
 fn zone(raw: &RawManifest, found: &mut Vec<Diagnostic>) -> TimeZone {
     let Some(name) = &raw.timezone else { return TimeZone::system() };
     TimeZone::get(name).unwrap_or_else(|_| {
         let message = format!("unknown time zone `{name}`");
-        let finding = Diagnostic::error(Rule::TimezoneUnknown, message, Pointer::top().key("timezone").value());
-        found.push(finding.with_help("write an IANA name such as Europe/Berlin, or UTC"));
+        let diagnostic = Diagnostic::error(Rule::TimezoneUnknown, message, Pointer::top().key("timezone").value());
+        found.push(diagnostic.with_help("write an IANA name such as Europe/Berlin, or UTC"));
         TimeZone::UTC
     })
 }
@@ -347,7 +347,7 @@ fn batch(raw: &RawManifest, templates: &Templates, found: &mut Vec<Diagnostic>) 
     let Some(source) = &raw.batch else { return String::new() };
     let filled = templates.compile(source).and_then(|text| templates.render(&text, &Arc::default()));
     filled.unwrap_or_else(|error| {
-        found.push(template_finding(error, Pointer::top().key("batch")));
+        found.push(template_diagnostic(error, Pointer::top().key("batch")));
         String::new()
     })
 }
@@ -361,8 +361,8 @@ fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Vec<Diagnostic>) -
         }
         let known: Vec<&str> = vars.iter().map(|(name, _)| name.as_str()).collect();
         let message = format!("`--set {name}=…`: the manifest has no variable `{name}`");
-        let finding = Diagnostic::error(Rule::SetUnknown, message, Location::File);
-        found.push(finding.with_help(suggest::help(name, "vars", &known)));
+        let diagnostic = Diagnostic::error(Rule::SetUnknown, message, Location::File);
+        found.push(diagnostic.with_help(suggest::help(name, "vars", &known)));
     }
     vars
 }

@@ -1,7 +1,7 @@
 //! From a YAML file to checked and priced jobs, with the place of everything that is wrong.
 //!
 //! [`load`](mod@load) is the way in. A manifest's text comes from [`source`], and `serde_yaml` parses it into values; [`raw`] decodes them into a mirror of
-//! the file, so that one pass finds every mistake; [`tables`] are the rows that jobs are made of; [`template`] is what fills texts in; [`expand`]
+//! the file, so that one pass reports every error; [`tables`] are the rows that jobs are made of; [`template`] is what fills texts in; [`expand`]
 //! makes jobs of all that, which the catalog checks and prices. [`draft`] writes a manifest for a sheet. Locations cost nothing while nothing is wrong; values come from the first
 //! parser alone and byte ranges from a second one alone, so the two can't disagree about what a manifest means.
 //!

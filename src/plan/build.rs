@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
+use super::already_paid::AlreadyPaid;
 use super::approval::{Approved, Bought, digest};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
@@ -14,7 +15,6 @@ use super::estimate::Estimate;
 use super::guards;
 use super::input::PlanInput;
 use super::planned::{Limit, Planned, Previous, UntilKept};
-use super::repurchase::Repurchase;
 use super::retake::{Retake, SpentChoice};
 use super::sample::keep_sample;
 use super::totals::Totals;
@@ -40,7 +40,7 @@ pub struct Plan {
     pub abandoned: Vec<Attempt>,
     /// Due jobs that seem to have been bought before. The plan itself finds those whose id was probably changed; what other
     /// names of the ledger and earlier reports know is added to them.
-    pub repurchases: Vec<Repurchase>,
+    pub already_paid: Vec<AlreadyPaid>,
     /// The limit on what this run may newly spend, if there is one.
     pub run_limit: Option<Limit>,
     /// Limits over all batches.
@@ -96,7 +96,7 @@ impl Plan {
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
         let digest = digest(&given.key, given.retries, &bought(&jobs, &given));
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
-        let repurchases = guards::repurchases(&jobs, &given);
+        let already_paid = guards::already_paid(&jobs, &given);
         let is_left_out = |id: &JobId| (given.is_in_manifest)(id) && !chosen.contains(id);
         let downloads = given
             .is_here
@@ -113,7 +113,7 @@ impl Plan {
             collect,
             resume,
             abandoned,
-            repurchases,
+            already_paid,
             run_limit,
             limits,
             retries,
@@ -210,8 +210,8 @@ impl Plan {
     }
 
     /// The price of all purchases that seem to repeat earlier ones.
-    pub fn repurchase_cost(&self) -> Usd {
-        let again: HashSet<&JobId> = self.repurchases.iter().map(|before| &before.job).collect();
+    pub fn already_paid_cost(&self) -> Usd {
+        let again: HashSet<&JobId> = self.already_paid.iter().map(|before| &before.job).collect();
         self.jobs.iter().filter(|planned| again.contains(&planned.job.id)).map(|planned| planned.cost).sum()
     }
 

@@ -1,4 +1,4 @@
-//! Guards against repurchases that one batch shows by itself: due jobs that ask for what was paid for under their own ID or another one.
+//! Guards against buying again within a batch: due jobs whose request was paid for under their own ID or another one.
 //!
 //! # Guarantees
 //!
@@ -9,14 +9,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::already_paid::{AlreadyPaid, Before};
 use super::decide::Action;
 use super::input::PlanInput;
 use super::planned::Planned;
-use super::repurchase::{Before, Repurchase};
 use crate::domain::{Attempt, AttemptId, Charge, Fingerprint, Job, JobId, Request, Takes};
 
 /// The due jobs that the batch seems to have paid for.
-pub(super) fn repurchases(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
+pub(super) fn already_paid(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<AlreadyPaid> {
     let paid: Vec<&Attempt> = given.history.attempts().filter(|attempt| attempt.charge() != Charge::None).collect();
     let due = jobs.iter().filter(|planned| matches!(planned.action, Action::Submit | Action::Changed));
     // Most plans have nothing that was paid for, or nothing that is due.
@@ -24,7 +24,7 @@ pub(super) fn repurchases(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurc
     if due.is_empty() {
         return Vec::new();
     }
-    let mut found: HashMap<&JobId, Repurchase> =
+    let mut found: HashMap<&JobId, AlreadyPaid> =
         due.iter().filter_map(|due| Some((&due.job.id, under_own_id(due, given)?))).collect();
     let asked = Asked::new(given);
     let mut explained = HashSet::new();
@@ -36,7 +36,7 @@ pub(super) fn repurchases(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurc
             {
                 explained.insert(attempt.id);
                 let before = if asked.has(&attempt.job) { Before::Changed } else { Before::Gone };
-                found.insert(&due.job.id, Repurchase::of(due.job, before(attempt.job.clone()), attempt));
+                found.insert(&due.job.id, AlreadyPaid::from_attempt(due.job, before(attempt.job.clone()), attempt));
             }
         }
     }
@@ -70,13 +70,13 @@ impl<'p> Due<'p> {
 }
 
 /// The purchase of the job in another spelling under its own ID, unless a retake asks for another video of it.
-fn under_own_id(due: &Due<'_>, given: &PlanInput<'_>) -> Option<Repurchase> {
+fn under_own_id(due: &Due<'_>, given: &PlanInput<'_>) -> Option<AlreadyPaid> {
     let is_same = |attempt: &&Attempt| attempt.charge() != Charge::None && attempt.normalized == due.normalized;
     let paid = given.history.of(&due.job.id).rev().find(is_same)?;
     let takes = Takes::of(&paid.fingerprint, given.history.of(&due.job.id));
     let choice = takes.and_then(|takes| takes.choice);
     let is_wanted = given.retake_of(&due.job.id).is_about(paid, choice);
-    (!is_wanted).then(|| Repurchase::of(due.job, Before::Respelled, paid))
+    (!is_wanted).then(|| AlreadyPaid::from_attempt(due.job, Before::Respelled, paid))
 }
 
 /// The current request of each job of the manifest, selected or not.

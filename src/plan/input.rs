@@ -18,7 +18,7 @@ pub struct PlanInput<'g> {
     pub key: BatchKey,
     /// True if the simulator plays the service.
     pub is_simulated: bool,
-    /// All jobs of the manifest, selected or not: guards against repurchases compare with what each asks for.
+    /// All jobs of the manifest, selected or not: guards against buying again compare the requests of all.
     pub manifest: &'g [Arc<Job>],
     /// Returns whether the manifest has a job of this ID, selected or not, valid or not. Tasks of unselected jobs are
     /// left alone.

@@ -19,7 +19,7 @@ impl Plan {
     pub fn only_fetch(&mut self) {
         self.jobs.retain(|planned| !planned.action.buys());
         (self.resume, self.collect, self.abandoned) = (Vec::new(), Vec::new(), Vec::new());
-        self.repurchases = Vec::new();
+        self.already_paid = Vec::new();
     }
 
     /// Looks after the tasks of another batch and fetches its videos, too. `other` is the plan of all that was bought of it; what that

@@ -3,6 +3,7 @@
 //! The same jobs and history make the same plan: no clock, network, or file is read. The run takes its work from this
 //! value alone, so a dry run can't differ from the run.
 
+mod already_paid;
 mod approval;
 mod build;
 mod coverage;
@@ -13,16 +14,16 @@ mod estimate;
 mod guards;
 mod input;
 mod look_after;
+mod notes;
 mod planned;
-mod repurchase;
 mod retake;
 mod sample;
 mod select;
 mod service_view;
-mod statements;
 mod totals;
 mod view;
 
+pub use already_paid::{AlreadyPaid, Before};
 pub use approval::Approved;
 pub use build::Plan;
 pub use decide::{Action, changes};
@@ -30,13 +31,12 @@ pub use downloads::{Destination, Download, DownloadPlan};
 pub use elsewhere::{Elsewhere, OtherDirectory};
 pub use estimate::Estimate;
 pub use input::{IsHere, PlanInput};
+pub(crate) use notes::PRICES_AGE;
+pub use notes::{PlanNote, notes};
 pub use planned::{Limit, Planned, Previous, UntilKept};
-pub use repurchase::{Before, Repurchase};
 pub use retake::{Retakes, SpentChoice};
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub use service_view::ServiceView;
-pub(crate) use statements::PRICES_AGE;
-pub use statements::{Statement, statements};
 pub use totals::Totals;
 pub(crate) use view::by_model;
 pub use view::{ModelView, PlanView, WarningView};

@@ -29,7 +29,7 @@ pub struct Planned {
     pub spent_choice: Option<SpentChoice>,
     /// True if the plan to approve buys it, also if that was done under the current approval.
     pub is_to_be_approved: bool,
-    /// The attempts elsewhere that may have paid for its normalized request, as far as the guard against repurchases asks.
+    /// The attempts elsewhere that may have paid for its normalized request, if the guard against buying again needs them.
     pub paid_elsewhere: Option<u32>,
     /// The choice that its next take waits for, if its takes are bought until one is kept.
     pub until_kept: Option<UntilKept>,

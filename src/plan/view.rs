@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::already_paid::{AlreadyPaid, Before};
 use super::build::Plan;
 use super::decide::Action;
 use super::estimate::Estimate;
-use super::repurchase::{Before, Repurchase};
 use super::service_view::ServiceView;
 use super::totals::Totals;
 use crate::domain::{BatchKey, Digest, Labels, TaskId, Usd};
@@ -41,7 +41,7 @@ pub struct PlanView<'p> {
     /// Limits on spending.
     pub budget: BudgetView,
     /// Jobs that are due although something says that the same was bought before: bought only with `--buy-again`.
-    pub bought_before: Vec<RepurchaseView<'p>>,
+    pub bought_before: Vec<AlreadyPaidView<'p>>,
     /// The expected time and polls.
     pub estimate: Estimate,
     /// The files that the manifest reads. Their contents may be in requests.
@@ -114,7 +114,7 @@ pub(super) struct LimitView {
 
 /// A due job that seems to have been bought before.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RepurchaseView<'p> {
+pub struct AlreadyPaidView<'p> {
     job: &'p str,
     /// The source of the earlier purchase: `gone` (an ID that is gone from the manifest), `changed` (an ID with another
     /// request now), `respelled` (the ID itself, with other whitespace, case, quotes, dashes, or Unicode forms),
@@ -135,10 +135,10 @@ pub struct RepurchaseView<'p> {
     video: Option<&'p str>,
 }
 
-impl<'p> RepurchaseView<'p> {
-    fn new(key: &'p BatchKey, repurchase: &'p Repurchase) -> Self {
-        let own = &repurchase.job;
-        let (known_from, key, id) = match &repurchase.before {
+impl<'p> AlreadyPaidView<'p> {
+    fn new(key: &'p BatchKey, already_paid: &'p AlreadyPaid) -> Self {
+        let own = &already_paid.job;
+        let (known_from, key, id) = match &already_paid.before {
             Before::Gone(id) => ("gone", key, id),
             Before::Changed(id) => ("changed", key, id),
             Before::Respelled => ("respelled", key, own),
@@ -152,10 +152,10 @@ impl<'p> RepurchaseView<'p> {
             name: &key.name,
             batch: &key.batch,
             id: id.as_str(),
-            state: &repurchase.state,
-            price_usd: repurchase.price,
-            task_id: repurchase.task.as_ref().map(TaskId::as_str),
-            video: repurchase.video.as_deref(),
+            state: &already_paid.state,
+            price_usd: already_paid.price,
+            task_id: already_paid.task.as_ref().map(TaskId::as_str),
+            video: already_paid.video.as_deref(),
         }
     }
 }
@@ -200,7 +200,7 @@ impl<'p> PlanView<'p> {
                     .collect(),
                 within: plan.is_within_limits(),
             },
-            bought_before: plan.repurchases.iter().map(|before| RepurchaseView::new(&plan.key, before)).collect(),
+            bought_before: plan.already_paid.iter().map(|before| AlreadyPaidView::new(&plan.key, before)).collect(),
             estimate: plan.estimate,
             inputs: &plan.inputs,
             warnings,

@@ -10,7 +10,7 @@ use crate::domain::{BatchKey, NoticeCode, Usd};
 use crate::files::open_plain;
 
 /// The longest report that is read, in bytes: a hundred thousand jobs take half of it.
-const LONGEST: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// A report that was written earlier, as far as it tells of purchases.
 #[derive(Debug, Deserialize)]
@@ -61,7 +61,7 @@ pub(crate) fn earlier_jobs(directory: &Path, key: &BatchKey) -> Vec<EarlierJob> 
             return Vec::new();
         }
     };
-    match serde_json::from_reader::<_, Earlier>(BufReader::new(file.take(LONGEST))) {
+    match serde_json::from_reader::<_, Earlier>(BufReader::new(file.take(MAX_BYTES))) {
         Ok(Earlier { name, batch, simulated: false, jobs }) if name == key.name && batch == key.batch => jobs,
         Ok(_) => Vec::new(),
         Err(error) => {

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::commands::Commands;
 use super::rows::Report;
@@ -95,7 +96,7 @@ impl Writer {
 
     /// The files that were written the last time.
     pub fn written(&self) -> Vec<&Path> {
-        let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        let missed = self.missed.lock();
         self.paths().filter(|path| !missed.contains(*path)).collect()
     }
 
@@ -109,13 +110,13 @@ impl Writer {
     /// Reports are numbered in the order in which they were made, and an older one never replaces a newer one, also when
     /// two threads write.
     pub fn write(&self, number: u64, report: &Report) -> Result<(), ReportError> {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest.lock();
         if number < *newest {
             return Ok(());
         }
         *newest = number;
         let now = Timestamp::now();
-        let (mut result, mut missed) = (Ok(()), self.missed.lock().unwrap_or_else(PoisonError::into_inner));
+        let (mut result, mut missed) = (Ok(()), self.missed.lock());
         missed.clear();
         for (path, form) in &self.files {
             if *form == Form::Mismatches && report.totals.mismatched == 0 {

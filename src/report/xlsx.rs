@@ -14,10 +14,10 @@ use super::rows::Report;
 /// The name of the only sheet, by which a workbook of ours is known.
 pub(super) const SHEET: &str = "shotlist";
 /// The longest link, in units of UTF-16: a limit of Excel.
-const LONGEST_LINK: usize = 2080;
+const MAX_LINK: usize = 2080;
 /// The longest text of a cell, in units of UTF-16, and the most links of a sheet: limits of Excel.
-const LONGEST_TEXT: usize = 32_767;
-const MOST_LINKS: usize = 65_530;
+const MAX_TEXT: usize = 32_767;
+const MAX_LINKS: usize = 65_530;
 
 /// Writes a report that is in a directory.
 pub(super) fn write(report: &Report, directory: &Path, to: &mut impl Write) -> io::Result<()> {
@@ -72,7 +72,7 @@ impl Forms {
 
 /// Returns whether a path can be a link: Excel has a limit, and `#` and `%` mean something else in one.
 fn can_be_linked(path: &str) -> bool {
-    path.encode_utf16().count() + "file:///".len() <= LONGEST_LINK && !path.contains(['#', '%'])
+    path.encode_utf16().count() + "file:///".len() <= MAX_LINK && !path.contains(['#', '%'])
 }
 
 fn put(
@@ -103,7 +103,7 @@ fn put(
                 sheet.write_datetime_with_format(line, column, &at, &forms.time)?;
             }
         }
-        Kind::Link if *links < MOST_LINKS && can_be_linked(text) => {
+        Kind::Link if *links < MAX_LINKS && can_be_linked(text) => {
             *links += 1;
             // A path beside the workbook.
             let link = Url::new(format!("file:///{text}"));
@@ -113,9 +113,9 @@ fn put(
             let mut units = 0;
             let too_many = |c: char| {
                 units += c.len_utf16();
-                units >= LONGEST_TEXT
+                units >= MAX_TEXT
             };
-            let end = text.find(too_many).filter(|_| text.encode_utf16().count() > LONGEST_TEXT);
+            let end = text.find(too_many).filter(|_| text.encode_utf16().count() > MAX_TEXT);
             let cut = end.map_or_else(|| text.to_owned(), |end| format!("{}…", &text[..end]));
             if matches!(kind, Kind::Wrapped) {
                 sheet.write_string_with_format(line, column, cut, &forms.text)?;

@@ -1,8 +1,7 @@
 //! Charges of the simulator, for comparison with shotlist's records.
 
-use std::sync::{Mutex, PoisonError};
-
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::domain::Usd;
@@ -36,12 +35,12 @@ struct View<'c> {
 impl Charges {
     /// Adds one.
     pub(super) fn add(&self, charge: Charge) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(charge);
+        self.0.lock().push(charge);
     }
 
     /// As JSON, with count and total.
     pub(super) fn to_json(&self) -> serde_json::Value {
-        let charges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let charges = self.0.lock();
         let total_usd = charges.iter().map(|charge| charge.cost_usd).sum();
         serde_json::json!(View { count: charges.len(), total_usd, charges: &charges })
     }

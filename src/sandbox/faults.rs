@@ -1,6 +1,6 @@
 //! Faults of a service, each with a probability.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use crate::domain::named;
 
@@ -61,7 +61,7 @@ impl Faults {
         self.random().usize(..below)
     }
 
-    fn random(&self) -> std::sync::MutexGuard<'_, fastrand::Rng> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+    fn random(&self) -> parking_lot::MutexGuard<'_, fastrand::Rng> {
+        self.random.lock()
     }
 }

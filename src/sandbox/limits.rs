@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::response::Response;
+use parking_lot::Mutex;
 
 use super::refusal::asked_to_wait;
 
@@ -31,7 +31,7 @@ impl Limits {
     /// Counts a request, or refuses it.
     pub(super) fn refuse_request(&self) -> Option<Response> {
         let most = self.max_rps?;
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock();
         if window.0.elapsed() >= WINDOW {
             *window = (Instant::now(), 0);
         }
@@ -42,7 +42,7 @@ impl Limits {
     /// Counts a task that takes this long, or refuses it.
     pub(super) fn refuse_task(&self, takes: Duration) -> Option<Response> {
         let most = self.max_tasks?;
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.ends.lock();
         let now = Instant::now();
         while ends.peek().is_some_and(|end| end.0 <= now) {
             ends.pop();

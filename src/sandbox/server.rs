@@ -231,7 +231,7 @@ impl Shared {
         let serial = self.accepted.fetch_add(1, Ordering::Relaxed);
         let mut random =
             fastrand::Rng::with_seed(self.options.seed.wrapping_mul(0x9e37_79b9).wrapping_add(serial.into()));
-        // The generator's first outputs for neighbouring seeds are alike.
+        // The generator's first outputs for neighboring seeds are alike.
         let _discarded = random.u64(..);
         let (min, max) = model.family.typical_s();
         let lasts_s = f64::from(min) + f64::from(max - min) * random.f64();

@@ -19,11 +19,11 @@ use super::refusal::asked_to_wait;
 
 /// The duration of a slow response at real speed, and the least duration.
 const SLOW: Duration = Duration::from_secs(20);
-const LEAST_SLOW: Duration = Duration::from_millis(300);
+const MIN_SLOW: Duration = Duration::from_millis(300);
 /// In how many drops a slow answer comes.
 const DROPS: usize = 20;
 /// The longest honest answer: a task object.
-const LONGEST_ANSWER: usize = 64 * 1024;
+const MAX_ANSWER: usize = 64 * 1024;
 
 /// The layer between the connection and the endpoints.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ async fn slowly(honest: Response, speed: f64) -> Response {
     let body = whole(body).await;
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     #[expect(clippy::cast_possible_truncation, reason = "twenty")]
-    let pause = SLOW.div_f64(speed).max(LEAST_SLOW).min(SLOW) / DROPS as u32;
+    let pause = SLOW.div_f64(speed).max(MIN_SLOW).min(SLOW) / DROPS as u32;
     let drops: Vec<Bytes> = body.chunks(body.len().div_ceil(DROPS).max(1)).map(Bytes::copy_from_slice).collect();
     let drops = stream::iter(drops).then(move |drop| async move {
         tokio::time::sleep(pause).await;
@@ -100,5 +100,5 @@ async fn slowly(honest: Response, speed: f64) -> Response {
 
 async fn whole(body: Body) -> Bytes {
     // Our own answers are short and whole.
-    to_bytes(body, LONGEST_ANSWER).await.unwrap_or_default()
+    to_bytes(body, MAX_ANSWER).await.unwrap_or_default()
 }

@@ -14,7 +14,7 @@ const MESSAGE: usize = 2000;
 const WORD: usize = 200;
 /// The longest answer that is kept as it came, in bytes of JSON, and the deepest.
 const RAW: usize = 16 * 1024;
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// The longest task id and address that are taken, in bytes: servers and proxies take no longer ones.
 const ADDRESS: usize = 8 * 1024;
 
@@ -30,7 +30,7 @@ pub(super) fn word(text: &str) -> String {
 
 /// An answer as it came, or the beginning of its text if it is too long or too deep.
 pub(super) fn raw(value: &Value) -> Value {
-    if is_flat(value, DEEPEST) {
+    if is_flat(value, MAX_DEPTH) {
         let text = value.to_string();
         return if text.len() <= RAW { value.clone() } else { raw_text(&text) };
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::wire::{Status, TaskReport};
-use super::{Look, PollAnswer, Submission, bounds, json, reason};
+use super::{PollAnswer, Readiness, Submission, bounds, json, reason};
 use crate::domain::{ServiceError, TaskId, TerminalStates, retry_after};
 
 /// The bytes of a response that show whether it is a page: white space may come first.
@@ -116,16 +116,18 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
 
 /// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key. A 5xx with
 /// JSON is an answer: some gateways fail so on an unknown ID.
-pub(super) fn look(answer: &Answer<'_>) -> Look {
+pub(super) fn readiness(answer: &Answer<'_>) -> Readiness {
     let is_json = json::value(answer.body).is_some_and(|body| body.is_object());
     match answer.status {
-        200..=299 if is_page(answer.body) => Look::Unusable(describe(answer, "the response is an HTML page").message),
-        401 if !is_page(answer.body) => Look::KeyRefused(describe(answer, "the service refused the key")),
-        503 if answer.retry_after.is_some() || answer.is_overloaded => Look::Usable,
-        408 | 500..=599 if !is_json => {
-            Look::Unusable(describe(answer, "the service gave no answer of its own").message)
+        200..=299 if is_page(answer.body) => {
+            Readiness::Unusable(describe(answer, "the response is an HTML page").message)
         }
-        _ => Look::Usable,
+        401 if !is_page(answer.body) => Readiness::KeyRefused(describe(answer, "the service refused the key")),
+        503 if answer.retry_after.is_some() || answer.is_overloaded => Readiness::Usable,
+        408 | 500..=599 if !is_json => {
+            Readiness::Unusable(describe(answer, "the service gave no answer of its own").message)
+        }
+        _ => Readiness::Usable,
     }
 }
 

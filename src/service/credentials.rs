@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::ApiKey;
 
 /// The shortest secret that is looked for in answers, in bytes.
-const SHORTEST_SECRET: usize = 8;
+const MIN_SECRET: usize = 8;
 /// Headers that say what a request is, or how it travels: another value would make another request of it.
 const OWN: &str = "accept accept-encoding authorization connection content-encoding content-length content-type expect host \
     if-range range te transfer-encoding upgrade";
@@ -145,7 +145,7 @@ impl Credentials {
 fn secrets<'s>(key: &'s ApiKey, headers: &'s [GatewayHeader]) -> Vec<&'s str> {
     let others = headers.iter().filter(|header| header.is_secret()).map(|header| header.value.expose_secret());
     // A string that is too short for a secret is not searched: it could be part of any text.
-    std::iter::once(key.secret()).chain(others).filter(|secret| secret.len() >= SHORTEST_SECRET).collect()
+    std::iter::once(key.secret()).chain(others).filter(|secret| secret.len() >= MIN_SECRET).collect()
 }
 
 /// The forms of secrets: as they are, percent-encoded, and in Base64, wherever in the encoded text they begin.
@@ -163,7 +163,7 @@ fn forms(secrets: &[&str]) -> Vec<String> {
             }
         }
     }
-    forms.retain(|form| form.len() >= SHORTEST_SECRET);
+    forms.retain(|form| form.len() >= MIN_SECRET);
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     forms.dedup();
     forms

@@ -20,7 +20,9 @@ use tower::util::AndThenLayer;
 use super::classify::{self, Answer};
 use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, build};
 use super::endpoint::is_loopback;
-use super::{Credentials, Endpoint, Look, PollAnswer, Probe, Submission, VideoService, bounds, http2, mask, send_by};
+use super::{
+    Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, VideoService, bounds, http2, mask, send_by,
+};
 use crate::domain::{Request, SendBy, ServiceError, TaskId, TerminalStates, causes};
 
 /// The longest wait for the response to a submission. Generous: after a timeout, the job is in doubt.
@@ -28,15 +30,15 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
 /// The longest wait for the response to a poll.
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most that is read of an answer, in bytes; a task object has some hundreds.
-const LARGEST_ANSWER: usize = 1024 * 1024;
+const MAX_ANSWER: usize = 1024 * 1024;
 
-/// The task ID of the first look, which no service gives out.
-const FIRST_LOOK: &str = "shotlist-first-look";
+/// The task ID of the preflight request. No service gives it out.
+const PREFLIGHT_TASK_ID: &str = "shotlist-preflight";
 /// The most redirects of one poll.
-const MOST_REDIRECTS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 
 /// The most that is kept of an answer that broke off, in characters.
-const MOST_KEPT: usize = 2000;
+const MAX_KEPT: usize = 2000;
 
 /// The service at an address, with what its requests carry.
 #[derive(Clone, Debug)]
@@ -145,8 +147,8 @@ impl VideoService for HttpService {
         mask::poll(&self.credentials, self.get(task).await)
     }
 
-    async fn look(&self) -> Look {
-        self.probe().await.map_or(Look::Usable, |probe| probe.look)
+    async fn preflight(&self) -> Readiness {
+        self.probe().await.map_or(Readiness::Usable, |probe| probe.readiness)
     }
 
     async fn has_content(&self, task: &TaskId) -> bool {
@@ -162,25 +164,25 @@ impl VideoService for HttpService {
 }
 
 impl HttpService {
-    /// Sends the harmless request of [`look`](VideoService::look). Returns an error in words if there is no connection.
+    /// Sends the preflight request. Returns the reason as an error if there is no connection.
     pub async fn probe(&self) -> Result<Probe, String> {
-        let url = self.endpoint.at(&["v1", "videos", FIRST_LOOK]);
+        let url = self.endpoint.at(&["v1", "videos", PREFLIGHT_TASK_ID]);
         let response = match self.ask(&url, None).await {
             Ok(response) => response,
             Err(error) if is_distrust(&error) => {
-                return Ok(Probe::without_response(Look::Untrusted(self.distrusted(&error))));
+                return Ok(Probe::without_response(Readiness::Untrusted(self.distrusted(&error))));
             }
             Err(error) if error.is_connect() => return Err(self.unreached(&error)),
-            Err(error) => return Ok(Probe::without_response(Look::Unusable(self.unanswered(&error)))),
+            Err(error) => return Ok(Probe::without_response(Readiness::Unusable(self.unanswered(&error)))),
         };
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
         let head = Head::of(&response, &self.words);
-        let look = match read(response).await {
-            Ok(body) => classify::look(&head.answer(&body, &self.masked(&body), &self.words)),
-            Err((error, _)) => Look::Unusable(self.unanswered(&error)),
+        let readiness = match read(response).await {
+            Ok(body) => classify::readiness(&head.answer(&body, &self.masked(&body), &self.words)),
+            Err((error, _)) => Readiness::Unusable(self.unanswered(&error)),
         };
-        Ok(Probe { look, status: Some(head.status), date })
+        Ok(Probe { readiness, status: Some(head.status), date })
     }
 
     async fn post(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
@@ -284,7 +286,7 @@ impl HttpService {
 
     async fn get(&self, task: &TaskId) -> PollAnswer {
         let mut url = self.endpoint.at(&["v1", "videos", task.as_str()]);
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let response = match self.ask(&url, None).await {
                 Ok(response) => response,
                 Err(error) if is_distrust(&error) => return PollAnswer::Transient(self.distrusted(&error)),
@@ -303,7 +305,7 @@ impl HttpService {
                 Err((error, _)) => PollAnswer::Transient(why(&error)),
             };
         }
-        PollAnswer::Transient(format!("the service redirects a poll more than {MOST_REDIRECTS} times"))
+        PollAnswer::Transient(format!("the service redirects a poll more than {MAX_REDIRECTS} times"))
     }
 }
 
@@ -361,7 +363,7 @@ async fn read(mut response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
-            Ok(Some(chunk)) if body.len() <= LARGEST_ANSWER => body.extend_from_slice(&chunk),
+            Ok(Some(chunk)) if body.len() <= MAX_ANSWER => body.extend_from_slice(&chunk),
             Ok(_) => return Ok(body),
             Err(error) => return Err((error, body)),
         }
@@ -372,7 +374,7 @@ fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     tracing::debug!(event = "response_lost", "{}", why(error));
     let what = if error.is_timeout() { "no response in time" } else { "the connection broke before the response came" };
     let mut message = what.to_owned();
-    let text: String = String::from_utf8_lossy(arrived).chars().take(MOST_KEPT).collect();
+    let text: String = String::from_utf8_lossy(arrived).chars().take(MAX_KEPT).collect();
     if !text.is_empty() {
         message = format!("{message}; received: {text}");
     }

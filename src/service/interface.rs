@@ -13,12 +13,12 @@ pub trait VideoService: Sync {
     /// Submits once. Never sends a second time, and nothing after `send_by`.
     fn submit(&self, request: &Request, send_by: Option<SendBy>) -> impl Future<Output = Submission> + Send;
 
-    /// Asks once how a task stands.
+    /// Polls a task once.
     fn poll(&self, task: &TaskId) -> impl Future<Output = PollAnswer> + Send;
 
-    /// Sends one harmless request, which makes no task: finds out whether a submission would end in doubt.
-    fn look(&self) -> impl Future<Output = Look> + Send {
-        std::future::ready(Look::Usable)
+    /// Sends one GET, which creates no task, and returns whether submissions may begin.
+    fn preflight(&self) -> impl Future<Output = Readiness> + Send {
+        std::future::ready(Readiness::Usable)
     }
 
     /// Returns whether the content endpoint has a task's video.
@@ -30,24 +30,24 @@ pub trait VideoService: Sync {
     fn content_url(&self, task: &TaskId) -> String;
 }
 
-/// The result of the harmless request before the first submission.
+/// The result of the preflight request.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Look {
-    /// The service answers, or there is no connection: a submission finds that out at no cost.
+pub enum Readiness {
+    /// The service responds, or there is no connection: a submission would show that at no cost.
     Usable,
-    /// It refused the key.
+    /// The service refused the API key.
     KeyRefused(ServiceError),
-    /// A submission would end in doubt, in these words.
+    /// A submission would be in doubt, with the reason.
     Unusable(String),
-    /// A certificate was not accepted, in these words.
+    /// A certificate was not accepted, with the reason.
     Untrusted(String),
 }
 
-/// The result of a request for a task that doesn't exist.
+/// The response to a GET of a task that doesn't exist.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Probe {
     /// The meaning for submissions.
-    pub look: Look,
+    pub readiness: Readiness,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
     /// The service's clock, if the response has a `Date`.
@@ -55,8 +55,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    pub(super) fn without_response(look: Look) -> Self {
-        Self { look, status: None, date: None }
+    pub(super) fn without_response(readiness: Readiness) -> Self {
+        Self { readiness, status: None, date: None }
     }
 }
 

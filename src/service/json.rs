@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// The most digits of an integer that a [`Value`] certainly holds exactly: `u64::MAX` has 20.
-const LONGEST_INTEGER: usize = 19;
+const MAX_INTEGER: usize = 19;
 
 /// The value of a body. A byte order mark is skipped, `NaN` and `Infinity` (Python's `json.dumps`) are read as null, and integers beyond 64 bits
 /// as strings of the same digits: a rounded task ID would name another task.
@@ -31,7 +31,7 @@ fn replacement(token: &str) -> Option<Cow<'_, str>> {
     let digits = token.strip_prefix('-').unwrap_or(token);
     match token {
         "NaN" | "Infinity" | "-Infinity" => Some("null".into()),
-        _ if digits.len() > LONGEST_INTEGER && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+        _ if digits.len() > MAX_INTEGER && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
             Some(format!("\"{token}\"").into())
         }
         _ => None,
@@ -103,7 +103,7 @@ mod tests {
             let all = json!({ "words": words, "number": number });
             let text = all.to_string();
             prop_assert_eq!(strict(&text).len() >= text.len(), true);
-            if number.to_string().len() <= LONGEST_INTEGER {
+            if number.to_string().len() <= MAX_INTEGER {
                 prop_assert_eq!(value(text.as_bytes()), Some(all));
             }
         }

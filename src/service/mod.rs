@@ -26,6 +26,6 @@ pub use clients::ClientError;
 pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use http::HttpService;
-pub use interface::{Look, PollAnswer, Probe, Submission, VideoService};
+pub use interface::{PollAnswer, Probe, Readiness, Submission, VideoService};
 pub use key::{ApiKey, InvalidKey};
 pub use wire::{Echo, Status, TaskReport};

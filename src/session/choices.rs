@@ -21,7 +21,7 @@ use crate::ledger::{Event, LockedBatch};
 const AT_ONCE: usize = 64;
 
 /// The longest name of a reviewer, in characters. It is in a column of each report.
-const LONGEST_NAME: usize = 80;
+const MAX_NAME: usize = 80;
 
 /// Choices of one reviewer about the videos of a batch.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ pub enum InvalidChoices {
     #[error("the choice for `{0}` has no task ID")]
     NoTask(String),
     /// A name of a reviewer that can't be shown.
-    #[error("the name of a reviewer must have 1 to {LONGEST_NAME} printable characters, found {0:?}")]
+    #[error("the name of a reviewer must have 1 to {MAX_NAME} printable characters, found {0:?}")]
     Reviewer(String),
 }
 
@@ -74,7 +74,7 @@ impl ChoicesFile {
     /// The reviews, by this reviewer.
     pub fn reviews(&self, by: &str) -> Result<Vec<ReviewOfTask>, InvalidChoices> {
         let by = by.trim();
-        if by.is_empty() || by.chars().count() > LONGEST_NAME || by.chars().any(char::is_control) {
+        if by.is_empty() || by.chars().count() > MAX_NAME || by.chars().any(char::is_control) {
             return Err(InvalidChoices::Reviewer(by.to_owned()));
         }
         if let Some(both) = self.retake.iter().find(|id| self.keep.contains(id)) {

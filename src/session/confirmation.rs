@@ -23,7 +23,7 @@ impl Confirmation {
     /// Confirms the cost of a plan and the jobs that it buys again, after the user saw that plan. What only a later plan buys again is not
     /// covered.
     pub fn to(plan: &Plan) -> Self {
-        Self::up_to(plan.most()).also_again(plan.repurchases.iter().map(|before| before.job.clone()))
+        Self::up_to(plan.most()).also_again(plan.already_paid.iter().map(|before| before.job.clone()))
     }
 
     /// Also confirms that these jobs are bought again, which a sum doesn't include.
@@ -34,7 +34,7 @@ impl Confirmation {
 
     /// Refuses a plan that costs more, or buys a job again without confirmation.
     pub(super) fn check(&self, plan: &Plan) -> Result<(), Refusal> {
-        let unconfirmed = plan.repurchases.iter().filter(|before| !self.again.contains(&before.job)).count();
+        let unconfirmed = plan.already_paid.iter().filter(|before| !self.again.contains(&before.job)).count();
         if unconfirmed > 0 {
             return Err(Refusal::BoughtBefore { jobs: unconfirmed });
         }

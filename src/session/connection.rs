@@ -15,7 +15,7 @@ use crate::service::{ApiKey, ClientError, Credentials, Endpoint, HttpService};
 pub const SIMULATOR_SPEED: f64 = 20.0;
 /// The longest and the shortest time between two polls of the simulator at that speed, and the shortest at any.
 const SIMULATOR_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(50));
-const LEAST_POLL: Duration = Duration::from_millis(5);
+const MIN_POLL: Duration = Duration::from_millis(5);
 /// The time that the simulator takes to generate a whole batch, however large.
 const SIMULATED_WALL: Duration = Duration::from_secs(10);
 
@@ -133,7 +133,7 @@ impl Connection {
     /// Settings for the speed of this service.
     pub fn paced(&self, settings: &Settings) -> Settings {
         let Some(speed) = self.raised_speed() else { return settings.clone() };
-        let scaled = |wait: Duration| wait.mul_f64(SIMULATOR_SPEED / speed).max(LEAST_POLL);
+        let scaled = |wait: Duration| wait.mul_f64(SIMULATOR_SPEED / speed).max(MIN_POLL);
         let (poll_interval, poll_floor) = (scaled(settings.poll_interval), scaled(settings.poll_floor));
         Settings { poll_interval, poll_floor, speed, ..settings.clone() }
     }

@@ -40,7 +40,7 @@ use crate::plan::{Action, Plan};
 /// The maximum number of concurrent programs.
 const AT_ONCE: usize = 4;
 /// The failures in a row after which no further program starts: each may run to its time limit.
-const MOST_FAILED: usize = 10;
+const MAX_FAILED: usize = 10;
 /// The time that running programs get when the run aborts.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -87,14 +87,14 @@ impl Executions {
     ) -> Self {
         let jobs: HashMap<JobId, Arc<Job>> =
             plan.jobs.iter().map(|planned| (planned.job.id.clone(), Arc::clone(&planned.job))).collect();
-        let stands = |action| matches!(action, Action::Done | Action::Fetch | Action::Resume);
-        let standing = plan.jobs.iter().filter(|planned| stands(planned.action));
-        let standing: HashSet<AttemptId> = standing.filter_map(|planned| planned.attempt).collect();
+        let has_task = |action| matches!(action, Action::Done | Action::Fetch | Action::Resume);
+        let current = plan.jobs.iter().filter(|planned| has_task(planned.action));
+        let current: HashSet<AttemptId> = current.filter_map(|planned| planned.attempt).collect();
         let (batch, out) = (plan.key.batch.clone(), out.to_owned());
         let mut executions = Self { waiting: Vec::new(), earlier: HashMap::new(), jobs, batch, out: out.clone() };
         for attempt in history.attempts() {
             let today = executions.jobs.get(&attempt.job).cloned();
-            executions.add(attempt, today.as_deref(), &plan.key, &out, standing.contains(&attempt.id), true);
+            executions.add(attempt, today.as_deref(), &plan.key, &out, current.contains(&attempt.id), true);
         }
         for (key, out, history) in others {
             let last: HashMap<&JobId, AttemptId> =
@@ -222,9 +222,9 @@ impl Executor<'_> {
             return tally.in_a_row.store(0, Ordering::Relaxed);
         }
         tally.failed.fetch_add(1, Ordering::Relaxed);
-        if tally.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAILED {
+        if tally.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 == MAX_FAILED {
             tally.is_over.store(true, Ordering::Relaxed);
-            let message = format!("`--exec` failed {MOST_FAILED} times in a row, and is not started again in this run");
+            let message = format!("`--exec` failed {MAX_FAILED} times in a row, and is not started again in this run");
             (self.emit)(RunEvent::Warned { code: NoticeCode::HooksStopped, message });
         }
     }

@@ -26,7 +26,7 @@ use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
 
 /// The most other batches of one run; each has files open. The next runs finish the rest.
-const MOST: usize = 32;
+const MAX_OTHER_BATCHES: usize = 32;
 /// The pause between two checks whether a batch is done.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
@@ -58,10 +58,10 @@ pub(super) async fn lock(
     let mut keys: Vec<BatchKey> = open.iter().filter(has_work).map(|open| open.batch.clone()).collect();
     keys.extend(unreported(session)?.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
     for key in keys {
-        if locked.len() == MOST {
+        if locked.len() == MAX_OTHER_BATCHES {
             tracing::warn!(
                 code = NoticeCode::BatchesLeft.code(),
-                "more than {MOST} other batches to finish; the next runs finish the rest"
+                "more than {MAX_OTHER_BATCHES} other batches to finish; the next runs finish the rest"
             );
             break;
         }

@@ -10,7 +10,7 @@ use crate::files::{open_plain, replace};
 /// A file in the directory of a batch, with the batch value.
 const MARK: &str = ".unreported";
 /// The longest batch value that is read back, in bytes.
-const LONGEST: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// Marks a batch. A directory that is missing has no reports that could be outdated.
 pub(super) fn mark(directory: &Path, batch: &str) -> io::Result<()> {
@@ -42,6 +42,6 @@ pub(super) fn marked(parent: &Path) -> Vec<String> {
 
 fn read(path: &Path) -> Option<String> {
     let mut batch = String::new();
-    open_plain(path, File::options().read(true)).ok()?.take(LONGEST).read_to_string(&mut batch).ok()?;
+    open_plain(path, File::options().read(true)).ok()?.take(MAX_BYTES).read_to_string(&mut batch).ok()?;
     Some(batch)
 }

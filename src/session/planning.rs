@@ -19,7 +19,7 @@ impl Session {
     }
 }
 
-/// Plans against a history: due jobs, their cost, and repurchases. Returns the plan, and the work left in other batches.
+/// Plans against a history: due jobs, their cost, and jobs that are already paid for. Returns the plan, and the work left in other batches.
 pub(super) async fn plan_against(session: &Session, history: &History) -> Result<(Plan, Vec<OpenElsewhere>), Refusal> {
     let Session { manifest, selected, options, .. } = session;
     if manifest.is_ledger_shared && !session.ledger.is_shared() && !session.ledger.is_simulated() {
@@ -61,7 +61,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
         plan.only_fetch();
     }
     plan.frozen = controls.freeze;
-    purchases::add_repurchases(session, &mut plan, history).await?;
+    purchases::add_already_paid(session, &mut plan, history).await?;
     let open = session.ledger.open_elsewhere(&manifest.key).await?;
     plan.elsewhere = if options.finishes_other_batches { open_elsewhere(&open, options.downloads) } else { Vec::new() };
     Ok((plan, open))

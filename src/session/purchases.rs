@@ -1,4 +1,4 @@
-//! Repurchases: due jobs that other batches have paid for, or a report whose ledger is missing.
+//! Due jobs that another batch has paid for, or a report whose ledger is missing.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -9,12 +9,12 @@ use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, Job, JobId, Move, Request, TaskId};
 use crate::ledger::{BoughtElsewhere, Ledger, Unavailable};
-use crate::plan::{Action, Before, Plan, Planned, Repurchase};
+use crate::plan::{Action, AlreadyPaid, Before, Plan, Planned};
 use crate::report::{EarlierJob, JSON_REPORT, earlier_jobs};
 
 /// Adds what other batches and earlier reports say about due jobs. Skips retries, which you asked for, and the
 /// simulator, which charges nothing.
-pub(super) async fn add_repurchases(session: &Session, plan: &mut Plan, history: &History) -> Result<(), Unavailable> {
+pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history: &History) -> Result<(), Unavailable> {
     if session.ledger.is_simulated() {
         return Ok(());
     }
@@ -32,7 +32,7 @@ pub(super) async fn add_repurchases(session: &Session, plan: &mut Plan, history:
     // Several takes may share a request: those beyond the earlier purchases are new.
     let mut unmatched: HashMap<&Fingerprint, u32> =
         elsewhere.iter().map(|(request, bought)| (*request, bought.jobs)).collect();
-    let mut questioned: HashSet<JobId> = plan.repurchases.iter().map(|before| before.job.clone()).collect();
+    let mut questioned: HashSet<JobId> = plan.already_paid.iter().map(|before| before.job.clone()).collect();
     for planned in &mut due {
         planned.paid_elsewhere = Some(0);
         if elsewhere.is_empty() {
@@ -45,7 +45,7 @@ pub(super) async fn add_repurchases(session: &Session, plan: &mut Plan, history:
         let (job, unmatched) = (&planned.job.id, unmatched.entry(request).or_default());
         if *unmatched > 0 && questioned.insert(job.clone()) {
             *unmatched -= 1;
-            plan.repurchases.push(bought_in_another_batch(&options.home, &plan.key, job, bought));
+            plan.already_paid.push(bought_in_another_batch(&options.home, &plan.key, job, bought));
         }
     }
     let reported = reported(&options.out, &manifest.key, &manifest.moves, history);
@@ -53,17 +53,17 @@ pub(super) async fn add_repurchases(session: &Session, plan: &mut Plan, history:
     for planned in due.iter().filter(|planned| !questioned.contains(&planned.job.id)) {
         let job = &planned.job.id;
         if let Some(row) = reported.get(job.as_str()) {
-            plan.repurchases.push(by_report(&options.out, job, row));
+            plan.already_paid.push(by_report(&options.out, job, row));
         }
     }
     Ok(())
 }
 
-fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bought: &BoughtElsewhere) -> Repurchase {
+fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bought: &BoughtElsewhere) -> AlreadyPaid {
     let BoughtElsewhere { batch, attempt, .. } = bought;
     let file = attempt.file.as_ref().and_then(|file| Some(home.out(batch).ok()?.join(file.path.as_str())));
     let file = file.filter(|path| path.exists()).map(|path| path.display().to_string());
-    Repurchase {
+    AlreadyPaid {
         job: job.clone(),
         before: if own.name == batch.name { Before::OtherBatch } else { Before::OtherName }(
             batch.clone(),
@@ -115,9 +115,9 @@ fn task(row: &EarlierJob) -> Option<TaskId> {
     TaskId::new(row.task_id.as_deref()?)
 }
 
-fn by_report(out: &Path, job: &JobId, row: &EarlierJob) -> Repurchase {
+fn by_report(out: &Path, job: &JobId, row: &EarlierJob) -> AlreadyPaid {
     let file = row.file.as_ref().map(|file| out.join(file)).filter(|path| path.exists());
-    Repurchase {
+    AlreadyPaid {
         job: job.clone(),
         before: Before::Reported(out.join(JSON_REPORT)),
         state: row.state.clone(),

@@ -46,7 +46,7 @@ pub struct Reported {
 
 impl Session {
     /// Returns the state of the batch, by the ledger. Sends no request and changes nothing.
-    pub async fn standing(&self) -> Result<Report, Refusal> {
+    pub async fn current_report(&self) -> Result<Report, Refusal> {
         let history = self.history().await?;
         let (key, jobs) = (&self.manifest.key, self.manifest.jobs.clone().into());
         let report = Report::new(key, self.ledger.is_simulated(), jobs, history, &self.options.out);

@@ -24,7 +24,7 @@ use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, TaskReport, VideoService};
 
 /// The number of polls for the ID of a task.
-const MOST_POLLS: usize = 3;
+const MAX_POLLS: usize = 3;
 /// The time between two such polls: a cache may return another task's response for a moment.
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 /// The largest difference between the clocks of this machine and the service.
@@ -363,7 +363,7 @@ fn differences(report: &TaskReport, request: &str, model: &str, intended_at: Opt
 /// Polls a task. Returns its IDs, whether the service uses another ID than requested, and the report.
 async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, bool, TaskReport), ResolveError> {
     let mut identity = Identity::new(task.clone().into());
-    for polls in 0..MOST_POLLS {
+    for polls in 0..MAX_POLLS {
         if polls > 0 {
             tokio::time::sleep(BETWEEN_POLLS).await;
         }

@@ -17,7 +17,7 @@ use crate::ledger::{Joining, LockedBatch, OtherRunners, Sharing};
 use crate::plan::{Action, Plan, Planned};
 
 /// The longest wait before the next look at other runners, as a multiple of the shortest.
-const MOST_RARELY: u32 = 10;
+const MAX_WAIT_FACTOR: u32 = 10;
 
 /// Identifies the plan that all runners of a batch must share: each job of the manifest, with its request and price.
 fn shared_plan(session: &Session) -> Digest {
@@ -197,7 +197,7 @@ impl Wait {
 
     /// Waits, but no longer than the run has work of its own.
     async fn before_next_look(&mut self, feed: &Feed, is_idle: bool) {
-        let longest = self.shortest * MOST_RARELY;
+        let longest = self.shortest * MAX_WAIT_FACTOR;
         if !is_idle {
             tokio::select! {
                 () = feed.idle() => {}

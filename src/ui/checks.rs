@@ -21,7 +21,7 @@ pub(crate) struct Check {
     pub name: &'static str,
     /// True if nothing is wrong.
     pub is_ok: bool,
-    /// The finding.
+    /// The diagnostic.
     pub message: String,
     /// The help, if something is wrong.
     pub help: Option<String>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::command::NextCommand;
 use super::lines::count;
+use super::notes::listed;
 use super::page::Page;
-use super::statements::listed;
 use crate::domain::{Choice, History, Job, JobChoice, ReviewOfTask, Takes};
 
 /// The content of a file of choices.

@@ -1,4 +1,4 @@
-//! Findings as a good compiler shows them, or as data.
+//! Diagnostics as rustc renders them, or as JSON.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
@@ -14,40 +14,40 @@ use crate::domain::printable::one_line;
 use crate::domain::{NoticeCode, Rule};
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
 
-/// The number of findings shown, those of one rule at one location counted as one.
+/// The number of diagnostics shown, those of one rule at one location counted as one.
 const SHOWN: usize = 100;
 /// In how many columns a line of the manifest is shown where there is no terminal: it may be as long as a book.
 const SOURCE: usize = 80;
-/// The columns before the text of a finding: `   = note: `, with room for line numbers of five digits, and before its
+/// The columns before the text of a diagnostic: `   = note: `, with room for line numbers of five digits, and before its
 /// first line `warning[`, `]: `, and the rule between them.
 const MARGIN: usize = 14;
 const TITLE: usize = 11;
-/// The number of named jobs that share a finding.
+/// The number of named jobs that share a diagnostic.
 const NAMED: usize = 3;
 
-/// Shows findings on stderr, those of one rule at one place together, and counts what is not shown.
-pub(crate) fn show_findings(terminal: &Terminal, findings: &[Diagnostic], sources: &Sources) {
+/// Shows diagnostics on stderr, those of one rule at one place together, and counts what is not shown.
+pub(crate) fn show_diagnostics(terminal: &Terminal, diagnostics: &[Diagnostic], sources: &Sources) {
     let width = terminal.columns_for_problems();
     let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(width.unwrap_or(SOURCE));
-    let mut groups = groups(findings);
+    let mut groups = groups(diagnostics);
     if terminal.is_quiet {
         groups.retain(|group| group[0].severity == Severity::Error);
     }
     let (shown, left) = worst(groups, |group| group[0].severity);
     for group in shown {
         if terminal.logs_json {
-            log_finding(&group, sources);
+            log_diagnostic(&group, sources);
             continue;
         }
         Terminal::problem(&renderer.render(&[render(&group, sources, width)]));
     }
     if left > 0 {
-        terminal.failure(NoticeCode::MoreFindings, &format!("… and {left} more findings, which are not shown"));
+        terminal.failure(NoticeCode::MoreDiagnostics, &format!("… and {left} more diagnostics, which are not shown"));
     }
 }
 
-/// A finding as an event of the log, with those that share its place.
-fn log_finding(group: &[&Diagnostic], sources: &Sources) {
+/// A diagnostic as an event of the log, with those that share its place.
+fn log_diagnostic(group: &[&Diagnostic], sources: &Sources) {
     let view = DiagnosticView::new(group[0], sources);
     let DiagnosticView { code, message, help, file, line, column, job, .. } = &view;
     let (code, jobs) = (code.code(), group.len());
@@ -74,28 +74,28 @@ fn log_finding(group: &[&Diagnostic], sources: &Sources) {
     }
 }
 
-/// The findings that are shown, in their order, errors before warnings where there are too many; and how many are left out.
-fn worst<T>(findings: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
-    let left = findings.len().saturating_sub(SHOWN);
-    let mut numbered: Vec<(usize, T)> = findings.into_iter().enumerate().collect();
-    numbered.sort_by_key(|(_, finding)| severity(finding) != Severity::Error);
+/// The diagnostics that are shown, in their order, errors before warnings where there are too many; and how many are left out.
+fn worst<T>(diagnostics: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
+    let left = diagnostics.len().saturating_sub(SHOWN);
+    let mut numbered: Vec<(usize, T)> = diagnostics.into_iter().enumerate().collect();
+    numbered.sort_by_key(|(_, diagnostic)| severity(diagnostic) != Severity::Error);
     numbered.truncate(SHOWN);
     numbered.sort_by_key(|(number, _)| *number);
-    (numbered.into_iter().map(|(_, finding)| finding).collect(), left)
+    (numbered.into_iter().map(|(_, diagnostic)| diagnostic).collect(), left)
 }
 
-/// Findings with the same rule and place, in the order of the first of each.
-fn groups(findings: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
+/// Diagnostics with the same rule and place, in the order of the first of each.
+fn groups(diagnostics: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
     let mut groups: IndexMap<_, Vec<&Diagnostic>> = IndexMap::new();
-    for (number, finding) in findings.iter().enumerate() {
-        // Without a place in the file, only the text tells findings apart.
-        let own = (finding.place == Location::File).then_some(number);
-        groups.entry((finding.rule, finding.severity, &finding.place, own)).or_default().push(finding);
+    for (number, diagnostic) in diagnostics.iter().enumerate() {
+        // Without a place in the file, only the text tells diagnostics apart.
+        let own = (diagnostic.place == Location::File).then_some(number);
+        groups.entry((diagnostic.rule, diagnostic.severity, &diagnostic.place, own)).or_default().push(diagnostic);
     }
     groups.into_values().collect()
 }
 
-/// A finding with what is said of it, broken at words where lines have a width.
+/// A diagnostic with its notes, wrapped at words if lines have a width.
 fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources, width: Option<usize>) -> Group<'s> {
     let first = group[0];
     let level = match first.severity {
@@ -152,12 +152,12 @@ fn snippet<'s>(
     Snippet::source(&text[from..to]).path(path.to_owned()).line_start(located.line).annotation(annotation)
 }
 
-/// The jobs and rows of a finding, if its location does not name them. Jobs with the message of the first are listed; the
+/// The jobs and rows of a diagnostic, if its location does not name them. Jobs with the message of the first are listed; the
 /// others come with their own messages.
 fn notes(group: &[&Diagnostic]) -> Vec<String> {
     let (alike, others): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
-        group.iter().copied().partition(|finding| finding.message == group[0].message);
-    let named: Vec<String> = alike.iter().filter_map(|finding| origin_of(finding)).take(NAMED).collect();
+        group.iter().copied().partition(|diagnostic| diagnostic.message == group[0].message);
+    let named: Vec<String> = alike.iter().filter_map(|diagnostic| origin_of(diagnostic)).take(NAMED).collect();
     if named.is_empty() {
         return Vec::new();
     }
@@ -171,28 +171,28 @@ fn notes(group: &[&Diagnostic]) -> Vec<String> {
     notes
 }
 
-fn origin_of(finding: &Diagnostic) -> Option<String> {
-    let row = finding.row.as_ref().map(|row| format!("{} line {}", row.file, row.line));
-    let job = finding.job.as_ref().map(|job| format!("job `{}`", job.id));
+fn origin_of(diagnostic: &Diagnostic) -> Option<String> {
+    let row = diagnostic.row.as_ref().map(|row| format!("{} line {}", row.file, row.line));
+    let job = diagnostic.job.as_ref().map(|job| format!("job `{}`", job.id));
     match (job, row) {
         (Some(job), Some(row)) => Some(format!("{job} ({row})")),
         (job, row) => job.or(row),
     }
 }
 
-/// The findings of a manifest.
+/// The diagnostics of a manifest.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist diagnostics")]
 pub(crate) struct DiagnosticsView {
     /// The version of this form: 1.
     schema_version: u32,
-    /// The findings, in file order.
+    /// The diagnostics, in file order.
     diagnostics: Vec<DiagnosticView>,
-    /// The number of further findings, which are not listed.
+    /// The number of further diagnostics, which are not listed.
     more: usize,
 }
 
-/// One finding.
+/// One diagnostic.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DiagnosticView {
     /// `error` or `warning`.
@@ -205,7 +205,7 @@ struct DiagnosticView {
     help: Option<String>,
     /// The manifest.
     file: String,
-    /// The line, from 1; null for a finding about the whole file.
+    /// The line, from 1; null for a diagnostic about the whole file.
     line: Option<usize>,
     /// In characters, from 1.
     column: Option<usize>,
@@ -225,29 +225,29 @@ struct RowView {
 }
 
 impl DiagnosticView {
-    fn new(finding: &Diagnostic, sources: &Sources) -> Self {
-        let located = sources.locate(&finding.place);
-        let severity = match finding.severity {
+    fn new(diagnostic: &Diagnostic, sources: &Sources) -> Self {
+        let located = sources.locate(&diagnostic.place);
+        let severity = match diagnostic.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
         Self {
             severity,
-            code: finding.rule,
-            message: finding.message.clone(),
-            help: finding.help.clone(),
+            code: diagnostic.rule,
+            message: diagnostic.message.clone(),
+            help: diagnostic.help.clone(),
             file: sources.path().display().to_string(),
             line: located.as_ref().map(|place| place.line),
             column: located.as_ref().map(|place| place.column),
-            job: finding.job.as_ref().map(|job| job.id.clone()),
-            row: finding.row.as_ref().map(|row| RowView { file: row.file.to_string(), line: row.line }),
+            job: diagnostic.job.as_ref().map(|job| job.id.clone()),
+            row: diagnostic.row.as_ref().map(|row| RowView { file: row.file.to_string(), line: row.line }),
         }
     }
 }
 
-/// Findings as data: each on its own, in file order, and how many more there are.
-pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> Result<Page, serde_json::Error> {
-    let (shown, left) = worst(findings.iter().collect(), |finding: &&Diagnostic| finding.severity);
-    let diagnostics = shown.into_iter().map(|finding| DiagnosticView::new(finding, sources)).collect();
+/// Diagnostics as data: each on its own, in file order, and how many more there are.
+pub fn diagnostics_json(diagnostics: &[Diagnostic], sources: &Sources) -> Result<Page, serde_json::Error> {
+    let (shown, left) = worst(diagnostics.iter().collect(), |diagnostic: &&Diagnostic| diagnostic.severity);
+    let diagnostics = shown.into_iter().map(|diagnostic| DiagnosticView::new(diagnostic, sources)).collect();
     Page::json(&DiagnosticsView { schema_version: 1, diagnostics, more: left })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A prompt that is shorter, in bytes, is a word that means nothing, and may stand anywhere.
-const SHORTEST_PROMPT: usize = 4;
+const MIN_PROMPT: usize = 4;
 
 /// `1 job`, `2 jobs`.
 pub(super) fn count(number: usize, noun: &str) -> String {
@@ -43,7 +43,7 @@ pub(super) fn first_few(mut names: impl Iterator<Item = String>, most: usize) ->
 
 /// A text of the service without the prompt, where that is in it.
 pub(super) fn without_prompt(text: &str, prompt: Option<&str>) -> String {
-    match prompt.map(str::trim).filter(|prompt| prompt.len() >= SHORTEST_PROMPT) {
+    match prompt.map(str::trim).filter(|prompt| prompt.len() >= MIN_PROMPT) {
         Some(prompt) if text.contains(prompt) => text.replace(prompt, "[the prompt]"),
         _ => text.to_owned(),
     }

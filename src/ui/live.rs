@@ -5,8 +5,8 @@
 //! drawing. (Terminals that cut lines instead of wrapping them are few; there a row too many may go.)
 
 use std::io::{self, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use unicode_width::UnicodeWidthStr as _;
 
 /// The drawn lines.
@@ -47,7 +47,7 @@ pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
 }
 
 fn drawn() -> MutexGuard<'static, Vec<String>> {
-    DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
+    DRAWN.lock()
 }
 
 /// Writes all of it at once, so that no one sees half of it. A closed stderr can't be reported.

@@ -7,6 +7,7 @@
 //! single lines, which it makes harmless itself, and [`Page`]s, which are harmless by their making; commands to copy are
 //! quoted by [`NextCommand`]. There is no third way.
 
+mod already_paid;
 mod approval;
 mod bill;
 mod checks;
@@ -22,39 +23,38 @@ mod lines;
 mod live;
 mod log;
 mod markdown;
+mod notes;
 mod page;
 mod plan_markdown;
 mod plan_text;
 mod progress;
 mod progress_state;
-mod repurchases;
 mod runners;
-mod statements;
 mod status;
 mod status_markdown;
 mod table;
 mod terminal;
 mod wrap;
 
+pub(crate) use already_paid::repurchased;
 pub(crate) use approval::{other_service, to_approve};
 pub(crate) use bill::reconciliation;
 pub(crate) use checks::{Check, ChecksView};
 pub(crate) use choices::{archived, choices_of, choices_recorded, imported};
 pub(crate) use command::{NextCommand, quoted};
-pub use diagnostics::findings_json;
-pub(crate) use diagnostics::{DiagnosticsView, show_findings};
+pub use diagnostics::diagnostics_json;
+pub(crate) use diagnostics::{DiagnosticsView, show_diagnostics};
 pub(crate) use doubts::{doubts, doubts_elsewhere};
 pub(crate) use elsewhere::finished;
 pub(crate) use event_log::log_finished;
 pub(crate) use log::start_log;
+pub(crate) use notes::{already_paid, details, listed, retake_unfinished, sentence};
 pub use page::Page;
 pub(crate) use plan_markdown::plan_markdown;
 pub(crate) use plan_text::plan_text;
 pub(crate) use progress::Progress;
 pub use progress_state::ProgressState;
-pub(crate) use repurchases::repurchased;
 pub(crate) use runners::{other_runner, runners_text};
-pub(crate) use statements::{details, listed, repurchases, retake_unfinished, sentence};
 pub(crate) use status::{status_text, summary_text};
 pub(crate) use status_markdown::status_markdown;
 pub(crate) use table::Column;

@@ -9,17 +9,17 @@ use super::approval::{approve, can_be_approved};
 use super::command::NextCommand;
 use super::lines::{count, span};
 use super::markdown::{escaped, hidden, no_room};
+use super::notes::{details, sentence};
 use super::page::Page;
 use super::plan_text::{action_name, cost, count_requests};
-use super::statements::{details, sentence};
 use super::table::shortened;
 use crate::domain::{JobId, Usd};
-use crate::plan::{Action, Plan, Planned, Statement, WarningView, by_model, changes, statements};
+use crate::plan::{Action, Plan, PlanNote, Planned, WarningView, by_model, changes, notes};
 
 /// The beginning of a plan as Markdown, by which a comment with one is found and replaced.
 const MARK: &str = "<!-- shotlist plan: ";
 /// The most that a plan takes, in bytes: a comment on GitHub holds 65,536 characters (spec §8).
-const MOST: usize = 60_000;
+const MAX_BYTES: usize = 60_000;
 /// Room behind the rows for how many are left out.
 const LAST_LINE: usize = 200;
 /// The most items of a list.
@@ -73,18 +73,18 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
     page
 }
 
-/// Puts the statements of a plan. A comment has a bound, and other batches may be many.
+/// Puts the notes of a plan. A comment has a bound, and other batches may be many.
 fn stated(put: &mut impl FnMut(String), plan: &Plan, again: &NextCommand) {
-    let is_other = |statement: &Statement<'_>| matches!(statement, Statement::OtherBatch(_));
+    let is_other = |note: &PlanNote<'_>| matches!(note, PlanNote::OtherBatch(_));
     let mut others = 0;
-    let stated = statements(plan).into_iter().filter(|statement| {
-        others += usize::from(is_other(statement));
-        !is_other(statement) || others <= LISTED
+    let stated = notes(plan).into_iter().filter(|note| {
+        others += usize::from(is_other(note));
+        !is_other(note) || others <= LISTED
     });
-    for statement in stated {
-        let sentence = escaped(&capitalized(&sentence(&statement, again)));
-        put(if statement.is_urgent() { format!("**{sentence}.**") } else { format!("{sentence}.") });
-        let details = details(&statement);
+    for note in stated {
+        let sentence = escaped(&capitalized(&sentence(&note, again)));
+        put(if note.is_urgent() { format!("**{sentence}.**") } else { format!("{sentence}.") });
+        let details = details(&note);
         if !details.is_empty() {
             list(put, details.iter().map(|line| escaped(line)));
         }
@@ -113,7 +113,7 @@ fn sections(text: &mut String, plan: &Plan) {
         if jobs.is_empty() {
             continue;
         }
-        let (section, shown) = section(action, &jobs, MOST.saturating_sub(text.len() + LAST_LINE));
+        let (section, shown) = section(action, &jobs, MAX_BYTES.saturating_sub(text.len() + LAST_LINE));
         left_out += jobs.len() - shown;
         text.push_str(&section);
     }

@@ -6,13 +6,13 @@ use indexmap::IndexMap;
 
 use super::command::NextCommand;
 use super::lines::{count, span};
+use super::notes::{details, sentence};
 use super::page::Page;
-use super::statements::{details, sentence};
 use super::table::Column;
 use super::wrap::wrapped;
 use crate::domain::Usd;
 use crate::domain::printable::one_line;
-use crate::plan::{Action, Plan, Planned, by_model, statements};
+use crate::plan::{Action, Plan, Planned, by_model, notes};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 20;
@@ -75,11 +75,11 @@ fn summary(plan: &Plan, again: &NextCommand) -> Vec<String> {
     [head].into_iter().chain(stated(plan, again)).collect()
 }
 
-/// The statements of a plan, a line each, with their details below them.
+/// The notes of a plan, a line each, with their details below them.
 pub(super) fn stated(plan: &Plan, again: &NextCommand) -> Vec<String> {
-    let lines = statements(plan).into_iter().flat_map(|statement| {
-        let details = details(&statement).into_iter().map(|line| format!("  {line}"));
-        [sentence(&statement, again)].into_iter().chain(details)
+    let lines = notes(plan).into_iter().flat_map(|note| {
+        let details = details(&note).into_iter().map(|line| format!("  {line}"));
+        [sentence(&note, again)].into_iter().chain(details)
     });
     lines.collect()
 }

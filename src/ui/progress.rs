@@ -1,9 +1,11 @@
 //! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::command::NextCommand;
 use super::event_log::log;
@@ -53,7 +55,7 @@ impl Progress {
 
     /// Takes in something that happened, and shows it.
     pub(crate) fn tell(&self, event: &RunEvent) {
-        self.state().note(event, Instant::now());
+        self.state.lock().note(event, Instant::now());
         if self.terminal.logs_json {
             let is_bad = || matches!(text_of(event, &self.again), Text::Failure(_) | Text::Error { .. });
             if !self.terminal.is_quiet || is_bad() || matches!(event, RunEvent::Stopping { .. }) {
@@ -104,21 +106,17 @@ impl Progress {
         let (width, height) = live::size();
         // In the last column some terminals begin a new line.
         // With room behind them: a terminal shows ^C there, and breaks a line that has none.
-        let lines = self.state().lines(width.saturating_sub(3), height, Instant::now());
+        let lines = self.state.lock().lines(width.saturating_sub(3), height, Instant::now());
         live::draw(lines);
     }
 
     fn say_how_far(&self) {
-        let sentence = self.state().sentence(Instant::now());
+        let sentence = self.state.lock().sentence(Instant::now());
         if self.terminal.logs_json {
             tracing::info!(code = NoticeCode::Progress.code(), message = sentence);
         } else {
             self.terminal.note(NoticeCode::Progress, &sentence);
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, ProgressState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether to show an event: repeated trouble once in a while, and a second ID once. A gateway has one for
@@ -130,7 +128,7 @@ impl Progress {
         if !matches!(event, RunEvent::RequestFailed { .. } | RunEvent::Waiting { .. }) {
             return true;
         }
-        let mut last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_trouble.lock();
         let due = last.is_none_or(|last| last.elapsed() >= REPEAT);
         if due {
             *last = Some(Instant::now());

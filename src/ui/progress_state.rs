@@ -12,8 +12,8 @@ use crate::plan::Plan;
 /// A silence of the service is shown once it lasts this long.
 pub(super) const SILENCE: Duration = Duration::from_secs(15);
 /// The longest bar and the shortest one that still tells something, in columns.
-const LONGEST_BAR: usize = 40;
-const SHORTEST_BAR: usize = 6;
+const MAX_BAR: usize = 40;
+const MIN_BAR: usize = 6;
 /// The running tasks that get a line.
 const OLDEST: usize = 2;
 /// The columns of an id in such a line.
@@ -127,8 +127,8 @@ impl ProgressState {
 
     fn headline(&self, width: usize, now: Instant) -> String {
         let text = [self.done()].into_iter().chain(self.future(now)).collect::<Vec<_>>().join(" · ");
-        let room = width.saturating_sub(text.chars().count() + 1).min(LONGEST_BAR);
-        if room < SHORTEST_BAR { text } else { format!("{} {text}", self.bar(room)) }
+        let room = width.saturating_sub(text.chars().count() + 1).min(MAX_BAR);
+        if room < MIN_BAR { text } else { format!("{} {text}", self.bar(room)) }
     }
 
     fn bar(&self, columns: usize) -> String {

@@ -11,7 +11,7 @@ const BLANKS: usize = 2;
 /// To how many columns texts and ids are cut: first so far that they can still be read, then as far as it makes sense at all.
 const READABLE_TEXT: usize = 20;
 const READABLE_ID: usize = 12;
-const LEAST: usize = 8;
+const MIN_WIDTH: usize = 8;
 
 /// A column, and what it may lose where there is little room.
 #[derive(Clone, Copy, Debug)]
@@ -100,8 +100,8 @@ pub(super) fn fit<'h>(columns: &mut Vec<Column<'h>>, rows: &mut [Vec<String>], w
     }
     cut(columns, rows, Kind::Text, READABLE_TEXT, width);
     cut(columns, rows, Kind::Id, READABLE_ID, width);
-    cut(columns, rows, Kind::Text, LEAST, width);
-    cut(columns, rows, Kind::Id, LEAST, width);
+    cut(columns, rows, Kind::Text, MIN_WIDTH, width);
+    cut(columns, rows, Kind::Id, MIN_WIDTH, width);
     while excess(columns, rows, width, whole) > 0
         && let Some(text) = columns.iter().rposition(|column| column.kind == Kind::Text)
     {

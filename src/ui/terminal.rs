@@ -117,7 +117,7 @@ impl Terminal {
         }
     }
 
-    /// A rendered finding, to stderr, with an empty line behind it. Its renderer makes harmless what it shows, and adds the
+    /// A rendered diagnostic, to stderr, with an empty line behind it. Its renderer makes harmless what it shows, and adds the
     /// colors, which a [`Page`] has none of.
     pub(super) fn problem(rendered: &str) {
         line(&format!("{rendered}\n"));

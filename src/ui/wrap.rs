@@ -6,12 +6,12 @@ use unicode_width::UnicodeWidthStr as _;
 /// The beginning of a command in a text.
 const COMMAND: &str = "`shotlist ";
 /// The fewest columns that are worth breaking a text for.
-const LEAST: usize = 20;
+const MIN_COLUMNS: usize = 20;
 
 /// A text in lines of at most so many columns; all but the first begin with so many blanks. A word that is longer stays whole.
 pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let blank = " ".repeat(indent);
-    let room = width.saturating_sub(indent).max(LEAST);
+    let room = width.saturating_sub(indent).max(MIN_COLUMNS);
     let (mut lines, mut line): (Vec<String>, String) = (Vec::new(), String::new());
     for piece in pieces(text) {
         match piece {
@@ -99,7 +99,7 @@ mod tests {
             let lines = wrapped(&text, width, 3);
             proptest::prop_assert_eq!(lines.split_whitespace().collect::<Vec<_>>(), words);
             for line in lines.lines() {
-                proptest::prop_assert!(line.width() <= width.max(LEAST + 3) || !line.trim().contains(' '), "{}", line);
+                proptest::prop_assert!(line.width() <= width.max(MIN_COLUMNS + 3) || !line.trim().contains(' '), "{}", line);
             }
         }
     }

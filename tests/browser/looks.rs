@@ -1,4 +1,4 @@
-//! The looks of the contact sheet: order, alignment, fit, contrast, and the findings of axe-core.
+//! The looks of the contact sheet: order, alignment, fit, contrast, and the diagnostics of axe-core.
 
 use std::sync::OnceLock;
 

@@ -33,7 +33,7 @@ fn readme_picture_shows_a_frame_of_each_clip() {
     let status = std::process::Command::new("cp").args(["-R", EXAMPLE]).arg(here.path("spring")).status();
     assert!(status.expect("cp is there").success());
     let usual = ["run", "spring/spring.yaml", "--sandbox", "--yes", "--quiet"];
-    here.shotlist(&[&usual[..], &["--asset-command", "spring/programs/address-stub"]].concat()).ends_with(0);
+    here.shotlist(&[&usual[..], &["--asset-command", "spring/hooks/address-stub"]].concat()).ends_with(0);
     let report = here.path("spring/shotlist-sandbox/spring/report.html");
     let mut page = Browser::open(&format!("file://{}", report.display()), 1280, 650);
     page.call("Emulation.setScrollbarsHidden", &json!({ "hidden": true }));

@@ -26,9 +26,9 @@ fn refused(here: &Workspace, code: &str) {
     let found: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{code}: {error}: {stdout}"));
     let codes: Vec<&str> = found["diagnostics"]
         .as_array()
-        .expect("findings")
+        .expect("diagnostics")
         .iter()
-        .filter_map(|finding| finding["code"].as_str())
+        .filter_map(|diagnostic| diagnostic["code"].as_str())
         .collect();
     assert!(codes.contains(&code), "{code} is not among {codes:?}");
 }
@@ -113,9 +113,9 @@ fn a_hundred_findings_are_shown_and_the_others_are_counted() {
         let here = Workspace::with_manifest(&manifest);
         let Ended { stdout, stderr, .. } = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
         assert_eq!(stdout, "");
-        // A hundred findings, and the refusal.
+        // A hundred diagnostics, and the refusal.
         assert_eq!(stderr.matches("error[").count(), 101);
-        assert!(has_code(&stderr, "more-findings") && has_code(&stderr, "manifest-invalid"));
+        assert!(has_code(&stderr, "more-diagnostics") && has_code(&stderr, "manifest-invalid"));
         assert!(stderr.contains(&(count - 100).to_string()), "{}", &stderr[stderr.len() - 300..]);
         let found = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(2).stdout;
         let found: Value = serde_json::from_str(&found).expect("JSON");
@@ -128,7 +128,7 @@ fn a_hundred_findings_are_shown_and_the_others_are_counted() {
     });
     let here = Workspace::with_manifest(&format!("version: 1\njobs:\n{extras}{}", jobs(1).replace("j0", "wrong")));
     let Ended { stderr, .. } = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
-    assert!(stderr.contains("alpha-3") && has_code(&stderr, "more-findings"), "{stderr}");
+    assert!(stderr.contains("alpha-3") && has_code(&stderr, "more-diagnostics"), "{stderr}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn manifest(batch: usize, generation: usize, jobs: usize) -> String {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "whoever runs it long wants its figures")]
-fn killed_at_random_while_jobs_are_moved_approved_labelled_and_collected() {
+fn killed_at_random_while_jobs_are_moved_approved_labeled_and_collected() {
     // A whole thousand takes minutes: `SHOTLIST_TEST_KILLS=1000`.
     let kills = std::env::var("SHOTLIST_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(60);
     // More than can be done between so many kills.

@@ -20,7 +20,7 @@ fn rehearse(faults: &[&str]) -> (Workspace, Simulator, Ended) {
 
 fn run(here: &Workspace, simulator: &Simulator) -> Ended {
     let quick = ["run", "m.yaml", "--yes", "--first-poll", "40ms", "--poll-interval", "50ms", "--poll-floor", "5ms"];
-    // Here it is about each fault by itself, and not about the brake.
+    // Here it is about each fault by itself, and not about the circuit breaker.
     simulator.used_by(here.shotlist(&[&quick[..], &["--max-doubts", "1000"]].concat())).ends()
 }
 

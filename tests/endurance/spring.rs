@@ -40,12 +40,12 @@ fn notes(here: &Workspace) -> String {
 fn from_a_spreadsheet_and_image_to_a_page_and_a_workbook() {
     let here = copied();
     let run = |args: &[&str]| {
-        let usual = ["run", "spring/spring.yaml", "--sandbox", "--asset-command", "spring/programs/address-stub"];
+        let usual = ["run", "spring/spring.yaml", "--sandbox", "--asset-command", "spring/hooks/address-stub"];
         with_programs(&here, here.shotlist(&[&usual, args].concat()))
     };
     let plan = run(&["--plan"]).ends_with(0).stdout;
     assert!(plan.contains("14 jobs to submit for $17.30") && plan.contains("within the limit of $20.00"), "{plan}");
-    run(&["--exec", "spring/programs/thumbnail", "--report", "spring.xlsx"]).ends_with(0);
+    run(&["--exec", "spring/hooks/thumbnail", "--report", "spring.xlsx"]).ends_with(0);
     let out = here.path("spring/shotlist-sandbox/spring");
     for file in ["report.html", "living-room/SP-103-tall.mp4", "living-room/SP-103-tall.jpg", "opener.2.mp4"] {
         assert!(out.join(file).is_file(), "{file}");
@@ -80,18 +80,18 @@ fn the_programs_beside_it_call_what_they_name() {
     let here = copied();
     let call =
         |script: &str| with_programs(&here, Program::script(here.root(), script)).env("BUCKET", "ours").ends_with(0);
-    let picture = here.path("spring/pictures/mug.png").display().to_string();
-    let stub = call(&format!("spring/programs/address-stub {picture}")).stdout;
+    let picture = here.path("spring/images/mug.png").display().to_string();
+    let stub = call(&format!("spring/hooks/address-stub {picture}")).stdout;
     assert!(stub.starts_with("https://pictures.example/") && stub.ends_with("-mug.png\n"), "{stub}");
-    let address = call(&format!("spring/programs/address-s3 {picture}")).stdout;
-    assert!(address.starts_with("https://bucket.example/ours/pictures/") && address.lines().count() == 1, "{address}");
+    let address = call(&format!("spring/hooks/address-s3 {picture}")).stdout;
+    assert!(address.starts_with("https://bucket.example/ours/images/") && address.lines().count() == 1, "{address}");
     let video =
         "SHOTLIST_ID=hero SHOTLIST_MODEL=alpha-2 SHOTLIST_SHA256=aa SHOTLIST_TASK=t1 SHOTLIST_LABEL_CLIENT=acme";
-    let published = call(&format!("{video} spring/programs/publish hero.mp4")).stdout;
+    let published = call(&format!("{video} spring/hooks/publish hero.mp4")).stdout;
     assert_eq!(published, "s3://ours/all/acme/hero.mp4\n");
-    let rehearsal = call(&format!("{video} SHOTLIST_SIMULATED=true spring/programs/publish hero.mp4")).stdout;
+    let rehearsal = call(&format!("{video} SHOTLIST_SIMULATED=true spring/hooks/publish hero.mp4")).stdout;
     assert_eq!(rehearsal, "a rehearsal, not published\n");
-    let told = call(&format!("{video} CHAT_WEBHOOK=https://chat.example/secret spring/programs/announce hero.mp4"));
+    let told = call(&format!("{video} CHAT_WEBHOOK=https://chat.example/secret spring/hooks/announce hero.mp4"));
     assert!(told.stderr.contains("url = \"https://chat.example/secret\""), "{}", told.stderr);
     let notes = notes(&here);
     assert!(

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use super::doctor::DoctorArgs;
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 use super::ledger::NamedLedger;
-use super::owner::{FetchArgs, LimitArgs, StoreArgs};
+use super::limits::{FetchArgs, LimitArgs, StoreArgs};
 use super::run::RunArgs;
 use super::sandbox::SandboxArgs;
 use crate::report::JobState;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::groups::{ManifestArgs, ServiceArgs};
-use super::programs::ProgramArgs;
+use super::hooks::HookArgs;
 
 /// The manifest of a command without one: the working directory, whose ledger it uses.
 pub(crate) const NO_MANIFEST: &str = "./";
@@ -19,7 +19,7 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub service: ServiceArgs,
     #[command(flatten)]
-    pub programs: ProgramArgs,
+    pub hooks: HookArgs,
     /// Directory for reports and videos [default: shotlist-out/NAME[/BATCH]]
     #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,

@@ -1,14 +1,14 @@
 //! The command line.
 //!
-//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`owner`] those of limits and of several machines, [`doctor`] those of `doctor`, [`sandbox`](mod@sandbox) those of `sandbox`, [`ledger`] the one that names a ledger, and [`groups`] those that
+//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`hooks`] those of what it starts, [`limits`] those of limits and of several machines, [`doctor`] those of `doctor`, [`sandbox`](mod@sandbox) those of `sandbox`, [`ledger`] the one that names a ledger, and [`groups`] those that
 //! several commands share.
 
 mod command_line;
 mod doctor;
 mod groups;
+mod hooks;
 mod ledger;
-mod owner;
-mod programs;
+mod limits;
 mod run;
 mod sandbox;
 
@@ -19,8 +19,8 @@ pub(super) use command_line::{
 };
 pub(super) use doctor::{DoctorArgs, DoctorFormat, NO_MANIFEST};
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
+pub(super) use hooks::HookArgs;
 pub(super) use ledger::NamedLedger;
-pub(super) use owner::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
-pub(super) use programs::ProgramArgs;
+pub(super) use limits::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
 pub(super) use run::{PlanFormat, RepeatArgs, RunArgs};
 pub(super) use sandbox::SandboxArgs;

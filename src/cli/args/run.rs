@@ -6,7 +6,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one, decimal, duration};
-use super::programs::ProgramArgs;
+use super::hooks::HookArgs;
 use crate::domain::Usd;
 
 /// Options of `run`.
@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub videos: VideoArgs,
     #[command(flatten)]
-    pub programs: ProgramArgs,
+    pub hooks: HookArgs,
     /// Maximum wait for another run of the batch, before exit 75
     #[arg(long, hide_short_help = true, help_heading = "Unattended runs", env = "SHOTLIST_LOCK_WAIT", value_name = "DURATION", value_parser = duration)]
     pub lock_wait: Option<Duration>,

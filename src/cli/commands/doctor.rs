@@ -11,17 +11,17 @@ use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::{paths, programs, runtime};
+use crate::cli::{hooks as cli_hooks, paths, runtime};
 use crate::domain::{BatchKey, RefusalCode};
 use crate::files::try_write;
 use crate::ledger::Controls;
 use crate::plan::PRICES_AGE;
-use crate::service::{Look, Probe};
+use crate::service::{Probe, Readiness};
 use crate::session::Refusal;
 use crate::ui::{Check, ChecksView, Page, Terminal};
 
 /// The free space below which videos may not fit: a hundred clips of some megabytes each.
-const LEAST_SPACE: u64 = 1 << 30;
+const MIN_SPACE: u64 = 1 << 30;
 /// The statuses of a response that a task does not exist: a service that refuses the key has others.
 const UNKNOWN_TASK: [u16; 3] = [400, 404, 410];
 /// The largest difference to the clock of the service: a `Date` header has whole seconds, and a response takes some.
@@ -40,16 +40,16 @@ pub(super) fn doctor(args: &DoctorArgs, terminal: &Terminal) -> Result<Exit, Fai
 async fn all(args: &DoctorArgs, terminal: &Terminal) -> Vec<Check> {
     let (manifest, key) = manifest(args, terminal);
     let mut checks = Vec::from_iter(manifest);
-    checks.push(finding("prices", prices(args)));
-    checks.push(finding("programs", programs(args)));
-    checks.push(finding("output", output(args, key.as_ref())));
-    checks.push(finding("ledger", ledger(args).await));
+    checks.push(check("prices", prices(args)));
+    checks.push(check("hooks", hooks(args)));
+    checks.push(check("output", output(args, key.as_ref())));
+    checks.push(check("ledger", ledger(args).await));
     checks.extend(service(args).await);
     checks
 }
 
-/// A finding, or a problem in the words of the command that would meet it.
-fn finding(name: &'static str, found: Result<String, Failure>) -> Check {
+/// A check that passed, or failed as the command that depends on it would.
+fn check(name: &'static str, found: Result<String, Failure>) -> Check {
     match found {
         Ok(message) => Check { name, is_ok: true, message, help: None },
         Err(Failure { message, help, .. }) => Check { name, is_ok: false, message, help },
@@ -66,9 +66,9 @@ fn manifest(args: &DoctorArgs, terminal: &Terminal) -> (Option<Check>, Option<Ba
         Ok(chosen) => {
             let jobs = chosen.manifest.jobs.len();
             let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
-            (Some(finding("manifest", Ok(format!("{jobs}, without errors")))), Some(chosen.manifest.key))
+            (Some(check("manifest", Ok(format!("{jobs}, without errors")))), Some(chosen.manifest.key))
         }
-        Err(failure) => (Some(finding("manifest", Err(failure))), None),
+        Err(failure) => (Some(check("manifest", Err(failure))), None),
     }
 }
 
@@ -82,9 +82,9 @@ fn prices(args: &DoctorArgs) -> Result<String, Failure> {
     Err(problem(RefusalCode::CatalogInvalid, format!("of {taken_on}, {days} days old"), help))
 }
 
-fn programs(args: &DoctorArgs) -> Result<String, Failure> {
-    programs::check(&args.programs)?;
-    let named = [&args.programs.asset_command, &args.programs.exec].into_iter().flatten().count();
+fn hooks(args: &DoctorArgs) -> Result<String, Failure> {
+    cli_hooks::check(&args.hooks)?;
+    let named = [&args.hooks.asset_command, &args.hooks.exec].into_iter().flatten().count();
     Ok(if named == 0 { "none set".to_owned() } else { "found".to_owned() })
 }
 
@@ -103,7 +103,7 @@ fn has_space(directory: &Path) -> Result<String, Failure> {
     let free = try_write(directory)
         .map_err(|error| problem(RefusalCode::NotWritable, format!("can't write to `{shown}`: {error}"), help))?;
     match free {
-        Some(free) if free < LEAST_SPACE => {
+        Some(free) if free < MIN_SPACE => {
             Err(problem(RefusalCode::NotWritable, format!("`{shown}` has only {} MiB free", free >> 20), help))
         }
         Some(free) => Ok(format!("`{shown}` is writable, {} GiB free", free >> 30)),
@@ -143,32 +143,31 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
     };
     let connection = match connected.await {
         Ok(connection) => connection,
-        Err(failure) => return vec![finding("service", Err(failure))],
+        Err(failure) => return vec![check("service", Err(failure))],
     };
     let origin = connection.service().base_url().origin().ascii_serialization();
-    let unusable =
-        |message: String, help: &str| finding("service", Err(problem(RefusalCode::UrlInvalid, message, help)));
-    let Probe { look, status, date } = match connection.service().probe().await {
+    let unusable = |message: String, help: &str| check("service", Err(problem(RefusalCode::UrlInvalid, message, help)));
+    let Probe { readiness, status, date } = match connection.service().probe().await {
         Ok(probe) => probe,
         Err(why) => return vec![unusable(why, "check the base URL, the network, and the proxy")],
     };
-    let mut checks = vec![match look {
-        Look::Usable if status.is_some_and(|status| UNKNOWN_TASK.contains(&status)) => {
-            finding("service", Ok(format!("{origin} accepts the API key")))
+    let mut checks = vec![match readiness {
+        Readiness::Usable if status.is_some_and(|status| UNKNOWN_TASK.contains(&status)) => {
+            check("service", Ok(format!("{origin} accepts the API key")))
         }
-        Look::Usable => {
+        Readiness::Usable => {
             let found = status.map_or("nothing".to_owned(), |status| status.to_string());
             let message = format!("{origin} must answer 404 for a task that does not exist, found {found}");
             unusable(message, "check the base URL, the key, and what is in between")
         }
-        Look::KeyRefused(error) => {
+        Readiness::KeyRefused(error) => {
             let help = "set the key in `SHOTLIST_API_KEY`, or a file with `--api-key-file`";
-            finding("service", Err(problem(RefusalCode::KeyInvalid, format!("{origin}: {}", error.message), help)))
+            check("service", Err(problem(RefusalCode::KeyInvalid, format!("{origin}: {}", error.message), help)))
         }
-        Look::Unusable(message) => unusable(message, "check the base URL, and for a proxy or login page"),
-        Look::Untrusted(message) => unusable(message, "or correct this machine's clock"),
+        Readiness::Unusable(message) => unusable(message, "check the base URL, and for a proxy or login page"),
+        Readiness::Untrusted(message) => unusable(message, "or correct this machine's clock"),
     }];
-    checks.extend(date.map(|date| finding("clock", clock(date))));
+    checks.extend(date.map(|date| check("clock", clock(date))));
     checks
 }
 

@@ -18,7 +18,7 @@ use crate::session::{BatchView, BoughtTask, ImportOutcome};
 use crate::ui::{self, Page, Terminal};
 
 /// The largest file, in bytes: reports of a hundred thousand jobs take half of it.
-const LARGEST: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// The money of tasks that were not imported.
 const NOTHING_SPENT: &str = "nothing was submitted; nothing was spent";
@@ -84,7 +84,7 @@ fn tasks_in(file: &Path, key: &BatchKey, is_simulated: bool) -> Result<Vec<Bough
         let failure = Failure::new(RefusalCode::ImportInvalid, format!("`{}`: {why}", file.display()));
         failure.with_help("name a `report.json` of this batch, or a CSV with the columns `id` and `task_id`")
     };
-    let text = read_text(file, LARGEST).map_err(|error| refused(format!("can't read the file: {error}")))?;
+    let text = read_text(file, MAX_BYTES).map_err(|error| refused(format!("can't read the file: {error}")))?;
     let rows: Vec<Row> = if text.trim_start().starts_with('{') {
         let report: Report = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
         let found = BatchKey { name: report.name, batch: report.batch };

@@ -7,7 +7,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::selection::wanted;
 use crate::cli::service::service_view;
-use crate::plan::{Approved, Plan, PlanView, WarningView, statements};
+use crate::plan::{Approved, Plan, PlanView, WarningView, notes};
 use crate::session::Refusal;
 use crate::ui::{self, NextCommand, Page};
 
@@ -24,10 +24,10 @@ impl Run<'_> {
             }
             PlanFormat::Markdown => ui::plan_markdown(plan, &warnings, &self.in_full(plan)),
             PlanFormat::Json => {
-                for statement in statements(plan) {
-                    let warning = |message| WarningView { code: statement.code().code(), job: None, message };
-                    warnings.push(warning(ui::sentence(&statement, &self.again)));
-                    warnings.extend(ui::details(&statement).into_iter().map(warning));
+                for note in notes(plan) {
+                    let warning = |message| WarningView { code: note.code().code(), job: None, message };
+                    warnings.push(warning(ui::sentence(&note, &self.again)));
+                    warnings.extend(ui::details(&note).into_iter().map(warning));
                 }
                 let view = PlanView::new(plan, service_view(self.args)?, warnings);
                 let json = view.and_then(|view| Page::json(&view));
@@ -51,10 +51,10 @@ impl Run<'_> {
 
     /// The command for this very plan: the manifest, and all options that decide what it buys.
     fn in_full(&self, plan: &Plan) -> NextCommand {
-        let RunArgs { programs, reports, money, .. } = self.args;
+        let RunArgs { hooks, reports, money, .. } = self.args;
         let mut full = wanted(self.args, self.again.clone());
         if plan.local_images() > 0
-            && let Some(command) = &programs.asset_command
+            && let Some(command) = &hooks.asset_command
         {
             full = full.with("--asset-command", command);
         }
@@ -64,6 +64,6 @@ impl Run<'_> {
         if let Some(most) = money.max_cost {
             full = full.with("--max-cost", &most.to_string());
         }
-        if plan.repurchases.is_empty() { full } else { full.with("--buy-again", &ui::repurchased(plan)) }
+        if plan.already_paid.is_empty() { full } else { full.with("--buy-again", &ui::repurchased(plan)) }
     }
 }

@@ -23,14 +23,13 @@ use crate::ui::{self, NextCommand, Terminal};
 const DIGITS: usize = 12;
 
 /// The largest bill, in bytes.
-const LARGEST_BILL: u64 = 512 << 20;
+const MAX_BILL: u64 = 512 << 20;
 
 /// Shows where bill and ledger differ; with `--apply`, records what the bill settles.
 pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let unread =
         |why: String| Failure::plain(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
-    let bytes =
-        read_at_most(&args.bill, LARGEST_BILL).map_err(|error| unread(format!("can't read the file: {error}")))?;
+    let bytes = read_at_most(&args.bill, MAX_BILL).map_err(|error| unread(format!("can't read the file: {error}")))?;
     let columns = Columns { task: &args.task_column, usd: &args.usd_column, time: args.time_column.as_deref() };
     let bill = read(&bytes, &columns).map_err(|error| {
         let failure = unread(error.to_string());
@@ -93,7 +92,7 @@ fn name_of(manifest: &Path) -> Option<String> {
     struct Named {
         name: Option<serde_yaml::Value>,
     }
-    let named: Named = serde_yaml::from_str(&read_text(manifest, LARGEST_BILL).ok()?).ok()?;
+    let named: Named = serde_yaml::from_str(&read_text(manifest, MAX_BILL).ok()?).ok()?;
     let name = match named.name {
         Some(serde_yaml::Value::Number(number)) => number.to_string(),
         name => name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),

@@ -3,8 +3,9 @@
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
@@ -14,10 +15,10 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::selection::wanted;
-use crate::cli::{confirm, ending, paths, programs, requested, runtime, signals};
+use crate::cli::{confirm, ending, hooks, paths, requested, runtime, signals};
 use crate::domain::{BatchKey, JobId, NoticeCode};
 use crate::ledger::{HoldError, LedgerError};
-use crate::plan::{Plan, Statement, WarningView, statements};
+use crate::plan::{Plan, PlanNote, WarningView, notes};
 use crate::report::Report;
 use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
 use crate::ui::{self, NextCommand, Progress, Terminal};
@@ -111,7 +112,7 @@ impl Run<'_> {
             return self.show(&plan, warnings);
         }
         self.session.check_reports()?;
-        programs::check(&args.programs)?;
+        hooks::check(&args.hooks)?;
         let finishes_others = plan.elsewhere.iter().any(|other| other.active > 0);
         let early =
             (plan.asks_about_tasks() || finishes_others).then(|| address(&args.manifest, &args.service)).transpose()?;
@@ -121,7 +122,7 @@ impl Run<'_> {
         // After a refusal, too, it is worth knowing how the batch stands.
         if self.terminal.logs_json
             && self.facts.report.get().is_none()
-            && let Ok(report) = self.session.standing().await
+            && let Ok(report) = self.session.current_report().await
         {
             self.facts.report.get_or_init(|| report);
         }
@@ -174,7 +175,7 @@ impl Run<'_> {
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
         let bought = Mutex::new(Bought::by(ready.plan()));
         let tell = |event| {
-            bought.lock().unwrap_or_else(PoisonError::into_inner).note(&event);
+            bought.lock().note(&event);
             progress.tell(&event);
         };
         let ended = tokio::select! {
@@ -185,7 +186,7 @@ impl Run<'_> {
         progress.finish();
         match ended {
             Ok(outcome) => {
-                let bought = bought.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let bought = bought.into_inner();
                 self.end(outcome?, &bought, &left_out, &doubts_elsewhere)
             }
             // The second one. The ledger covers everything that is left behind.
@@ -220,12 +221,12 @@ impl Run<'_> {
 
     /// The other batches with jobs in doubt, each with the command that lists them.
     fn doubts_elsewhere(&self, plan: &Plan) -> Vec<String> {
-        let all = statements(plan).into_iter();
-        let doubtful = all.filter_map(|statement| match statement {
-            Statement::OtherBatch(other) if other.doubtful > 0 => {
+        let all = notes(plan).into_iter();
+        let doubtful = all.filter_map(|note| match note {
+            PlanNote::OtherBatch(other) if other.doubtful > 0 => {
                 let key = BatchKey { name: plan.key.name.clone(), batch: other.batch.clone() };
                 let resolve = paths::again_elsewhere(&self.args.manifest, &key).command("resolve", &[]);
-                Some(format!("{}: `{resolve}` lists them", ui::sentence(&statement, &self.again)))
+                Some(format!("{}: `{resolve}` lists them", ui::sentence(&note, &self.again)))
             }
             _ => None,
         });
@@ -235,12 +236,12 @@ impl Run<'_> {
     /// Tells what costs money without being part of this plan.
     fn tell_what_is_open(&self, held: &Locked<'_>) {
         let (plan, terminal) = (held.plan(), self.terminal);
-        for statement in statements(plan) {
-            let (code, text) = (statement.code(), ui::sentence(&statement, &self.again));
-            match statement {
-                Statement::ChoiceSpent(..) => terminal.note(code, &text),
-                Statement::RetakeUnfinished(_) => terminal.warning(code, &text),
-                Statement::OtherBatch(other) if other.doubtful == 0 => terminal.note(code, &text),
+        for note in notes(plan) {
+            let (code, text) = (note.code(), ui::sentence(&note, &self.again));
+            match note {
+                PlanNote::ChoiceSpent(..) => terminal.note(code, &text),
+                PlanNote::RetakeUnfinished(_) => terminal.warning(code, &text),
+                PlanNote::OtherBatch(other) if other.doubtful == 0 => terminal.note(code, &text),
                 _ => {}
             }
         }

@@ -1,6 +1,5 @@
 //! The commands that a database executes for its locked batches.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -87,7 +86,7 @@ impl Store for PostgresStore {
             self.limits = facts.limits;
         }
         // This runner skips jobs that another runner took.
-        let mut known = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shared.taken.lock();
         for taken in shared.taken {
             let Some((own, work)) = self.locked.iter_mut().find(|(_, work)| work.number == taken.batch) else {
                 continue;
@@ -100,7 +99,7 @@ impl Store for PostgresStore {
 
     fn note_row(&mut self, own: usize, row: &Row) {
         if row.attempt.state == AttemptState::Intended {
-            let mut send_by = self.shared.send_by.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut send_by = self.shared.send_by.lock();
             send_by.insert(row.attempt.id, self.send_by);
         }
         // A released batch needs no memory.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::MutexGuard;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio_postgres::Client;
@@ -13,7 +14,7 @@ use super::address::PostgresAddress;
 use super::connect::connect;
 use super::error::PostgresError;
 use super::error::{is_canceled, is_lost};
-use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise, recognise_durable};
+use super::schema::{Found, IS_ALONE, TIMELINE, create, recognize, recognize_durable};
 use super::store::PostgresStore;
 use super::transaction::{LOCK, Transaction};
 use super::{runners, slots};
@@ -28,9 +29,9 @@ use crate::ledger::writing::WriterHandle;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, Unavailable};
 
 /// The most repetitions of a read after a broken connection or a cancellation.
-const MOST_TRIES: u32 = 20;
+const MAX_TRIES: u32 = 20;
 /// The time limit of one read.
-const MOST_PATIENCE: Duration = Duration::from_mins(2);
+const READ_TIMEOUT: Duration = Duration::from_mins(2);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// The freeze alone: nothing else that a failover left changes.
 const FREEZE: &str = "UPDATE ledger SET frozen = $1 WHERE id = 1";
@@ -64,7 +65,7 @@ impl PostgresLedger {
             _ => Arc::new(connect(&self.address).await?),
         };
         let is_known = reader.has_ledger && reader.client.as_ref().is_some_and(|known| Arc::ptr_eq(known, &client));
-        let has_ledger = is_known || recognise(&client, self.kind).await? == Found::Ledger;
+        let has_ledger = is_known || recognize(&client, self.kind).await? == Found::Ledger;
         *reader = Connection { client: Some(Arc::clone(&client)), has_ledger };
         Ok(has_ledger.then(|| (reader, Transaction::reading(client, self.kind))))
     }
@@ -82,9 +83,9 @@ impl PostgresLedger {
                 let Some((_guard, snapshot)) = self.snapshot().await? else { return Ok(None) };
                 question(&snapshot).await.map(Some)
             };
-            let asked = tokio::time::timeout(MOST_PATIENCE, asked).await;
+            let asked = tokio::time::timeout(READ_TIMEOUT, asked).await;
             match asked.unwrap_or(Err(PostgresError::Silent)) {
-                Err(PostgresError::Sql(error)) if tries < MOST_TRIES && (is_lost(&error) || is_canceled(&error)) => {
+                Err(PostgresError::Sql(error)) if tries < MAX_TRIES && (is_lost(&error) || is_canceled(&error)) => {
                     tries += 1;
                     tokio::time::sleep(BETWEEN_TRIES * tries).await;
                 }
@@ -96,7 +97,7 @@ impl PostgresLedger {
     /// A connection that writes what is no purchase, to a ledger that is made if there is none.
     async fn writable(&self) -> Result<Arc<Client>, PostgresError> {
         let client = Arc::new(connect(&self.address).await?);
-        if recognise_durable(&client, self.kind).await? == Found::Nothing {
+        if recognize_durable(&client, self.kind).await? == Found::Nothing {
             create(&client, self.kind).await?;
         }
         Ok(client)
@@ -113,7 +114,7 @@ impl PostgresLedger {
     /// ledger.
     pub async fn check_usable(&self) -> Result<bool, Unavailable> {
         let client = connect(&self.address).await?;
-        let found = recognise_durable(&client, self.kind).await?;
+        let found = recognize_durable(&client, self.kind).await?;
         let right = match found {
             Found::Ledger => format!("has_table_privilege('{}.attempt', 'INSERT')", self.kind.schema()),
             Found::Nothing => "has_database_privilege(current_database(), 'CREATE')".to_owned(),
@@ -177,7 +178,7 @@ impl PostgresLedger {
     /// A connection to a ledger that is there.
     async fn existing(&self) -> Result<Client, CopyError> {
         let client = connect(&self.address).await?;
-        match recognise(&client, self.kind).await? {
+        match recognize(&client, self.kind).await? {
             Found::Ledger => Ok(client),
             Found::Nothing => Err(CopyError::Missing(self.to_string())),
         }
@@ -208,7 +209,7 @@ impl PostgresLedger {
 
     /// The writer of this process, which is started for the first batch that is held.
     fn writer(&self) -> Result<Arc<WriterHandle>, Unavailable> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer.lock();
         if let Some(writer) = writer.upgrade() {
             return Ok(writer);
         }

@@ -1,4 +1,4 @@
-//! The ledger's tables in a schema of their own: made, recognised, and brought up to date.
+//! The ledger's tables in a schema of their own: made, recognized, and brought up to date.
 //!
 //! The columns of an attempt are those of every store ([`COLUMNS`](crate::ledger::row::COLUMNS)) and of its runners, so that rows travel whole, as JSON.
 //! All tables are in one schema, and every transaction names it, so a pooler may give each one another connection.
@@ -147,13 +147,13 @@ pub(super) enum Found {
 }
 
 /// Looks for a ledger in a database that keeps commits.
-pub(super) async fn recognise_durable(client: &Client, kind: Kind) -> Result<Found, PostgresError> {
-    let (durable, found) = futures::join!(check_durable(client), recognise(client, kind));
+pub(super) async fn recognize_durable(client: &Client, kind: Kind) -> Result<Found, PostgresError> {
+    let (durable, found) = futures::join!(check_durable(client), recognize(client, kind));
     durable.and(found)
 }
 
 /// Looks for a ledger in a database.
-pub(super) async fn recognise(client: &Client, kind: Kind) -> Result<Found, PostgresError> {
+pub(super) async fn recognize(client: &Client, kind: Kind) -> Result<Found, PostgresError> {
     let schema = kind.schema();
     let is_missing = format!("SELECT to_regnamespace('{schema}') IS NULL");
     let version = format!("SELECT version FROM {schema}.ledger WHERE id = 1");
@@ -195,7 +195,7 @@ pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), Postg
     match schema {
         // Another runner created it: this one waited for the commit.
         Err(error) if matches!(error.code(), Some(&SqlState::DUPLICATE_SCHEMA | &SqlState::UNIQUE_VIOLATION)) => {
-            recognise(client, kind).await?;
+            recognize(client, kind).await?;
             Ok(())
         }
         created => {

@@ -20,7 +20,7 @@ use super::heartbeats::Heartbeats;
 use super::lease_status::LeaseStatus;
 use super::runner::Runner;
 use super::runner_transaction::RunnerTransaction;
-use super::schema::{Found, create, recognise_durable};
+use super::schema::{Found, create, recognize_durable};
 use super::transaction::Transaction;
 use crate::domain::{NoticeCode, SendBy};
 use crate::ledger::kind::Kind;
@@ -30,9 +30,9 @@ use crate::ledger::{SpendLimit, Unavailable, crash};
 
 /// The pauses between two tries to connect: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+const MAX_PAUSE: Duration = Duration::from_secs(3);
 /// The number of tries for a transaction that conflicts with others.
-const MOST_TRIES: u32 = 20;
+const MAX_TRIES: u32 = 20;
 /// The time that an ending run waits for an unreachable database.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -106,7 +106,7 @@ impl PostgresStore {
                 Ok(None) => continue,
                 Err(error) => error.in_general(),
             };
-            if is_in_the_way(&error) && tries < MOST_TRIES {
+            if is_in_the_way(&error) && tries < MAX_TRIES {
                 tries += 1;
                 tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
                 continue;
@@ -141,7 +141,7 @@ impl PostgresStore {
                 return Err(Unavailable::new(what, NOTHING_IS_LOST).into());
             }
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
@@ -153,7 +153,7 @@ impl PostgresStore {
     ) -> Result<Option<T>, PostgresError> {
         if self.client.as_ref().is_none_or(|client| client.is_closed()) {
             let client = Arc::new(connect(&self.address).await?);
-            if recognise_durable(&client, self.kind).await? == Found::Nothing {
+            if recognize_durable(&client, self.kind).await? == Found::Nothing {
                 // Tables that are made here would be in the way of those that are restored.
                 if self.is_registered {
                     return Err(PostgresError::Gone);

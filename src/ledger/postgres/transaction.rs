@@ -7,9 +7,10 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -74,7 +75,7 @@ impl Transaction {
 
     /// Executes a statement with one text, at the latest together with the commit.
     pub(super) fn execute_last(&self, sql: impl Into<Cow<'static, str>>, text: String) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).push((sql.into(), text));
+        self.last.lock().push((sql.into(), text));
     }
 
     /// Executes what is left to do, and commits, in one round trip. If a statement fails, the server rolls back instead.
@@ -88,7 +89,7 @@ impl Transaction {
 
     /// Executes what is left to do, in order. The first poll sends all of it.
     pub(super) async fn execute_queued(&self) -> Result<(), PostgresError> {
-        let queued = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        let queued = std::mem::take(&mut *self.last.lock());
         let executed = queued.iter().map(|(sql, text)| execute(&self.client, sql, text));
         let executed = futures::future::join_all(executed).await;
         executed.into_iter().try_for_each(|result| result.map(drop))?;

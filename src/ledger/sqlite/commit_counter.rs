@@ -1,6 +1,6 @@
 //! Commit counter: a small file beside a ledger that survives what a ledger may not.
 //!
-//! A ledger can go back in time without damage: a backup was restored, a synchronisation service replaced it with an
+//! A ledger can go back in time without damage: a backup was restored, a synchronization service replaced it with an
 //! older copy, or its log was left behind by a copy. The file itself shows nothing of that, and everything that it
 //! forgot would be paid for again. So each commit counts itself in the ledger, and is counted here once it is durable.
 //! The counter never knows more than the ledger did: it is written after the commit. It is not synced: after a power

@@ -13,7 +13,7 @@ use crate::domain::{
 use crate::ledger::{Approval, Event, Intent, Ledger, LedgerError, LedgerLimit, LockedBatch, Span, SpendLimit};
 
 /// The most operations of one sequence.
-const LONGEST: usize = 32;
+const MAX_OPERATIONS: usize = 32;
 
 /// An operation on one of two batches. Attempts are named by the order of their intents.
 #[derive(Clone, Debug)]
@@ -264,7 +264,7 @@ fn without_times(record: &mut serde_json::Value) {
 pub(in crate::ledger) async fn every_sequence_has_the_same_answers_as_in_a_file<S: Fresh>() {
     let checked = tokio::task::spawn_blocking(move || {
         let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(S::SEQUENCES) };
-        let sequences = proptest::collection::vec(any_operation(), 1..LONGEST);
+        let sequences = proptest::collection::vec(any_operation(), 1..MAX_OPERATIONS);
         proptest::test_runner::TestRunner::new(config).run(&sequences, |operations| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::commands::{Answer, Command, SharingCommand};
@@ -75,7 +76,7 @@ impl WriterHandle {
         match self {
             Self::InPlace(execute) => execute(command),
             Self::Thread { commands, .. } => {
-                let commands = commands.lock().unwrap_or_else(PoisonError::into_inner);
+                let commands = commands.lock();
                 commands.as_ref().ok_or(LedgerError::Closed)?.send(command).map_err(|_| LedgerError::Closed)
             }
         }
@@ -95,8 +96,8 @@ impl Drop for WriterHandle {
         if let Some(shared) = shared {
             shared.hurry.cancel();
         }
-        drop(commands.get_mut().unwrap_or_else(PoisonError::into_inner).take());
-        let Some(thread) = thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        drop(commands.get_mut().take());
+        let Some(thread) = thread.get_mut().take() else { return };
         let until = Instant::now() + FAREWELL;
         while shared.is_some() && !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
@@ -256,7 +257,7 @@ impl Sharing {
     /// Returns whether another runner of the batch is known to have taken a job since an attempt, the newest that the plan knew. It may have
     /// released the job since; only a new plan knows that.
     pub fn is_claimed(&self, job: &JobId, known: Option<AttemptId>) -> bool {
-        let taken = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = self.shared.taken.lock();
         let attempt = taken.get(&self.own).and_then(|jobs| jobs.get(job.as_str()));
         attempt.is_some_and(|attempt| known.is_none_or(|known| *attempt > known))
     }
@@ -268,7 +269,7 @@ impl Sharing {
 
     /// The time until which the submission of a new intent may leave. Asked once for an attempt.
     pub fn send_by(&self, attempt: AttemptId) -> SendBy {
-        let known = self.shared.send_by.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt);
+        let known = self.shared.send_by.lock().remove(&attempt);
         // Of an attempt that was not just recorded, nothing may leave.
         known.unwrap_or_else(|| SendBy::within(Duration::ZERO))
     }

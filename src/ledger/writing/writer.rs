@@ -22,7 +22,7 @@ use crate::ledger::sql::{keep_retake, note_unsent};
 use crate::ledger::{Event, Intent, LedgerError, crash};
 
 /// The most commands of one commit.
-const LARGEST_GROUP: usize = 512;
+const MAX_GROUP: usize = 512;
 /// The wait for more commands: slightly longer than a nearby response takes.
 const GATHERING: Duration = Duration::from_millis(2);
 /// The wait after which an intent may be tried again that an unwritten task ID defers.
@@ -86,7 +86,7 @@ impl<S: Store> Writer<S> {
             let mut group = Group::default();
             group.add(first);
             tokio::time::sleep(GATHERING).await;
-            while group.len() < LARGEST_GROUP
+            while group.len() < MAX_GROUP
                 && let Ok(command) = commands.try_recv()
             {
                 group.add(command);

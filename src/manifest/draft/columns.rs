@@ -46,9 +46,9 @@ const ANY_NAME: (usize, usize) = (2 * LISTS, 0);
 /// The number of values that are shown of a column.
 const SHOWN: usize = 3;
 /// The name of a column that has more than its own words in it is no longer than this, in characters.
-const LONGEST_NAME: usize = 24;
+const MAX_NAME: usize = 24;
 /// An id longer than this is a text, in characters.
-const LONGEST_ID: usize = 60;
+const MAX_ID: usize = 60;
 
 impl Column {
     /// The column of this name with these cells, one for each row.
@@ -173,7 +173,7 @@ pub(super) fn names_in(line: &[String]) -> usize {
     let is_name = |cell: &&String| {
         let plain = cell.to_lowercase();
         let mut words = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        known.contains(plain.trim()) || cell.chars().count() <= LONGEST_NAME && words.any(|word| known.contains(word))
+        known.contains(plain.trim()) || cell.chars().count() <= MAX_NAME && words.any(|word| known.contains(word))
     };
     line.iter().filter(is_name).count()
 }
@@ -208,7 +208,7 @@ fn tells_apart(cells: &[&str]) -> bool {
     let mut seen = HashSet::new();
     cells.iter().all(|cell| {
         let id = slug(cell);
-        cell.chars().count() <= LONGEST_ID && !id.is_empty() && seen.insert(id)
+        cell.chars().count() <= MAX_ID && !id.is_empty() && seen.insert(id)
     })
 }
 

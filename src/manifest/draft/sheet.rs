@@ -30,7 +30,7 @@ pub struct Draft {
 /// The reason why a sheet can't become a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
-    /// The sheet can't be read, or has a mistake.
+    /// The sheet can't be read, or has an error.
     #[error("{0}")]
     Unreadable(String, Option<String>),
     /// There is nothing in it.
@@ -73,7 +73,7 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
     let (sheet, header_row) = (table.sheet.clone(), table.header_row);
     let rows = rows::read(&RawForEach::File(table), &access, &Pointer::top(), &mut found);
     if let Some(Diagnostic { message, help, row, .. }) =
-        found.into_iter().find(|finding| finding.severity == Severity::Error)
+        found.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error)
     {
         let place = row.map(|row| format!("{}, line {}: ", row.file, row.line)).unwrap_or_default();
         return Err(DraftError::Unreadable(place + &message, help));

@@ -11,7 +11,7 @@ use crate::domain::printable::one_line;
 use crate::manifest::template::engine::slug;
 
 /// The longest beginning of an id that is made of a name, in characters.
-const LONGEST_STEM: usize = 60;
+const MAX_STEM: usize = 60;
 
 /// The sheet, and which of a workbook's.
 pub(super) struct Table<'t> {
@@ -174,7 +174,7 @@ fn prompt(columns: &[Column]) -> String {
 
 /// The beginning of an ID that is made from the sheet's name.
 fn stem(name: &str) -> String {
-    let slug: String = slug(name).chars().take(LONGEST_STEM).collect();
+    let slug: String = slug(name).chars().take(MAX_STEM).collect();
     if slug.is_empty() { "row".to_owned() } else { slug }
 }
 

@@ -37,7 +37,7 @@ const SHOWN_CHARACTERS: usize = 24;
 /// The ends of the names of image files.
 const PICTURES: [&str; 4] = [".png", ".jpg", ".jpeg", ".webp"];
 /// No video has a side shorter than this, in pixels.
-const SMALLEST_SIDE: u32 = 100;
+const MIN_SIDE: u32 = 100;
 
 /// A test of a cell.
 type Test<'t> = &'t dyn Fn(&str) -> bool;
@@ -235,7 +235,7 @@ pub(super) fn is_known_ratio(cell: &str, catalog: &Catalog) -> bool {
 
 /// Returns whether it is a size in pixels, and not that of a pack.
 fn is_size(cell: &str) -> bool {
-    SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= SMALLEST_SIDE)
+    SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= MIN_SIDE)
 }
 
 /// The beginning of a cell, on one line.

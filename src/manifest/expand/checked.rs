@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::maker::{Entry, Rendered, location_of};
 use super::takes::take_id;
-use crate::catalog::{Model, Violation};
+use crate::catalog::{FieldDiagnostic, Model};
 use crate::domain::{Cells, FaceReview, Field, Job, JobId, Labels, Request, Rule, Spec};
 use crate::manifest::raw::faces::{Faces, Review};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
@@ -55,7 +55,7 @@ pub(super) struct Checked {
     pub row: Option<RowLocation>,
     /// Defaults that the family of its model does not take.
     pub passed_over: Vec<(Field, String)>,
-    /// The findings.
+    /// The diagnostics.
     pub found: Vec<Diagnostic>,
 }
 
@@ -67,12 +67,12 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
     let ids: Vec<JobId> = ids.filter_map(|id| valid(&id, origin, &mut found)).collect();
     let mut checked = None;
     // An error in a template is reported already; a second message that the field is missing would confuse.
-    let is_told = |finding: &Diagnostic| {
-        finding.severity == Severity::Warning || matches!(finding.rule, Rule::IdInvalid | Rule::TakesOutOfRange)
+    let is_told = |diagnostic: &Diagnostic| {
+        diagnostic.severity == Severity::Warning || matches!(diagnostic.rule, Rule::IdInvalid | Rule::TakesOutOfRange)
     };
     if let (Some(model), true) = (model, found.iter().all(is_told)) {
         model.fill_defaults(&mut spec);
-        found.extend(model.check(&spec).into_iter().map(|violation| locate(violation, origin)));
+        found.extend(model.check(&spec).into_iter().map(|diagnostic| locate(diagnostic, origin)));
         found.extend(lints::page_for_image(&spec, || location(origin, F::Image)));
         let review = review(&spec, model, origin, &mut found);
         let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
@@ -117,8 +117,8 @@ fn valid(id: &str, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<J
     JobId::new(id)
         .map_err(|error| {
             let place = origin.entry.own.at(F::Id).value();
-            let finding = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{id}`"), place);
-            found.push(finding.with_help(match id.trim_matches(['{', '}', ' ']) {
+            let diagnostic = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{id}`"), place);
+            found.push(diagnostic.with_help(match id.trim_matches(['{', '}', ' ']) {
                 name if id.starts_with('{') => format!("write `{{{{ {name} }}}}`"),
                 _ => "use letters, digits, dots, dashes, and underscores".to_owned(),
             }));
@@ -135,8 +135,8 @@ fn review(spec: &Spec, model: Model<'_>, origin: &Origin<'_>, found: &mut Vec<Di
         None => {
             let names: Vec<&str> = origin.faces.keys().map(String::as_str).collect();
             let message = format!("the face `{face}` is not declared");
-            let finding = Diagnostic::error(Rule::FaceUnknown, message, location(origin, F::Face));
-            found.push(finding.with_help(if names.is_empty() {
+            let diagnostic = Diagnostic::error(Rule::FaceUnknown, message, location(origin, F::Face));
+            found.push(diagnostic.with_help(if names.is_empty() {
                 format!("declare it at the top of the manifest: `faces: {{ {face}: {{ review: pending }} }}`")
             } else {
                 suggest::help(face, "faces", &names)
@@ -150,17 +150,17 @@ fn location(origin: &Origin<'_>, field: JobField) -> Location {
     location_of(field, origin.entry.own, origin.entry.defaults, origin.combination)
 }
 
-fn locate(violation: Violation, origin: &Origin<'_>) -> Diagnostic {
-    let field = JobField::of(violation.field);
-    let mut finding = Diagnostic::error(violation.rule, violation.message, location(origin, field));
-    finding.severity = violation.severity;
+fn locate(diagnostic: FieldDiagnostic, origin: &Origin<'_>) -> Diagnostic {
+    let field = JobField::of(diagnostic.field);
+    let mut located = Diagnostic::error(diagnostic.rule, diagnostic.message, location(origin, field));
+    located.severity = diagnostic.severity;
     // In a table of both families a column is of use to the jobs of one of them.
     let is_of_a_cell = origin.cells.is_some() && matches!(origin.entry.own.text(field), Some(Text::Template(_)));
-    let may_be_absent = matches!(violation.rule, Rule::FieldNotOfFamily | Rule::DurationOutOfRange);
+    let may_be_absent = matches!(diagnostic.rule, Rule::FieldNotOfFamily | Rule::DurationOutOfRange);
     let empty_cell = (is_of_a_cell && may_be_absent).then_some("clear the cell to leave out the field for this job");
-    finding.help = match (violation.help, empty_cell) {
+    located.help = match (diagnostic.help, empty_cell) {
         (Some(help), Some(empty_cell)) => Some(format!("{help}; {empty_cell}")),
         (help, empty_cell) => help.or(empty_cell.map(str::to_owned)),
     };
-    finding
+    located
 }

@@ -50,7 +50,7 @@ struct Taken<'f> {
 }
 
 impl Expander<'_> {
-    /// All jobs in file order. Those with a mistake are reported and left out. An entry is decoded when its turn comes, and dropped when its
+    /// All jobs in file order. Jobs with an error are reported and left out. An entry is decoded when its turn comes, and dropped when its
     /// jobs are made.
     pub(crate) fn expand(&self, raw: &RawManifest, entries: Vec<Value>, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
         let at = Pointer::top().key("defaults");
@@ -149,9 +149,9 @@ impl Expander<'_> {
 impl Taken<'_> {
     /// Returns whether the bounds allow this number of jobs of an entry. Otherwise, it reports an error.
     fn expect(&mut self, jobs: usize, at: &Pointer) -> bool {
-        let finding = self.room.expect(jobs, at);
-        let has_room = finding.is_none();
-        self.found.extend(finding);
+        let diagnostic = self.room.expect(jobs, at);
+        let has_room = diagnostic.is_none();
+        self.found.extend(diagnostic);
         has_room
     }
 
@@ -162,9 +162,9 @@ impl Taken<'_> {
         }
         let before = self.finisher.jobs.len();
         self.finisher.admit(checked, self.found);
-        let finding = self.room.take(self.finisher.jobs[before..].iter().map(Arc::as_ref), at);
-        let has_room = finding.is_none();
-        self.found.extend(finding);
+        let diagnostic = self.room.take(self.finisher.jobs[before..].iter().map(Arc::as_ref), at);
+        let has_room = diagnostic.is_none();
+        self.found.extend(diagnostic);
         has_room
     }
 }
@@ -190,8 +190,8 @@ fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> V
     // A matrix that was wrong is reported already.
     if combinations.is_empty() && !job.is_damaged {
         let place = at.key("matrix").named();
-        let finding = Diagnostic::error(Rule::MatrixEmpty, "the matrix has no combination left", place);
-        found.push(finding.with_help("exclude less, or remove the entry"));
+        let diagnostic = Diagnostic::error(Rule::MatrixEmpty, "the matrix has no combination left", place);
+        found.push(diagnostic.with_help("exclude less, or remove the entry"));
     }
     combinations
 }
@@ -203,8 +203,8 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
         let field = JobField::named(name);
         if name == F::Id.name() || field.is_some_and(|field| own.says(field)) {
             let message = format!("`{name}` is set on the job and in its matrix");
-            let finding = Diagnostic::error(Rule::MatrixAndJob, message, at.clone().value());
-            found.push(finding.with_help("keep one of the two"));
+            let diagnostic = Diagnostic::error(Rule::MatrixAndJob, message, at.clone().value());
+            found.push(diagnostic.with_help("keep one of the two"));
         } else if is_reserved(name) && !field.is_some_and(JobField::is_plain) {
             let message = format!("the axis name `{name}` is reserved for templates");
             found.push(Diagnostic::error(Rule::AxisReserved, message, at.clone().value()).with_help("rename the axis"));

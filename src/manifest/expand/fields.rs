@@ -13,7 +13,7 @@ use crate::manifest::raw::table::WholeOrTemplate;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::template::engine::{Templates, Text};
-use crate::manifest::template::error::template_finding;
+use crate::manifest::template::error::template_diagnostic;
 
 /// The texts of an entry or of the defaults, compiled.
 pub(super) struct Fields<'t> {
@@ -102,7 +102,7 @@ impl<'t> Fields<'t> {
         for (name, value) in raw.labels.iter().flatten() {
             match templates.compile(value) {
                 Ok(value) => fields.labels.push((name, value)),
-                Err(error) => found.push(template_finding(error, fields.at(F::Labels).key(name))),
+                Err(error) => found.push(template_diagnostic(error, fields.at(F::Labels).key(name))),
             }
         }
         fields
@@ -126,7 +126,7 @@ impl<'t> Fields<'t> {
             Some(Err(error)) => found.push(unreadable("prompt file", Path::new(path), error, at.value())),
             Some(Ok(text)) => match templates.compile(text) {
                 Ok(text) => self.prompt_in_file = Some(text),
-                Err(error) => found.push(in_file(template_finding(error, at), path)),
+                Err(error) => found.push(in_file(template_diagnostic(error, at), path)),
             },
         }
     }
@@ -134,14 +134,14 @@ impl<'t> Fields<'t> {
     /// Two fields say the same thing.
     fn twice(&self, rule: Rule, one: JobField, other: JobField) -> Diagnostic {
         let message = format!("found both `{}` and `{}`", one.name(), other.name());
-        let finding = Diagnostic::error(rule, message, self.at(other).named());
-        finding.with_help("keep one of the two")
+        let diagnostic = Diagnostic::error(rule, message, self.at(other).named());
+        diagnostic.with_help("keep one of the two")
     }
 
     fn add(&mut self, templates: &'t Templates, field: JobField, text: &'t str, found: &mut Vec<Diagnostic>) {
         match templates.compile(text) {
             Ok(text) => self.texts.push((field, text)),
-            Err(error) => found.push(template_finding(error, self.at(field))),
+            Err(error) => found.push(template_diagnostic(error, self.at(field))),
         }
     }
 
@@ -156,7 +156,7 @@ impl<'t> Fields<'t> {
             .enumerate()
             .filter_map(|(index, text)| {
                 let compiled = templates.compile(text);
-                compiled.map_err(|error| found.push(template_finding(error, self.at(field).index(index)))).ok()
+                compiled.map_err(|error| found.push(template_diagnostic(error, self.at(field).index(index)))).ok()
             })
             .collect()
     }
@@ -201,8 +201,8 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// A finding about the text of a file, which is named where the finding stands.
-pub(super) fn in_file(mut finding: Diagnostic, path: &str) -> Diagnostic {
-    finding.message = format!("in {path}: {}", finding.message);
-    finding
+/// A diagnostic about the text of a file, which is named where the diagnostic stands.
+pub(super) fn in_file(mut diagnostic: Diagnostic, path: &str) -> Diagnostic {
+    diagnostic.message = format!("in {path}: {}", diagnostic.message);
+    diagnostic
 }

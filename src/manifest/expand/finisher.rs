@@ -42,7 +42,7 @@ impl Finisher {
         }
     }
 
-    /// Holds a job against the others and takes all of its takes in. One with a mistake is reported and left out.
+    /// Holds a job against the others and takes all of its takes in. A job with an error is reported and left out.
     pub(super) fn admit(&mut self, checked: Checked, found: &mut Vec<Diagnostic>) {
         let Checked { number, is_damaged, id, ids, job, tags, files, files_at, row, found: mut list, .. } = checked;
         let id_at = || Pointer::top().key("jobs").index(number).key(F::Id.name()).value();
@@ -58,11 +58,11 @@ impl Finisher {
         }
         self.place_files(&mut jobs, files, || files_at.clone().unwrap_or_else(id_at), &mut list);
         // In an entry with an unknown or mistyped key, that is what is missing.
-        list.retain(|finding| !is_damaged || !finding.rule.is_about_absence());
-        let sound = !is_damaged && list.iter().all(|finding| finding.severity == Severity::Warning);
+        list.retain(|diagnostic| !is_damaged || !diagnostic.rule.is_about_absence());
+        let sound = !is_damaged && list.iter().all(|diagnostic| diagnostic.severity == Severity::Warning);
         if !list.is_empty() {
             let label = id.map(|id| JobLabel { id, tags });
-            found.extend(list.into_iter().map(|finding| finding.with_job(label.clone(), row.clone())));
+            found.extend(list.into_iter().map(|diagnostic| diagnostic.with_job(label.clone(), row.clone())));
         }
         if sound {
             self.jobs.append(&mut jobs);
@@ -78,7 +78,7 @@ impl Finisher {
         list: &mut Vec<Diagnostic>,
     ) {
         // An id that is taken has its file, too: one message is enough.
-        if !self.names_files || list.iter().any(|finding| finding.rule == Rule::IdDuplicate) {
+        if !self.names_files || list.iter().any(|diagnostic| diagnostic.rule == Rule::IdDuplicate) {
             return;
         }
         // A template that gives nothing, as for an empty cell, means "as usual".
@@ -89,8 +89,8 @@ impl Finisher {
             match OutputPath::new(&path) {
                 Ok(path) if path.is_version() => {
                     let message = format!("`{path}` is a name that earlier videos are kept under");
-                    let finding = Diagnostic::error(Rule::FileInvalid, message, place());
-                    list.push(finding.with_help("write a name without `~` and a number before the extension"));
+                    let diagnostic = Diagnostic::error(Rule::FileInvalid, message, place());
+                    list.push(diagnostic.with_help("write a name without `~` and a number before the extension"));
                 }
                 Ok(path) => {
                     list.extend(lints::no_mp4(&path, place()));
@@ -98,9 +98,9 @@ impl Finisher {
                     job.file = Some(path);
                 }
                 Err(error) => {
-                    let finding = Diagnostic::error(Rule::FileInvalid, format!("`{path}`: {error}"), place());
+                    let diagnostic = Diagnostic::error(Rule::FileInvalid, format!("`{path}`: {error}"), place());
                     list.push(
-                        finding.with_help("write a path in the output directory, such as \"teasers/{{ id }}.mp4\""),
+                        diagnostic.with_help("write a path in the output directory, such as \"teasers/{{ id }}.mp4\""),
                     );
                 }
             }

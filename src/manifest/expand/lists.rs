@@ -14,7 +14,7 @@ use crate::manifest::source::text::TextError;
 use crate::manifest::template::engine::{Text, is_template};
 
 /// The longest value of a label, in characters: it is a name, and no text.
-const LONGEST_LABEL: usize = 200;
+const MAX_LABEL: usize = 200;
 
 impl<'t> Maker<'_, 't, '_> {
     /// The URLs of the images, or the local images in their place. What is on the job takes the place of both defaults.
@@ -39,27 +39,27 @@ impl<'t> Maker<'_, 't, '_> {
         if name.is_empty() {
             // A row may well have none; who writes nothing at all has forgotten something.
             if matches!(text, Text::Plain(_)) {
-                let finding = Diagnostic::warning(Rule::ImageFileBlank, "`image_file` is blank", at.value());
-                self.found.push(finding.with_help("name an image, or remove `image_file`"));
+                let diagnostic = Diagnostic::warning(Rule::ImageFileBlank, "`image_file` is blank", at.value());
+                self.found.push(diagnostic.with_help("name an image, or remove `image_file`"));
             }
             return None;
         }
         if why_no_web_address(name).is_none() {
             let message = format!("`image_file` must be a local image, found the URL `{name}`");
-            let finding = Diagnostic::error(Rule::Unreadable, message, at.value());
-            self.found.push(finding.with_help("write the URL under `image`"));
+            let diagnostic = Diagnostic::error(Rule::Unreadable, message, at.value());
+            self.found.push(diagnostic.with_help("write the URL under `image`"));
             return None;
         }
         match &*self.local_images.read(name) {
             Ok(image) => return Some(image.clone()),
             Err(Unusable::Unreadable(error)) => {
-                let finding = unreadable("image", Path::new(name), error, at.value());
-                self.found.push(finding.with_help(help_for_an_image(error)));
+                let diagnostic = unreadable("image", Path::new(name), error, at.value());
+                self.found.push(diagnostic.with_help(help_for_an_image(error)));
             }
             Err(Unusable::NoPicture) => {
                 let message = format!("`{name}` is not an image");
-                let finding = Diagnostic::error(Rule::ImageFileNoPicture, message, at.value());
-                self.found.push(finding.with_help("name a PNG, JPEG, WebP, GIF, AVIF, or HEIC file"));
+                let diagnostic = Diagnostic::error(Rule::ImageFileNoPicture, message, at.value());
+                self.found.push(diagnostic.with_help("name a PNG, JPEG, WebP, GIF, AVIF, or HEIC file"));
             }
         }
         None
@@ -77,8 +77,8 @@ impl<'t> Maker<'_, 't, '_> {
             if self.own.says(F::Image) { self.own.image.is_some() } else { self.defaults.image.is_some() };
         if self.own.text(F::ImageKey).is_some() && !may_have_one && !has_url {
             let message = "`image_key` requires an image, or a URL under `extra`";
-            let finding = Diagnostic::error(Rule::ImageKeyAlone, message, self.own.at(F::ImageKey).named());
-            self.found.push(finding.with_help("name an `image`, or remove `image_key`"));
+            let diagnostic = Diagnostic::error(Rule::ImageKeyAlone, message, self.own.at(F::ImageKey).named());
+            self.found.push(diagnostic.with_help("name an `image`, or remove `image_key`"));
         }
         if !has_url {
             return None;
@@ -116,9 +116,8 @@ impl<'t> Maker<'_, 't, '_> {
                 let at = || source.at(F::Labels).key(name);
                 let Ok(value) = self.fill(text, at) else { continue };
                 let value = value.trim();
-                if value.chars().count() > LONGEST_LABEL || value.contains(char::is_control) {
-                    let message =
-                        format!("the label `{name}` must have one line of at most {LONGEST_LABEL} characters");
+                if value.chars().count() > MAX_LABEL || value.contains(char::is_control) {
+                    let message = format!("the label `{name}` must have one line of at most {MAX_LABEL} characters");
                     self.found.push(Diagnostic::error(Rule::LabelInvalid, message, at().value()));
                 } else if !value.is_empty() {
                     labels.insert((*name).to_owned(), value.to_owned());

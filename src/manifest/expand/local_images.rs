@@ -1,7 +1,9 @@
 //! `image_file`: images on this machine. Each is read once, because what is in it is a part of what its jobs ask for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::domain::LocalImage;
 use crate::manifest::source::text::{FileAccess, TextError};
@@ -28,12 +30,12 @@ impl LocalImages {
 
     /// The image of this name.
     pub(super) fn read(&self, name: &str) -> Arc<Result<LocalImage, Unusable>> {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.lock();
         Arc::clone(read.entry(name.to_owned()).or_insert_with(|| Arc::new(self.read_one(name))))
     }
 
     fn read_one(&self, name: &str) -> Result<LocalImage, Unusable> {
-        let (path, bytes) = self.access.read_bytes(name, LocalImage::LARGEST).map_err(Unusable::Unreadable)?;
+        let (path, bytes) = self.access.read_bytes(name, LocalImage::MAX_BYTES).map_err(Unusable::Unreadable)?;
         if is_image(&bytes) { Ok(LocalImage::new(path, &bytes)) } else { Err(Unusable::NoPicture) }
     }
 }

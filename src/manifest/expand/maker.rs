@@ -18,7 +18,7 @@ use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::tables::row::Row;
 use crate::manifest::template::engine::{Scope, Templates, Text};
-use crate::manifest::template::error::template_finding;
+use crate::manifest::template::error::template_diagnostic;
 
 /// An entry rendered with one row.
 pub(super) struct Rendered<'c> {
@@ -40,7 +40,7 @@ pub(super) struct Rendered<'c> {
     pub files: Option<Vec<String>>,
     /// Defaults that the family does not take, and that were passed over.
     pub passed_over: Vec<Field>,
-    /// The findings.
+    /// The diagnostics.
     pub found: Vec<Diagnostic>,
 }
 
@@ -155,7 +155,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
 }
 
 impl Maker<'_, '_, '_> {
-    /// Fills a text in. Its place is looked up only for a finding.
+    /// Fills a text in. Its place is looked up only for a diagnostic.
     pub(super) fn fill(&mut self, text: &Text<'_>, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
         if let Text::Template(template) = text {
             let is_used = |field: &JobField| template.names.iter().any(|name| name == field.name());
@@ -172,7 +172,7 @@ impl Maker<'_, '_, '_> {
             }
         }
         self.templates.render(text, &self.scope).map_err(|error| {
-            self.found.push(template_finding(error, at()));
+            self.found.push(template_diagnostic(error, at()));
             Reported
         })
     }
@@ -183,7 +183,7 @@ impl Maker<'_, '_, '_> {
         match templates.compile(source) {
             Ok(text) => self.fill(&text, at),
             Err(error) => {
-                self.found.push(template_finding(error, at()));
+                self.found.push(template_diagnostic(error, at()));
                 Err(Reported)
             }
         }
@@ -197,8 +197,8 @@ impl Maker<'_, '_, '_> {
     ) -> Result<i64, Reported> {
         whole_in(filled).ok_or_else(|| {
             let message = format!("`{}` must be a whole number, found `{}`", field.name(), filled.trim());
-            let finding = Diagnostic::error(Rule::WrongType, message, at().value());
-            self.found.push(finding.with_help(help_with_whole(filled)));
+            let diagnostic = Diagnostic::error(Rule::WrongType, message, at().value());
+            self.found.push(diagnostic.with_help(help_with_whole(filled)));
             Reported
         })
     }

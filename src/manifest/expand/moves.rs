@@ -22,22 +22,23 @@ pub(in crate::manifest) fn moves(
         let (of_old, of_new) = (a_move.at.key("from").value(), a_move.at.key("to").value());
         if ids.contains(from) {
             let message = format!("`{from}` is moved, but is still a job");
-            let finding = Diagnostic::error(Rule::MovedFromJob, message, of_old);
-            found.push(finding.with_help("write each ID once; to swap jobs, use two runs"));
+            let diagnostic = Diagnostic::error(Rule::MovedFromJob, message, of_old);
+            found.push(diagnostic.with_help("write each ID once; to swap jobs, use two runs"));
         } else if by_old.insert(from, a_move).is_some() {
-            let finding = Diagnostic::error(Rule::MovedConflict, format!("`{from}` is moved twice"), of_old);
-            found.push(finding.with_help("keep one of the two entries"));
+            let diagnostic = Diagnostic::error(Rule::MovedConflict, format!("`{from}` is moved twice"), of_old);
+            found.push(diagnostic.with_help("keep one of the two entries"));
         } else if !new.insert(to) {
-            let finding = Diagnostic::error(Rule::MovedConflict, format!("`moved` has two entries to `{to}`"), of_new);
-            found.push(finding.with_help("keep one of the two entries"));
+            let diagnostic =
+                Diagnostic::error(Rule::MovedConflict, format!("`moved` has two entries to `{to}`"), of_new);
+            found.push(diagnostic.with_help("keep one of the two entries"));
         }
     }
     for a_move in raw.iter().filter(|a_move| is_complete && !is_known(&a_move.entry.to, ids, &by_old)) {
         let to = &a_move.entry.to;
         let message = format!("`{to}` is not a job of this manifest");
         let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-        let finding = Diagnostic::error(Rule::MovedToUnknown, message, a_move.at.key("to").value());
-        found.push(finding.with_help(suggest::help(to.as_str(), "jobs", &names)));
+        let diagnostic = Diagnostic::error(Rule::MovedToUnknown, message, a_move.at.key("to").value());
+        found.push(diagnostic.with_help(suggest::help(to.as_str(), "jobs", &names)));
     }
     let mut ordered = Vec::with_capacity(raw.len());
     for first in raw.iter().filter(|a_move| !new.contains(&a_move.entry.from)) {

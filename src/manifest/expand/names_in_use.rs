@@ -47,15 +47,15 @@ impl NamesInUse {
             (None, true) => format!("the ID `{id}` is not unique"),
         };
         let at = |entry: usize| Pointer::top().key("jobs").index(entry).key("id");
-        let mut finding = Diagnostic::error(Rule::IdDuplicate, message, at(entry).value());
+        let mut diagnostic = Diagnostic::error(Rule::IdDuplicate, message, at(entry).value());
         if first.entry == entry {
-            return Some(finding.with_help(
+            return Some(diagnostic.with_help(
                 "put what differs into the ID: a column of the row, `name-{{ row.column }}`, or a value of the matrix, \
                  `name-{{ model }}`",
             ));
         }
-        finding.other = Some((Location::Value(at(first.entry), Part::Value), "first written here"));
-        Some(finding.with_help("write a unique ID for each job"))
+        diagnostic.other = Some((Location::Value(at(first.entry), Part::Value), "first written here"));
+        Some(diagnostic.with_help("write a unique ID for each job"))
     }
 
     /// Notes that a job's video goes to a path, or tells that another's does, or that one of the two would have to be a
@@ -72,9 +72,9 @@ impl NamesInUse {
             (None, None) => None,
         };
         if let Some(message) = message {
-            let finding = Diagnostic::error(Rule::FileDuplicate, message, place);
+            let diagnostic = Diagnostic::error(Rule::FileDuplicate, message, place);
             return Some(
-                finding.with_help("put the ID into the name: `file: \"{{ id }}.mp4\"`; each take has its own ID"),
+                diagnostic.with_help("put the ID into the name: `file: \"{{ id }}.mp4\"`; each take has its own ID"),
             );
         }
         self.files.insert(folded, job.clone());

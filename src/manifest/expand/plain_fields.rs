@@ -137,10 +137,12 @@ impl<'r, 't> Maker<'r, 't, '_> {
     fn look_up_model(&mut self) {
         let Some(name) = self.made_text(F::Model) else {
             if self.states[F::Model as usize] != State::Broken {
-                let finding = Diagnostic::error(Rule::ModelMissing, "this job has no `model`", self.own.top().value());
+                let diagnostic =
+                    Diagnostic::error(Rule::ModelMissing, "this job has no `model`", self.own.top().value());
                 let names: Vec<&str> = self.catalog.model_names().collect();
-                self.found
-                    .push(finding.with_help(format!("write `model`, here or under `defaults`: {}", names.join(", "))));
+                self.found.push(
+                    diagnostic.with_help(format!("write `model`, here or under `defaults`: {}", names.join(", "))),
+                );
                 self.states[F::Model as usize] = State::Broken;
             }
             return;
@@ -149,8 +151,8 @@ impl<'r, 't> Maker<'r, 't, '_> {
         if self.model.is_none() {
             let names: Vec<&str> = self.catalog.model_names().collect();
             let place = location_of(F::Model, self.own, self.defaults, self.combination);
-            let finding = Diagnostic::error(Rule::ModelUnknown, format!("unknown model `{name}`"), place);
-            self.found.push(finding.with_help(suggest::help(&name, "models", &names)));
+            let diagnostic = Diagnostic::error(Rule::ModelUnknown, format!("unknown model `{name}`"), place);
+            self.found.push(diagnostic.with_help(suggest::help(&name, "models", &names)));
             self.states[F::Model as usize] = State::Broken;
         }
     }

@@ -1,14 +1,16 @@
 //! `prompt_file`: prompts that stand in files of their own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::manifest::raw::mirror::RawFields;
 use crate::manifest::source::text::{FileAccess, TextError};
 use crate::manifest::template::engine::is_template;
 
 /// The largest file of a prompt, in bytes: many times what any family takes.
-const LARGEST: u64 = 256 * 1024;
+const MAX_PROMPT_BYTES: u64 = 256 * 1024;
 
 /// The text of a file, or the reason why it can't be read.
 pub(crate) type PromptText = Result<String, TextError>;
@@ -28,7 +30,7 @@ impl<'a> PromptFiles<'a> {
     /// The prompt of the file that an entry names as it is.
     pub(super) fn named_by(&self, fields: &RawFields) -> Option<Arc<PromptText>> {
         let path = fields.prompt_file.as_deref().filter(|path| !is_template(path))?;
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = self.texts.lock();
         if !texts.contains_key(path) {
             texts.insert(path.to_owned(), Arc::new(self.read_one(path)));
         }
@@ -37,7 +39,7 @@ impl<'a> PromptFiles<'a> {
 
     /// Reads the prompt of a file, without the line break that editors end a file with.
     pub(crate) fn read_one(&self, path: &str) -> Result<String, TextError> {
-        let text = self.access.read(path, LARGEST)?;
+        let text = self.access.read(path, MAX_PROMPT_BYTES)?;
         Ok(text.trim_end().to_owned())
     }
 }

@@ -9,8 +9,8 @@ use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::template::engine::Text;
 
-/// The most takes of one job; a thousand generations of one prompt are a mistake.
-const MOST_TAKES: i64 = 1000;
+/// The most takes of one job; a thousand videos of one prompt are an error.
+const MAX_TAKES: i64 = 1000;
 
 impl Maker<'_, '_, '_> {
     /// The number of jobs, one for each take, and the most takes of one job that are bought until one is kept.
@@ -35,11 +35,11 @@ impl Maker<'_, '_, '_> {
             },
             (None, None) => return None,
         };
-        let number = u32::try_from(takes).ok().filter(|_| (1..=MOST_TAKES).contains(&takes));
+        let number = u32::try_from(takes).ok().filter(|_| (1..=MAX_TAKES).contains(&takes));
         Some(number.unwrap_or_else(|| {
-            let message = format!("`takes` must be 1 to {MOST_TAKES}, found {takes}");
-            let finding = Diagnostic::error(Rule::TakesOutOfRange, message, at().value());
-            self.found.push(finding.with_help("write 1 or more; exclude a job with `--exclude` or `--tag`"));
+            let message = format!("`takes` must be 1 to {MAX_TAKES}, found {takes}");
+            let diagnostic = Diagnostic::error(Rule::TakesOutOfRange, message, at().value());
+            self.found.push(diagnostic.with_help("write 1 or more; exclude a job with `--exclude` or `--tag`"));
             1
         }))
     }

@@ -93,15 +93,15 @@ fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
         other => {
-            let finding = wrong_type(&format!("`{key}`"), "an amount in USD", other, table.at(key).value());
-            table.tell(finding);
+            let diagnostic = wrong_type(&format!("`{key}`"), "an amount in USD", other, table.at(key).value());
+            table.tell(diagnostic);
             return None;
         }
     };
     text.parse()
         .map_err(|error: InvalidUsd| {
-            let finding = Diagnostic::error(Rule::NotMoney, error.to_string(), table.at(key).value());
-            table.tell(finding);
+            let diagnostic = Diagnostic::error(Rule::NotMoney, error.to_string(), table.at(key).value());
+            table.tell(diagnostic);
         })
         .ok()
 }

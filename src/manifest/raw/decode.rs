@@ -31,8 +31,8 @@ impl RawManifest {
     pub(crate) fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<(Self, Vec<Value>)> {
         let top = Pointer::top();
         if value.is_null() {
-            let finding = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
-            found.push(finding.with_help("`shotlist init` writes a manifest to start from"));
+            let diagnostic = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
+            found.push(diagnostic.with_help("`shotlist init` writes a manifest to start from"));
             return None;
         }
         let mut table = Table::open(value, top, "a manifest", found)?;
@@ -69,7 +69,7 @@ fn shown_value(value: &Value) -> String {
 
 fn decode_version(table: &mut Table<'_>) {
     let help = "write `version: 1` at the top of the manifest";
-    let finding = match table.take("version") {
+    let diagnostic = match table.take("version") {
         Some(Value::Number(number)) if number.as_i64() == Some(1) => return,
         Some(other) => {
             let message = format!("`version` must be 1, found {}", shown_value(&other));
@@ -77,7 +77,7 @@ fn decode_version(table: &mut Table<'_>) {
         }
         None => Diagnostic::error(Rule::VersionMissing, "the manifest has no `version`", Pointer::top().value()),
     };
-    table.tell(finding.with_help(help));
+    table.tell(diagnostic.with_help(help));
 }
 
 fn decode_ledger(table: &mut Table<'_>) -> bool {
@@ -86,8 +86,8 @@ fn decode_ledger(table: &mut Table<'_>) -> bool {
         None => false,
         Some(Value::String(text)) if text == "shared" => true,
         Some(_) => {
-            let finding = Diagnostic::error(Rule::WrongType, "`ledger` must be `shared`", place);
-            table.tell(finding.with_help("write `ledger: shared`, and name the database in `SHOTLIST_LEDGER`"));
+            let diagnostic = Diagnostic::error(Rule::WrongType, "`ledger` must be `shared`", place);
+            table.tell(diagnostic.with_help("write `ledger: shared`, and name the database in `SHOTLIST_LEDGER`"));
             true
         }
     }
@@ -126,13 +126,13 @@ fn jobs_of(table: &mut Table<'_>) -> Vec<Value> {
     match table.take("jobs") {
         Some(Value::Sequence(jobs)) if !jobs.is_empty() => jobs,
         Some(Value::Sequence(_)) | None => {
-            let finding = Diagnostic::error(Rule::NoJobs, "the manifest lists no jobs", at.named());
-            table.tell(finding.with_help("write a list under `jobs`, each entry starting with `- id: …`"));
+            let diagnostic = Diagnostic::error(Rule::NoJobs, "the manifest lists no jobs", at.named());
+            table.tell(diagnostic.with_help("write a list under `jobs`, each entry starting with `- id: …`"));
             Vec::new()
         }
         Some(other) => {
-            let finding = wrong_type("`jobs`", "a list", &other, at.value());
-            table.tell(finding.with_help("start each job with a dash, `- id: …`"));
+            let diagnostic = wrong_type("`jobs`", "a list", &other, at.value());
+            table.tell(diagnostic.with_help("start each job with a dash, `- id: …`"));
             Vec::new()
         }
     }
@@ -155,14 +155,16 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
         table.text_keys().into_iter().find(|key| matches!(key.as_str(), "defaults" | "vars" | "budget" | "faces"))
     {
         let place = Location::Value(table.at(&key), Part::Key);
-        let finding = Diagnostic::error(Rule::UnknownKey, format!("`{key}` is not a job"), place);
-        table.tell(finding.with_help("move it out of the list of jobs, up to the column of `jobs`"));
+        let diagnostic = Diagnostic::error(Rule::UnknownKey, format!("`{key}` is not a job"), place);
+        table.tell(diagnostic.with_help("move it out of the list of jobs, up to the column of `jobs`"));
         return None;
     }
     let id = table.field(F::Id);
     if id.is_none() && table.found().is_empty() {
-        let finding = Diagnostic::error(Rule::IdMissing, "this job has no `id`", at.clone().value());
-        table.tell(finding.with_help("write an `id` that stays the same between runs, because payments belong to it"));
+        let diagnostic = Diagnostic::error(Rule::IdMissing, "this job has no `id`", at.clone().value());
+        table.tell(
+            diagnostic.with_help("write an `id` that stays the same between runs, because payments belong to it"),
+        );
     }
     let for_each = decode_for_each(&mut table);
     let matrix_at = table.at("matrix");
@@ -174,13 +176,13 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
     Some(RawJob { id, for_each, matrix, fields, is_damaged })
 }
 
-/// Names the job in findings about its entry, so that they stop no one who did not select it. An id that is a template
+/// Names the job in diagnostics about its entry, so that they stop no one who did not select it. An id that is a template
 /// names no job yet.
 fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
     if let Some(id) = id.filter(|id| !is_template(id)) {
         let job = JobLabel { id: id.to_owned(), tags: fields.tags.clone().unwrap_or_default() };
-        for finding in found {
-            finding.job = Some(job.clone());
+        for diagnostic in found {
+            diagnostic.job = Some(job.clone());
         }
     }
 }
@@ -192,8 +194,8 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
             let at = table.at("for_each");
             let mut table = Table::open(Value::Mapping(map), at.clone(), "`for_each`", table.found())?;
             let Some(file) = table.text("file") else {
-                let finding = Diagnostic::error(Rule::NoRows, "`for_each` names no `file`", at.named());
-                table.tell(finding.with_help("write `{ file: looks.xlsx, sheet: Spring }`"));
+                let diagnostic = Diagnostic::error(Rule::NoRows, "`for_each` names no `file`", at.named());
+                table.tell(diagnostic.with_help("write `{ file: looks.xlsx, sheet: Spring }`"));
                 return Some(RawForEach::Rows(Vec::new()));
             };
             let file = decode_file(file, &mut table);
@@ -202,8 +204,8 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
         }
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
-            let finding = Diagnostic::error(Rule::NoRows, "`for_each` has no rows", place);
-            table.tell(finding.with_help("write at least one row, or remove `for_each`"));
+            let diagnostic = Diagnostic::error(Rule::NoRows, "`for_each` has no rows", place);
+            table.tell(diagnostic.with_help("write at least one row, or remove `for_each`"));
             Some(RawForEach::Rows(rows))
         }
         Value::Sequence(rows) => Some(RawForEach::Rows(rows)),
@@ -245,8 +247,8 @@ fn decode_takes(table: &mut Table<'_>) -> (Option<WholeOrTemplate>, bool) {
     let (up_to, until) = (takes.whole_or_template("up_to"), takes.take("until"));
     takes.close(&["up_to", "until"]);
     if up_to.is_none() || until.as_ref().and_then(Value::as_str) != Some("kept") {
-        let finding = Diagnostic::error(Rule::WrongType, "`takes` must have `up_to` and `until: kept`", at.value());
-        table.tell(finding.with_help("write `takes: { up_to: 4, until: kept }`, or a whole number"));
+        let diagnostic = Diagnostic::error(Rule::WrongType, "`takes` must have `up_to` and `until: kept`", at.value());
+        table.tell(diagnostic.with_help("write `takes: { up_to: 4, until: kept }`, or a whole number"));
     }
     (up_to, true)
 }

@@ -42,7 +42,7 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
             found.push(Diagnostic::error(Rule::KeyNotText, "the name of a face must be a string", at.clone().value()));
             continue;
         };
-        // Declared, however wrong: jobs that name it need no finding of their own.
+        // Declared, however wrong: jobs that name it need no diagnostic of their own.
         let face = face(value, &at.key(name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
         faces.insert(name.to_owned(), face);
     }
@@ -56,8 +56,8 @@ fn face(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Face>
     let paid_on = day.as_ref().and_then(|day| day.parse().ok());
     if let Some(day) = day.as_ref().filter(|_| paid_on.is_none()) {
         let message = format!("`paid_on` must be a date, found `{day}`");
-        let finding = Diagnostic::error(Rule::ReviewPaidOn, message, at.key("paid_on").value());
-        table.tell(finding.with_help("write the day of the payment, such as 2026-11-02"));
+        let diagnostic = Diagnostic::error(Rule::ReviewPaidOn, message, at.key("paid_on").value());
+        table.tell(diagnostic.with_help("write the day of the payment, such as 2026-11-02"));
     }
     let review = match said.as_deref() {
         Some("approved") => Some(Review::Approved),

@@ -6,7 +6,7 @@ use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::source::diagnostic::Diagnostic;
 
 /// The longest name of a label, in bytes: it is the head of a column in reports.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 /// Names with another meaning for `spend --by`.
 const RESERVED: [&str; 3] = ["day", "batch", "model"];
 
@@ -38,7 +38,7 @@ fn what_is_wrong_with(name: &str) -> Option<&'static str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if RESERVED.contains(&name) {
         Some("it is a word of `spend --by`")
-    } else if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
+    } else if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) {
         Some("it must be 1 to 64 of A-Z a-z 0-9 . _ -")
     } else {
         None

@@ -14,7 +14,7 @@ use crate::manifest::source::location::Pointer;
 use crate::manifest::source::suggest;
 
 /// The most combinations of one matrix: as many as the largest manifest has jobs.
-const MOST: usize = 100_000;
+const MAX_COMBINATIONS: usize = 100_000;
 
 /// A matrix as it was written.
 #[derive(Debug, Default)]
@@ -58,8 +58,8 @@ pub(crate) type Combination = Vec<Cell>;
 /// Takes a matrix apart. What is wrong is reported, and left out.
 pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawMatrix {
     let Value::Mapping(map) = value else {
-        let finding = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.clone().value());
-        found.push(finding);
+        let diagnostic = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.clone().value());
+        found.push(diagnostic);
         return RawMatrix::default();
     };
     let mut matrix = RawMatrix::default();
@@ -86,8 +86,8 @@ fn name_of(key: &Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Str
 
 fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<(String, Vec<Cell>)> {
     let Value::Sequence(values) = value else {
-        let finding = wrong_type(&format!("the axis `{name}`"), "a list of values", &value, at.clone().value());
-        found.push(finding.with_help(format!("write `{name}: [one, another]`")));
+        let diagnostic = wrong_type(&format!("the axis `{name}`"), "a list of values", &value, at.clone().value());
+        found.push(diagnostic.with_help(format!("write `{name}: [one, another]`")));
         return None;
     };
     if values.is_empty() {
@@ -102,9 +102,9 @@ fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
     let mut seen = HashSet::with_capacity(cells.len());
     for cell in &cells {
         if !seen.insert(&cell.value) {
-            let finding =
+            let diagnostic =
                 Diagnostic::error(Rule::AxisRepeats, "the axis has this value twice", cell.at.clone().value());
-            found.push(finding.with_help("keep it once; write `takes: 2` for two videos of one request"));
+            found.push(diagnostic.with_help("keep it once; write `takes: 2` for two videos of one request"));
         }
     }
     Some((name, cells))
@@ -166,14 +166,14 @@ impl RawMatrix {
             match self.axes.iter().find(|(name, _)| *name == cell.name) {
                 None => {
                     let message = format!("`exclude` has `{}`, which is not an axis of the matrix", cell.name);
-                    let finding = Diagnostic::error(Rule::AxisUnknown, message, at().named());
-                    found.push(finding.with_help(suggest::help(&cell.name, "axes", &axes)));
+                    let diagnostic = Diagnostic::error(Rule::AxisUnknown, message, at().named());
+                    found.push(diagnostic.with_help(suggest::help(&cell.name, "axes", &axes)));
                 }
                 // A misspelled value leaves nothing out.
                 Some((axis, values)) if !values.iter().any(|value| value.is_same(cell)) => {
                     let message = format!("`exclude` has `{}`, which is not a value of `{axis}`", cell.text());
-                    let finding = Diagnostic::warning(Rule::AxisUnknown, message, at().value());
-                    found.push(finding.with_help("correct the value, or remove the entry"));
+                    let diagnostic = Diagnostic::warning(Rule::AxisUnknown, message, at().value());
+                    found.push(diagnostic.with_help("correct the value, or remove the entry"));
                 }
                 Some(_) => {}
             }
@@ -182,8 +182,8 @@ impl RawMatrix {
 
     fn refuse_if_too_large(&mut self, at: &Pointer, found: &mut Vec<Diagnostic>) {
         let size = self.axes.iter().try_fold(1_usize, |size, (_, values)| size.checked_mul(values.len()));
-        if size.is_none_or(|size| size > MOST) {
-            let message = format!("the matrix must have at most {MOST} combinations");
+        if size.is_none_or(|size| size > MAX_COMBINATIONS) {
+            let message = format!("the matrix must have at most {MAX_COMBINATIONS} combinations");
             found.push(
                 Diagnostic::error(Rule::MatrixTooLarge, message, at.clone().named()).with_help("use fewer values"),
             );
@@ -247,12 +247,12 @@ mod tests {
         ] {
             let mut found = Vec::new();
             decode(serde_yaml::from_str(yaml).expect("YAML"), &Pointer::top(), &mut found);
-            assert_eq!(found.first().map(|finding| finding.rule.code()), Some(code), "{yaml}");
+            assert_eq!(found.first().map(|diagnostic| diagnostic.rule.code()), Some(code), "{yaml}");
         }
         let axis: Vec<String> = (0..400).map(|number| number.to_string()).collect();
         let yaml = format!("{{ a: [{0}], b: [{0}] }}", axis.join(","));
         let mut found = Vec::new();
         decode(serde_yaml::from_str(&yaml).expect("YAML"), &Pointer::top(), &mut found);
-        assert_eq!(found.first().map(|finding| finding.rule.code()), Some("matrix-too-large"));
+        assert_eq!(found.first().map(|diagnostic| diagnostic.rule.code()), Some("matrix-too-large"));
     }
 }

@@ -23,8 +23,8 @@ pub(super) fn decode(table: &mut Table<'_>) -> Vec<RawMove> {
         None => return Vec::new(),
         Some(Value::Sequence(entries)) => entries,
         Some(other) => {
-            let finding = wrong_type("`moved`", "a list", &other, at.value());
-            table.tell(finding.with_help("write `moved: [{ from: OLD-ID, to: NEW-ID }]`"));
+            let diagnostic = wrong_type("`moved`", "a list", &other, at.value());
+            table.tell(diagnostic.with_help("write `moved: [{ from: OLD-ID, to: NEW-ID }]`"));
             return Vec::new();
         }
     };
@@ -43,17 +43,17 @@ fn id(table: &mut Table<'_>, key: &str) -> Option<JobId> {
     let before = table.found().len();
     let Some(text) = table.text(key) else {
         if table.found().len() == before {
-            let finding =
+            let diagnostic =
                 Diagnostic::error(Rule::IdMissing, format!("this entry has no `{key}`"), table.at(key).named());
-            table.tell(finding.with_help("write `{ from: OLD-ID, to: NEW-ID }`"));
+            table.tell(diagnostic.with_help("write `{ from: OLD-ID, to: NEW-ID }`"));
         }
         return None;
     };
     JobId::new(text.as_str())
         .map_err(|error| {
             let place = table.at(key).value();
-            let finding = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{text}`"), place);
-            table.tell(finding.with_help("an entry must name one job by its ID, without patterns and templates"));
+            let diagnostic = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{text}`"), place);
+            table.tell(diagnostic.with_help("an entry must name one job by its ID, without patterns and templates"));
         })
         .ok()
 }

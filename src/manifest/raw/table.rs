@@ -1,4 +1,4 @@
-//! Takes a YAML mapping apart key by key, so that one pass finds every mistake in it.
+//! Takes a YAML mapping apart key by key, so that one pass reports every error in it.
 //!
 //! A derived deserializer stops at the first error. Here each key is taken on its own, a value of a wrong type is reported
 //! and counts as absent, and what is left over at the end is unknown.
@@ -14,7 +14,7 @@ use crate::manifest::source::suggest;
 use crate::manifest::template::engine::is_template;
 
 /// The most unknown keys of one mapping for which a known one is looked for.
-const MOST_SUGGESTIONS: usize = 100;
+const MAX_SUGGESTIONS: usize = 100;
 
 /// A mapping that is being taken apart.
 pub(crate) struct Table<'f> {
@@ -59,12 +59,12 @@ impl<'f> Table<'f> {
         self.map.keys().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// Tells a finding about this mapping.
-    pub(crate) fn tell(&mut self, finding: Diagnostic) {
-        self.found.push(finding);
+    /// Tells a diagnostic about this mapping.
+    pub(crate) fn tell(&mut self, diagnostic: Diagnostic) {
+        self.found.push(diagnostic);
     }
 
-    /// The findings, for a mapping inside this one.
+    /// The diagnostics, for a mapping inside this one.
     pub(crate) fn found(&mut self) -> &mut Vec<Diagnostic> {
         self.found
     }
@@ -97,8 +97,8 @@ impl<'f> Table<'f> {
         let text = self.text(field.name())?;
         match lints::typographic(&text, &self.at(field.name())).filter(|_| field.is_a_word()) {
             None => Some(text),
-            Some((finding, inside)) => {
-                self.found.push(finding);
+            Some((diagnostic, inside)) => {
+                self.found.push(diagnostic);
                 Some(inside.to_owned())
             }
         }
@@ -133,13 +133,13 @@ impl<'f> Table<'f> {
             }
             Value::String(text) if text.contains("{{") || text.contains("{%") => Some(WholeOrTemplate::Template(text)),
             other => {
-                let finding = wrong_type(&format!("`{key}`"), "a whole number", &other, place);
+                let diagnostic = wrong_type(&format!("`{key}`"), "a whole number", &other, place);
                 let written = match &other {
                     Value::String(text) => text.clone(),
                     Value::Number(number) => number.to_string(),
                     _ => String::new(),
                 };
-                self.found.push(finding.with_help(match whole_in(&written) {
+                self.found.push(diagnostic.with_help(match whole_in(&written) {
                     // YAML takes a number with a zero in front for a text, too.
                     Some(number) => format!("write {number} without quotes"),
                     None => help_with_whole(&written),
@@ -161,12 +161,12 @@ impl<'f> Table<'f> {
         for key in self.map.keys() {
             let Value::String(name) = key else {
                 let message = format!("a key must be a string, found {}", kind(key));
-                let mut finding = Diagnostic::error(Rule::KeyNotText, message, self.at.clone().value());
+                let mut diagnostic = Diagnostic::error(Rule::KeyNotText, message, self.at.clone().value());
                 if let (Value::Number(decimals), Some(Value::Null)) = (key, self.map.get(key)) {
-                    finding.message = format!("the comma before {decimals} begins another key");
-                    finding.help = Some("write a decimal with a point, such as 12.50".to_owned());
+                    diagnostic.message = format!("the comma before {decimals} begins another key");
+                    diagnostic.help = Some("write a decimal with a point, such as 12.50".to_owned());
                 }
-                self.found.push(finding);
+                self.found.push(diagnostic);
                 continue;
             };
             // A known key that is still here was null, or is taken by no one because it came twice.
@@ -174,13 +174,13 @@ impl<'f> Table<'f> {
                 continue;
             }
             let place = Location::Value(self.at.key(name), Part::Key);
-            let mut finding = Diagnostic::error(Rule::UnknownKey, format!("unknown key `{name}`"), place);
+            let mut diagnostic = Diagnostic::error(Rule::UnknownKey, format!("unknown key `{name}`"), place);
             unknown += 1;
             // No more than that are shown.
-            if unknown <= MOST_SUGGESTIONS {
-                finding.help = Some(suggest::help_with_key(name, known));
+            if unknown <= MAX_SUGGESTIONS {
+                diagnostic.help = Some(suggest::help_with_key(name, known));
             }
-            self.found.push(finding);
+            self.found.push(diagnostic);
         }
     }
 }
@@ -225,22 +225,23 @@ pub(crate) fn help_with_whole(written: &str) -> String {
 
 /// A value of a wrong type, with the fix for the ways in which YAML surprises people.
 pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> Diagnostic {
-    let finding = Diagnostic::error(Rule::WrongType, format!("{what} must be {wanted}, found {}", kind(value)), place);
+    let diagnostic =
+        Diagnostic::error(Rule::WrongType, format!("{what} must be {wanted}, found {}", kind(value)), place);
     match value {
         Value::Mapping(map) if map.len() == 1 && map.keys().all(Value::is_mapping) => {
-            finding.with_help("put quotes around the template: \"{{ … }}\"")
+            diagnostic.with_help("put quotes around the template: \"{{ … }}\"")
         }
-        Value::Bool(_) | Value::Number(_) if wanted == "a string" => finding.with_help("put quotes around it"),
-        Value::Tagged(_) => finding.with_help("put quotes around it, because YAML reads a leading `!` as a tag"),
-        Value::Null if wanted.starts_with("a mapping") => finding.with_help("write the fields, or remove the line"),
-        Value::Number(_) if what == "`budget`" => finding.with_help("name the limit: `budget: { run: 50 }`"),
+        Value::Bool(_) | Value::Number(_) if wanted == "a string" => diagnostic.with_help("put quotes around it"),
+        Value::Tagged(_) => diagnostic.with_help("put quotes around it, because YAML reads a leading `!` as a tag"),
+        Value::Null if wanted.starts_with("a mapping") => diagnostic.with_help("write the fields, or remove the line"),
+        Value::Number(_) if what == "`budget`" => diagnostic.with_help("name the limit: `budget: { run: 50 }`"),
         Value::Number(_) if what == "a limit" => {
-            finding.with_help("name label and span: `labels: { client: { acme: { month: 200 } } }`")
+            diagnostic.with_help("name label and span: `labels: { client: { acme: { month: 200 } } }`")
         }
         Value::Sequence(_) if wanted.starts_with("a mapping") => {
-            finding.with_help("remove the dash, which makes a list")
+            diagnostic.with_help("remove the dash, which makes a list")
         }
-        _ => finding,
+        _ => diagnostic,
     }
 }
 

@@ -10,10 +10,10 @@ use super::location::{Location, Pointer};
 use crate::domain::{Job, Rule};
 
 /// The most jobs of one manifest, and the most rows of one spreadsheet: twice what is measured.
-pub(crate) const MOST_JOBS: usize = 200_000;
+pub(crate) const MAX_JOBS: usize = 200_000;
 /// The most bytes of text that a manifest may come to, with what it refers to again and again, and the most that all of
 /// its requests may.
-pub(crate) const MOST_TEXT: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_TEXT: usize = 64 * 1024 * 1024;
 /// This many open brackets make it worth counting how deep they are. Nothing that a manifest may hold is as deep.
 const SUSPICIOUS: usize = 200;
 /// The size of a value besides its text, in bytes: a list of nulls has a size, too.
@@ -35,15 +35,15 @@ pub(crate) fn precheck(text: &str) -> Option<Diagnostic> {
             Err(error) if is_deep => {
                 let marker = error.marker();
                 let place = Location::At(marker.line(), marker.col() + 1);
-                let finding = Diagnostic::error(Rule::YamlLimit, "the manifest is nested too deeply", place);
-                return Some(finding.with_help("reduce the nesting"));
+                let diagnostic = Diagnostic::error(Rule::YamlLimit, "the manifest is nested too deeply", place);
+                return Some(diagnostic.with_help("reduce the nesting"));
             }
             Err(_) => return None,
         }
-        if sizes.whole > MOST_TEXT {
-            let message = format!("the manifest's references must expand to at most {} MiB", MOST_TEXT >> 20);
-            let finding = Diagnostic::error(Rule::YamlLimit, message, Location::File);
-            return Some(finding.with_help("use fewer `*name` references, or put the text into a `prompt_file`"));
+        if sizes.whole > MAX_TEXT {
+            let message = format!("the manifest's references must expand to at most {} MiB", MAX_TEXT >> 20);
+            let diagnostic = Diagnostic::error(Rule::YamlLimit, message, Location::File);
+            return Some(diagnostic.with_help("use fewer `*name` references, or put the text into a `prompt_file`"));
         }
     }
     None
@@ -112,7 +112,7 @@ pub(crate) struct Room {
 impl Room {
     /// All of it.
     pub(crate) fn new() -> Self {
-        Self { jobs: MOST_JOBS, text: MOST_TEXT }
+        Self { jobs: MAX_JOBS, text: MAX_TEXT }
     }
 
     /// Tells an entry that asks for more jobs than there is room for, before any of them is made.
@@ -126,9 +126,9 @@ impl Room {
             let Some(left) = self.jobs.checked_sub(1) else { return Some(too_many(at)) };
             self.jobs = left;
             let Some(left) = self.text.checked_sub(job.request.body().len()) else {
-                let message = format!("the requests of the manifest must have at most {} MiB", MOST_TEXT >> 20);
-                let finding = Diagnostic::error(Rule::TooMuchText, message, at.clone().value());
-                return Some(finding.with_help("split the manifest, or shorten the prompts"));
+                let message = format!("the requests of the manifest must have at most {} MiB", MAX_TEXT >> 20);
+                let diagnostic = Diagnostic::error(Rule::TooMuchText, message, at.clone().value());
+                return Some(diagnostic.with_help("split the manifest, or shorten the prompts"));
             };
             self.text = left;
         }
@@ -137,9 +137,9 @@ impl Room {
 }
 
 fn too_many(at: &Pointer) -> Diagnostic {
-    let message = format!("the manifest must make at most {MOST_JOBS} jobs");
-    let finding = Diagnostic::error(Rule::TooManyJobs, message, at.clone().value());
-    finding.with_help("split the manifest; rows, combinations, and takes multiply")
+    let message = format!("the manifest must make at most {MAX_JOBS} jobs");
+    let diagnostic = Diagnostic::error(Rule::TooManyJobs, message, at.clone().value());
+    diagnostic.with_help("split the manifest; rows, combinations, and takes multiply")
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
             format!("jobs: {}", "[".repeat(100_000)),
             format!("jobs: {}1{}", "{a: ".repeat(40_000), "}".repeat(40_000)),
         ] {
-            assert!(precheck(&bad).is_some_and(|finding| finding.rule.code() == "yaml-limit"), "{bad:.60}");
+            assert!(precheck(&bad).is_some_and(|diagnostic| diagnostic.rule.code() == "yaml-limit"), "{bad:.60}");
         }
         let smileys = format!("jobs:\n{}", "  - 'a text with :[ and :{'\n".repeat(1000));
         for good in [smileys, "a: &a 1\nb: *a\n".to_owned(), "a: *\n".to_owned(), "a: [[[1]]]\n".to_owned()] {

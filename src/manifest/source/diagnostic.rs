@@ -1,4 +1,4 @@
-//! A finding, with its place, the rule, and how to fix it.
+//! A diagnostic, with its place, the rule, and how to fix it.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub struct Diagnostic {
     pub job: Option<JobLabel>,
     /// The line of the CSV file that the job came from.
     pub row: Option<RowLocation>,
-    /// The other place that a finding about two places has, with what is there.
+    /// The other place that a diagnostic about two places has, with what is there.
     pub other: Option<(Location, &'static str)>,
 }
 
@@ -70,7 +70,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning: a probable mistake that stops no run.
+    /// A warning: a probable error that does not stop the run.
     pub fn warning(rule: Rule, message: impl Into<String>, place: Location) -> Self {
         Self { severity: Severity::Warning, ..Self::error(rule, message, place) }
     }
@@ -133,7 +133,7 @@ impl Sources {
         self.marks.get_or_init(|| Marks::of(&self.text))
     }
 
-    /// The line and column of a location, or `None` for a finding about the whole file.
+    /// The line and column of a location, or `None` for a diagnostic about the whole file.
     pub fn locate(&self, place: &Location) -> Option<Located> {
         let range = self.range(place)?;
         let lines = self.lines();
@@ -159,10 +159,10 @@ impl Sources {
         self.lines.get_or_init(starts)
     }
 
-    /// Findings in file order, each once.
-    pub fn sort(&self, findings: &mut [Diagnostic]) {
-        findings.sort_by_cached_key(|finding| {
-            (self.range(&finding.place).map(|range| range.start), finding.row.as_ref().map(|row| row.line))
+    /// Diagnostics in file order, each once.
+    pub fn sort(&self, diagnostics: &mut [Diagnostic]) {
+        diagnostics.sort_by_cached_key(|diagnostic| {
+            (self.range(&diagnostic.place).map(|range| range.start), diagnostic.row.as_ref().map(|row| row.line))
         });
     }
 
@@ -181,7 +181,7 @@ fn text_end(text: &str, range: &Range<usize>) -> usize {
     text.get(range.clone()).map_or(range.end, |written| range.start + written.trim_end().len())
 }
 
-/// A file that could not be taken as text, reported as a finding about it.
+/// A file that could not be taken as text, reported as a diagnostic about it.
 pub(in crate::manifest) fn unreadable(what: &str, path: &Path, error: &text::TextError, place: Location) -> Diagnostic {
     Diagnostic::error(Rule::Unreadable, format!("can't read {what} `{}`: {error}", path.display()), place)
 }

@@ -1,4 +1,4 @@
-//! Mistakes of layout: lines that stand in the wrong column, on one line, or come from another kind of document.
+//! Layout errors: wrong indentation, several keys on one line, and lines of other document formats.
 
 use super::diagnostic::Diagnostic;
 use super::location::Location;
@@ -16,8 +16,8 @@ fn error(message: String, place: Location, help: &str) -> Diagnostic {
     Diagnostic::error(Rule::Yaml, message, place).with_help(help)
 }
 
-/// A mistake of layout that stops the parser on a line, from 1.
-pub(super) fn slip(text: &str, line: usize) -> Option<Diagnostic> {
+/// A layout error that stops the parser on a line, from 1.
+pub(super) fn layout_error(text: &str, line: usize) -> Option<Diagnostic> {
     let written = text.lines().nth(line.checked_sub(1)?)?;
     if text.starts_with("{\\rtf") {
         let message = "this is an RTF document, not plain text".to_owned();
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_indented_is_found_and_no_line_of_another_text_is_taken_for_its_key() {
-        let found = |text: &str| unindented(text).map(|finding| finding.place);
+        let found = |text: &str| unindented(text).map(|diagnostic| diagnostic.place);
         assert_eq!(found("a:\n  prompt: |\n  A dog runs\n"), Some(Location::At(3, 3)));
         assert_eq!(found("- prompt: >-\n\nA dog runs: fast\n"), Some(Location::At(3, 1)));
         for fine in [

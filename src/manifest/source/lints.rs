@@ -247,7 +247,7 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     // Only a parser knows what is inside a text; it is asked only where there is something to ask about.
     let texts = if found.is_empty() { Vec::new() } else { Marks::of_texts(text) };
     let is_inside = |at: usize| texts.iter().any(|text| text.contains(&at));
-    found.into_iter().filter(|(at, _)| !is_inside(*at)).map(|(_, finding)| finding).collect()
+    found.into_iter().filter(|(at, _)| !is_inside(*at)).map(|(_, diagnostic)| diagnostic).collect()
 }
 
 /// The position of a comment that looks like a part of the string before it, with the beginning of its text.
@@ -270,8 +270,8 @@ pub(crate) fn typographic<'v>(value: &'v str, at: &Pointer) -> Option<(Diagnosti
     (quotes.contains(&first) && quotes.contains(&last)).then(|| {
         let message = format!("typographic quotes `{first}` and `{last}` are part of the string");
         let place = Location::Value(at.clone(), Part::Value);
-        let finding = Diagnostic::error(Rule::TypographicQuotes, message, place);
-        (finding.with_help("write \" instead, or remove the quotes"), value.trim_matches(quotes))
+        let diagnostic = Diagnostic::error(Rule::TypographicQuotes, message, place);
+        (diagnostic.with_help("write \" instead, or remove the quotes"), value.trim_matches(quotes))
     })
 }
 
@@ -282,7 +282,7 @@ mod tests {
     fn left(prompt: &str) -> Option<String> {
         let names = || vec!["brand".to_owned(), "Prompt Text".to_owned()];
         unfilled_placeholder(prompt, names, || Location::File)
-            .map(|finding| finding.message.split('`').nth(1).expect("a name").to_owned())
+            .map(|diagnostic| diagnostic.message.split('`').nth(1).expect("a name").to_owned())
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_text_that_a_comment_cuts_off_is_seen() {
-        let cut = |text: &str| cut_by_comments(text).into_iter().map(|finding| finding.place).collect::<Vec<_>>();
+        let cut = |text: &str| cut_by_comments(text).into_iter().map(|diagnostic| diagnostic.place).collect::<Vec<_>>();
         assert_eq!(cut("prompt: The #1 mug in town"), [Location::At(1, 13)]);
         assert_eq!(cut("- prompt: A sign saying #1 in town\n"), [Location::At(1, 25)]);
         for fine in [

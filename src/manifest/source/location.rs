@@ -30,7 +30,7 @@ pub enum Part {
     Again,
 }
 
-/// The location of a finding.
+/// The location of a diagnostic.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Location {
     /// A value of the manifest, or a part of it.

@@ -1,4 +1,4 @@
-//! The byte range of each value in the file. It is made when the first finding has to be shown, and only then: an event parser goes over
+//! The byte range of each value in the file. It is made when the first diagnostic has to be shown, and only then: an event parser goes over
 //! the text and keeps only ranges, never values.
 
 use std::cell::OnceCell;

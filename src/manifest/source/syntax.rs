@@ -1,6 +1,6 @@
-//! YAML errors at their location, with the cause of common mistakes.
+//! YAML errors at their location, with the cause of common ones.
 //!
-//! A parser names the line at which it could not continue, which is often the line after the mistake. [`slip`]
+//! A parser names the line at which it could not continue, which is often the line after the error. [`common_error`]
 //! searches the lines before it for the marks of editors, word processors, and other formats.
 
 use super::diagnostic::{Diagnostic, Sources};
@@ -8,11 +8,11 @@ use super::layout;
 use super::location::{Location, Part, Pointer};
 use crate::domain::Rule;
 
-/// The number of lines before the parser's line that are searched for a mistake.
+/// The number of lines before the parser's line that are searched for an error.
 const LINES_BEFORE: usize = 2;
 
-/// The parser's error at its location, with the help for common mistakes.
-pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
+/// The parser's error at its location, with help if it is a common one.
+pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
     let said = error.to_string();
     // The parser refuses a key that is twice without saying where.
     if said.contains("duplicate entry") {
@@ -21,44 +21,45 @@ pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diag
             return duplicates.into_iter().map(duplicate_key).collect();
         }
     }
-    if let Some(finding) = control_character(&said, sources) {
-        return vec![finding];
+    if let Some(diagnostic) = control_character(&said, sources) {
+        return vec![diagnostic];
     }
     let Some(location) = error.location() else {
-        return vec![limit_finding(&said)];
+        return vec![limit_diagnostic(&said)];
     };
-    if let Some(finding) = open_quote(&said) {
-        return vec![finding];
+    if let Some(diagnostic) = open_quote(&said) {
+        return vec![diagnostic];
     }
     let (line, column) = (location.line(), location.column());
-    if let Some(finding) = layout::slip(sources.text(), line).or_else(|| slip(sources.text(), line)) {
-        return vec![finding];
+    if let Some(diagnostic) = layout::layout_error(sources.text(), line).or_else(|| common_error(sources.text(), line))
+    {
+        return vec![diagnostic];
     }
     if said.contains("expected any YAML value") {
-        let finding = Diagnostic::error(Rule::Yaml, "this number is too large", Location::At(line, column));
-        return vec![finding.with_help("put quotes around a string")];
+        let diagnostic = Diagnostic::error(Rule::Yaml, "this number is too large", Location::At(line, column));
+        return vec![diagnostic.with_help("put quotes around a string")];
     }
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
     let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
-    let finding = Diagnostic::error(Rule::Yaml, format!("invalid YAML: {message}"), Location::At(line, column));
+    let diagnostic = Diagnostic::error(Rule::Yaml, format!("invalid YAML: {message}"), Location::At(line, column));
     vec![if indent.contains('\t') {
-        finding.with_help("YAML does not allow tabs for indentation: use spaces")
+        diagnostic.with_help("YAML does not allow tabs for indentation: use spaces")
     } else if message.contains("unknown anchor") {
-        finding.with_help("put quotes around a string that starts with `*`, which refers to an anchor")
+        diagnostic.with_help("put quotes around a string that starts with `*`, which refers to an anchor")
     } else if message.contains("mapping values are not allowed") {
-        finding.with_help("put quotes around a string with a colon and a space")
+        diagnostic.with_help("put quotes around a string with a colon and a space")
     } else if message.contains("recursion limit") {
-        finding.with_help("reduce the nesting")
+        diagnostic.with_help("reduce the nesting")
     } else {
-        finding.with_help(
+        diagnostic.with_help(
             "check the indentation, and put quotes around strings with `: `, ` #`, `{`, `[`, `*`, `&`, `@`, or `%`",
         )
     }]
 }
 
-/// A common mistake on the parser's line, or shortly before it.
-fn slip(text: &str, line: usize) -> Option<Diagnostic> {
+/// A common error on the parser's line, or shortly before it.
+fn common_error(text: &str, line: usize) -> Option<Diagnostic> {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let first = line.saturating_sub(LINES_BEFORE + 1);
     let looked_at = lines.iter().enumerate().skip(first);
@@ -159,30 +160,30 @@ fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
 fn open_quote(said: &str) -> Option<Diagnostic> {
     let (_, opened) = said.split_once("while scanning a quoted scalar at line ")?;
     let (line, column) = opened.split_once(" column ")?;
-    let finding = Diagnostic::error(
+    let diagnostic = Diagnostic::error(
         Rule::Yaml,
         "this quote is never closed",
         Location::At(line.parse().ok()?, column.parse().ok()?),
     );
-    Some(finding.with_help("close the quote, or use the other kind of quotes"))
+    Some(diagnostic.with_help("close the quote, or use the other kind of quotes"))
 }
 
 fn duplicate_key(pointer: Pointer) -> Diagnostic {
     let message = format!("the key `{pointer}` is set twice");
-    let mut finding = Diagnostic::error(Rule::KeyDuplicate, message, Location::Value(pointer.clone(), Part::Again));
-    finding.other = Some((Location::Value(pointer, Part::Key), "first written here"));
-    finding.with_help("keep one of the two")
+    let mut diagnostic = Diagnostic::error(Rule::KeyDuplicate, message, Location::Value(pointer.clone(), Part::Again));
+    diagnostic.other = Some((Location::Value(pointer, Part::Key), "first written here"));
+    diagnostic.with_help("keep one of the two")
 }
 
-fn limit_finding(said: &str) -> Diagnostic {
+fn limit_diagnostic(said: &str) -> Diagnostic {
     if said.contains("repetition limit") {
         let message = "the manifest's references expand too far";
         return Diagnostic::error(Rule::YamlLimit, message, Location::File)
             .with_help("use fewer `*name` references inside anchors");
     }
     if said.contains("more than one document") {
-        let finding = Diagnostic::error(Rule::Yaml, "the file contains more than one YAML document", Location::File);
-        return finding.with_help("split it at the `---` lines: one manifest for each file");
+        let diagnostic = Diagnostic::error(Rule::Yaml, "the file contains more than one YAML document", Location::File);
+        return diagnostic.with_help("split it at the `---` lines: one manifest for each file");
     }
     Diagnostic::error(Rule::Yaml, format!("invalid YAML: {said}"), Location::File)
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use encoding_rs::{MACINTOSH, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use parking_lot::Mutex;
 
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
-pub(crate) const LARGEST: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Letters and signs beyond ASCII that are frequent in western Europe.
 const LETTERS: &str = "äöüßÄÖÜéèêëàâáãçñíìîïóòôõúùûåæøÉÀÇÑÅØœ„“”’–…€°";
@@ -134,7 +135,7 @@ impl FileAccess {
 
     /// The names of all files that were read, in alphabetic order.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.read.lock().iter().cloned().collect()
     }
 
     /// The path of a name.
@@ -169,7 +170,7 @@ impl FileAccess {
         if !path.starts_with(self.top.canonicalize()?) {
             return Err(TextError::Outside);
         }
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        self.read.lock().insert(name.to_owned());
         Ok(path)
     }
 

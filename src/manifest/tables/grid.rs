@@ -1,13 +1,13 @@
 //! The cells of a sheet that hold something, by lines. A small file may claim any number of cells, so each is counted before it is kept.
 
-use crate::manifest::source::bounds::MOST_JOBS;
+use crate::manifest::source::bounds::MAX_JOBS;
 
 /// The last row of a sheet, from 1, and the number of its columns: as Excel and LibreOffice have them.
 pub(super) const LAST_ROW: u64 = 1_048_576;
-pub(super) const MOST_COLUMNS: usize = 16_384;
+pub(super) const MAX_COLUMNS: usize = 16_384;
 /// The most cells of a sheet, twice those of a hundred thousand rows of ten columns; and the most of their texts, in bytes, as of a CSV file.
-pub(super) const MOST_CELLS: usize = 2_000_000;
-pub(super) const MOST_TEXT: usize = 64 << 20;
+pub(super) const MAX_CELLS: usize = 2_000_000;
+pub(super) const MAX_TEXT: usize = 64 << 20;
 
 /// The text in place of a formula whose result no one stored, as in a workbook that a program wrote.
 pub(super) const NO_RESULT: &str = "#NO-RESULT!";
@@ -81,7 +81,7 @@ impl Grid {
 
     /// Takes a cell in, of a row from 1 and a column from 0. Returns false if there are enough lines.
     pub(super) fn add(&mut self, number: u64, column: usize, is_hidden: bool, text: &str) -> Result<bool, Problem> {
-        if number > LAST_ROW || column >= MOST_COLUMNS {
+        if number > LAST_ROW || column >= MAX_COLUMNS {
             return Err(Problem::Unreadable(format!("it has a cell in row {number} and column {}", column + 1)));
         }
         if text.trim().is_empty() {
@@ -94,8 +94,8 @@ impl Grid {
         if number > last {
             // The header is one more.
             if self.lines.len() > self.most {
-                let too_long = Problem::TooLong(format!("{MOST_JOBS} rows"));
-                return if self.most == MOST_JOBS { Err(too_long) } else { Ok(false) };
+                let too_long = Problem::TooLong(format!("{MAX_JOBS} rows"));
+                return if self.most == MAX_JOBS { Err(too_long) } else { Ok(false) };
             }
             self.lines.push(Line { number, is_hidden, cells: Vec::new() });
         }
@@ -109,11 +109,11 @@ impl Grid {
     fn count(&mut self, text: &str) -> Result<(), Problem> {
         self.cells += 1;
         self.bytes += text.len();
-        if self.cells > MOST_CELLS {
-            return Err(Problem::TooLong(format!("{MOST_CELLS} cells")));
+        if self.cells > MAX_CELLS {
+            return Err(Problem::TooLong(format!("{MAX_CELLS} cells")));
         }
-        if self.bytes > MOST_TEXT {
-            return Err(Problem::TooLong(format!("{} MiB of text", MOST_TEXT >> 20)));
+        if self.bytes > MAX_TEXT {
+            return Err(Problem::TooLong(format!("{} MiB of text", MAX_TEXT >> 20)));
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ pub(super) fn address(text: &str) -> Option<(u64, usize)> {
     let letter = |byte: u8| byte.is_ascii_alphabetic().then(|| usize::from(byte.to_ascii_uppercase() - b'A') + 1);
     let column = letters.bytes().try_fold(0, |column, byte| Some(column * 26 + letter(byte)?))? - 1;
     let row = digits.parse().ok()?;
-    ((1..=LAST_ROW).contains(&row) && column < MOST_COLUMNS).then_some((row, column))
+    ((1..=LAST_ROW).contains(&row) && column < MAX_COLUMNS).then_some((row, column))
 }
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn an_address_is_within_the_sheet() {
         assert_eq!(address("A1"), Some((1, 0)));
-        assert_eq!(address("xfd1048576"), Some((LAST_ROW, MOST_COLUMNS - 1)));
+        assert_eq!(address("xfd1048576"), Some((LAST_ROW, MAX_COLUMNS - 1)));
         for bad in ["", "A", "1", "A0", "XFE1", "A1048577", "ZZZZZZ1", "A-1", "É1", "A1B", "A99999999999"] {
             assert_eq!(address(bad), None, "{bad}");
         }

@@ -7,7 +7,7 @@ use minijinja::value::Serde;
 
 use super::row::Row;
 use crate::domain::Rule;
-use crate::manifest::source::bounds::MOST_JOBS;
+use crate::manifest::source::bounds::MAX_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::Pointer;
 
@@ -41,22 +41,22 @@ fn each(
     let mut rows = Vec::new();
     for (line, written) in (1..).zip(text.lines()).filter(|(_, written)| !written.trim().is_empty()) {
         let place = RowLocation { file: Arc::clone(&file), line };
-        if rows.len() >= MOST_JOBS {
-            let finding = Diagnostic::error(
+        if rows.len() >= MAX_JOBS {
+            let diagnostic = Diagnostic::error(
                 Rule::CsvTooLong,
-                format!("{file} has more than {MOST_JOBS} rows"),
+                format!("{file} has more than {MAX_JOBS} rows"),
                 at.clone().value(),
             );
-            let finding = finding.with_job(None, Some(place));
-            found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
+            let diagnostic = diagnostic.with_job(None, Some(place));
+            found.push(diagnostic.with_help("split it, and give each part an entry or a manifest of its own"));
             break;
         }
         match row_of(written.trim()) {
             Ok(value) => rows.push(Row::of_values(value, Some(place), rows.last())),
             Err(message) => {
-                let finding =
+                let diagnostic =
                     Diagnostic::error(Rule::JsonlMalformed, message, at.clone().value()).with_job(None, Some(place));
-                found.push(finding.with_help("write one object a line: {\"id\": \"a\", \"prompt\": \"…\"}"));
+                found.push(diagnostic.with_help("write one object a line: {\"id\": \"a\", \"prompt\": \"…\"}"));
             }
         }
     }

@@ -8,8 +8,8 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use zip::ZipArchive;
 
-use super::grid::{Grid, MOST_COLUMNS, MOST_TEXT, Merged, NO_RESULT, Problem};
-use super::parts::{MOST_UNPACKED, attribute, unpacks_to_more};
+use super::grid::{Grid, MAX_COLUMNS, MAX_TEXT, Merged, NO_RESULT, Problem};
+use super::parts::{MAX_UNPACKED, attribute, unpacks_to_more};
 
 /// An unpacked workbook.
 pub(super) struct Ods {
@@ -58,8 +58,8 @@ impl Ods {
         let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(Problem::unreadable)?;
         let entry = archive.by_name("content.xml").map_err(Problem::unreadable)?;
         let mut content = String::new();
-        entry.take(MOST_UNPACKED + 1).read_to_string(&mut content).map_err(Problem::unreadable)?;
-        if content.len() as u64 > MOST_UNPACKED {
+        entry.take(MAX_UNPACKED + 1).read_to_string(&mut content).map_err(Problem::unreadable)?;
+        if content.len() as u64 > MAX_UNPACKED {
             return Err(Problem::Unreadable(unpacks_to_more()));
         }
         Ok(Self { content })
@@ -147,7 +147,7 @@ impl Reading<'_> {
             "text:line-break" => self.text("\n")?,
             "text:tab" => self.text("\t")?,
             "text:s" => {
-                self.text(&" ".repeat(usize::try_from(number("text:c")).unwrap_or(usize::MAX).min(MOST_COLUMNS)))?;
+                self.text(&" ".repeat(usize::try_from(number("text:c")).unwrap_or(usize::MAX).min(MAX_COLUMNS)))?;
             }
             _ => {}
         }
@@ -163,8 +163,8 @@ impl Reading<'_> {
 
     fn count(&mut self, bytes: usize) -> Result<(), Problem> {
         self.bytes += bytes;
-        let too_long = || Problem::TooLong(format!("{} MiB of text", MOST_TEXT >> 20));
-        if self.bytes > MOST_TEXT { Err(too_long()) } else { Ok(()) }
+        let too_long = || Problem::TooLong(format!("{} MiB of text", MAX_TEXT >> 20));
+        if self.bytes > MAX_TEXT { Err(too_long()) } else { Ok(()) }
     }
 
     fn end(&mut self, name: &str) -> Result<(), Problem> {
@@ -191,7 +191,7 @@ impl Reading<'_> {
         if let Some(grid) = self.grid.as_mut().filter(|_| cell.rows > 1) {
             grid.merged.push(Merged { rows: (self.row, self.row.saturating_add(cell.rows - 1)), column: self.column });
         }
-        for column in self.column..self.column.saturating_add(cell.alike.min(MOST_COLUMNS + 1)) {
+        for column in self.column..self.column.saturating_add(cell.alike.min(MAX_COLUMNS + 1)) {
             self.count(text.len())?;
             self.cells.push((column, text.to_owned()));
         }

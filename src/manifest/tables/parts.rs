@@ -8,10 +8,10 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use zip::ZipArchive;
 
-use super::grid::{MOST_CELLS, address};
+use super::grid::{MAX_CELLS, address};
 
 /// The most that a workbook may unpack to, in bytes: four times what a hundred thousand rows of ten columns take.
-pub(super) const MOST_UNPACKED: u64 = 192 << 20;
+pub(super) const MAX_UNPACKED: u64 = 192 << 20;
 
 /// The facts of a sheet besides its values.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ struct Parts {
 pub(super) fn read(bytes: &[u8]) -> Result<HashMap<String, Marks>, String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes))
         .map_err(|error| format!("it is not a workbook, or it is truncated ({error})"))?;
-    let (mut left, mut parts) = (MOST_UNPACKED, Parts::default());
+    let (mut left, mut parts) = (MAX_UNPACKED, Parts::default());
     for index in 0..archive.len() {
         let entry = archive.by_index(index).map_err(|error| error.to_string())?;
         let name = entry.name().map(String::from).unwrap_or_default();
@@ -64,7 +64,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<HashMap<String, Marks>, String> {
 }
 
 pub(super) fn unpacks_to_more() -> String {
-    format!("it unpacks to more than {} MiB", MOST_UNPACKED >> 20)
+    format!("it unpacks to more than {} MiB", MAX_UNPACKED >> 20)
 }
 
 /// The value of an attribute, without its entities.
@@ -125,7 +125,7 @@ impl Parts {
 /// Refuses a number of shared texts that no workbook has: the library makes room for them first.
 fn reserves_little(root: &BytesStart<'_>) -> Result<(), String> {
     let Some(count) = attribute(root, "uniqueCount") else { return Ok(()) };
-    let is_possible = count.parse::<usize>().is_ok_and(|count| count <= MOST_CELLS);
+    let is_possible = count.parse::<usize>().is_ok_and(|count| count <= MAX_CELLS);
     if is_possible { Ok(()) } else { Err(format!("it claims to have {count} texts")) }
 }
 

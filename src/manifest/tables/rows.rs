@@ -16,10 +16,10 @@ use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::suggest;
-use crate::manifest::source::text::{FileAccess, LARGEST, TextError, is_url};
+use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, TextError, is_url};
 
 /// The most hidden rows that are named in a message.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// The rows that a job names. What is wrong with them is reported, and the sound ones are there.
 pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
@@ -55,10 +55,10 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
             continue;
         }
         let message = format!("`exclude` names `{}`, which is not a column of {}", cell.name, table.file);
-        let finding = Diagnostic::error(Rule::ColumnUnknown, message, cell.at.clone().named());
+        let diagnostic = Diagnostic::error(Rule::ColumnUnknown, message, cell.at.clone().named());
         let names = rows.first().map(|row| row.cells.columns().names()).unwrap_or_default();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        found.push(finding.with_help(suggest::help(&cell.name, "columns", &names)));
+        found.push(diagnostic.with_help(suggest::help(&cell.name, "columns", &names)));
     }
     let is_excluded = |row: &Row| {
         let has = |cell: &Cell| {
@@ -75,10 +75,10 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
             if hidden.len() == 1 { "1 hidden row".to_owned() } else { format!("{} hidden rows", hidden.len()) },
             table.file,
             if hidden.len() == 1 { "becomes a job" } else { "become jobs" },
-            hidden.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
+            hidden.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
         );
-        let finding = Diagnostic::warning(Rule::RowsHidden, message, at.clone().value());
-        found.push(finding.with_help("`hidden: skip` under `for_each` leaves them out"));
+        let diagnostic = Diagnostic::warning(Rule::RowsHidden, message, at.clone().value());
+        found.push(diagnostic.with_help("`hidden: skip` under `for_each` leaves them out"));
     }
     if rows.is_empty() {
         let message = format!("every row of {} is left out", table.file);
@@ -96,10 +96,10 @@ fn is_skipped(row: &Row) -> bool {
 /// The first lines of a file of rows, or of each visible sheet of a workbook, with its name. What can't be read has none.
 pub(crate) fn beginnings(file: &str, access: &FileAccess, most: usize) -> Vec<(Option<String>, Beginning)> {
     if is_workbook(file) {
-        let bytes = access.read_bytes(file, LARGEST).map(|(_, bytes)| bytes).unwrap_or_default();
+        let bytes = access.read_bytes(file, MAX_FILE_BYTES).map(|(_, bytes)| bytes).unwrap_or_default();
         workbook::beginnings(&bytes, file, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
     } else {
-        let text = access.read_table(file, LARGEST).map(|(text, _)| text).unwrap_or_default();
+        let text = access.read_table(file, MAX_FILE_BYTES).map(|(text, _)| text).unwrap_or_default();
         vec![(None, sheet::beginning(&text, most))]
     }
 }
@@ -122,34 +122,35 @@ fn is_workbook(file: &str) -> bool {
 fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let file = table.file.as_str();
     let ending = ending(file);
-    // A synchronised directory shows an online sheet as a link to it, too.
+    // A synchronized directory shows an online sheet as a link to it, too.
     if is_url(file) || ending.as_deref() == Some("gsheet") {
-        let finding =
+        let diagnostic =
             Diagnostic::error(Rule::Unreadable, "`for_each` must name a file, found a link", at.clone().value());
         found.push(
-            finding.with_help("in the sheet, choose File, Download, \"Comma-separated values\", then name that file"),
+            diagnostic
+                .with_help("in the sheet, choose File, Download, \"Comma-separated values\", then name that file"),
         );
         return Vec::new();
     }
     let refused = |error: &TextError| {
-        let finding = unreadable("file of rows", &access.path_of(file), error, at.clone().value());
-        finding.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
+        let diagnostic = unreadable("file of rows", &access.path_of(file), error, at.clone().value());
+        diagnostic.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
     };
     let page = || {
         let message = format!("{file} is a web page, whatever its name says");
-        let finding = Diagnostic::error(Rule::Unreadable, message, at.clone().value());
-        finding.with_help("open it in a spreadsheet program, and save it as .xlsx")
+        let diagnostic = Diagnostic::error(Rule::Unreadable, message, at.clone().value());
+        diagnostic.with_help("open it in a spreadsheet program, and save it as .xlsx")
     };
     if is_workbook(file) {
-        let finding = match access.read_bytes(file, LARGEST) {
+        let diagnostic = match access.read_bytes(file, MAX_FILE_BYTES) {
             Ok((_, bytes)) if is_page(&bytes) => page(),
             Ok((_, bytes)) => return workbook::parse(&bytes, table, at, found),
             Err(error) => refused(&error),
         };
-        found.push(finding);
+        found.push(diagnostic);
         return Vec::new();
     }
-    let (text, assumed) = match access.read_table(file, LARGEST) {
+    let (text, assumed) = match access.read_table(file, MAX_FILE_BYTES) {
         Ok((text, _)) if is_page(text.as_bytes()) => {
             found.push(page());
             return Vec::new();
@@ -162,12 +163,12 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
     };
     found.extend(assumed.map(|encoding| assumption(file, encoding, &text, at)));
     if table.sheet.is_some() || table.skips_hidden {
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             Rule::SheetUnknown,
             format!("{file} is not a workbook, and has no sheets and no hidden rows"),
             at.clone().value(),
         );
-        found.push(finding.with_help("leave out `sheet` and `hidden`"));
+        found.push(diagnostic.with_help("leave out `sheet` and `hidden`"));
     }
     match ending.as_deref() {
         Some("jsonl" | "ndjson") => lines::objects(&text, file, at, found),
@@ -181,8 +182,8 @@ fn assumption(file: &str, encoding: &str, text: &str, at: &Pointer) -> Diagnosti
     let words = text.split([' ', '\n', '\r', '\t', ',', ';', '"']).filter(|word| !word.is_ascii()).take(3);
     let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
     let message = format!("{file} is not UTF-8; assumed {encoding}: {}", words.join(", "));
-    let finding = Diagnostic::warning(Rule::EncodingAssumed, message, at.clone().value());
-    finding.with_help("if these words are wrong, save the file as \"CSV UTF-8\"")
+    let diagnostic = Diagnostic::warning(Rule::EncodingAssumed, message, at.clone().value());
+    diagnostic.with_help("if these words are wrong, save the file as \"CSV UTF-8\"")
 }
 
 /// A row of the manifest, in which nothing means the same as an empty cell of a spreadsheet.

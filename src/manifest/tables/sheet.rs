@@ -9,7 +9,7 @@ use super::row::Row;
 use super::workbook::Beginning;
 use crate::domain::spreadsheet::as_written;
 use crate::domain::{Cells, Columns, Rule};
-use crate::manifest::source::bounds::MOST_JOBS;
+use crate::manifest::source::bounds::MAX_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
 
@@ -39,14 +39,14 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
         Some(line) => {
             let message = "a quote is not closed, so the rest of the file is one cell";
             let row = RowLocation { file: Arc::clone(&file), line: line + above };
-            let finding = Diagnostic::error(Rule::CsvOpenQuote, message, place()).with_job(None, Some(row));
-            Err(Box::new(finding.with_help("close the quote; a quote inside a cell is written twice")))
+            let diagnostic = Diagnostic::error(Rule::CsvOpenQuote, message, place()).with_job(None, Some(row));
+            Err(Box::new(diagnostic.with_help("close the quote; a quote inside a cell is written twice")))
         }
     });
     let header = match header {
         Ok(header) => header,
-        Err(finding) => {
-            found.push(*finding);
+        Err(diagnostic) => {
+            found.push(*diagnostic);
             return Vec::new();
         }
     };
@@ -67,12 +67,12 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
         if cells.len() != header.names().len() {
             let message =
                 format!("a row must have {} like the header, found {}", counted(header.names().len()), cells.len());
-            let finding = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
-            found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
-        } else if rows.len() >= MOST_JOBS {
-            let message = format!("{file} has more than {MOST_JOBS} rows");
-            let finding = Diagnostic::error(Rule::CsvTooLong, message, place()).with_job(None, Some(row));
-            found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
+            let diagnostic = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
+            found.push(diagnostic.with_help("put cells that contain the separator or a quote into double quotes"));
+        } else if rows.len() >= MAX_JOBS {
+            let message = format!("{file} has more than {MAX_JOBS} rows");
+            let diagnostic = Diagnostic::error(Rule::CsvTooLong, message, place()).with_job(None, Some(row));
+            found.push(diagnostic.with_help("split it, and give each part an entry or a manifest of its own"));
             break;
         } else {
             let cells = Cells::new(Arc::clone(&header), cells.iter().map(as_written));
@@ -100,16 +100,16 @@ fn columns(reader: &mut csv::Reader<&[u8]>, file: &str, place: Location) -> Resu
     let header = match reader.headers() {
         Ok(names) if !names.iter().all(str::is_empty) => header(names, place.clone())?,
         _ => {
-            let finding = Diagnostic::error(Rule::CsvNoHeader, format!("{file} has no header row"), place);
+            let diagnostic = Diagnostic::error(Rule::CsvNoHeader, format!("{file} has no header row"), place);
             let help = "the first line names the columns: `{{ row.NAME }}` reads a cell";
-            return Err(Box::new(finding.with_help(help)));
+            return Err(Box::new(diagnostic.with_help(help)));
         }
     };
     match header.names() {
         [only] if only.contains('|') => {
             let message = format!("the columns of {file} are separated by `|`");
-            let finding = Diagnostic::error(Rule::CsvSeparator, message, place);
-            Err(Box::new(finding.with_help("separate them by commas, semicolons, or tabs")))
+            let diagnostic = Diagnostic::error(Rule::CsvSeparator, message, place);
+            Err(Box::new(diagnostic.with_help("separate them by commas, semicolons, or tabs")))
         }
         _ => Ok(header),
     }
@@ -179,7 +179,7 @@ mod tests {
     fn parsed(csv: &str) -> (Vec<Row>, Vec<&'static str>) {
         let mut found = Vec::new();
         let rows = parse(csv, "x.csv", 1, &Pointer::top(), &mut found);
-        (rows, found.into_iter().map(|finding| finding.rule.code()).collect())
+        (rows, found.into_iter().map(|diagnostic| diagnostic.rule.code()).collect())
     }
 
     fn cell(row: &Row, column: &str) -> String {
@@ -248,9 +248,9 @@ mod tests {
 
     #[test]
     fn of_too_many_rows_one_thing_is_reported() {
-        let csv = format!("a\n{}", "1\n".repeat(MOST_JOBS + 100_000));
+        let csv = format!("a\n{}", "1\n".repeat(MAX_JOBS + 100_000));
         let (rows, found) = parsed(&csv);
-        assert_eq!((rows.len(), found), (MOST_JOBS, vec!["csv-too-long"]));
+        assert_eq!((rows.len(), found), (MAX_JOBS, vec!["csv-too-long"]));
     }
 
     #[test]

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use super::grid::{Grid, Line, MOST_CELLS, Problem};
+use super::grid::{Grid, Line, MAX_CELLS, Problem};
 use super::ods::Ods;
 use super::row::Row;
 use super::xlsx::Xlsx;
 use crate::domain::{Cells, Columns, Rule};
 use crate::manifest::raw::mirror::RawTable;
-use crate::manifest::source::bounds::MOST_JOBS;
+use crate::manifest::source::bounds::MAX_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::suggest;
@@ -20,7 +20,7 @@ use crate::manifest::source::suggest;
 pub(super) type Beginning = Vec<(u64, Vec<String>)>;
 
 /// The most places for cells below a header, blank or not: a header may reach far to the right.
-const MOST_PLACES: usize = 10 * MOST_CELLS;
+const MAX_PLACES: usize = 10 * MAX_CELLS;
 
 /// An open workbook.
 enum Book<'b> {
@@ -74,12 +74,12 @@ pub(super) fn parse(bytes: &[u8], table: &RawTable, at: &Pointer, found: &mut Ve
     let made = Book::open(bytes, &table.file).map_err(|problem| diagnostic(problem, &table.file, &place)).and_then(
         |mut book| {
             let sheet = chosen(&book, table, &place)?;
-            let grid = book.grid(&sheet, MOST_JOBS).map_err(|problem| diagnostic(problem, &table.file, &place))?;
+            let grid = book.grid(&sheet, MAX_JOBS).map_err(|problem| diagnostic(problem, &table.file, &place))?;
             rows(grid, table, &place, found)
         },
     );
-    made.unwrap_or_else(|finding| {
-        found.push(*finding);
+    made.unwrap_or_else(|diagnostic| {
+        found.push(*diagnostic);
         Vec::new()
     })
 }
@@ -113,8 +113,8 @@ fn chosen(book: &Book<'_>, table: &RawTable, place: &Location) -> Result<String,
         return Ok(wanted.clone());
     }
     let known: Vec<&str> = sheets.iter().map(|(name, _)| name.as_str()).collect();
-    let finding = Diagnostic::error(Rule::SheetUnknown, format!("{file} has no sheet `{wanted}`"), place.clone());
-    Err(Box::new(finding.with_help(suggest::help(wanted, "sheets", &known))))
+    let diagnostic = Diagnostic::error(Rule::SheetUnknown, format!("{file} has no sheet `{wanted}`"), place.clone());
+    Err(Box::new(diagnostic.with_help(suggest::help(wanted, "sheets", &known))))
 }
 
 fn rows(
@@ -135,18 +135,18 @@ fn rows(
     let mut lines = grid.lines.into_iter().skip(above);
     let is_there = |head: &Line| table.header_row == 1 || head.number == table.header_row;
     let Some(head) = lines.next().filter(is_there) else {
-        let finding = Diagnostic::error(Rule::CsvNoHeader, format!("{named} has no header row"), place.clone());
-        return Err(Box::new(finding.with_help("the first row names the columns: `{{ row.NAME }}` reads a cell")));
+        let diagnostic = Diagnostic::error(Rule::CsvNoHeader, format!("{named} has no header row"), place.clone());
+        return Err(Box::new(diagnostic.with_help("the first row names the columns: `{{ row.NAME }}` reads a cell")));
     };
     let width = head.width();
-    if lines.len() * width > MOST_PLACES {
-        return Err(too_long(Problem::TooLong(format!("{MOST_PLACES} cells below its header"))));
+    if lines.len() * width > MAX_PLACES {
+        return Err(too_long(Problem::TooLong(format!("{MAX_PLACES} cells below its header"))));
     }
     let names = head.texts(width).into_iter().map(str::to_owned).collect();
     let columns = Arc::new(Columns::new(names).map_err(|name| {
         let message = format!("{named} has two columns named `{name}`");
-        let finding = Diagnostic::error(Rule::CsvDuplicateColumn, message, place.clone());
-        Box::new(finding.with_help("rename one of them"))
+        let diagnostic = Diagnostic::error(Rule::CsvDuplicateColumn, message, place.clone());
+        Box::new(diagnostic.with_help("rename one of them"))
     })?);
     let file: Arc<str> = file.as_str().into();
     let rows: Vec<Row> = lines

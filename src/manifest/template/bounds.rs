@@ -11,13 +11,13 @@ use super::error::TemplateError;
 use crate::manifest::source::location::Part;
 
 /// The most `~` and `+` in one text: each can double what it is given at the most.
-const MOST_JOINS: usize = 12;
+const MAX_JOINS: usize = 12;
 /// The longest text that a template may make, in bytes; a prompt has 1500 characters.
-pub(super) const LONGEST: usize = 1024 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 1024 * 1024;
 /// The longest expression between braces, in bytes, and the most of them in one text: the engine goes a step deeper into its
 /// stack for each operator and each statement inside another.
-const LONGEST_TAG: usize = 4 * 1024;
-const MOST_TAGS: usize = 500;
+const MAX_TAG: usize = 4 * 1024;
+const MAX_TAGS: usize = 500;
 /// The most columns that `format` may pad to.
 const WIDEST: usize = 1000;
 /// Statements that a template has no use for and could grow by without a bound.
@@ -78,17 +78,17 @@ fn is_narrow(pattern: &str) -> bool {
 }
 
 fn within(length: usize) -> Result<(), Error> {
-    if length <= LONGEST {
+    if length <= MAX_TEXT_BYTES {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::InvalidOperation, format!("the string must have at most {} KiB", LONGEST / 1024)))
+    Err(Error::new(ErrorKind::InvalidOperation, format!("the string must have at most {} KiB", MAX_TEXT_BYTES / 1024)))
 }
 
 /// Refuses a template that could grow without bounds.
 pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     let (mut joins, tags) = (0, tags(source));
-    if tags.len() > MOST_TAGS || tags.iter().any(|tag| tag.code.len() > LONGEST_TAG) {
-        let message = format!("a string must have at most {MOST_TAGS} templates of {LONGEST_TAG} bytes each");
+    if tags.len() > MAX_TAGS || tags.iter().any(|tag| tag.code.len() > MAX_TAG) {
+        let message = format!("a string must have at most {MAX_TAGS} templates of {MAX_TAG} bytes each");
         return Some(TemplateError::new(message, "use fewer and shorter ones"));
     }
     for tag in tags {
@@ -106,8 +106,8 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
         }
         joins += tag.code.matches(['~', '+']).count();
     }
-    (joins > MOST_JOINS).then(|| {
-        let message = format!("more than {MOST_JOINS} `~` and `+` in one text");
+    (joins > MAX_JOINS).then(|| {
+        let message = format!("more than {MAX_JOINS} `~` and `+` in one text");
         TemplateError::new(message, "write the parts one after the other: `{{ one }} {{ another }}`")
     })
 }

@@ -17,7 +17,7 @@ use crate::manifest::source::location::Part;
 use crate::manifest::source::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
-const MOST_STEPS: u64 = 100_000;
+const MAX_STEPS: u64 = 100_000;
 
 /// The filters that people use, for whoever names one that is not there.
 const FILTERS: &str = "lower, upper, title, capitalize, trim, slug, replace, default, join, split, first, last, length, int, round, format";
@@ -72,7 +72,7 @@ struct Bounded(Vec<u8>);
 
 impl std::io::Write for &mut Bounded {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.0.len() + bytes.len() > bounds::LONGEST {
+        if self.0.len() + bytes.len() > bounds::MAX_TEXT_BYTES {
             return Err(std::io::ErrorKind::FileTooLarge.into());
         }
         self.0.extend_from_slice(bytes);
@@ -114,7 +114,7 @@ impl Templates {
     pub(crate) fn new(vars: impl IntoIterator<Item = (String, serde_yaml::Value)>, today: &str) -> Self {
         let mut engine = Environment::new();
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
-        engine.set_fuel(Some(MOST_STEPS));
+        engine.set_fuel(Some(MAX_STEPS));
         engine.set_formatter(write_value);
         bounds::bound(&mut engine);
         engine.add_filter("slug", slug);
@@ -165,11 +165,11 @@ impl Templates {
         let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
         match error.kind() {
             ErrorKind::WriteFailure => {
-                let message = format!("the string must have at most {} KiB", bounds::LONGEST / 1024);
+                let message = format!("the string must have at most {} KiB", bounds::MAX_TEXT_BYTES / 1024);
                 TemplateError::new(message, "no prompt is as long as that").at(part)
             }
             ErrorKind::OutOfFuel => {
-                let message = format!("the template must take at most {MOST_STEPS} steps");
+                let message = format!("the template must take at most {MAX_STEPS} steps");
                 TemplateError::new(message, "write shorter loops")
             }
             ErrorKind::UnknownFilter => TemplateError::new(detail, format!("filters: {FILTERS}")).at(part),

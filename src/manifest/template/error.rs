@@ -40,9 +40,9 @@ pub(super) fn part_of(error: &minijinja::Error, source: &str) -> Part {
     part().unwrap_or(Part::Value)
 }
 
-/// A template that can't be read or filled in, as a finding about the text that holds it.
-pub(in crate::manifest) fn template_finding(error: TemplateError, at: Pointer) -> Diagnostic {
-    let mut finding = Diagnostic::error(error.rule, error.message, Location::Value(at, error.part));
-    finding.help = error.help;
-    finding
+/// A template that can't be read or filled in, as a diagnostic about the text that holds it.
+pub(in crate::manifest) fn template_diagnostic(error: TemplateError, at: Pointer) -> Diagnostic {
+    let mut diagnostic = Diagnostic::error(error.rule, error.message, Location::Value(at, error.part));
+    diagnostic.help = error.help;
+    diagnostic
 }

@@ -2,8 +2,8 @@
 
 use askama::Template;
 
+use super::job_note::JobNote;
 use super::problems::{EXEC, MISMATCH, UNSENT};
-use super::standing::Standing;
 use super::text::{path_as_link, span, web_link};
 use crate::domain::{JobChoice, Usd, is_upright};
 use crate::report::Commands;
@@ -26,7 +26,7 @@ pub(super) struct Group<'r> {
 #[template(path = "card.html")]
 struct Card<'r> {
     row: &'r Row,
-    standing: Option<Standing>,
+    note: Option<JobNote>,
     price: String,
     is_upright: bool,
     exec: Option<&'r str>,
@@ -84,7 +84,7 @@ impl<'r> Card<'r> {
         let url = row.video_url.as_deref().filter(|_| !is_simulated);
         Self {
             row,
-            standing: Standing::of(row, commands),
+            note: JobNote::for_row(row, commands),
             price: price(row),
             is_upright: is_upright(row.aspect_ratio.as_deref(), row.size.as_deref()),
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()),

@@ -10,7 +10,7 @@ use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 
 /// More video hosts than this are no longer named one by one.
-const MOST_HOSTS: usize = 20;
+const MAX_HOSTS: usize = 20;
 
 /// A Content Security Policy.
 pub(super) struct Policy {
@@ -57,7 +57,7 @@ impl fmt::Display for Policy {
         // `'self'` is the directory where a page was served from, and `file:` that of one that was opened from the disk.
         write!(f, "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {style}; script-src {script}; ")?;
         write!(f, "img-src 'self' file: data:; media-src 'self' file:")?;
-        if *is_open || hosts.len() > MOST_HOSTS {
+        if *is_open || hosts.len() > MAX_HOSTS {
             return write!(f, " https: http:");
         }
         hosts.iter().try_for_each(|host| write!(f, " {host}"))

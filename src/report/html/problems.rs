@@ -13,7 +13,7 @@ pub(super) struct Problem {
 }
 
 /// The most of a reason that is above the cards, in characters: the card has all of it.
-const LONGEST_REASON: usize = 120;
+const MAX_REASON: usize = 120;
 
 /// Marks of cards besides their state: jobs that were due and not sent, videos whose program is due, and videos that differ from their request.
 pub(super) const UNSENT: &str = "unsent";
@@ -81,6 +81,6 @@ fn why_unsent(report: &Report) -> String {
     let mut reasons = report.rows_in(|state| state == JobState::Pending).filter_map(|row| row.error_message);
     let first = reasons.next().unwrap_or_default();
     let line = first.trim_start_matches("not sent: ");
-    let short: String = line.chars().take(LONGEST_REASON).collect();
+    let short: String = line.chars().take(MAX_REASON).collect();
     if short == line { short } else { format!("{short}…") }
 }

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use serde_json::Value;
-use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService, Look};
+use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService, Readiness};
 
 use crate::service::tls::{EXPIRED_AUTHORITY, serve_expired};
 use crate::support::{Ended, Program, Simulator, Workspace};
@@ -51,7 +51,7 @@ fn healthy_setup_has_no_problem_and_leaves_nothing() {
     let ended = simulator.used_by(doctor(&here, &["--exec", "true"])).ends_with(0);
     let names: Vec<&str> =
         ended.stdout.lines().map(|line| line["ok       ".len()..].split(':').next().expect("a name")).collect();
-    assert_eq!(names, ["manifest", "prices", "programs", "output", "ledger", "service", "clock"], "{}", ended.stdout);
+    assert_eq!(names, ["manifest", "prices", "hooks", "output", "ledger", "service", "clock"], "{}", ended.stdout);
     assert_eq!(here.files(), before, "nothing is written");
     let data = simulator.used_by(doctor(&here, &["--format", "json"])).ends_with(0).stdout;
     let data: Value = serde_json::from_str(&data).expect("JSON");
@@ -72,7 +72,7 @@ async fn thousand_probes_make_no_task() {
     let service = HttpService::new(endpoint, Credentials::from(ApiKey::new("k").expect("a key"))).expect("a client");
     for _ in 0..1_000 {
         let probe = service.probe().await.expect("a response");
-        assert!(probe.look == Look::Usable && probe.status == Some(404) && probe.date.is_some(), "{probe:?}");
+        assert!(probe.readiness == Readiness::Usable && probe.status == Some(404) && probe.date.is_some(), "{probe:?}");
     }
     let books = simulator.ledger();
     assert!(books["charges"].as_array().expect("charges").is_empty(), "{books}");

@@ -208,7 +208,7 @@ fn every_example_runs_against_the_simulator_and_a_second_run_costs_nothing() {
     let simulator = Simulator::start(&here, &["--speed", "5000"]);
     // The 946 prompts have a test of their own.
     for (example, code) in
-        [("quick-start", 0), ("product-spins", 0), ("localisation", 0), ("face-campaign", 5), ("daily", 0)]
+        [("quick-start", 0), ("product-spins", 0), ("localization", 0), ("face-campaign", 5), ("daily", 0)]
     {
         let (file, ledger) = (format!("{example}.yaml"), format!("{example}.db"));
         // A ledger each: the limit of a day counts everything in one.

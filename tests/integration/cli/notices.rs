@@ -1,4 +1,4 @@
-//! The text of each notice that a command prints itself. Events of a run and statements of a plan have snapshots beside them.
+//! The text of each notice that a command prints itself. Events of a run and notes of a plan have snapshots beside them.
 
 use std::fs;
 use std::io::BufRead as _;
@@ -72,7 +72,7 @@ fn findings_beyond_the_shown_ones_are_counted() {
     let jobs = jobs.join("\n");
     let here = Workspace::with_manifest(&format!("version: 1\njobs:\n{jobs}"));
     let stderr = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
-    let counted = stderr.lines().filter(|line| line.contains("more findings"));
+    let counted = stderr.lines().filter(|line| line.contains("more diagnostics"));
     insta::assert_snapshot!(counted.collect::<String>(), @"");
 }
 

@@ -42,7 +42,7 @@ fn a_ledger_that_cannot_be_written_is_reported_before_anything_is_spent() {
 }
 
 #[test]
-fn quiet_is_silent_on_success_and_no_stream_gets_colour() {
+fn quiet_is_silent_on_success_and_no_stream_gets_color() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &["-q"]).ends_with(0);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));

@@ -154,7 +154,7 @@ fn an_old_take_whose_link_is_dead_is_reported_and_fails_no_later_run() {
 }
 
 #[test]
-fn a_link_into_the_neighbourhood_is_not_followed_and_leaves_nothing_behind() {
+fn a_link_into_the_neighborhood_is_not_followed_and_leaves_nothing_behind() {
     for link in ["http://169.254.169.254/latest/meta-data", "http://10.255.255.1/x.mp4", "http://user:pw@127.0.0.1:1/x"]
     {
         let service = Service::scripted(move |asked| match asked.method.as_str() {

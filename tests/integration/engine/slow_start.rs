@@ -1,4 +1,4 @@
-//! The brake: what a service that fails, or gives one task twice, can put in doubt.
+//! Slow start and circuit breaker: a bound on the jobs in doubt if a service fails, or returns one task twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

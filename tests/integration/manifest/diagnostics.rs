@@ -25,7 +25,7 @@ fn jobs(jobs: &str) -> String {
 }
 
 #[test]
-fn every_violation_of_every_job_at_once() {
+fn all_diagnostics_are_reported() {
     insta::assert_snapshot!(refused(
         r#"version: 1
 defaults: { model: beta-2.0-lite, duration: 5 }

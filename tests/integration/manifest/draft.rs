@@ -398,13 +398,13 @@ proptest! {
             here.write("s.yaml", &text);
             let path = here.path("s.yaml");
             let loaded = manifest::load(&Options::of(&path), shotlist::catalog::Catalog::embedded());
-            for finding in &loaded.findings {
+            for diagnostic in &loaded.diagnostics {
                 let is_of_the_text = matches!(
-                    finding.rule,
+                    diagnostic.rule,
                     Rule::Yaml | Rule::KeyDuplicate | Rule::UnknownKey | Rule::Template | Rule::TemplateCycle
                         | Rule::IdInvalid | Rule::IdDuplicate
                 );
-                prop_assert!(!is_of_the_text, "{:?}: {}\n{text}", finding.rule, finding.message);
+                prop_assert!(!is_of_the_text, "{:?}: {}\n{text}", diagnostic.rule, diagnostic.message);
             }
         }
     }

@@ -174,7 +174,7 @@ impl Team {
         let options =
             Options { path: &path, set: &[], batch: None, now: Timestamp::UNIX_EPOCH, root: None, secret: None };
         let loaded = load(&options, Catalog::embedded());
-        assert_eq!(loaded.findings, [], "{}", self.yaml());
+        assert_eq!(loaded.diagnostics, [], "{}", self.yaml());
         loaded.manifest.expect("a manifest").jobs
     }
 }

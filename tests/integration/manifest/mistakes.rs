@@ -136,8 +136,8 @@ fn every_mistake_is_reported_with_its_place_and_its_fix() {
         let beginning = if is_whole { "" } else { "version: 1\ndefaults: { model: alpha-2 }\n" };
         here.write("m.yaml", format!("{beginning}{manifest}\n"));
         let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends();
-        let findings = ended.stderr.split("error[manifest-invalid]").next().expect("findings").trim_end();
-        writeln!(told, "## {name} (exit {})\n{findings}\n", ended.code.expect("a code")).expect("a string");
+        let diagnostics = ended.stderr.split("error[manifest-invalid]").next().expect("diagnostics").trim_end();
+        writeln!(told, "## {name} (exit {})\n{diagnostics}\n", ended.code.expect("a code")).expect("a string");
     }
     insta::assert_snapshot!(told);
 }

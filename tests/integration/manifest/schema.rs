@@ -124,5 +124,9 @@ fn what_the_program_writes_fits_its_schemas() {
         "m.yaml",
         "version: 1\njobs: [{ id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, duration: \"{{ row.d }}\" }]\n",
     );
-    assert_fits(&validator("diagnostics"), &json(&["run", "m.yaml", "--plan", "--format", "json"], 2), "the findings");
+    assert_fits(
+        &validator("diagnostics"),
+        &json(&["run", "m.yaml", "--plan", "--format", "json"], 2),
+        "the diagnostics",
+    );
 }

@@ -123,7 +123,7 @@ proptest! {
         here.write("s.yaml", &text);
         let loaded = manifest::load(&Options::of(&here.path("s.yaml")), Catalog::embedded());
         let is_told = |column: &str| unused.iter().any(|unused| unused.contains(&format!("`{column}`")));
-        if loaded.findings.iter().any(|finding| finding.severity == Severity::Error) {
+        if loaded.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             return Ok(());
         }
         let jobs = loaded.manifest.expect("a manifest").jobs;

@@ -1,6 +1,6 @@
 //! What is due, why, and what it costs; and what was bought before.
 
+mod already_paid;
 mod digest;
-mod repurchases;
 mod selections;
 mod shown;

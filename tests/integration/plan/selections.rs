@@ -1,4 +1,4 @@
-//! Guards against repurchases over a part of a manifest: what the whole plan would question is questioned in every part of it.
+//! Guards against buying again with a selection: each part of a manifest is questioned like the whole.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn history(bought: &[(usize, usize, AttemptState)]) -> History {
 }
 
 fn questioned(plan: &Plan) -> BTreeSet<String> {
-    plan.repurchases.iter().map(|before| before.job.to_string()).collect()
+    plan.already_paid.iter().map(|before| before.job.to_string()).collect()
 }
 
 fn due(plan: &Plan) -> BTreeSet<String> {

@@ -256,7 +256,7 @@ fn a_bill_is_about_the_accounts_that_it_names() {
     assert!(!ended.stdout.contains("only in the ledger: 1\n"), "{}", ended.stdout);
 }
 
-/// A price that is wrong is what bills are read for: no repurchase is suggested beside a probable charge.
+/// Bills are read to find wrong prices. So a probable charge comes without a suggestion to buy again.
 #[test]
 fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
     let (_, here) = bought();

@@ -73,7 +73,7 @@ async fn nothing_is_bought_without_a_consent_that_covers_it() {
     assert!(outcome.reported.is_ok_and(|reported| reported.written.is_ok()) && outcome.run.failures == 0);
 }
 
-/// A confirmed plan without repurchases does not cover what was bought meanwhile.
+/// A confirmed plan does not cover jobs that were bought since.
 #[tokio::test]
 async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How long anything may take before the test gives up on it. No test depends on how fast a machine is.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// How long a program may take to its end: the longest ones work for a minute on an idle machine.
-const LONGEST_RUN: Duration = Duration::from_mins(10);
+const MAX_RUN: Duration = Duration::from_mins(10);
 
 /// The limit of a run that leaves tasks active or gives up on a lock: time enough for all that the test means to come before it, on a machine
 /// that has much else to do.
@@ -142,7 +142,7 @@ pub fn output_of(mut child: Child) -> Output {
     let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
     let start = Instant::now();
     let is_late = loop {
-        if child.try_wait().expect("a status").is_some() || start.elapsed() > LONGEST_RUN {
+        if child.try_wait().expect("a status").is_some() || start.elapsed() > MAX_RUN {
             break child.try_wait().expect("a status").is_none();
         }
         // Short at first: most are over in a few milliseconds.

@@ -194,7 +194,7 @@ impl State {
                 self.fetched.lock().expect("no panic").push(asked.path);
                 continue;
             }
-            if asked.path.ends_with("/shotlist-first-look") {
+            if asked.path.ends_with("/shotlist-preflight") {
                 // Before the first submission of a run. Tests of it have servers of their own.
                 let body = r#"{"error":{"message":"no such task"}}"#;
                 write!(writer, "HTTP/1.1 404 x\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;

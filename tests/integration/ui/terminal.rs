@@ -161,13 +161,13 @@ jobs:
     }
     // What is found in a manifest is broken between words, too.
     here.write("bad.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x, duration: 7, image: photo.png }]\n");
-    let findings = shown_in(&here, &service, 60, "run bad.yaml --plan");
+    let diagnostics = shown_in(&here, &service, 60, "run bad.yaml --plan");
     let said = here.shotlist(&["run", "bad.yaml", "--plan"]).ends_with(2).stderr;
     // But for the lines of the manifest, of which as much is shown as there is room for.
     let words = |text: &str| -> Vec<String> {
         let told = text.lines().filter(|line| !line.contains('|'));
         told.flat_map(str::split_whitespace).map(str::to_owned).collect()
     };
-    assert_eq!(words(&findings), words(&said), "{findings}");
-    assert!(findings.lines().all(|line| line.chars().count() <= 60), "{findings}");
+    assert_eq!(words(&diagnostics), words(&said), "{diagnostics}");
+    assert!(diagnostics.lines().all(|line| line.chars().count() <= 60), "{diagnostics}");
 }

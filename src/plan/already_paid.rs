@@ -1,8 +1,8 @@
-//! Jobs that are due although something says that the same was bought before.
+//! Due jobs whose request was probably paid for before.
 //!
-//! The ledger knows a job by its name, its batch and its id. Whoever renames a manifest, gives it a name, renames a job, or
-//! leaves the ledger behind, has bought something that the plan would buy again; and so has whoever inserts a row in a table
-//! whose ids count its rows, or saves it with other ends of lines. No rule can tell that from the wish to buy again; so it is reported, job by job, and wants a word of its own.
+//! The ledger knows a job by its batch and its ID. A manifest or a job that was renamed, a ledger that was left behind, an inserted row where IDs
+//! count rows, or other line ends make a job due that was bought. No rule tells that from the wish to buy again, so the plan lists these jobs, and
+//! a run needs `--buy-again`.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::domain::{Attempt, BatchKey, Job, JobId, TaskId, Usd};
 
 /// A job that a run would buy, and what was bought before.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Repurchase {
+pub struct AlreadyPaid {
     /// The job that is due.
     pub job: JobId,
     /// The source of the earlier purchase.
@@ -25,9 +25,9 @@ pub struct Repurchase {
     pub video: Option<String>,
 }
 
-impl Repurchase {
-    /// A repurchase of an attempt of this batch.
-    pub(super) fn of(due: &Job, before: Before, paid: &Attempt) -> Self {
+impl AlreadyPaid {
+    /// A job that an attempt of this batch paid for.
+    pub(super) fn from_attempt(due: &Job, before: Before, paid: &Attempt) -> Self {
         Self {
             job: due.id.clone(),
             before,

@@ -1,30 +1,30 @@
-//! The statements of a plan in words, the same in every output.
+//! The notes of a plan in words, the same in every output.
 
+use super::already_paid::{bought_before, repurchased};
 use super::command::{NextCommand, quoted};
 use super::elsewhere::other_batch;
 use super::lines::count;
 use super::page::Page;
-use super::repurchases::{bought_before, repurchased};
 use crate::domain::{JobId, UnfinishedRetake, Usd};
-use crate::plan::{Limit, Plan, SpentChoice, Statement, statements};
+use crate::plan::{Limit, Plan, PlanNote, SpentChoice, notes};
 
 /// The most names in one line.
 const NAMED: usize = 5;
 /// The most earlier purchases that are listed.
 const LISTED: usize = 20;
 
-/// Returns a statement as a clause without a period.
-pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String {
-    match statement {
-        Statement::Simulated => "sandbox run: nothing is paid, and real purchases do not count".to_owned(),
-        Statement::Frozen(freeze) => freeze.to_string(),
-        Statement::LocalImages(jobs) => {
+/// Returns a note as a clause without a period.
+pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
+    match note {
+        PlanNote::Simulated => "sandbox run: nothing is paid, and real purchases do not count".to_owned(),
+        PlanNote::Frozen(freeze) => freeze.to_string(),
+        PlanNote::LocalImages(jobs) => {
             let use_one = if *jobs == 1 { "uses" } else { "use" };
             format!("{} {use_one} a local image, which `--asset-command` gives a URL", count(*jobs, "job"))
         }
-        Statement::LeftOut(jobs) => format!("{} left for another run", count(*jobs, "due job")),
-        Statement::ChoiceSpent(why, jobs) => choice_spent(*why, jobs),
-        Statement::UntilKept(waiting, later) => {
+        PlanNote::LeftOut(jobs) => format!("{} left for another run", count(*jobs, "due job")),
+        PlanNote::ChoiceSpent(why, jobs) => choice_spent(*why, jobs),
+        PlanNote::UntilKept(waiting, later) => {
             let waits = match &**waiting {
                 [] => String::new(),
                 [one] => format!("1 job waits for a choice ({one}); "),
@@ -35,39 +35,39 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String
             };
             format!("{waits}later takes, until one is kept: at most ${later}")
         }
-        Statement::RetakeUnfinished(begun) => retake_unfinished(begun),
-        Statement::AbandonedTasks(tasks) => {
+        PlanNote::RetakeUnfinished(begun) => retake_unfinished(begun),
+        PlanNote::AbandonedTasks(tasks) => {
             format!("{} to poll once, before anything is bought", count(*tasks, "abandoned task"))
         }
-        Statement::OldPrices(day, age) => {
+        PlanNote::OldPrices(day, age) => {
             format!(
                 "prices of {day}, {} old; compare a bill, and correct them with `--catalog`",
                 count(usize::try_from(*age).unwrap_or_default(), "day")
             )
         }
-        Statement::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
-        Statement::Held(jobs, fees) => format!(
+        PlanNote::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
+        PlanNote::Held(jobs, fees) => format!(
             "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` with `paid_on` under `faces` releases them",
             count(*jobs, "job")
         ),
-        Statement::InDoubt(jobs, at_risk) => {
+        PlanNote::InDoubt(jobs, at_risk) => {
             let resolve = again.command("resolve", &[]);
             format!(
                 "{} in doubt: ${at_risk} at risk, never sent again by itself; `{resolve}` lists them",
                 count(*jobs, "job")
             )
         }
-        Statement::WorstCase(most, is_capped) => {
+        PlanNote::WorstCase(most, is_capped) => {
             let stop = if *is_capped { "; retries stop at the limit" } else { "" };
             format!("at most ${most} with every paid retry{stop}")
         }
-        Statement::Limit(limit, cost) => limited(limit, *cost),
-        Statement::Reads(names) => format!("reads {}: {}", count(names.len(), "file"), listed(names)),
-        Statement::OtherBatch(other) => other_batch(other),
-        Statement::AlreadyPaid(plan) => {
-            let (jobs, cost) = (plan.repurchases.len(), plan.repurchase_cost());
+        PlanNote::Limit(limit, cost) => limited(limit, *cost),
+        PlanNote::Reads(names) => format!("reads {}: {}", count(names.len(), "file"), listed(names)),
+        PlanNote::OtherBatch(other) => other_batch(other),
+        PlanNote::AlreadyPaid(plan) => {
+            let (jobs, cost) = (plan.already_paid.len(), plan.already_paid_cost());
             let are = if jobs == 1 { "is" } else { "are" };
-            let is_sure = plan.repurchases.iter().all(|before| before.state != "in_doubt");
+            let is_sure = plan.already_paid.iter().all(|before| before.state != "in_doubt");
             let perhaps = if is_sure { "" } else { ", or may be" };
             let globs = quoted(&repurchased(plan));
             format!(
@@ -75,25 +75,25 @@ pub(crate) fn sentence(statement: &Statement<'_>, again: &NextCommand) -> String
                 count(jobs, "job")
             )
         }
-        Statement::ToFetch(videos) => format!("{} to download, already paid for", count(*videos, "video")),
+        PlanNote::ToFetch(videos) => format!("{} to download, already paid for", count(*videos, "video")),
     }
 }
 
-/// The statement about jobs that are already paid for, with its details.
-pub(crate) fn repurchases(plan: &Plan, again: &NextCommand) -> Page {
+/// The note about jobs that are already paid for, with its details.
+pub(crate) fn already_paid(plan: &Plan, again: &NextCommand) -> Page {
     let mut page = Page::new();
-    for statement in statements(plan).iter().filter(|statement| matches!(statement, Statement::AlreadyPaid(..))) {
-        page.line(sentence(statement, again));
-        for line in details(statement) {
+    for note in notes(plan).iter().filter(|note| matches!(note, PlanNote::AlreadyPaid(..))) {
+        page.line(sentence(note, again));
+        for line in details(note) {
             page.line(format_args!("  {line}"));
         }
     }
     page
 }
 
-/// The list below a statement: the earlier purchases of jobs that are already paid for.
-pub(crate) fn details(statement: &Statement<'_>) -> Vec<String> {
-    let Statement::AlreadyPaid(plan) = statement else { return Vec::new() };
+/// The list below a note: the earlier purchases of jobs that are already paid for.
+pub(crate) fn details(note: &PlanNote<'_>) -> Vec<String> {
+    let PlanNote::AlreadyPaid(plan) = note else { return Vec::new() };
     let mut lines = bought_before(plan);
     let more = lines.len().saturating_sub(LISTED);
     lines.truncate(LISTED);
@@ -149,7 +149,7 @@ mod tests {
     use crate::plan::Elsewhere;
 
     #[test]
-    fn statement_texts_match_the_snapshot() {
+    fn note_texts_match_the_snapshot() {
         let usd = |text: &str| text.parse::<Usd>().expect("an amount");
         let label = Label { name: "client".into(), value: "acme".into() };
         let limit = |label| Limit { source: "budget.day".into(), usd: usd("40"), used: usd("30"), label };
@@ -163,41 +163,41 @@ mod tests {
         let doubtful = Elsewhere { batch: "may".into(), doubtful: 1, at_risk: usd("0.90"), ..other.clone() };
         let (freeze, files) = (Freeze::on_request("the bill is checked"), (0..6).map(|file| format!("{file}.csv")));
         let files: Vec<String> = files.collect();
-        let statements = [
-            Statement::Simulated,
-            Statement::Frozen(&freeze),
-            Statement::LocalImages(1),
-            Statement::LocalImages(2),
-            Statement::LeftOut(2),
-            Statement::ChoiceSpent(SpentChoice::NotTheLastTake, vec![&hero]),
-            Statement::ChoiceSpent(SpentChoice::AlreadyRetaken, vec![&hero, &spin]),
-            Statement::ChoiceSpent(SpentChoice::RetakeFailed, vec![&hero]),
-            Statement::ChoiceSpent(SpentChoice::Disputed, vec![&hero]),
-            Statement::UntilKept(vec![&hero, &spin], usd("2.70")),
-            Statement::UntilKept(vec![&hero], usd("2.70")),
-            Statement::UntilKept(vec![], usd("2.70")),
-            Statement::RetakeUnfinished(&begun),
-            Statement::RetakeUnfinished(&many),
-            Statement::ActiveTasks(1),
-            Statement::AbandonedTasks(1),
-            Statement::OldPrices(jiff::civil::date(2026, 1, 31), 31),
-            Statement::Held(2, usd("20")),
-            Statement::InDoubt(2, usd("1.80")),
-            Statement::Limit(&passed, Usd::ZERO),
-            Statement::WorstCase(usd("3.60"), false),
-            Statement::WorstCase(usd("3.60"), true),
-            Statement::Limit(&unused, usd("40")),
-            Statement::Limit(&day, usd("9")),
-            Statement::Limit(&day, usd("19")),
-            Statement::Limit(&client, usd("19")),
-            Statement::Reads(&files),
-            Statement::OtherBatch(&other),
-            Statement::OtherBatch(&doubtful),
-            Statement::ToFetch(1),
+        let notes = [
+            PlanNote::Simulated,
+            PlanNote::Frozen(&freeze),
+            PlanNote::LocalImages(1),
+            PlanNote::LocalImages(2),
+            PlanNote::LeftOut(2),
+            PlanNote::ChoiceSpent(SpentChoice::NotTheLastTake, vec![&hero]),
+            PlanNote::ChoiceSpent(SpentChoice::AlreadyRetaken, vec![&hero, &spin]),
+            PlanNote::ChoiceSpent(SpentChoice::RetakeFailed, vec![&hero]),
+            PlanNote::ChoiceSpent(SpentChoice::Disputed, vec![&hero]),
+            PlanNote::UntilKept(vec![&hero, &spin], usd("2.70")),
+            PlanNote::UntilKept(vec![&hero], usd("2.70")),
+            PlanNote::UntilKept(vec![], usd("2.70")),
+            PlanNote::RetakeUnfinished(&begun),
+            PlanNote::RetakeUnfinished(&many),
+            PlanNote::ActiveTasks(1),
+            PlanNote::AbandonedTasks(1),
+            PlanNote::OldPrices(jiff::civil::date(2026, 1, 31), 31),
+            PlanNote::Held(2, usd("20")),
+            PlanNote::InDoubt(2, usd("1.80")),
+            PlanNote::Limit(&passed, Usd::ZERO),
+            PlanNote::WorstCase(usd("3.60"), false),
+            PlanNote::WorstCase(usd("3.60"), true),
+            PlanNote::Limit(&unused, usd("40")),
+            PlanNote::Limit(&day, usd("9")),
+            PlanNote::Limit(&day, usd("19")),
+            PlanNote::Limit(&client, usd("19")),
+            PlanNote::Reads(&files),
+            PlanNote::OtherBatch(&other),
+            PlanNote::OtherBatch(&doubtful),
+            PlanNote::ToFetch(1),
         ];
         let again = NextCommand::about(Path::new("m.yaml"));
-        let shown = |statement: &Statement| format!("{}: {}", statement.code().code(), sentence(statement, &again));
-        let shown = statements.iter().map(shown).collect::<Vec<_>>().join("\n");
+        let shown = |note: &PlanNote| format!("{}: {}", note.code().code(), sentence(note, &again));
+        let shown = notes.iter().map(shown).collect::<Vec<_>>().join("\n");
         // The quoting of a shell is tested beside it.
         insta::assert_snapshot!(shown.replace(&quoted("hero*"), "'hero*'"));
     }

@@ -96,7 +96,7 @@ fn blanks_are_held_against_everything_that_was_paid() {
     assert_eq!(service.posts().len(), 3);
 }
 
-/// Ids that count rows: the row that is put before all others gives each its neighbour's prompt.
+/// Ids that count rows: the row that is put before all others gives each its neighbor's prompt.
 #[test]
 fn rows_that_move_under_ids_that_count_them_buy_nothing_again_by_themselves() {
     let manifest = "version: 1\njobs: [{ for_each: rows.csv, id: \"s-{{ row_number }}\", model: alpha-2, prompt: \"{{ row.p }}\" }]\n";

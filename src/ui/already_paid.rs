@@ -1,19 +1,19 @@
-//! Probable repurchases as text: each earlier purchase once, with the jobs that request the same.
+//! Jobs that are already paid for, as text: each earlier purchase once, with the jobs of the same request.
 
 use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::domain::BatchKey;
-use crate::plan::{Before, Plan, Repurchase};
+use crate::plan::{AlreadyPaid, Before, Plan};
 
 /// The most jobs that a pattern lists.
 const LISTED: usize = 20;
 /// The most jobs that are named with one.
 const NAMED: usize = 5;
 
-/// The pattern for `--buy-again` that names the repurchases of a plan, or all if they are many.
+/// The pattern for `--buy-again` that names the jobs to buy again, or `*` if they are many.
 pub(crate) fn repurchased(plan: &Plan) -> String {
-    let mut jobs: Vec<&str> = plan.repurchases.iter().map(|before| before.job.as_str()).collect();
+    let mut jobs: Vec<&str> = plan.already_paid.iter().map(|before| before.job.as_str()).collect();
     jobs.dedup();
     match jobs.as_slice() {
         [one] => (*one).to_owned(),
@@ -24,15 +24,15 @@ pub(crate) fn repurchased(plan: &Plan) -> String {
 
 /// The earlier purchases, each with the way to use it: one line each.
 pub(super) fn bought_before(plan: &Plan) -> Vec<String> {
-    let mut lines: IndexMap<String, Vec<&Repurchase>> = IndexMap::new();
-    for before in &plan.repurchases {
+    let mut lines: IndexMap<String, Vec<&AlreadyPaid>> = IndexMap::new();
+    for before in &plan.already_paid {
         lines.entry(described(&plan.key, "", before)).or_default().push(before);
     }
     lines.into_values().map(|alike| described(&plan.key, &asking(&alike), alike[0])).collect()
 }
 
 /// The jobs that ask for the same, with their verb.
-fn asking(alike: &[&Repurchase]) -> String {
+fn asking(alike: &[&AlreadyPaid]) -> String {
     let mut names: Vec<String> = alike.iter().take(NAMED).map(|before| before.job.to_string()).collect();
     if alike.len() > NAMED {
         names.push(format!("{} more", alike.len() - NAMED));
@@ -54,8 +54,8 @@ fn edits(own: &BatchKey, earlier: &BatchKey) -> String {
 }
 
 /// One earlier purchase, and what to do about it.
-fn described(own: &BatchKey, asking: &str, repurchase: &Repurchase) -> String {
-    let Repurchase { job, before, state, price, task, video } = repurchase;
+fn described(own: &BatchKey, asking: &str, already_paid: &AlreadyPaid) -> String {
+    let AlreadyPaid { job, before, state, price, task, video } = already_paid;
     let price = price.map_or_else(|| "unknown price".to_owned(), |price| format!("${price}"));
     let video = video.as_ref().map_or_else(String::new, |video| format!("; its video: {video}"));
     let state = state.replace('_', " ");

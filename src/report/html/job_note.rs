@@ -6,7 +6,7 @@ use crate::report::Commands;
 use crate::report::row::{JobState, Row};
 
 /// The reason why a job has no video, as text.
-pub(super) struct Standing {
+pub(super) struct JobNote {
     /// The cause, with the service's message if there is one.
     pub cause: Option<String>,
     /// Since when, if it was sent.
@@ -17,9 +17,9 @@ pub(super) struct Standing {
     pub command: Option<String>,
 }
 
-impl Standing {
-    /// Of a job; nothing of one that is completed, unless its video has left.
-    pub(super) fn of(row: &Row, commands: Option<&Commands>) -> Option<Self> {
+impl JobNote {
+    /// The note of a job. `None` for a completed one, unless its video was archived.
+    pub(super) fn for_row(row: &Row, commands: Option<&Commands>) -> Option<Self> {
         let line = |name: &str, rest: &[&str]| commands.map(|commands| commands.line(name, rest));
         let (next, command) = match row.state {
             JobState::Completed => match row.archived_at.filter(|_| row.file.is_none()) {

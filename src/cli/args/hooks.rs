@@ -9,7 +9,7 @@ use super::groups::duration;
 /// The hooks, and the time for each.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Programs")]
-pub(crate) struct ProgramArgs {
+pub(crate) struct HookArgs {
     /// Program that prints a URL for a local image (`image_file`)
     ///
     /// It gets the path as its last argument, and runs for due jobs only

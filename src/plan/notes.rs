@@ -13,7 +13,7 @@ pub(crate) const PRICES_AGE: i32 = 30;
 
 /// One fact about a whole plan. Each output renders all of them.
 #[derive(Clone, Debug)]
-pub enum Statement<'p> {
+pub enum PlanNote<'p> {
     /// The simulator plays the service.
     Simulated,
     /// Purchases are frozen.
@@ -52,7 +52,7 @@ pub enum Statement<'p> {
     ToFetch(usize),
 }
 
-impl Statement<'_> {
+impl PlanNote<'_> {
     /// The code, for scripts.
     pub fn code(&self) -> NoticeCode {
         match self {
@@ -87,43 +87,43 @@ impl Statement<'_> {
 }
 
 /// Returns what there is to state about a plan.
-pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
+pub fn notes(plan: &Plan) -> Vec<PlanNote<'_>> {
     let totals = plan.totals();
-    let some = |number: usize, statement: Statement<'static>| (number > 0).then_some(statement);
+    let some = |number: usize, note: PlanNote<'static>| (number > 0).then_some(note);
     let local = plan.local_images();
     let head = [
-        plan.is_simulated.then_some(Statement::Simulated),
-        plan.frozen.as_ref().map(Statement::Frozen),
-        some(local, Statement::LocalImages(local)),
-        some(plan.left_out.len(), Statement::LeftOut(plan.left_out.len())),
+        plan.is_simulated.then_some(PlanNote::Simulated),
+        plan.frozen.as_ref().map(PlanNote::Frozen),
+        some(local, PlanNote::LocalImages(local)),
+        some(plan.left_out.len(), PlanNote::LeftOut(plan.left_out.len())),
     ];
     let spent = SpentChoice::ALL
         .into_iter()
         .map(|why| (why, plan.spent_choices(why)))
         .filter(|(_, jobs)| !jobs.is_empty())
-        .map(|(why, jobs)| Statement::ChoiceSpent(why, jobs));
+        .map(|(why, jobs)| PlanNote::ChoiceSpent(why, jobs));
     let (waiting, later) = plan.until_kept();
-    let until_kept = (!later.is_zero()).then_some(Statement::UntilKept(waiting, later));
+    let until_kept = (!later.is_zero()).then_some(PlanNote::UntilKept(waiting, later));
     let active = plan.resume.len() + plan.collect.len();
     let (most, worst) = (plan.most(), plan.worst_case());
     let (day, age) = plan.prices;
     let middle = [
-        plan.unfinished_retake.as_ref().map(Statement::RetakeUnfinished),
-        some(active, Statement::ActiveTasks(active)),
-        some(plan.abandoned.len(), Statement::AbandonedTasks(plan.abandoned.len())),
-        some(totals.held, Statement::Held(totals.held, totals.face_reviews_usd)),
-        some(totals.in_doubt, Statement::InDoubt(totals.in_doubt, totals.at_risk_usd)),
-        (age > PRICES_AGE && totals.submit > 0).then_some(Statement::OldPrices(day, age)),
+        plan.unfinished_retake.as_ref().map(PlanNote::RetakeUnfinished),
+        some(active, PlanNote::ActiveTasks(active)),
+        some(plan.abandoned.len(), PlanNote::AbandonedTasks(plan.abandoned.len())),
+        some(totals.held, PlanNote::Held(totals.held, totals.face_reviews_usd)),
+        some(totals.in_doubt, PlanNote::InDoubt(totals.in_doubt, totals.at_risk_usd)),
+        (age > PRICES_AGE && totals.submit > 0).then_some(PlanNote::OldPrices(day, age)),
         (plan.retries > 0 && worst > totals.cost_usd && most >= totals.cost_usd)
-            .then_some(Statement::WorstCase(most, most < worst)),
+            .then_some(PlanNote::WorstCase(most, most < worst)),
     ];
-    let limits = plan.every_limit().map(|limit| Statement::Limit(limit, plan.cost_under(limit)));
-    let reads = (!plan.inputs.is_empty()).then_some(Statement::Reads(&plan.inputs));
+    let limits = plan.every_limit().map(|limit| PlanNote::Limit(limit, plan.cost_under(limit)));
+    let reads = (!plan.inputs.is_empty()).then_some(PlanNote::Reads(&plan.inputs));
     let tail = [
-        (!plan.repurchases.is_empty()).then_some(Statement::AlreadyPaid(plan)),
-        some(totals.fetch, Statement::ToFetch(totals.fetch)),
+        (!plan.already_paid.is_empty()).then_some(PlanNote::AlreadyPaid(plan)),
+        some(totals.fetch, PlanNote::ToFetch(totals.fetch)),
     ];
-    let others = plan.elsewhere.iter().map(Statement::OtherBatch);
+    let others = plan.elsewhere.iter().map(PlanNote::OtherBatch);
     head.into_iter()
         .flatten()
         .chain(spent)

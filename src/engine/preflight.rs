@@ -9,39 +9,39 @@ use tokio::sync::OnceCell;
 
 use super::gateway::Gateway;
 use super::stop::StopReason;
-use crate::service::{Look, VideoService};
+use crate::service::{Readiness, VideoService};
 
 /// The tries before the run stops, and the pause between two of them.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The result of the first look, once there is one.
+/// True if submissions may begin. Empty until the request was sent.
 #[derive(Debug, Default)]
-pub(super) struct FirstLook(OnceCell<bool>);
+pub(super) struct Preflight(OnceCell<bool>);
 
-impl FirstLook {
+impl Preflight {
     /// Returns whether submissions may begin. If they may not, stops the run before a job is in doubt.
     pub(super) async fn allows<S: VideoService>(&self, gateway: &Gateway<'_, S>) -> bool {
-        *self.0.get_or_init(|| look(gateway)).await
+        *self.0.get_or_init(|| probe(gateway)).await
     }
 }
 
-async fn look<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
+async fn probe<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
     for attempt in 1.. {
         if gateway.was_ever_reached() {
             break;
         }
-        let (reason, message) = match gateway.stop.unless_stopping(gateway.service.look()).await {
+        let (reason, message) = match gateway.stop.unless_stopping(gateway.service.preflight()).await {
             None => return false,
-            Some(Look::Usable) => break,
-            Some(Look::Unusable(message)) if attempt < TRIES => {
+            Some(Readiness::Usable) => break,
+            Some(Readiness::Unusable(message)) if attempt < TRIES => {
                 gateway.failed_to_answer(message);
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            Some(Look::Unusable(message)) => (StopReason::Unreachable, format!("{message}; check the base URL")),
-            Some(Look::Untrusted(message)) => (StopReason::Unreachable, message),
-            Some(Look::KeyRefused(error)) => (StopReason::KeyRefused, error.message),
+            Some(Readiness::Unusable(message)) => (StopReason::Unreachable, format!("{message}; check the base URL")),
+            Some(Readiness::Untrusted(message)) => (StopReason::Unreachable, message),
+            Some(Readiness::KeyRefused(error)) => (StopReason::KeyRefused, error.message),
         };
         gateway.stop_because(reason, message);
         return false;

@@ -1,0 +1,53 @@
+//! Stops submitting a model whose tasks or videos differ from what was requested.
+//!
+//! The first video of a model in a run is judged, because the next ones would differ in the same way. Active tasks are paid for, and are polled to
+//! their end.
+
+use std::collections::HashSet;
+
+use parking_lot::Mutex;
+
+/// The differences seen of each model, and the models that are no longer submitted.
+#[derive(Debug, Default)]
+pub(super) struct CircuitBreaker {
+    /// True if the user accepts mismatches.
+    is_off: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By model and field.
+    seen: HashSet<(String, &'static str)>,
+    stopped: HashSet<String>,
+}
+
+impl CircuitBreaker {
+    /// A circuit breaker that stops no model if `is_off`.
+    pub(super) fn new(is_off: bool) -> Self {
+        Self { is_off, state: Mutex::default() }
+    }
+
+    /// Records a difference of a model. Returns whether it is the first one of this field in the run.
+    pub(super) fn record(&self, model: &str, field: &'static str) -> bool {
+        self.state.lock().seen.insert((model.to_owned(), field))
+    }
+
+    /// Stops a model. Returns false if the user accepts mismatches.
+    pub(super) fn stop(&self, model: &str) -> bool {
+        if !self.is_off {
+            self.state.lock().stopped.insert(model.to_owned());
+        }
+        !self.is_off
+    }
+
+    /// Returns whether a model is stopped.
+    pub(super) fn is_stopped(&self, model: &str) -> bool {
+        self.state.lock().stopped.contains(model)
+    }
+
+    /// Returns whether any model is stopped.
+    pub(super) fn has_stopped(&self) -> bool {
+        !self.state.lock().stopped.is_empty()
+    }
+}
