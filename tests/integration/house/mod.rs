@@ -3,4 +3,5 @@
 mod imports;
 mod layering;
 mod notices;
-mod words;
+mod ratchets;
+mod texts;

@@ -1,6 +1,6 @@
 //! The wording of notices that are logged where something happens.
 //!
-//! Events of a run and statements of a plan have snapshots with real values, and so has everything that a command prints itself. What is logged
+//! Events of a run and notes of a plan have snapshots with real values, and so has everything that a command prints itself. What is logged
 //! deep inside the program, some of it only on a broken disk, is listed here from the source.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::fs;
 
 use syn::visit::{self, Visit};
 
-use super::words::{Strings, files_below, project};
+use super::texts::{Strings, files_below, project};
 
 /// The notices that macros log.
 #[derive(Default)]
