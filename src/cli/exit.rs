@@ -9,10 +9,10 @@ use crate::domain::RefusalCode;
 pub enum Exit {
     /// All work is done.
     Done,
-    /// Some job is failed, rejected or past its deadline.
-    SomeFailed,
     /// All that is left to do waits for a face review.
     Held,
+    /// Some job is failed, rejected or past its deadline.
+    SomeFailed,
     /// Some job is in doubt.
     InDoubt,
     /// A spend limit or a missing confirmation refused the run, or stopped it.
@@ -103,11 +103,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_wins() {
+    fn exits_are_ordered_like_the_table() {
         let table = [
             (Exit::Done, 0),
-            (Exit::SomeFailed, 1),
             (Exit::Held, 5),
+            (Exit::SomeFailed, 1),
             (Exit::InDoubt, 7),
             (Exit::NotAllowed, 3),
             (Exit::Unreachable, 6),

@@ -15,6 +15,9 @@ pub enum CopyVideoError {
     /// The original is gone, or not what was downloaded.
     #[error("`{}` is not the video that was downloaded", .0.display())]
     Changed(PathBuf),
+    /// The copy would be the original, under another name of its directory such as a mount.
+    #[error("`{}` is the video itself", .0.display())]
+    Same(PathBuf),
     /// Another file has its name. Nothing is overwritten.
     #[error("`{}` exists", .0.display())]
     Exists(PathBuf),
@@ -29,16 +32,15 @@ pub enum CopyVideoError {
 }
 
 /// Copies a video from one directory to the same path in another one, and verifies both by hash. Returns the path of the copy once it is durable.
-/// A copy that is there already is enough, unless it is the original itself.
+/// An existing copy is enough, unless it is the original itself.
 pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathBuf, CopyVideoError> {
     let (from, to) = (directory.join(file.path.as_str()), to.join(file.path.as_str()));
     let failed = |source| CopyVideoError::Io { path: to.clone(), source };
     if !holds(&from, file) {
         return Err(CopyVideoError::Changed(from));
     }
-    let is_same = from.canonicalize().ok().zip(to.canonicalize().ok()).is_some_and(|(from, to)| from == to);
-    if is_same {
-        return Err(CopyVideoError::Exists(to));
+    if same_file::is_same_file(&from, &to).is_ok_and(|is_same| is_same) {
+        return Err(CopyVideoError::Same(to));
     }
     if to.symlink_metadata().is_ok() {
         if !holds(&to, file) {
@@ -66,6 +68,17 @@ pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathB
         named => named.and_then(|()| sync_directory(&to)).map_err(failed)?,
     }
     Ok(to)
+}
+
+/// Removes the original of a copy. Returns false, and keeps it, if both are one file: a network mount may hide that.
+pub fn remove_original(path: &Path, file: &VideoFile, copy: &Path) -> io::Result<bool> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = path.with_file_name(format!(".{name}.archived"));
+    no_link(&aside).and_then(|()| fs::rename(path, &aside))?;
+    if !holds(copy, file) {
+        return fs::rename(&aside, path).map(|()| false);
+    }
+    fs::remove_file(&aside).map(|()| true)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ mod storing;
 mod stream;
 mod transport;
 
-pub use archive::{CopyVideoError, copy_video};
+pub use archive::{CopyVideoError, copy_video, remove_original};
 pub(crate) use digest::holds;
 pub use downloader::Downloader;
 pub use hosts::HostPolicy;

@@ -23,6 +23,6 @@ mod thread;
 
 pub(crate) use directory::{make_directories, make_private_directory, no_links_below, sync_directory, sync_file};
 pub(crate) use open::{ReadError, no_link, open_plain, open_private, read_at_most, read_text};
-pub(crate) use replace::{replace, sweep};
+pub(crate) use replace::{replace, sweep, temporary};
 pub(crate) use space::try_write;
 pub(crate) use thread::on_a_thread;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use super::directory::sync_directory;
 
-/// The beginning of a temporary file's name.
-pub(super) const TEMPORARY: &str = ".shotlist-";
-/// A file that is on its way for longer than this belongs to a process that is dead.
+/// The prefix of a temporary name; a few random characters follow.
+const TEMPORARY: &str = ".shotlist-tmp-";
+const RANDOM_CHARS: usize = 8;
+/// A temporary file that is older than this belongs to a dead process.
 const MAX_AGE: Duration = Duration::from_hours(1);
 
 /// The number of bytes in one write: a page of thousands of cards is megabytes.
@@ -22,8 +23,7 @@ pub(crate) fn replace(
     write: impl FnOnce(&Path, &mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY);
+    let mut builder = temporary();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -40,16 +40,29 @@ pub(crate) fn replace(
     sync_directory(path)
 }
 
-/// Removes what processes left on its way that were killed. Whatever can't be removed is hidden, and in no one's way.
+/// Names temporary files and directories so that [`sweep`] recognizes them, and nothing else.
+pub(crate) fn temporary() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY).rand_bytes(RANDOM_CHARS);
+    builder
+}
+
+/// Removes temporary files and directories of killed processes. An entry that can't be removed is hidden, and harmless.
 pub(crate) fn sweep(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
-        let age =
-            entry.metadata().ok().filter(fs::Metadata::is_file).and_then(|found| found.modified().ok()?.elapsed().ok());
-        if is_ours && age.is_some_and(|age| age > MAX_AGE) {
-            let _in_nobodys_way = fs::remove_file(entry.path());
+        let Ok(found) = entry.metadata() else { continue };
+        let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
+        if is_temporary(&entry.file_name().to_string_lossy()) && age.is_some_and(|age| age > MAX_AGE) {
+            let path = entry.path();
+            let _harmless = if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
     }
+}
+
+/// Returns whether a name has the exact form of [`temporary`]. Users have files such as `.shotlist-key`.
+fn is_temporary(name: &str) -> bool {
+    let random = name.strip_prefix(TEMPORARY).unwrap_or_default();
+    random.len() == RANDOM_CHARS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
@@ -69,18 +82,36 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_is_swept_and_what_is_on_its_way_is_not() {
-        let directory = tempfile::tempdir().expect("a directory");
-        for (name, age) in [(".shotlist-dead", 2), (".shotlist-alive", 0), ("mine", 2)] {
-            let file = File::create(directory.path().join(name)).expect("a file");
-            file.set_modified(std::time::SystemTime::now() - Duration::from_hours(age)).expect("an age");
+    fn sweep_removes_only_old_temporary_files() {
+        let root = tempfile::tempdir().expect("a directory");
+        let users = [
+            ".shotlist-key",
+            ".shotlist-notes.md",
+            ".shotlist-tmp-",
+            ".shotlist-tmp-abcdefg",
+            ".shotlist-tmp-abcdefghi",
+            ".shotlist-tmp-abcd.efg",
+            "shotlist-tmp-abcdefgh",
+        ];
+        let age = |file: &File, hours| {
+            file.set_modified(std::time::SystemTime::now() - Duration::from_hours(hours)).expect("an age");
+        };
+        for name in users {
+            age(&File::create(root.path().join(name)).expect("a file"), 2);
         }
-        sweep(directory.path());
-        let mut left: Vec<_> = fs::read_dir(directory.path())
-            .expect("a directory")
-            .map(|entry| entry.expect("an entry").file_name())
-            .collect();
-        left.sort();
-        assert_eq!(left, [".shotlist-alive", "mine"]);
+        let (_, dead) = temporary().tempfile_in(root.path()).expect("a file").keep().expect("kept");
+        age(&File::options().write(true).open(&dead).expect("the file"), 2);
+        let dead_directory = temporary().tempdir_in(root.path()).expect("a directory").keep();
+        fs::write(dead_directory.join("ledger.db"), "").expect("a file");
+        #[cfg(unix)]
+        age(&File::open(&dead_directory).expect("the directory"), 2);
+        let alive = temporary().tempfile_in(root.path()).expect("a file");
+        sweep(root.path());
+        assert!(!dead.exists() && alive.path().exists());
+        #[cfg(unix)]
+        assert!(!dead_directory.exists());
+        for name in users {
+            assert!(root.path().join(name).exists(), "{name}");
+        }
     }
 }

@@ -11,7 +11,7 @@ const TRIED: usize = 1 << 20;
 pub(crate) fn try_write(directory: &Path) -> io::Result<Option<u64>> {
     let absolute = std::path::absolute(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?;
     let nearest = absolute.ancestors().find(|above| above.exists()).unwrap_or(&absolute);
-    let mut file = tempfile::Builder::new().prefix(super::replace::TEMPORARY).tempfile_in(nearest)?;
+    let mut file = super::temporary().tempfile_in(nearest)?;
     file.write_all(&vec![0; TRIED])?;
     file.as_file().sync_all()?;
     Ok(free_bytes(nearest))

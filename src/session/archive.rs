@@ -5,14 +5,13 @@
 //! - A video is removed here only once its copy is durable, has the recorded hash, and the ledger has recorded that it was archived.
 //! - Nothing is overwritten. After a kill, the same command finishes the rest.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::refusal::Refusal;
 use super::resolve::BatchView;
 use crate::domain::{Attempt, Job, Takes};
-use crate::download::{CopyVideoError, copy_video, is_whole};
+use crate::download::{CopyVideoError, copy_video, is_whole, remove_original};
 use crate::files::on_a_thread;
 use crate::ledger::Event;
 
@@ -46,9 +45,13 @@ impl BatchView<'_> {
                 batch.record(attempt.id, Event::Archived { to }).await.map_err(Refusal::from)?;
                 archived(job);
             }
-            if let (Some(_), Some(file)) = (copy, &attempt.file) {
+            if let (Some(copy), Some(file)) = (copy, &attempt.file) {
                 let path = out.join(file.path.as_str());
-                fs::remove_file(&path).map_err(|source| Refusal::Remove { path, source })?;
+                match remove_original(&path, file, &copy) {
+                    Ok(true) => {}
+                    Ok(false) => return Err(CopyVideoError::Same(copy).into()),
+                    Err(source) => return Err(Refusal::Remove { path, source }),
+                }
             }
         }
         Ok(())

@@ -8,6 +8,8 @@ use std::collections::HashSet;
 
 use support::{Ended, Service, Workspace};
 
+mod mounts;
+
 #[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
 #[path = "../integration/support/mod.rs"]
 mod support;

@@ -17,14 +17,14 @@ impl Ledger {
     pub async fn copy_to(&self, to: &Self) -> Result<Contents, CopyError> {
         let before = self.controls().await?.freeze;
         let during = format!("it is being copied to {to}");
-        // Held until the copy is there.
-        let _locks = match &self.0 {
-            Medium::File(file) => file.freeze_for_copy(&during).await?,
-            Medium::Database(database) => database.freeze_for_copy(&during).await.map(|()| Vec::new())?,
+        let lock = match &self.0 {
+            Medium::File(file) => Some(file.freeze_for_copy(&during).await?),
+            Medium::Database(database) => database.freeze_for_copy(&during).await.map(|()| None)?,
         };
         let before = before.map(|freeze| freeze.why.to_string());
         // A copy lifts no freeze.
         let copied = self.fill(to, before.clone()).await;
+        drop(lock);
         let after = match &copied {
             Ok(_) => Some(format!("it was copied to {to}")),
             // Both could buy.

@@ -12,7 +12,7 @@ use super::rows::repeats_its_record;
 use super::schema::difference;
 use super::{checksum, commit_counter};
 use crate::domain::with_causes;
-use crate::files::{sync_directory, sync_file};
+use crate::files::{sync_directory, sync_file, temporary};
 use crate::ledger::kind::Kind;
 use crate::ledger::row::{self, COLUMNS, Row, Shared};
 use crate::ledger::rules::Sums;
@@ -38,7 +38,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
         return Err(failed(ErrorKind::AlreadyExists.into()));
     }
     let directory = to.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let on_its_way = tempfile::Builder::new().prefix(".shotlist-").tempdir_in(directory).map_err(failed)?;
+    let on_its_way = temporary().tempdir_in(directory).map_err(failed)?;
     let copy = on_its_way.path().join("ledger.db");
     let contents = at_one_moment(path, || {
         let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;

@@ -14,6 +14,7 @@ use super::lock::RunLock;
 use super::open::{is_there, open, open_to_read, store_error};
 use super::refusals::WRITABLE;
 use super::store::SqliteStore;
+use super::transfer::WriteLock;
 use super::{freeze, transfer};
 use crate::domain::BatchKey;
 use crate::files::on_a_thread;
@@ -70,8 +71,8 @@ impl SqliteLedger {
         self.aside(move |path, kind| backup::backup(path, kind, &to)).await
     }
 
-    /// Freezes purchases, and keeps all runs away for as long as the locks live.
-    pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<Vec<RunLock>, CopyError> {
+    /// Freezes purchases, and keeps all writers away as long as the lock lives.
+    pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<WriteLock, CopyError> {
         let why = why.to_owned();
         self.aside(move |path, kind| transfer::freeze_for_copy(path, kind, &why)).await
     }

@@ -18,7 +18,7 @@ use super::refusals::{
 };
 use super::schema::{Found, create, is_table, recognize};
 use super::{checksum, commit_counter};
-use crate::files::{make_directories, make_private_directory, sync_directory};
+use crate::files::{make_directories, make_private_directory, sync_directory, temporary};
 use crate::ledger::Unavailable;
 use crate::ledger::kind::Kind;
 
@@ -108,8 +108,7 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 fn create_file(path: &Path, kind: Kind) -> Result<(), Unavailable> {
     let directory = make_directory_of(path)?;
     let failed = |source| failed("create directory", directory, source);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".shotlist-");
+    let mut builder = temporary();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

@@ -290,3 +290,27 @@ fn ids_that_mean_another_place_are_asked_about_as_they_are_or_not_at_all() {
         }
     }
 }
+
+#[test]
+fn copy_needs_few_open_files_and_refuses_a_running_batch() {
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    let service = Service::well();
+    for batch in 0..40 {
+        here.run(&service, &["--batch", &format!("b{batch}"), "--no-download"]).ends_with(0);
+    }
+    here.script(&service, &format!("ulimit -n 32; exec \"$0\" ledger copy {LEDGER} copy.db")).ends_with(0);
+    here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
+    here.shotlist(&["limit", "set", "--unfreeze"]).ends_with(0);
+
+    // A run of a new batch waits for its first response.
+    let (service, let_go) = Service::holding("number 0");
+    let child = here.run(&service, &["--batch", "new"]).starts();
+    wait_until("a submission", || !service.posts().is_empty());
+    let refused = here.shotlist(&["ledger", "copy", LEDGER, "other.db"]).fails_with("batch-locked", 75).stderr;
+    assert!(refused.contains("process"), "{refused}");
+    assert!(!here.path("other.db").exists());
+    let_go.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(Ended::of(child).code, Some(0));
+    let limits = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
+    assert!(!limits.contains("frozen"), "{limits}");
+}

@@ -1,8 +1,8 @@
 //! Fees of face reviews: paid outside the interface, shown from the manifest, and in no ledger.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{Service, Workspace};
+use crate::support::{Answer, Asked, Service, Workspace, json as answer};
 
 /// A manifest with these faces, and two jobs of $3.75 with the face `anna`.
 fn manifest(faces: &str) -> String {
@@ -69,5 +69,34 @@ fn invalid_or_future_day_is_an_error() {
     for day in ["soon", "2999-01-01", "2026-13-01"] {
         let here = Workspace::with_manifest(&manifest(&PAID.replace("2026-11-02", day)));
         here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).shows("review-paid-on");
+    }
+}
+
+#[test]
+fn held_job_hides_no_failure() {
+    let refusing = |status: u16| move |asked: &Asked| match asked.method.as_str() {
+        "POST" => answer(status, &json!({ "detail": "no" })),
+        _ => Answer::Well,
+    };
+    let failing = |asked: &Asked| match asked.method.as_str() {
+        "POST" => Answer::Well,
+        _ => answer(200, &json!({ "status": "failed", "error": { "message": "no" } })),
+    };
+    let faults: [(&str, Service, i32); 6] = [
+        ("none", Service::well(), 0),
+        ("failed tasks", Service::scripted(failing), 1),
+        ("rejected jobs", Service::scripted(refusing(422)), 1),
+        ("no funds", Service::scripted(refusing(402)), 1),
+        ("a refused key", Service::scripted(refusing(401)), 4),
+        ("lost responses", Service::scripted(refusing(500)), 7),
+    ];
+    let jobs = "jobs: [{ id: a, model: alpha-2, prompt: one }, { id: b, model: alpha-2, prompt: two }";
+    let held = ", { id: c, model: beta-2.0-lite, prompt: three, face: bob }";
+    for (fault, service, expected) in faults {
+        for (held, expected) in [("", expected), (held, if expected == 0 { 5 } else { expected })] {
+            let manifest = format!("version: 1\nfaces: {{ bob: {{ review: pending }} }}\n{jobs}{held}]\n");
+            let ended = Workspace::with_manifest(&manifest).run(&service, &[]).ends();
+            assert_eq!(ended.code, Some(expected), "{fault}{held}: {}", ended.stderr);
+        }
     }
 }

@@ -24,6 +24,7 @@ pub struct Program {
 }
 
 /// How it ended.
+#[derive(Debug)]
 pub struct Ended {
     /// The exit code, or nothing after a signal.
     pub code: Option<i32>,
