@@ -5,9 +5,8 @@ use std::error::Error;
 use super::args::ManifestArgs;
 use super::failure::Failure;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
-use crate::download::CopyVideoError;
 use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
-use crate::session::{ConnectionError, OtherAccount, Refusal, ResolveError, ThroughALink};
+use crate::session::{ConnectionError, CopyVideoError, OtherAccount, Refusal, ResolveError, ThroughALink};
 use crate::ui::quoted;
 
 /// The help after a database has forgotten something.
@@ -159,7 +158,9 @@ impl From<Refusal> for Failure {
             Refusal::NoVideo { .. } => "run `shotlist report`, and choose on the contact sheet again",
             Refusal::NothingToArchive(_) => "archive only completed jobs: `shotlist status MANIFEST` lists all states",
             Refusal::NotHere(_) => "name its directory with `--out`, or leave out `--to` if it was moved already",
-            Refusal::Copy(CopyVideoError::Same(_)) => "name a directory that is not the output directory under another name",
+            Refusal::Copy(CopyVideoError::Same(_)) => {
+                "name a directory that is not the output directory under another name"
+            }
             Refusal::Copy(_) => "name another directory with `--to`, or remove what is in the way",
             Refusal::Remove { .. } => "the copy is complete and recorded: remove the original by hand",
         };

@@ -132,7 +132,7 @@ pub struct Attempt {
     /// The URL of the video, once completed.
     pub video_url: Option<String>,
     /// The reason why it failed, was rejected, or is in doubt.
-    #[serde(with = "super::kept::error")]
+    #[serde(with = "super::review::error")]
     pub error: Option<Box<ServiceError>>,
     /// The number of polls.
     pub polls: u32,
@@ -145,7 +145,7 @@ pub struct Attempt {
     /// The end of generation, as the service reports it, if that is plausible.
     pub ended_at: Option<Timestamp>,
     /// The video on this machine, once it was fetched. It may have been removed since.
-    #[serde(deserialize_with = "super::kept::if_valid")]
+    #[serde(deserialize_with = "super::review::if_valid")]
     pub file: Option<Box<VideoFile>>,
     /// The time of the download.
     pub fetched_at: Option<Timestamp>,

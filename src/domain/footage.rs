@@ -1,11 +1,11 @@
-//! Facts of a delivered video, and how it differs from its request.
+//! A downloaded video: its file, its facts, and its differences from the request.
 //!
 //! A service that ignores a field of a request delivers, and charges for, another video.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Usd, sides};
+use super::{OutputPath, Usd, sides};
 
 /// The smallest difference in duration, in seconds: encoders end at a whole frame, and services report measured durations.
 pub(crate) const MIN_DURATION_DIFFERENCE_S: f64 = 0.5;
@@ -106,6 +106,20 @@ impl Footage {
         });
         [duration, shape, lines].into_iter().flatten().collect()
     }
+}
+
+/// A video that was fetched whole.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct VideoFile {
+    /// Its path in the output directory.
+    pub path: OutputPath,
+    /// SHA-256 of its bytes, 64 hexadecimal digits.
+    pub sha256: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its facts, if its index was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub footage: Option<Footage>,
 }
 
 #[cfg(test)]

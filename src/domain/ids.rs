@@ -1,7 +1,9 @@
-//! The names of a job, a task, and a batch.
+//! Names: of jobs, tasks, batches, labels, and accounts.
 
 use std::fmt;
+use std::sync::Arc;
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -152,6 +154,46 @@ impl BatchKey {
 impl fmt::Display for BatchKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.batch.is_empty() { f.pad(&self.name) } else { write!(f, "{} / {}", self.name, self.batch) }
+    }
+}
+
+/// The labels of a job, by name, in the order in which they were written. No part of its identity.
+pub type Labels = IndexMap<String, String>;
+
+/// One label with its value, `client: acme`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Label {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Label {
+    /// Returns whether it is among these.
+    pub fn is_among(&self, labels: &Labels) -> bool {
+        labels.get(&self.name) == Some(&self.value)
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.value)
+    }
+}
+
+/// The owner of a task. To another one, the task does not exist.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Account {
+    /// The service's address; shared, because ten thousand tasks have the same.
+    pub service: Arc<str>,
+    /// A fingerprint of the key, from which the key can't be had.
+    pub key: Arc<str>,
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with the key {}", self.service, self.key)
     }
 }
 

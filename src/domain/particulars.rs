@@ -11,7 +11,7 @@ pub struct Particulars {
     /// The labels that its job had when it was submitted.
     pub labels: Labels,
     /// The path of its video in the output directory, if its manifest has one.
-    #[serde(deserialize_with = "super::kept::if_valid")]
+    #[serde(deserialize_with = "super::review::if_valid")]
     pub output: Option<Box<OutputPath>>,
     /// The plan that someone approved, and that it was bought as a part of.
     pub approval: Option<Box<Digest>>,

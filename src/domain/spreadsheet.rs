@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::printable;
+use super::text;
 
 /// Characters that begin a formula in a spreadsheet, in the letters of either width.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
@@ -21,7 +21,7 @@ fn looks_like_a_time(text: &str) -> bool {
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     // Elsewhere than at the beginning of a cell, what begins a formula is a letter like any other.
     let is_formula = text.starts_with(FORMULA);
-    let is_risky = |c: char| ENDS.contains(&c) || printable::steers(c);
+    let is_risky = |c: char| ENDS.contains(&c) || text::steers(c);
     if looks_like_a_time(text) {
         return format!("'{text}").into();
     }
@@ -35,7 +35,7 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
             safe.push('\'');
         }
         begins = ENDS.contains(&c);
-        safe.push(if printable::steers(c) && !begins { '\u{fffd}' } else { c });
+        safe.push(if text::steers(c) && !begins { '\u{fffd}' } else { c });
     }
     safe.into()
 }

@@ -99,13 +99,20 @@ mod tests {
         assert_eq!(fs::read_dir(&to).expect("a directory").count(), 1, "nothing is left behind");
         // The original itself is no copy of it.
         for same in [from.clone(), from.join("../out")] {
-            assert!(matches!(copy_video(&from, &same, &file), Err(CopyVideoError::Exists(_))));
+            assert!(matches!(copy_video(&from, &same, &file), Err(CopyVideoError::Same(_))));
         }
+        // A network mount may hide that: then the copy goes with the original, which comes back.
+        let original = from.join("a.mp4");
+        assert!(!remove_original(&original, &file, &original).expect("kept") && original.exists());
         fs::write(to.join("a.mp4"), "other").expect("a file");
         assert!(matches!(copy_video(&from, &to, &file), Err(CopyVideoError::Exists(_))));
         assert_eq!(fs::read(to.join("a.mp4")).expect("a file"), b"other");
         fs::write(from.join("a.mp4"), "vide0").expect("a file");
         assert!(matches!(copy_video(&from, &root.path().join("new"), &file), Err(CopyVideoError::Changed(_))));
         assert!(!root.path().join("new").exists());
+        fs::write(&original, "video").expect("a file");
+        fs::write(to.join("a.mp4"), "video").expect("a file");
+        assert!(remove_original(&original, &file, &to.join("a.mp4")).expect("removed") && !original.exists());
+        assert_eq!(fs::read_dir(&from).expect("a directory").count(), 0);
     }
 }

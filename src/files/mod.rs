@@ -13,16 +13,15 @@
 //! - **A new name lasts** as its file does: the directory is synced ([`sync_directory`], [`make_directories`]).
 //!
 //! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`directory`] makes
-//! directories and syncs them, [`space`] tries whether one can be written to. [`thread`] waits for the disk aside. It imports no other module.
+//! directories and syncs them, [`space`] tries whether one can be written to. [`space`] waits for the disk aside. It imports no other module.
 
 mod directory;
 mod open;
 mod replace;
 mod space;
-mod thread;
 
 pub(crate) use directory::{make_directories, make_private_directory, no_links_below, sync_directory, sync_file};
 pub(crate) use open::{ReadError, no_link, open_plain, open_private, read_at_most, read_text};
 pub(crate) use replace::{replace, sweep, temporary};
+pub(crate) use space::on_a_thread;
 pub(crate) use space::try_write;
-pub(crate) use thread::on_a_thread;

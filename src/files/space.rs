@@ -1,7 +1,9 @@
-//! A look whether a directory can be written to.
+//! Disk work on threads of its own, and a check of free space.
 
 use std::io::{self, Write as _};
 use std::path::Path;
+
+use tokio::sync::oneshot;
 
 /// The number of bytes that are tried: more than a file system with quotas or reserved blocks gives away.
 const TRIED: usize = 1 << 20;
@@ -26,4 +28,13 @@ fn free_bytes(directory: &Path) -> Option<u64> {
 #[cfg(not(unix))]
 fn free_bytes(_: &Path) -> Option<u64> {
     None
+}
+
+/// Does what waits for the disk on a thread of its own, so that a run that goes on beside it is not held up. Fails where no
+/// thread can be had, and where the work panicked: neither may take down whoever waits.
+pub(crate) async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    let (answer, answered) = oneshot::channel();
+    // Not one of the runtime's: those panic where the system has none to give.
+    std::thread::Builder::new().name("disk".to_owned()).spawn(move || drop(answer.send(work())))?;
+    answered.await.map_err(|_| io::Error::other("it panicked"))
 }

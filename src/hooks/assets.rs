@@ -76,7 +76,7 @@ fn address_in(output: &str) -> Result<String, String> {
         return Err(format!("an address of {} bytes, and no server takes that", address.len()));
     }
     if let Some(fault) = why_no_web_address(address) {
-        let shown: String = crate::domain::printable::one_line(address).chars().take(100).collect();
+        let shown: String = crate::domain::text::one_line(address).chars().take(100).collect();
         return Err(format!("`{shown}`, which {fault}"));
     }
     if has_password(address) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 
 /// The most that is kept of what a program writes, in bytes, from the end of it: more than an address or a line of a log takes.
 const MAX_KEPT: usize = 64 << 10;

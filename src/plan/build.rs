@@ -12,12 +12,12 @@ use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::elsewhere::Elsewhere;
 use super::estimate::Estimate;
+use super::estimate::Totals;
 use super::guards;
 use super::input::PlanInput;
 use super::planned::{Limit, Planned, Previous, UntilKept};
 use super::retake::{Retake, SpentChoice};
 use super::sample::keep_sample;
-use super::totals::Totals;
 use crate::domain::{
     Account, Attempt, AttemptId, BatchKey, Choice, Digest, Freeze, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
 };
@@ -95,7 +95,7 @@ impl Plan {
         let due: Vec<(u32, u32)> =
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
         let digest = digest(&given.key, given.retries, &bought(&jobs, &given));
-        let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
+        let estimate = Estimate::new(&due, resume.len() + collect.len(), given.concurrency);
         let already_paid = guards::already_paid(&jobs, &given);
         let is_left_out = |id: &JobId| (given.is_in_manifest)(id) && !chosen.contains(id);
         let downloads = given

@@ -1,11 +1,14 @@
-//! Coverage of a plan by an approval.
+//! A plan beside others: covered by an approval, joined with other batches of the same name.
+
+use std::collections::HashSet;
 
 use serde_json::Value;
 
 use super::approval::{Approved, SavedJob, SavedPlan};
 use super::build::Plan;
+use super::elsewhere::OtherDirectory;
 use super::planned::Planned;
-use crate::domain::Usd;
+use crate::domain::{AttemptId, JobId, Usd};
 
 impl Plan {
     /// Returns whether an approval covers it. A saved plan must also show it.
@@ -38,5 +41,32 @@ impl SavedJob {
             && self.labels == job.labels
             && self.earlier == planned.earlier
             && serde_json::from_str::<Value>(job.request.body()).is_ok_and(|request| request == self.request)
+    }
+}
+
+impl Plan {
+    /// Tasks at the service of an earlier wording of jobs that are planned for by themselves.
+    pub fn superseded(&self) -> HashSet<AttemptId> {
+        let planned: HashSet<&JobId> = self.jobs.iter().map(|planned| &planned.job.id).collect();
+        let own = self.collect.iter().filter(|attempt| !self.others.contains(&attempt.id));
+        own.filter(|attempt| planned.contains(&attempt.job)).map(|attempt| attempt.id).collect()
+    }
+
+    /// Leaves everything but videos that are not here.
+    pub fn only_fetch(&mut self) {
+        self.jobs.retain(|planned| !planned.action.buys());
+        (self.resume, self.collect, self.abandoned) = (Vec::new(), Vec::new(), Vec::new());
+        self.already_paid = Vec::new();
+    }
+
+    /// Looks after the tasks of another batch and fetches its videos, too. `other` is the plan of all that was bought of it; what that
+    /// one would buy is left out.
+    pub fn look_after(&mut self, other: Self, directory: &OtherDirectory) {
+        self.others.extend(other.active_tasks().map(|attempt| attempt.id));
+        self.collect.extend(other.resume);
+        self.collect.extend(other.collect);
+        if let (Some(own), Some(theirs)) = (&mut self.downloads, other.downloads) {
+            own.add(theirs, directory);
+        }
     }
 }

@@ -10,8 +10,8 @@ use super::already_paid::{AlreadyPaid, Before};
 use super::build::Plan;
 use super::decide::Action;
 use super::estimate::Estimate;
-use super::service_view::ServiceView;
-use super::totals::Totals;
+use super::estimate::ServiceView;
+use super::estimate::Totals;
 use crate::domain::{BatchKey, Digest, Labels, TaskId, Usd};
 
 /// The work of a run.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::row::JobState;
 use super::rows::Report;
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 
 /// Facts about a ledger beside its attempts.
 #[derive(Clone, Copy, Debug)]

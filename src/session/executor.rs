@@ -25,7 +25,7 @@ use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
 use super::other_batches::as_bought;
-use crate::domain::printable::until_prompt;
+use crate::domain::text::until_prompt;
 use crate::domain::{
     Attempt, AttemptId, AttemptState, BatchKey, Executed, History, Job, JobId, NoticeCode, TaskId, VideoFile,
     with_causes,

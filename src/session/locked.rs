@@ -1,13 +1,19 @@
-//! A locked batch with its plan.
+//! A locked batch with its plan, and abandoned tasks that have completed since.
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
+
+use super::connection::Connection;
 use super::other_batches::{self, OtherBatch};
 use super::planning::{open_elsewhere, plan_against};
 use super::purchases;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{History, JobId};
-use crate::ledger::LockedBatch;
+use crate::domain::{Attempt, Declaration, History, JobId};
+use crate::engine::{Identity, Whose};
+use crate::ledger::{Event, LockedBatch};
 use crate::plan::Plan;
+use crate::service::{PollAnswer, Status, VideoService as _};
 
 /// A batch that only this run may change.
 pub struct Locked<'s> {
@@ -97,4 +103,35 @@ impl Locked<'_> {
     pub fn recovered(&self) -> usize {
         self.batch.recovered()
     }
+}
+
+/// The most polls at once.
+const AT_ONCE: usize = 8;
+
+/// Polls abandoned tasks of the connection's account, and records those that have completed. Returns their jobs.
+pub(super) async fn take_completed(
+    batch: &LockedBatch,
+    abandoned: &[Attempt],
+    connection: &Connection,
+) -> Result<Vec<JobId>, Refusal> {
+    let ours = abandoned.iter().filter(|attempt| connection.check_owner([*attempt].into_iter()).is_ok());
+    let polls = ours.map(async |attempt| Ok::<_, Refusal>((attempt, completion(attempt, connection).await)));
+    let completed = stream::iter(polls).buffered(AT_ONCE).try_filter_map(async |(attempt, completion)| {
+        let Some(completion) = completion else { return Ok(None) };
+        batch.record(attempt.id, Event::Undone(Declaration::Lost)).await?;
+        batch.record(attempt.id, completion).await?;
+        Ok(Some(attempt.job.clone()))
+    });
+    completed.try_collect().await
+}
+
+/// The completion of a task, if one poll shows it.
+async fn completion(attempt: &Attempt, connection: &Connection) -> Option<Event> {
+    let names = attempt.task.clone()?;
+    let PollAnswer::Report(report) = connection.service().poll(&names.id).await else { return None };
+    if report.status != Status::Completed || Identity::new(names).identify(&report) != Whose::Own {
+        return None;
+    }
+    let ended_at = report.completed_at.unwrap_or_else(Timestamp::now);
+    Some(Event::Completed { video_url: report.video_url?, ended_at, polls: 1 })
 }

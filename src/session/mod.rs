@@ -18,15 +18,14 @@
 //! # Modules
 //!
 //! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`], [`confirmation`], [`connection`], and [`default_paths`] are their
-//! input, and [`refusal`] ends them early. [`planning`] makes the plan, with [`limits`] and the [`purchases`] of earlier batches; [`outputs`] guards the
-//! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, with their [`pending_reports`], and from the runners of a
+//! input, and [`refusal`] ends them early. [`planning`] makes the plan, with [`ledger_limits`] and the [`purchases`] of earlier batches; [`outputs`] guards the
+//! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, and from the runners of a
 //! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
 //!
 //! [`resolve`] lists jobs in doubt and records verdicts, [`import`] records tasks that the ledger lacks, [`choices`] records what reviewers chose, [`archive`] the videos that have left,
 //! [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
 //! manifests.
 
-mod abandoned;
 mod archive;
 mod choices;
 mod confirmation;
@@ -35,12 +34,10 @@ mod default_paths;
 mod executor;
 mod import;
 mod ledger_limits;
-mod limits;
 mod locked;
 mod options;
 mod other_batches;
 mod outputs;
-mod pending_reports;
 mod planning;
 mod purchases;
 mod ready;
@@ -70,5 +67,6 @@ pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
 pub use run::Outcome;
 pub use start::Session;
 
+pub use crate::download::CopyVideoError;
 pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};
 pub use crate::hooks::{AssetCommand, NoCommand, Program};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::connection::Connection;
-use super::pending_reports;
+use super::outputs;
 use super::purchases;
 use super::refusal::Refusal;
 use super::reporter::Reported;
@@ -96,14 +96,14 @@ fn unreported(session: &Session) -> Result<Vec<BatchKey>, Refusal> {
         return Ok(Vec::new());
     }
     let key = |batch| BatchKey { name: session.manifest.key.name.clone(), batch };
-    let marked = pending_reports::marked(&home(session, &key(String::new()))?);
+    let marked = outputs::marked(&home(session, &key(String::new()))?);
     Ok(marked.into_iter().map(key).filter(|key| *key != session.manifest.key).collect())
 }
 
 /// Marks their reports as pending, in case this run is killed.
 pub(super) fn mark(others: &[OtherBatch]) -> Result<(), Refusal> {
     let mut own = others.iter().filter(|other| !other.directory.is_shared);
-    let marked = own.try_for_each(|other| pending_reports::mark(&other.out, &other.key.batch));
+    let marked = own.try_for_each(|other| outputs::mark(&other.out, &other.key.batch));
     marked.map_err(|error| Refusal::Files(Box::new(error)))
 }
 
@@ -250,7 +250,7 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
     };
     let reported = reporter.write().await?;
     if reported.written.is_ok() && !other.directory.is_shared {
-        pending_reports::unmark(&other.out);
+        outputs::unmark(&other.out);
     }
     Ok(reported)
 }

@@ -1,10 +1,13 @@
-//! Protection of the files that a run reads or writes from being replaced by its videos.
+//! The files of a run: none that it reads or writes is replaced by a video, and a report that is still to be written is marked.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::domain::{Job, JobId};
+use crate::domain::{Job, JobId, NoticeCode};
+use crate::files::{open_plain, replace};
 
 /// A video whose path is that of a file of the run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -45,4 +48,43 @@ fn real(path: &Path) -> Option<PathBuf> {
 fn as_output(path: &Path) -> String {
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
     parts.join("/")
+}
+
+/// A file in the directory of a batch, with the batch value.
+const MARK: &str = ".unreported";
+/// The longest batch value that is read back, in bytes.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Marks a batch. A directory that is missing has no reports that could be outdated.
+pub(super) fn mark(directory: &Path, batch: &str) -> io::Result<()> {
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    replace(&directory.join(MARK), |_, file| file.write_all(batch.as_bytes()))
+}
+
+/// Removes the mark of a batch.
+pub(super) fn unmark(directory: &Path) {
+    if let Err(error) = fs::remove_file(directory.join(MARK))
+        && error.kind() != ErrorKind::NotFound
+    {
+        tracing::warn!(
+            code = NoticeCode::FileLeft.code(),
+            "can't remove `{}`: {error}",
+            directory.join(MARK).display()
+        );
+    }
+}
+
+/// The marked batches, in the directories below one.
+pub(super) fn marked(parent: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let below = entries.flatten().map(|entry| entry.path());
+    below.chain([parent.to_owned()]).filter_map(|directory| read(&directory.join(MARK))).collect()
+}
+
+fn read(path: &Path) -> Option<String> {
+    let mut batch = String::new();
+    open_plain(path, File::options().read(true)).ok()?.take(MAX_BYTES).read_to_string(&mut batch).ok()?;
+    Some(batch)
 }

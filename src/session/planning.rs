@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::refusal::Refusal;
 use super::start::Session;
-use super::{limits, purchases};
+use super::{ledger_limits, purchases};
 use crate::domain::{Attempt, History, JobId, VideoFile};
 use crate::download::is_whole;
 use crate::ledger::{OpenElsewhere, this_machine};
@@ -29,7 +29,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     let ids: LazyCell<HashSet<&JobId>, _> = LazyCell::new(ids);
     let is_in_manifest = |id: &JobId| ids.contains(id);
     let controls = session.ledger.controls().await?;
-    let limits = limits::with_what_is_used(session, &controls).await?;
+    let limits = ledger_limits::with_what_is_used(session, &controls).await?;
     // A video that another machine downloaded stays there, unless this run fetches all.
     let is_theirs = |attempt: &Attempt| match &attempt.particulars.fetched_by {
         Some(machine) => session.ledger.is_shared() && !options.fetches_only && **machine != *this_machine(),
@@ -44,7 +44,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
             manifest: &manifest.jobs,
             is_in_manifest: &is_in_manifest,
             history,
-            run_limit: limits::of_the_run(options, &manifest.budget),
+            run_limit: ledger_limits::of_the_run(options, &manifest.budget),
             limits,
             concurrency: options.settings.concurrency,
             retries: options.redo.retries,

@@ -1,8 +1,8 @@
 //! A run that passed every check and needs only confirmation.
 
-use super::abandoned;
 use super::connection::Connection;
 use super::executor::Executions;
+use super::locked;
 use super::locked::Locked;
 use super::other_batches::{self, OtherBatch};
 use super::refusal::Refusal;
@@ -47,7 +47,7 @@ impl<'s> Locked<'s> {
 
     /// Plans again if an abandoned task has completed: its job is not due.
     async fn without_completed(self, connection: &Connection) -> Result<Self, Refusal> {
-        let completed = abandoned::take_completed(&self.batch, &self.plan.abandoned, connection).await?;
+        let completed = locked::take_completed(&self.batch, &self.plan.abandoned, connection).await?;
         if completed.is_empty() {
             return Ok(self);
         }

@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
-use super::{choices, limits, other_batches};
+use super::{choices, ledger_limits, other_batches};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
@@ -104,7 +104,7 @@ impl<'s> Ready<'s> {
         // An offset that is too large by a round trip dates no end before its submission.
         let (asked_at, controls) = (Timestamp::now(), session.ledger.controls().await?);
         let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
-        let limits = limits::over_all_batches(&limits::at(session, now));
+        let limits = ledger_limits::over_all_batches(&ledger_limits::at(session, now));
         let (plan, others) = (Arc::new(plan), OtherBatches::new(others));
         Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })
     }
@@ -145,7 +145,7 @@ impl Prepared<'_> {
     async fn run_engine(&self, stop: &Stop, emit: &Emit<'_>) -> engine::Outcome {
         let Self { session, batch, plan, service, limits, .. } = self;
         let Some((connection, downloader)) = service else { return engine::Outcome::default() };
-        let run_limit = limits::of_all_runners(session);
+        let run_limit = ledger_limits::of_all_runners(session);
         let approval = session.options.approved.is_some();
         let approval = approval.then(|| Approval { digest: plan.digest().clone(), most: 1 + plan.retries });
         let settings = connection.paced(&session.options.settings);

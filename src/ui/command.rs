@@ -68,7 +68,7 @@ fn quoted_for_windows(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    let is_special = |c: char| "\"$`%!\u{201c}\u{201d}\u{201e}".contains(c) || crate::domain::printable::steers(c);
+    let is_special = |c: char| "\"$`%!\u{201c}\u{201d}\u{201e}".contains(c) || crate::domain::text::steers(c);
     if word.contains(is_special) {
         return "<quote this value>".to_owned();
     }
@@ -85,7 +85,7 @@ fn quoted_for_posix(word: &str) -> String {
     if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    if !word.chars().any(crate::domain::printable::steers) {
+    if !word.chars().any(crate::domain::text::steers) {
         return format!("'{}'", word.replace('\'', "'\\''"));
     }
     let escaped = word.bytes().fold(String::new(), |mut text, byte| {

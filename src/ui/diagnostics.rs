@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::page::Page;
 use super::terminal::Terminal;
 use super::wrap::wrapped;
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 use crate::domain::{NoticeCode, Rule};
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
 

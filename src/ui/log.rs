@@ -17,7 +17,7 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::live;
-use crate::domain::printable;
+use crate::domain::text;
 
 /// The name of an event without a name.
 const NAMELESS: &str = "log";
@@ -49,7 +49,7 @@ impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
         let line = line.trim_end_matches('\n');
-        let line = if self.is_json { printable::json(line) } else { printable::one_line(line) };
+        let line = if self.is_json { text::json(line) } else { text::one_line(line) };
         live::above(|| writeln!(anstream::stderr().lock(), "{line}"))?;
         Ok(bytes.len())
     }

@@ -1,7 +1,7 @@
 //! Text from outside in Markdown, and what is said of what has no room.
 
 use super::lines::count;
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 
 /// A text that can't break out of its table cell, or become markup or a mention.
 pub(super) fn escaped(text: &str) -> String {

@@ -8,14 +8,12 @@
 //! quoted by [`NextCommand`]. There is no third way.
 
 mod already_paid;
-mod approval;
 mod bill;
 mod checks;
 mod choices;
 mod command;
 mod diagnostics;
 mod doubts;
-mod elsewhere;
 mod eta;
 mod event_log;
 mod event_text;
@@ -36,8 +34,8 @@ mod table;
 mod terminal;
 mod wrap;
 
+pub(crate) use already_paid::finished;
 pub(crate) use already_paid::repurchased;
-pub(crate) use approval::{other_service, to_approve};
 pub(crate) use bill::reconciliation;
 pub(crate) use checks::{Check, ChecksView};
 pub(crate) use choices::{archived, choices_of, choices_recorded, imported};
@@ -45,12 +43,12 @@ pub(crate) use command::{NextCommand, quoted};
 pub use diagnostics::diagnostics_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_diagnostics};
 pub(crate) use doubts::{doubts, doubts_elsewhere};
-pub(crate) use elsewhere::finished;
 pub(crate) use event_log::log_finished;
 pub(crate) use log::start_log;
 pub(crate) use notes::{already_paid, details, listed, retake_unfinished, sentence};
 pub use page::Page;
 pub(crate) use plan_markdown::plan_markdown;
+pub(crate) use plan_markdown::{other_service, to_approve};
 pub(crate) use plan_text::plan_text;
 pub(crate) use progress::Progress;
 pub use progress_state::ProgressState;

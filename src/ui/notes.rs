@@ -1,8 +1,8 @@
 //! The notes of a plan in words, the same in every output.
 
+use super::already_paid::other_batch;
 use super::already_paid::{bought_before, repurchased};
 use super::command::{NextCommand, quoted};
-use super::elsewhere::other_batch;
 use super::lines::count;
 use super::page::Page;
 use crate::domain::{JobId, UnfinishedRetake, Usd};

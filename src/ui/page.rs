@@ -11,8 +11,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::table::{Column, fit, table};
 use super::wrap::wrapped;
-use crate::domain::printable;
 use crate::domain::spreadsheet::cell;
+use crate::domain::text;
 
 /// Lines for a terminal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -35,14 +35,14 @@ impl Page {
 
     /// A value as JSON.
     pub fn json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
-        Ok(Self::own(printable::json(&serde_json::to_string_pretty(value)?) + "\n"))
+        Ok(Self::own(text::json(&serde_json::to_string_pretty(value)?) + "\n"))
     }
 
     /// Rows as a spreadsheet reads them, whatever is in a cell; the first one is the head.
     pub fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<Self> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for row in rows {
-            writer.write_record(row.iter().map(|text| cell(&printable::one_line(text)).into_owned()))?;
+            writer.write_record(row.iter().map(|text| cell(&text::one_line(text)).into_owned()))?;
         }
         let written = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
         String::from_utf8(written).map(Self::own).map_err(std::io::Error::other)
@@ -50,7 +50,7 @@ impl Page {
 
     /// Adds one line.
     pub fn line(&mut self, line: impl Display) {
-        self.text.push_str(&printable::one_line(&line.to_string()));
+        self.text.push_str(&text::one_line(&line.to_string()));
         self.text.push('\n');
     }
 
@@ -109,7 +109,7 @@ impl Page {
 }
 
 fn plain(rows: impl IntoIterator<Item = Vec<String>>) -> impl Iterator<Item = Vec<String>> {
-    rows.into_iter().map(|row| row.iter().map(|cell| printable::one_line(cell)).collect())
+    rows.into_iter().map(|row| row.iter().map(|cell| text::one_line(cell)).collect())
 }
 
 #[cfg(test)]
@@ -122,6 +122,6 @@ mod tests {
         page.line("x: 1 job, $0.90\n\nSpend up to $0.90? [y/N] \u{1b}[8m");
         page.table(&[Column::text("a")], [vec!["b\nc\u{1b}]0;owned\u{7}".to_owned()]], 80);
         assert_eq!(page.as_str().lines().count(), 3, "{page:?}");
-        assert!(!page.as_str().contains(|c: char| printable::steers(c) && c != '\n'), "{page:?}");
+        assert!(!page.as_str().contains(|c: char| text::steers(c) && c != '\n'), "{page:?}");
     }
 }

@@ -11,7 +11,7 @@ use super::page::Page;
 use super::table::Column;
 use super::wrap::wrapped;
 use crate::domain::Usd;
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 use crate::plan::{Action, Plan, Planned, by_model, notes};
 
 /// The most jobs that are listed one by one, unless more is asked for.

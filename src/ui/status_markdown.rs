@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::lines::without_prompt;
 use super::markdown::{escaped, hidden, no_room};
 use super::status::states;
-use crate::domain::printable::until_prompt;
+use crate::domain::text::until_prompt;
 use crate::report::{JobState, Report, Row, Totals};
 
 /// The length of the whole text in bytes, at most: below GitHub's 65,536 characters of a comment.

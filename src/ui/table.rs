@@ -4,7 +4,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 
 /// The blanks around a cell.
 const BLANKS: usize = 2;

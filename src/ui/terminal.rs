@@ -9,7 +9,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use super::page::Page;
 use super::wrap::wrapped;
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 use crate::domain::{NoticeCode, RefusalCode};
 
 /// The user's settings for output.

@@ -72,8 +72,7 @@ pub(super) fn fill(
         });
     }
     let failed = |source| CopyError::NotWritable { path: path.to_owned(), source };
-    let on_its_way =
-        temporary().tempdir_in(make_directory_of(path)?).map_err(failed)?;
+    let on_its_way = temporary().tempdir_in(make_directory_of(path)?).map_err(failed)?;
     let copy = on_its_way.path().join("ledger.db");
     let contents = fill_empty(&copy, kind, frozen, parts)?;
     let contents = verified(&copy, kind, contents)?;

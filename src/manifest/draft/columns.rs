@@ -6,7 +6,7 @@ use std::path::Path;
 use super::headers::HEADERS;
 use super::written::{Meaning, PROMPT_LENGTH, Written, is_known_ratio, is_like_a_model, is_ratio, shortened};
 use crate::catalog::{Catalog, Family};
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 use crate::domain::{Field, JobId, Usd};
 use crate::manifest::raw::table::whole_in;
 use crate::manifest::template::engine::slug;

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::columns::{self, Column};
 use super::text::{Chosen, Table, text, unused};
 use crate::catalog::Catalog;
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
 use crate::manifest::source::location::Pointer;

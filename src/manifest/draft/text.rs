@@ -7,7 +7,7 @@ use super::columns::{Column, is_taken, names_models, taker};
 use super::written::Meaning;
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 use crate::manifest::template::engine::slug;
 
 /// The longest beginning of an id that is made of a name, in characters.

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::headers::{HEADERS, Headers};
 use crate::catalog::{Catalog, SizeRule};
 use crate::domain::Field;
-use crate::domain::printable::one_line;
+use crate::domain::text::one_line;
 use crate::manifest::raw::table::whole_in;
 
 /// The meaning of a column.

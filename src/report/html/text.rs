@@ -4,7 +4,7 @@ use std::fmt;
 
 use askama::filters::{Escaper, Html};
 
-use crate::domain::printable;
+use crate::domain::text;
 
 /// The escaper of every template: text without what steers, and escaped.
 #[derive(Clone, Copy)]
@@ -12,7 +12,7 @@ pub(super) struct Shown;
 
 impl Escaper for Shown {
     fn write_escaped_str<W: fmt::Write>(&self, to: W, text: &str) -> fmt::Result {
-        Html.write_escaped_str(to, &printable::lines(text))
+        Html.write_escaped_str(to, &text::lines(text))
     }
 }
 

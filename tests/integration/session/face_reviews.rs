@@ -74,9 +74,11 @@ fn invalid_or_future_day_is_an_error() {
 
 #[test]
 fn held_job_hides_no_failure() {
-    let refusing = |status: u16| move |asked: &Asked| match asked.method.as_str() {
-        "POST" => answer(status, &json!({ "detail": "no" })),
-        _ => Answer::Well,
+    let refusing = |status: u16| {
+        move |asked: &Asked| match asked.method.as_str() {
+            "POST" => answer(status, &json!({ "detail": "no" })),
+            _ => Answer::Well,
+        }
     };
     let failing = |asked: &Asked| match asked.method.as_str() {
         "POST" => Answer::Well,

@@ -1,7 +1,7 @@
-//! Texts that did not come from this program, as the user may see them: the one rule that terminal, log, table and page
-//! share about what must never be passed on as it is.
+//! Texts for users: what other programs wrote, made harmless for terminal, log, table, and page; errors with their causes; enums with names.
 
 use std::borrow::Cow;
+use std::error::Error;
 
 /// Returns whether a character controls its display instead of being shown: control characters (escape sequences begin
 /// with one), and those that change the direction of the following text (Unicode Bidirectional Algorithm §2). Direction
@@ -57,6 +57,47 @@ pub(crate) fn until_prompt(output: &str, prompt: Option<&str>) -> String {
         None => output.to_owned(),
     }
 }
+
+/// An error with all of its causes, outermost first.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    causes(error).map_or_else(|| error.to_string(), |causes| format!("{error}: {causes}"))
+}
+
+/// The causes of an error without itself, outermost first; nothing if it has none.
+pub(crate) fn causes(error: &dyn Error) -> Option<String> {
+    let texts = std::iter::successors(error.source(), |cause| (*cause).source()).map(ToString::to_string);
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join(": "))
+}
+
+/// An enumeration with its values, their names, and the value of a name.
+macro_rules! named {
+    ($(#[$attribute:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$attribute])*
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in this order.
+            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+
+            /// The value with this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+    };
+}
+
+pub(crate) use named;
 
 #[cfg(test)]
 mod tests {
