@@ -74,7 +74,8 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
         _ => Exit::SomeFailed,
     });
     // A row shows the video that there is; a retake of it that failed is a failure anyway.
-    let late = run.past_deadline > 0 || run.unfetched > 0 || run.failures > 0 || run.is_model_stopped;
+    let late =
+        run.past_deadline > 0 || run.unfetched > 0 || run.failures > 0 || run.is_model_stopped || run.mismatches > 0;
     let late = late.then_some(Exit::SomeFailed);
     let stopped = run.stopped.iter().map(|reason| match reason {
         StopReason::TooManyFailures => Exit::SomeFailed,

@@ -42,7 +42,8 @@ impl Exit {
             | C::NotConfirmed
             | C::OverLimit
             | C::PlanDiffers
-            | C::ReportUnknown => Self::NotAllowed,
+            | C::ReportUnknown
+            | C::WarningsNotAccepted => Self::NotAllowed,
             C::NoClient | C::Unreachable => Self::Unreachable,
             C::KeyRefused => Self::KeyRefused,
             C::BatchLocked | C::OtherPlan | C::RunnerMayLive | C::TaskAssigned => Self::Busy,

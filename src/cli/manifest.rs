@@ -43,6 +43,8 @@ pub(super) struct Chosen {
     pub selected: Vec<Arc<Job>>,
     /// Its warnings.
     pub warnings: Vec<WarningView>,
+    /// The codes of those that may mean that the wrong thing is bought.
+    pub risks: BTreeSet<&'static str>,
 }
 
 /// Loads a manifest, and shows its diagnostics.
@@ -113,8 +115,11 @@ pub(super) fn load(
         job: diagnostic.job.map(|job| job.id),
         message: diagnostic.message,
     };
+    let risks =
+        diagnostics.iter().filter(|diagnostic| diagnostic.rule.may_buy_the_wrong_thing() && is_selected(diagnostic));
+    let risks = risks.map(|diagnostic| diagnostic.rule.code()).collect();
     let warnings = diagnostics.into_iter().map(warning).collect();
-    Ok(Chosen { manifest, selection, selected, warnings })
+    Ok(Chosen { manifest, selection, selected, warnings, risks })
 }
 
 /// Returns whether a file is a spreadsheet, by its name.

@@ -80,6 +80,7 @@ codes! {
     TaskUnconfirmed "task-unconfirmed" "The service does not confirm a task ID."
     TopicUnknown "topic-unknown" "No command or topic has this name."
     Unreachable "unreachable" "The service can't be reached."
+    WarningsNotAccepted "warnings-not-accepted" "A warning may mean a wrong purchase, and no terminal can ask."
     UrlInvalid "url-invalid" "The base URL is not one."
     UrlMissing "url-missing" "No base URL is set."
 }
@@ -267,6 +268,21 @@ codes! {
 }
 
 impl Rule {
+    /// Returns whether a warning may mean that something else is bought than was meant.
+    pub fn may_buy_the_wrong_thing(self) -> bool {
+        matches!(
+            self,
+            Self::CellsMerged
+                | Self::EncodingAssumed
+                | Self::ImageIsAPage
+                | Self::PromptEmptyCell
+                | Self::PromptPlaceholder
+                | Self::RowsHidden
+                | Self::SameRequest
+                | Self::TextCutOff
+        )
+    }
+
     /// Returns whether something is missing. In an entry with an unknown or mistyped key, that key is the cause.
     pub fn is_about_absence(self) -> bool {
         matches!(

@@ -1,5 +1,7 @@
 //! The words and fields of gateways, which are data of the catalog.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 /// Words for the end of a task, in lowercase, and other signs that gateways give.
@@ -18,6 +20,8 @@ pub struct TerminalStates {
     pub overload_headers: Vec<String>,
     /// Places of the cost of a task in USD, as JSON pointers.
     pub costs_usd: Vec<String>,
+    /// Other names of models in responses, with the names of the catalog.
+    pub model_aliases: BTreeMap<String, String>,
 }
 
 impl TerminalStates {
@@ -29,5 +33,6 @@ impl TerminalStates {
         self.video_urls.extend(more.video_urls);
         self.overload_headers.extend(more.overload_headers);
         self.costs_usd.extend(more.costs_usd);
+        self.model_aliases.extend(more.model_aliases);
     }
 }

@@ -20,6 +20,8 @@ struct State {
     /// By model and field.
     seen: HashSet<(String, &'static str)>,
     stopped: HashSet<String>,
+    /// Videos of another duration or shape that this run bought.
+    mismatches: usize,
 }
 
 impl CircuitBreaker {
@@ -49,5 +51,16 @@ impl CircuitBreaker {
     /// Returns whether any model is stopped.
     pub(super) fn has_stopped(&self) -> bool {
         !self.state.lock().stopped.is_empty()
+    }
+
+    /// Counts a video of another duration or shape. Returns false, and counts nothing, if the user accepts mismatches.
+    pub(super) fn count_mismatch(&self, is_grave: bool) -> bool {
+        self.state.lock().mismatches += usize::from(is_grave && !self.is_off);
+        !self.is_off
+    }
+
+    /// Returns the number of counted videos.
+    pub(super) fn mismatches(&self) -> usize {
+        self.state.lock().mismatches
     }
 }

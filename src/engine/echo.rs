@@ -3,35 +3,48 @@
 //! The planned price is that of the request. A gateway that ignores a field, such as `duration`, generates and charges
 //! for another video, and shows it only in the fields that it echoes (interface §2.3).
 
-use crate::domain::{Asked, MIN_DURATION_DIFFERENCE_S, PriceList, Usd};
+use crate::domain::{Asked, MIN_DURATION_DIFFERENCE_S, PriceList, sides};
 use crate::service::Echo;
 
-/// Returns the reported model with the price of the same video by it, and that of the requested one, if it is another model of the catalog. A gateway
-/// may rename models.
-pub(super) fn other_model<'e>(asked: &Asked, echo: &'e Echo, prices: &PriceList<'_>) -> Option<(&'e str, Usd, Usd)> {
-    let other = echo.model.as_deref()?;
-    let prices = asked.price(other, prices).zip(asked.price(asked.model(), prices));
-    prices.filter(|_| other != asked.model()).map(|(theirs, ours)| (other, theirs, ours))
+/// Returns the reported model if it is another one than was requested, with the prices of the video by both if they are known.
+pub(super) fn other_model(asked: &Asked, echo: &Echo, prices: &PriceList<'_>) -> Option<String> {
+    let (model, other) = (asked.model(), echo.model.as_deref()?);
+    let price = |model| asked.price(model, prices).map_or_else(String::new, |price| format!(" (${price})"));
+    let is_same = other.trim().eq_ignore_ascii_case(model);
+    (!is_same)
+        .then(|| format!("the service reports the model {other}{}, requested {model}{}", price(other), price(model)))
 }
 
 /// The differences between a task, as the service reports it, and its request.
 pub fn echo_differences(request: &str, echo: &Echo) -> Vec<String> {
-    differences(&Asked::of(request), echo).into_iter().map(|(_, difference)| difference).collect()
+    differences(&Asked::of(request), echo).into_iter().map(|difference| difference.text).collect()
 }
 
-pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {
+/// A difference of one field.
+pub(super) struct EchoDifference {
+    pub(super) field: &'static str,
+    pub(super) text: String,
+    /// True if it is another duration or shape, and not only another way to write it.
+    pub(super) is_grave: bool,
+}
+
+pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<EchoDifference> {
     let mut found = Vec::new();
     if let (Some(asked), Some(made)) = (asked.duration.as_f64(), echo.duration_s)
         && (asked - made).abs() >= MIN_DURATION_DIFFERENCE_S
     {
-        found.push(("duration", format!("{made} s, requested {asked} s")));
+        let text = format!("{made} s, requested {asked} s");
+        found.push(EchoDifference { field: "duration", text, is_grave: true });
     }
     let texts = [("size", &asked.size, &echo.size), ("aspect_ratio", &asked.aspect_ratio, &echo.aspect_ratio)];
     for (field, asked, made) in texts {
         if let (Some(asked), Some(made)) = (asked.as_str(), made)
             && plain(asked) != plain(made)
         {
-            found.push((field, format!("`{field}` {made}, requested {asked}")));
+            let text = format!("`{field}` {made}, requested {asked}");
+            let ratio = |text: &str| sides(&plain(text), 'x').or_else(|| sides(text, ':'));
+            let is_grave = ratio(asked).zip(ratio(made)).is_some_and(|((a, b), (c, d))| a * d != b * c);
+            found.push(EchoDifference { field, text, is_grave });
         }
     }
     found

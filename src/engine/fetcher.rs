@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::event::{FetchedVideo, RunEvent};
 use super::gateway::Gateway;
 use super::stop::StopReason;
-use crate::domain::{AttemptId, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
+use crate::domain::{AttemptId, Footage, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
 use crate::download::{self, Downloads, FetchError, Link, Stored};
 use crate::ledger::Event;
 use crate::plan::{Download, DownloadPlan};
@@ -40,22 +40,28 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         Self { gateway, downloads, permits, earlier_permits }
     }
 
-    /// Downloads a video of this run. Returns false if that fails.
-    pub(super) async fn fetch_new(&self, wanted: &DownloadPlan, download: &Download) -> bool {
-        self.fetch(wanted, download, &self.permits).await
+    /// Downloads the video of a task that ended in this run, and judges it if this run bought it. Returns false if that fails.
+    pub(super) async fn fetch_new(&self, wanted: &DownloadPlan, download: &Download, is_bought_now: bool) -> bool {
+        self.fetch(wanted, download, &self.permits, is_bought_now).await
     }
 
     /// Downloads a video of an earlier run. These have permits of their own, so that a new URL never waits behind one
     /// that may have expired.
     pub(super) async fn fetch_earlier(&self, wanted: &DownloadPlan, download: &Download) -> bool {
-        self.fetch(wanted, download, &self.earlier_permits).await
+        self.fetch(wanted, download, &self.earlier_permits, false).await
     }
 
-    async fn fetch(&self, wanted: &DownloadPlan, download: &Download, permits: &Semaphore) -> bool {
+    async fn fetch(&self, wanted: &DownloadPlan, download: &Download, permits: &Semaphore, is_judged: bool) -> bool {
         (self.gateway.emit)(RunEvent::ToFetch { job: download.job.clone() });
         match self.fetch_in_turn(wanted, download, permits).await {
+            Ok(footage) => {
+                if let Some(footage) = footage.filter(|_| is_judged) {
+                    self.gateway.judge(&download.job, &download.request, &footage);
+                }
+                true
+            }
             // After an abort, the next run downloads it.
-            Ok(()) | Err(Unfetched::Aborted) => true,
+            Err(Unfetched::Aborted) => true,
             Err(Unfetched::Missed { message, is_local }) => {
                 let (job, task) = (download.job.clone(), download.task.id.clone());
                 (self.gateway.emit)(RunEvent::NotFetched { job, task, message: message.clone() });
@@ -73,7 +79,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         wanted: &DownloadPlan,
         download: &Download,
         permits: &Semaphore,
-    ) -> Result<(), Unfetched> {
+    ) -> Result<Option<Footage>, Unfetched> {
         // The semaphore is never closed.
         let _permit = self.unless_aborting(permits.acquire()).await?;
         let occupants = wanted.occupants(&download.destination, download.attempt);
@@ -88,11 +94,12 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
             && let Some(path) = self.downloads.find(&destination, known).await
         {
             self.write_moved(download, known, path).await;
-            return Ok(());
+            return Ok(None);
         }
         let (stored, link) = self.fetch_from_anywhere(download, &destination).await?;
+        let footage = stored.file.footage.clone();
         self.write_down(download, stored, link, &occupants).await;
-        Ok(())
+        Ok(footage)
     }
 
     /// Returns the result of waiting, unless the run aborts first.
@@ -236,9 +243,6 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
             if !self.gateway.record(attempt, event).await {
                 return;
             }
-        }
-        if let Some(footage) = &file.footage {
-            self.gateway.judge(&download.job, &download.request, footage);
         }
         self.tell_fetched(download, file);
     }

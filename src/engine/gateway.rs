@@ -43,6 +43,17 @@ struct State {
     silent_since: Option<Instant>,
 }
 
+/// The origin of a task that is compared with its request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purchase {
+    /// This run bought it, and it runs.
+    Running,
+    /// This run bought it, and it finished.
+    Finished,
+    /// An earlier run bought it.
+    Earlier,
+}
+
 impl<S> Gateway<'_, S> {
     /// The time by the ledger's clock, which all runners share.
     pub(super) fn now(&self) -> Timestamp {
@@ -79,14 +90,14 @@ impl<S> Gateway<'_, S> {
         wait
     }
 
-    /// Warns once for each way in which a task differs from its request. Stops submitting a model instead of which the service reports another.
-    pub(super) fn compare(&self, request: &str, echo: &Echo) {
+    /// Compares a task with its request. Stops submitting a model for which the service reports another model, a higher cost, or, in its first
+    /// `purchase` that finished, another duration or shape. Warns once of each other difference.
+    pub(super) fn compare(&self, request: &str, echo: &Echo, purchase: Purchase) {
         let asked = Asked::of(request);
         let model = asked.model();
-        if let Some((other, theirs, ours)) = other_model(&asked, echo, self.prices)
+        if let Some(message) = other_model(&asked, echo, self.prices)
             && !self.circuit_breaker.is_stopped(model)
         {
-            let message = format!("the service reports {other} (${theirs}), requested {model} (${ours})");
             self.differs(NoticeCode::ModelMismatch, model, message, true);
         }
         let costs = echo.cost.zip(asked.price(model, self.prices)).filter(|(cost, price)| cost > price);
@@ -96,27 +107,35 @@ impl<S> Gateway<'_, S> {
             let message = format!("the service reports a cost of ${cost} for a video by {model}, priced at ${price}");
             self.differs(NoticeCode::PriceMismatch, model, message, true);
         }
-        let news = differences(&asked, echo).into_iter().filter(|(field, _)| self.circuit_breaker.record(model, field));
-        let news: Vec<String> = news.map(|(_, difference)| difference).collect();
+        let differences = differences(&asked, echo);
+        let is_first = purchase == Purchase::Finished && self.circuit_breaker.record(model, "task");
+        let is_grave = is_first && differences.iter().any(|difference| difference.is_grave);
+        let news = differences.into_iter().filter(|new| self.circuit_breaker.record(model, new.field) || is_grave);
+        let news: Vec<String> = news.map(|difference| difference.text).collect();
         if !news.is_empty() {
             let news = news.join(" and ");
-            let message =
-                format!("the service reports for {model}: {news}; check a video and its charge before you buy more");
-            (self.emit)(RunEvent::Warned { code: NoticeCode::EchoMismatch, message });
+            let message = format!("the service reports for {model}: {news}");
+            self.differs(NoticeCode::EchoMismatch, model, message, is_grave);
         }
     }
 
-    /// Judges the first video of a model: one of another duration or shape stops submitting the model.
+    /// Judges a video that this run bought. The first one of a model stops the model if it has another duration or shape; later ones count.
     pub(super) fn judge(&self, job: &JobId, request: &str, footage: &Footage) {
         let asked = Asked::of(request);
         let differences = footage.differences(request);
-        if !self.circuit_breaker.record(asked.model(), "video") || differences.is_empty() {
+        let is_first = self.circuit_breaker.record(asked.model(), "video");
+        if differences.is_empty() {
             return;
         }
         let is_grave = differences.iter().any(|difference| difference.is_grave);
+        let is_accepted = !self.circuit_breaker.count_mismatch(is_grave);
+        // A broken model may deliver hundreds: the summary has their number.
+        if !is_first && (is_accepted || !self.circuit_breaker.record(asked.model(), "later video")) {
+            return;
+        }
         let texts: Vec<String> = differences.into_iter().map(|difference| difference.text).collect();
         let message = format!("the video of {job} has {}", texts.join(", and "));
-        self.differs(NoticeCode::DeliveryMismatch, asked.model(), message, is_grave);
+        self.differs(NoticeCode::DeliveryMismatch, asked.model(), message, is_grave && is_first);
     }
 
     fn differs(&self, code: NoticeCode, model: &str, message: String, is_grave: bool) {

@@ -13,8 +13,8 @@ use super::feed::Assignment;
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
 use super::image_urls::ImageUrls;
-use super::outcome::Outcome;
 use super::poller::{Bought, Poller};
+use super::settings::Outcome;
 use super::slots::Slot;
 use super::stop::StopReason;
 use super::submit::{Known, Submitted, Submitter};
@@ -91,7 +91,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let since = attempt.answered_at.unwrap_or(attempt.intended_at);
         let age = Duration::try_from(self.gateway.now().duration_since(since)).unwrap_or_default();
         let (job, request, typical_s) = (&attempt.job, attempt.request.as_str(), attempt.typical_s);
-        let bought = Bought { job, request, attempt: attempt.id, age, typical_s };
+        let bought = Bought { job, request, attempt: attempt.id, age, typical_s, is_new: false };
         let ended = self.settle(slot, &bought, &mut task).await;
         let failed = ended.has_no_video;
         self.outcome.lock().failures += usize::from(failed && !assignment.superseded.contains(&attempt.id));
@@ -122,7 +122,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 last => break last,
             };
             let (id, request, typical_s) = (&job.id, job.request.body(), job.typical_s);
-            let bought = Bought { job: id, request, attempt, age: Duration::ZERO, typical_s };
+            let bought = Bought { job: id, request, attempt, age: Duration::ZERO, typical_s, is_new: true };
             let ended = self.settle(slot, &bought, &mut task).await;
             failed = ended.has_no_video;
             let destination = |_: &DownloadPlan| Destination { directory: None, path: job.output(), is_version: false };
@@ -183,7 +183,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             destination: destination(wanted),
             known: None,
         };
-        let is_here = fetcher.fetch_new(wanted, &download).await;
+        let is_here = fetcher.fetch_new(wanted, &download, bought.is_new).await;
         self.outcome.lock().unfetched += usize::from(!is_here);
     }
 

@@ -9,12 +9,12 @@
 //!
 //! # Design
 //!
-//! [`run`] is the pipeline. A [`feed`] takes plans while the run goes on, and a wait group tells when their work is done. Active tasks and downloads
+//! [`run`] is the pipeline. A [`run`] takes plans while the run goes on, and a wait group tells when their work is done. Active tasks and downloads
 //! begin at once, due jobs wait for a slot in manifest order. A slot is held from the intent to the terminal state.
 //!
 //! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent and sends once, [`response`] records. The job then waits in the
 //! [`poller`], which all active tasks share: it polls when [`schedule`] says, and acts on what responses say. [`watched`] is the state machine of a
-//! task; [`identity`] tells whether a response is about the task. In the end, the job releases its slot and records the [`outcome`], and
+//! task; [`identity`] tells whether a response is about the task. In the end, the job releases its slot and records the [`settings`], and
 //! [`fetcher`] downloads the video.
 //!
 //! # Limits
@@ -41,7 +41,6 @@ mod gateway;
 mod identity;
 mod image_urls;
 mod job_runner;
-mod outcome;
 mod pace;
 mod poller;
 mod preflight;
@@ -60,7 +59,7 @@ pub use echo::echo_differences;
 pub use event::{FetchedVideo, LeaveReason, RunEvent};
 pub use feed::Feed;
 pub(crate) use identity::{Identity, Whose};
-pub use outcome::Outcome;
 pub use run::Engine;
+pub use settings::Outcome;
 pub use settings::Settings;
 pub use stop::{Stop, StopReason};

@@ -8,7 +8,6 @@
 //!   the last gap that was too short, and slowly near it. So the rate settles just below the service's limit.
 //! - `--rps` is a minimum gap.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -41,8 +40,6 @@ const MAX_POLL_PAUSE: Duration = Duration::from_mins(1);
 pub(super) struct Pace {
     /// The gap by `--rps`.
     least_gap: Duration,
-    /// The number of runners that share `--rps`.
-    sharing: AtomicU32,
     state: Mutex<State>,
     /// Its holder has the next request: one at a time reserves its moment.
     head: FairMutex<()>,
@@ -81,16 +78,10 @@ impl Pace {
         };
         Self {
             least_gap: rps.map_or(Duration::ZERO, |rps| Duration::from_secs_f64(1.0 / rps)),
-            sharing: AtomicU32::new(1),
             state: Mutex::new(state),
             head: FairMutex::new(()),
             submissions: FairMutex::new(()),
         }
-    }
-
-    /// Shares `--rps` between this many runners.
-    pub(super) fn share(&self, sharing: u32) {
-        self.sharing.store(sharing.max(1), Ordering::Relaxed);
     }
 
     /// Pauses all requests, as the service asks. A shorter pause never ends a longer one.
@@ -179,8 +170,7 @@ impl Pace {
     /// Reserves the next moment for a request, and waits for it.
     async fn next_moment(&self) {
         let _first_in_line = self.head.lock().await;
-        let least_gap = self.least_gap * self.sharing.load(Ordering::Relaxed);
-        let at = self.state.lock().reserve(least_gap);
+        let at = self.state.lock().reserve(self.least_gap);
         // Tokio's timers round up to a millisecond, also for a moment that is over.
         if at > Instant::now() {
             tokio::time::sleep_until(at).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::poll;
 
 use super::event::RunEvent;
+use super::gateway::Purchase;
 use super::slow_start::Permit;
 use super::stop::StopReason;
 use super::submit::{Submitted, Submitter};
@@ -109,7 +110,7 @@ impl<S: VideoService> Submitter<'_, S> {
         // The first poll hands it to the ledger.
         let polled = poll!(writing.as_mut());
         // Before the permit lets the next submission leave: another model or a higher cost stops after the first.
-        self.gateway.compare(job.request.body(), echo);
+        self.gateway.compare(job.request.body(), echo, Purchase::Running);
         drop(permit);
         let rescue = || {
             (self.gateway.emit)(RunEvent::TaskNotRecorded {

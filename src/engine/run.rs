@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt as _};
 use jiff::SignedDuration;
@@ -15,10 +14,10 @@ use super::fetcher::Fetcher;
 use super::gateway::{Connectivity, Gateway};
 use super::image_urls::ImageUrls;
 use super::job_runner::{JobRunner, Task, Work};
-use super::outcome::Outcome;
 use super::pace::Pace;
 use super::poller::Poller;
 use super::preflight::Preflight;
+use super::settings::Outcome;
 use super::settings::Settings;
 use super::slots::Slots;
 use super::slow_start::SlowStart;
@@ -31,9 +30,6 @@ use crate::hooks::AssetCommand;
 use crate::ledger::{Approval, LockedBatch, RunLimit, Sharing, SpendLimit};
 use crate::plan::Plan;
 use crate::service::VideoService;
-
-/// The interval of counting the runners that share `--rps`.
-const BETWEEN_COUNTS: Duration = Duration::from_millis(500);
 
 /// The input of a run, except its plan.
 pub struct Engine<'e, S> {
@@ -116,13 +112,14 @@ impl<S: VideoService> Engine<'_, S> {
             });
             work.flatten_unordered(None).for_each_concurrent(None, |work| runner.run(work)).await;
         };
-        let work = Box::pin(async { futures::join!(source, jobs) });
-        tokio::select! {
-            _ = work => {}
-            never = self.share_the_pace(&gateway.pace) => match never {},
-        }
+        Box::pin(async { futures::join!(source, jobs) }).await;
         let outcome = outcome.into_inner();
-        Outcome { stopped: self.stop.reasons(), is_model_stopped: gateway.circuit_breaker.has_stopped(), ..outcome }
+        Outcome {
+            stopped: self.stop.reasons(),
+            is_model_stopped: gateway.circuit_breaker.has_stopped(),
+            mismatches: gateway.circuit_breaker.mismatches(),
+            ..outcome
+        }
     }
 
     /// The work of a plan: active tasks and downloads at once, then due jobs, in manifest order if no other runner submits them, each with a free slot.
@@ -176,16 +173,5 @@ impl<S: VideoService> Engine<'_, S> {
         let known = Known { newest: *newest, paid_elsewhere: planned.paid_elsewhere };
         let task = Task::Submit(slot, Arc::clone(&planned.job), known, permit);
         Some(Some(Work { assignment, task }))
-    }
-
-    /// Shares `--rps` with the other runners of the account. Never returns.
-    async fn share_the_pace(&self, pace: &Pace) -> std::convert::Infallible {
-        let Some(sharing) = self.ledger.sharing().filter(|_| self.settings.rps.is_some()) else {
-            return std::future::pending().await;
-        };
-        loop {
-            pace.share(sharing.runners());
-            tokio::time::sleep(BETWEEN_COUNTS).await;
-        }
     }
 }

@@ -1,6 +1,9 @@
-//! Settings of a run.
+//! Settings of a run, and its outcome.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use super::stop::StopReason;
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -41,5 +44,29 @@ impl Default for Settings {
             rps: None,
             speed: 1.0,
         }
+    }
+}
+
+/// The outcome of a run. The ledger has the state of each job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The reasons for an early end; empty without one.
+    pub stopped: BTreeSet<StopReason>,
+    /// The number of jobs whose last attempt in this run failed or was rejected.
+    pub failures: usize,
+    /// The number of tasks that exceeded `--deadline`.
+    pub past_deadline: usize,
+    /// The number of videos that could not be downloaded.
+    pub unfetched: usize,
+    /// True if a model is not submitted any more, because it delivers something else than what is paid for.
+    pub is_model_stopped: bool,
+    /// Videos of another duration or shape that the run bought, unless the user accepts mismatches.
+    pub mismatches: usize,
+}
+
+impl Outcome {
+    /// Returns whether something was left to buy because the run was stopped, or one of its models.
+    pub fn has_ended_early(&self) -> bool {
+        !self.stopped.is_empty() || self.is_model_stopped
     }
 }

@@ -4,12 +4,11 @@
 //! start anything. None of them sees the key, or any other setting of shotlist's.
 //!
 //! [`program`] is one start, without a shell, bounded in time and killed with all that it started. [`assets`] gives a local image an
-//! address, [`video`] tells of a video that is in its place.
+//! address, [`program`] tells of a video that is in its place.
 
 mod assets;
 mod program;
-mod video;
 
 pub use assets::{AssetCommand, NoAddress};
+pub use program::Video;
 pub use program::{NoCommand, Program, ProgramError, Said};
-pub use video::Video;

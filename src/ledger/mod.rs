@@ -43,7 +43,6 @@ mod crash;
 mod error;
 mod event;
 mod intent;
-mod kind;
 mod limits;
 mod postgres;
 mod row;
@@ -53,7 +52,6 @@ mod sql;
 mod sqlite;
 #[cfg(test)]
 mod suite;
-mod times;
 mod transfer;
 mod value;
 mod views;

@@ -1,7 +1,6 @@
 //! Data that runners of a shared ledger exchange.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -39,8 +38,6 @@ pub struct OtherRunners {
 pub(super) struct SharedState {
     /// Cancelled once the run is to end: a database that can't be reached is waited for only seconds.
     pub(super) hurry: CancellationToken,
-    /// The number of live runners, this one included.
-    pub(super) alive: AtomicU32,
     /// Jobs that other runners took of each batch, as far as this one has seen, each with their newest attempt.
     pub(super) taken: Mutex<HashMap<usize, HashMap<String, AttemptId>>>,
     /// Until when the submissions of new intents may leave.

@@ -1,4 +1,4 @@
-//! Values of statements.
+//! Values of SQL statements, and the two kinds of ledgers.
 
 use std::borrow::Cow;
 
@@ -40,4 +40,13 @@ impl<'v> From<Option<&'v str>> for Value<'v> {
     fn from(text: Option<&'v str>) -> Self {
         Self::Text(text.map(Into::into))
     }
+}
+
+/// The kind of a ledger's purchases. The two never mix: a sandbox run must not look like a purchase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Real tasks and real money.
+    Real,
+    /// The simulator's.
+    Simulated,
 }

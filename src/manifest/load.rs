@@ -12,8 +12,8 @@ use serde_yaml::{Mapping, Value};
 
 use super::expand::expander::Expander;
 use super::expand::local_images::LocalImages;
+use super::expand::local_images::PromptFiles;
 use super::expand::moves::moves;
-use super::expand::prompt_files::PromptFiles;
 use super::raw::budget::{RawBudget, SpanBudget};
 use super::raw::faces::Review;
 use super::raw::job_field::is_reserved;

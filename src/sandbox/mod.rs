@@ -15,8 +15,6 @@ mod body;
 mod charges;
 mod faults;
 mod limits;
-mod mp4;
-mod refusal;
 mod server;
 mod task;
 mod trouble;

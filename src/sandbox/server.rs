@@ -19,12 +19,12 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::body;
 use super::body::spec;
 use super::charges::{Charge, Charges};
 use super::faults::{Fault, Faults};
 use super::limits::Limits;
-use super::mp4;
-use super::refusal::{Refusal, refuse};
+use super::limits::{Refusal, refuse};
 use super::task::Task;
 use super::trouble::{self, Trouble};
 use crate::catalog::{Catalog, Family, Model, Severity};
@@ -324,7 +324,7 @@ fn finished(shared: &Shared, task: &Task) -> Result<(), Refusal> {
 
 /// The clip, or the part of it that a `Range` header asks for.
 fn clip(task: &Task, headers: &HeaderMap) -> Response {
-    let clip = mp4::clip(task.duration_s.into(), task.is_upright, task.serial.wrapping_mul(0x9e37_79b9));
+    let clip = body::clip(task.duration_s.into(), task.is_upright, task.serial.wrapping_mul(0x9e37_79b9));
     let version = format!("\"{}\"", task.id());
     let whole = [(CONTENT_TYPE, "video/mp4"), (ACCEPT_RANGES, "bytes"), (ETAG, &version)];
     let is_this = headers.get(IF_RANGE).is_none_or(|wanted| wanted == version.as_str());

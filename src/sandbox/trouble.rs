@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::faults::{Fault, Faults};
 use super::limits::Limits;
-use super::refusal::asked_to_wait;
+use super::limits::asked_to_wait;
 
 /// The duration of a slow response at real speed, and the least duration.
 const SLOW: Duration = Duration::from_secs(20);

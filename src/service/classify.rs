@@ -223,6 +223,7 @@ mod tests {
         video_urls: Vec::new(),
         overload_headers: Vec::new(),
         costs_usd: Vec::new(),
+        model_aliases: std::collections::BTreeMap::new(),
     };
 
     fn now() -> Timestamp {

@@ -46,7 +46,7 @@ impl Echo {
         let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
         let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(bounds::word);
         Self {
-            model: text(&task["model"]),
+            model: text(&task["model"]).map(|name| words.model_aliases.get(&name).cloned().unwrap_or(name)),
             duration_s: number(&task["duration"]).or_else(|| number(&task["seconds"])),
             size: text(&task["size"]),
             aspect_ratio: text(&task["aspect_ratio"]),

@@ -178,6 +178,7 @@ impl Prepared<'_> {
     async fn report(self, mut run: engine::Outcome, unexecuted: usize, stop: &Stop) -> Outcome {
         // The same patterns continue a stopped run, like a killed one.
         if self.has_retake
+            && !run.has_ended_early()
             && stop.reasons().is_empty()
             && let Err(error) = self.batch.keep_retake(None).await
         {

@@ -31,7 +31,7 @@ pub(crate) fn show_diagnostics(terminal: &Terminal, diagnostics: &[Diagnostic], 
     let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(width.unwrap_or(SOURCE));
     let mut groups = groups(diagnostics);
     if terminal.is_quiet {
-        groups.retain(|group| group[0].severity == Severity::Error);
+        groups.retain(|group| group[0].severity == Severity::Error || group[0].rule.may_buy_the_wrong_thing());
     }
     let (shown, left) = worst(groups, |group| group[0].severity);
     for group in shown {

@@ -3,7 +3,7 @@
 use super::command::NextCommand;
 use super::lines::{count, size, span};
 use super::progress_state::SILENCE;
-use crate::domain::{JobId, TaskNames, Usd};
+use crate::domain::{JobId, NoticeCode, TaskNames, Usd};
 use crate::engine::{LeaveReason, RunEvent, StopReason};
 
 /// The text of an event, by its importance.
@@ -55,8 +55,9 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::ServiceRecovered { after } => {
             Text::Note(format!("the service responds again, after {}", span(*after)))
         }
+        RunEvent::Warned { code: NoticeCode::DeliveryMismatch | NoticeCode::EchoMismatch, message }
+        | RunEvent::ModelStopped { message, .. } => Text::Failure(message.clone()),
         RunEvent::Warned { message, .. } => Text::Warning(message.clone()),
-        RunEvent::ModelStopped { message, .. } => Text::Failure(message.clone()),
         RunEvent::RequestFailed { message } => Text::Warning(format!("no usable response, trying again: {message}")),
         RunEvent::TaskAlias { job, task } => {
             Text::Warning(format!("the service uses a second ID for the task of {job}: {task}"))

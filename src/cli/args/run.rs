@@ -17,6 +17,9 @@ pub(crate) struct RunArgs {
     /// Treat manifest warnings as errors
     #[arg(long, hide_short_help = true, help_heading = "Manifest", env = "SHOTLIST_STRICT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub strict: bool,
+    /// Buy without a terminal although a warning may mean that the wrong thing is bought
+    #[arg(long, hide_short_help = true, help_heading = "Manifest", env = "SHOTLIST_ACCEPT_WARNINGS", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub accept_warnings: bool,
     #[command(flatten)]
     pub selection: SelectArgs,
     /// Submit a fixed sample of N due jobs, spread over models

@@ -2,7 +2,7 @@
 //! [session's](crate::session).
 
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::selection::wanted;
 use crate::cli::{confirm, ending, hooks, paths, requested, runtime, signals};
-use crate::domain::{BatchKey, JobId, NoticeCode};
+use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::{HoldError, LedgerError};
 use crate::plan::{Plan, PlanNote, WarningView, notes};
 use crate::report::Report;
@@ -72,7 +72,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     let is_number = args.sample.is_some();
     let asks_once = !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
-    let run = Run { args, terminal, session: &session, again, to_repeat, facts };
+    let run = Run { args, terminal, session: &session, again, to_repeat, risks: chosen.risks, facts };
     let ended = runtime::block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
     // A template of today is another batch tomorrow: the refused one is named.
     ended.map_err(|failure| {
@@ -96,6 +96,8 @@ pub(super) struct Run<'r> {
     pub(super) again: NextCommand,
     /// The command that asks for the same, if that buys nothing twice.
     to_repeat: Option<String>,
+    /// Codes of warnings that may mean that the wrong thing is bought.
+    risks: BTreeSet<&'static str>,
     facts: &'r RunFacts,
 }
 
@@ -145,7 +147,20 @@ impl Run<'_> {
         compare_service(self.args, self.session.approved(), self.terminal)?;
         held.check_approval()?;
         check_retakes(held.plan())?;
+        self.check_risks(held.plan())?;
         Ok(held)
+    }
+
+    /// Refuses to buy unattended although a warning may mean that the wrong thing is bought.
+    fn check_risks(&self, plan: &Plan) -> Result<(), Failure> {
+        let is_accepted = self.args.accept_warnings || self.args.manifest.sandbox || self.terminal.can_ask();
+        if is_accepted || self.risks.is_empty() || plan.totals().submit == 0 {
+            return Ok(());
+        }
+        let codes = self.risks.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ");
+        let message = format!("the manifest has warnings that may mean the wrong purchase: {codes}");
+        let help = "correct the manifest, or pass `--accept-warnings`";
+        Err(Failure::new(RefusalCode::WarningsNotAccepted, message).with_help(help))
     }
 
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
@@ -291,7 +306,7 @@ impl Run<'_> {
             money: Some("what was paid for is in the ledger, or named above"),
             ..error.into()
         })?;
-        if !run.stopped.is_empty() {
+        if run.has_ended_early() {
             let to_repeat = self.to_repeat.as_deref();
             ending::say_what_was_not_bought_again(&self.args.again, bought, &self.again, to_repeat, self.terminal);
         }

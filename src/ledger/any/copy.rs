@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::ledger::Medium;
-use crate::ledger::kind::Kind;
+use crate::ledger::value::Kind;
 use crate::ledger::{Contents, CopyError, Ledger, SqliteLedger};
 
 impl Ledger {

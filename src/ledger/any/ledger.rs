@@ -7,9 +7,9 @@ use futures::executor::block_on;
 use jiff::Timestamp;
 
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, RunnerSeen, TaskId, Usd};
-use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
 use crate::ledger::sql::{self, Sql as _};
+use crate::ledger::value::Kind;
 use crate::ledger::{
     BoughtElsewhere, Controls, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, PostgresAddress, PostgresLedger,
     Spending, SqliteLedger, Unavailable,

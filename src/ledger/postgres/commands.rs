@@ -1,6 +1,5 @@
 //! The commands that a database executes for its locked batches.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -81,8 +80,7 @@ impl Store for PostgresStore {
     fn note_decisions(&mut self, facts: Facts, is_deferred: bool) {
         self.waits_for_slot = is_deferred;
         let Some(shared) = facts.shared.filter(|shared| facts.freeze.is_none() && !shared.is_expired) else { return };
-        if let Slots::Free(_, alive) = shared.slots {
-            self.shared.alive.store(alive, Ordering::Relaxed);
+        if let Slots::Free(_) = shared.slots {
             self.limits = facts.limits;
         }
         // This runner skips jobs that another runner took.
@@ -174,7 +172,7 @@ async fn wait_for_slot(it: &RunnerTransaction, account: &Account) -> Result<Dura
     it.runner.wait(&it.transaction);
     Ok(match slots {
         Slots::Paused(wait) => wait,
-        Slots::Free(..=0, _) => it.times.look_again,
+        Slots::Free(..=0) => it.times.look_again,
         Slots::Free(..) => Duration::ZERO,
     })
 }

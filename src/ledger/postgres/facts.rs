@@ -17,10 +17,10 @@ use super::slots::slots;
 use super::transaction::{Transaction, Typed};
 use crate::domain::{JobId, Usd};
 use crate::ledger::SpendLimit;
+use crate::ledger::limits::Times;
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Facts, OtherRunnersFacts, Slots, Taken};
 use crate::ledger::sql;
-use crate::ledger::times::Times;
 
 /// The start of attempt numbers, in milliseconds since 1970: 2020-01-01.
 const FIRST_MS: i64 = 1_577_836_800_000;
@@ -70,7 +70,7 @@ pub(super) async fn facts(
     written?;
     let (slots, newest, attempts) = (slots?, newest?, attempts?);
     let (paid, taken, runs, limits, mut used) = (paid?, taken?, runs?, limits?, used?);
-    if !matches!(slots, Slots::Free(free, _) if free >= i64::try_from(asked.len()).unwrap_or(i64::MAX)) {
+    if !matches!(slots, Slots::Free(free) if free >= i64::try_from(asked.len()).unwrap_or(i64::MAX)) {
         runner.wait(transaction);
     }
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);

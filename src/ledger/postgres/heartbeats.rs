@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::ledger::times::Times;
+use crate::ledger::limits::Times;
 
 /// The heartbeats that were seen last, each since when.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! The lease of this runner: renewed by each heartbeat, which also expires the others' where it is over.
 
 use crate::domain::{NoticeCode, with_causes};
-use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
 
@@ -44,9 +43,8 @@ impl PostgresStore {
         self.last_heartbeat = Instant::now();
     }
 
-    /// Notes which runners live: they share the rate limit from now on.
+    /// Records the latest heartbeat of each live runner.
     pub(super) fn note_heartbeats(&mut self, latest: Vec<(i64, i64)>) {
-        self.shared.alive.store(u32::try_from(latest.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
         self.heartbeats.note(latest, &self.times);
     }
 

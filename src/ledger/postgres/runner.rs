@@ -14,8 +14,8 @@ use super::lease_status::LeaseStatus;
 use super::schema::TIMELINE;
 use super::transaction::{NOW, Transaction, Typed};
 use crate::domain::random;
+use crate::ledger::limits::Times;
 use crate::ledger::this_machine;
-use crate::ledger::times::Times;
 
 /// A process that runs.
 #[derive(Clone, Debug)]

@@ -14,11 +14,11 @@ use super::runner::{Runner, micros};
 use super::statements::now;
 use super::transaction::{LOCK, NOW, Transaction, Typed};
 use crate::domain::{AttemptId, TaskId};
-use crate::ledger::kind::Kind;
+use crate::ledger::limits::Times;
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Changes, Facts};
 use crate::ledger::sql::Sql as _;
-use crate::ledger::times::Times;
+use crate::ledger::value::Kind;
 use crate::ledger::writing::{self, Locked};
 use crate::ledger::{Event, LedgerError};
 

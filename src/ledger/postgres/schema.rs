@@ -12,7 +12,7 @@ use super::connect::check_durable;
 use super::error::PostgresError;
 use super::transaction::Transaction;
 use crate::ledger::Unavailable;
-use crate::ledger::kind::Kind;
+use crate::ledger::value::Kind;
 
 impl Kind {
     /// The schema of its tables.

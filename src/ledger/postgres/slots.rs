@@ -10,8 +10,8 @@ use super::runner::{Runner, micros};
 use super::schema::HAS_SLOT;
 use super::transaction::{NOW, Transaction, Typed};
 use crate::domain::Account;
+use crate::ledger::limits::Times;
 use crate::ledger::rules::Slots;
-use crate::ledger::times::Times;
 
 /// For how long a task that no one polls counts as being at the service: several times what any takes (interface §4). Whoever runs its batch
 /// learns what became of it.
@@ -68,7 +68,6 @@ pub(super) async fn slots(
     // A runner without a number is not limited.
     let wanted = if runner.concurrency == 0 { i64::MAX } else { runner.concurrency.into() };
     let (mut slots, mut sharing, mut below_share) = (wanted, 1, Vec::new());
-    let living = u32::try_from(alive.len()).unwrap_or(u32::MAX);
     for row in alive {
         let (id, concurrency, is_waiting): (i64, i32, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if id == runner.id {
@@ -86,7 +85,7 @@ pub(super) async fn slots(
     let free = (slots - open_of.values().sum::<i64>()).max(0);
     let own = open_of.get(&runner.id).copied().unwrap_or_default();
     let is_generous = below_share.iter().any(|open| *open < share);
-    Ok(Slots::Free(if is_generous { free.min((share - own).max(0)) } else { free }, living))
+    Ok(Slots::Free(if is_generous { free.min((share - own).max(0)) } else { free }))
 }
 
 /// Stops all submissions for an account for a while. A shorter wait never ends a longer one.

@@ -23,9 +23,9 @@ use super::runner_transaction::RunnerTransaction;
 use super::schema::{Found, create, recognize_durable};
 use super::transaction::Transaction;
 use crate::domain::{NoticeCode, SendBy};
-use crate::ledger::kind::Kind;
+use crate::ledger::limits::Times;
 use crate::ledger::sharing::SharedState;
-use crate::ledger::times::Times;
+use crate::ledger::value::Kind;
 use crate::ledger::{SpendLimit, Unavailable, crash};
 
 /// The pauses between two tries to connect: the first, and the longest.

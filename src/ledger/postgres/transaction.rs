@@ -15,8 +15,8 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
-use crate::ledger::kind::Kind;
-use crate::ledger::times::Times;
+use crate::ledger::limits::Times;
+use crate::ledger::value::Kind;
 
 /// The database's clock, in microseconds since 1970.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";

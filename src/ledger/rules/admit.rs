@@ -72,8 +72,8 @@ pub(in crate::ledger) struct Taken {
 /// The slots of the account for this runner.
 #[derive(Clone, Copy)]
 pub(in crate::ledger) enum Slots {
-    /// The number of free slots, and of live runners.
-    Free(i64, u32),
+    /// The number of free slots.
+    Free(i64),
     /// The service asked for this wait.
     Paused(Duration),
 }
@@ -94,7 +94,7 @@ impl Facts {
             }
         }
         if let Some(shared) = &mut self.shared {
-            if let Slots::Free(free, _) = &mut shared.slots {
+            if let Slots::Free(free) = &mut shared.slots {
                 *free -= 1;
             }
             shared.runs.entry(*batch).and_modify(|(_, used)| *used += intent.price);
@@ -141,7 +141,7 @@ impl Facts {
             }
             match shared.slots {
                 Slots::Paused(wait) => return Err(LedgerError::Deferred(wait)),
-                Slots::Free(..=0, _) => return Err(LedgerError::Deferred(shared.retry_after)),
+                Slots::Free(..=0) => return Err(LedgerError::Deferred(shared.retry_after)),
                 Slots::Free(..) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! The transition of an attempt by an event.
+//! The transition of an attempt by an event, and by the recovery after a crash.
 
 use jiff::Timestamp;
 
@@ -108,4 +108,13 @@ fn apply_to_video(attempt: &mut Attempt, event: &Event, at: Timestamp, machine: 
         }
         _ => {}
     }
+}
+
+/// Puts an intent without a response in doubt. Its time of response stays unknown, so that only its runner's end settles it.
+pub(in crate::ledger) fn recover(attempt: &mut Attempt) -> Result<(), IllegalEvent> {
+    let message = "the run ended between sending and the answer".to_owned();
+    let error = ServiceError { message, ..ServiceError::default() };
+    attempt.state = Event::Doubted(error.clone()).after(attempt.state)?;
+    attempt.error = Some(Box::new(error));
+    Ok(())
 }

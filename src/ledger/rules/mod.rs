@@ -1,12 +1,10 @@
 //! The rules of the ledger: pure, and the same for every store.
 //!
 //! [`admit`] decides whether an intent is written, [`mod@apply`] changes an attempt by an event, [`mod@recover`] by a crash of its run.
-//! [`task_names`] gives each task ID one owner, [`spent`] defines the amount that limits count, and [`changes`] are what is written.
+//! [`task_names`] gives each task ID one owner, [`spent`] defines the amount that limits count, and [`spent`] are what is written.
 
 mod admit;
 mod apply;
-mod changes;
-mod recover;
 mod spent;
 mod task_names;
 #[cfg(test)]
@@ -14,7 +12,7 @@ mod tests;
 
 pub(super) use admit::{Asked, Facts, OtherRunnersFacts, Slots, SpanKey, Taken};
 pub(super) use apply::apply;
-pub(super) use changes::Changes;
-pub(super) use recover::recover;
+pub(super) use apply::recover;
+pub(super) use spent::Changes;
 pub(super) use spent::{QUARTER_US, RunChange, SpentChange, Sums, quarter};
 pub(super) use task_names::{Named, Owners};

@@ -1,4 +1,4 @@
-//! The amount that limits count: the price of each attempt that may have been charged.
+//! Changes of a ledger, and the amounts that limits count: the price of each attempt that may have been charged.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::domain::{Attempt, Charge};
+use crate::ledger::row::Row;
 
 /// The span of one sum, and of a line of `spend`, in microseconds: days begin at a quarter of an hour in every time zone.
 pub(in crate::ledger) const QUARTER_US: i64 = 15 * 60 * 1_000_000;
@@ -69,4 +70,29 @@ impl Sums {
 /// The price, unless nothing was charged for certain.
 fn spent(attempt: &Attempt) -> i64 {
     if attempt.charge() == Charge::None { 0 } else { attempt.price.micros() }
+}
+
+/// The changes of a transaction.
+#[derive(Default)]
+pub(in crate::ledger) struct Changes<'r> {
+    /// New rows. Their jobs lose the reason why they were not sent.
+    pub(in crate::ledger) new: Vec<&'r Row>,
+    /// Rows that exist.
+    pub(in crate::ledger) changed: Vec<&'r Row>,
+    /// Their changes to the sums.
+    pub(in crate::ledger) sums: Sums,
+}
+
+impl<'r> Changes<'r> {
+    /// Adds a new row.
+    pub(in crate::ledger) fn insert(&mut self, row: &'r Row) {
+        self.sums.add(row.batch, None, &row.attempt);
+        self.new.push(row);
+    }
+
+    /// Replaces a row.
+    pub(in crate::ledger) fn replace(&mut self, before: &Row, row: &'r Row) {
+        self.sums.add(row.batch, Some(&before.attempt), &row.attempt);
+        self.changed.push(row);
+    }
 }

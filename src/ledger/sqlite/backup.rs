@@ -8,15 +8,15 @@ use futures::executor::block_on;
 use rusqlite::Connection;
 
 use super::open::{open_to_read, store_error};
-use super::rows::repeats_its_record;
 use super::schema::difference;
+use super::statements::repeats_its_record;
 use super::{checksum, commit_counter};
 use crate::domain::with_causes;
 use crate::files::{sync_directory, sync_file, temporary};
-use crate::ledger::kind::Kind;
 use crate::ledger::row::{self, COLUMNS, Row, Shared};
 use crate::ledger::rules::Sums;
 use crate::ledger::sql::{Sql as _, batches};
+use crate::ledger::value::Kind;
 use crate::ledger::{Contents, CopyError};
 
 /// The number of tries to read a ledger while runs begin. From the second one on, the ledger has a log.

@@ -18,9 +18,9 @@ use super::transfer::WriteLock;
 use super::{freeze, transfer};
 use crate::domain::BatchKey;
 use crate::files::on_a_thread;
-use crate::ledger::kind::Kind;
 use crate::ledger::sql::set_limit;
 use crate::ledger::transfer::Part;
+use crate::ledger::value::Kind;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerLimit, LockedBatch, Unavailable};
 

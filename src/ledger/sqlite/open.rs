@@ -20,7 +20,7 @@ use super::schema::{Found, create, is_table, recognize};
 use super::{checksum, commit_counter};
 use crate::files::{make_directories, make_private_directory, sync_directory, temporary};
 use crate::ledger::Unavailable;
-use crate::ledger::kind::Kind;
+use crate::ledger::value::Kind;
 
 /// The directory of a ledger that was given no other place.
 pub(crate) const OWN_FOLDER: &str = ".shotlist";

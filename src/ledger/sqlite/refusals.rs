@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::schema::VERSION;
 use crate::ledger::Unavailable;
-use crate::ledger::kind::Kind;
+use crate::ledger::value::Kind;
 
 /// The help for most write errors.
 pub(super) const WRITABLE: &str = "check the path, the permissions of the file and its directory, and the free space";

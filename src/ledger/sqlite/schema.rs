@@ -5,7 +5,7 @@
 use rusqlite::{Connection, Transaction};
 
 use super::checksum::digest;
-use crate::ledger::kind::Kind;
+use crate::ledger::value::Kind;
 
 impl Kind {
     /// The SQLite application ID, which distinguishes a ledger from other databases: "shot" and "shos" in ASCII.

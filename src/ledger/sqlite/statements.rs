@@ -3,10 +3,10 @@
 use rusqlite::types::{ToSqlOutput, Type};
 use rusqlite::{Connection, Row as SqlRow, ToSql, params_from_iter};
 
-use super::{checksum, freeze, read, rows};
+use super::{checksum, freeze, read};
 use crate::domain::{BatchKey, History, TaskId, with_causes};
 use crate::ledger::Controls;
-use crate::ledger::row::Unreadable;
+use crate::ledger::row::{COLUMNS, Row, Unreadable};
 use crate::ledger::rules::{Changes, Named};
 use crate::ledger::sql::{self, Line, Sql, attempt, key};
 use crate::ledger::value::Value;
@@ -88,11 +88,11 @@ impl Sql for Connection {
 
     async fn save_now(&self, Changes { new, changed, sums }: &Changes<'_>) -> rusqlite::Result<()> {
         for row in new {
-            rows::insert(self, row)?;
+            insert(self, row)?;
             let sent = [row.batch.into(), row.attempt.job.as_str().into()];
             self.change("DELETE FROM unsent WHERE batch = $1 AND job = $2", &sent).await?;
         }
-        changed.iter().try_for_each(|row| rows::replace(self, row))?;
+        changed.iter().try_for_each(|row| replace(self, row))?;
         for sum in sums.spent() {
             let add = "INSERT INTO spent VALUES ($1, $2, $3, $4)
                  ON CONFLICT (label, value, quarter) DO UPDATE SET micros = micros + excluded.micros";
@@ -107,6 +107,32 @@ fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }
 
+/// Inserts a row.
+pub(super) fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
+    let places: Vec<String> = (1..=COLUMNS.len()).map(|place| format!("?{place}")).collect();
+    write(connection, &format!("INSERT INTO attempt ({}) VALUES ({})", COLUMNS.join(", "), places.join(", ")), row)
+}
+
+/// Replaces a row.
+pub(super) fn replace(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
+    let sets: Vec<String> = COLUMNS.iter().zip(1..).map(|(column, place)| format!("{column} = ?{place}")).collect();
+    write(connection, &format!("UPDATE attempt SET {} WHERE id = ?1", sets.join(", ")), row)
+}
+
+fn write(connection: &Connection, sql: &str, row: &Row) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute(params_from_iter(row.values()?)).map(drop)
+}
+
+/// Returns whether a line with all columns has the values of a row, which was read from the last of them.
+pub(super) fn repeats_its_record(line: &dyn Line<rusqlite::Error>, row: &Row) -> rusqlite::Result<bool> {
+    let values = row.values()?;
+    let is_same = |(column, value): (usize, &Value<'_>)| match value {
+        Value::Number(number) => line.number(column).is_ok_and(|found| found == *number),
+        Value::Text(text) => line.plain(column).is_ok_and(|found| found == text.as_deref()),
+    };
+    Ok(values[..values.len() - 1].iter().enumerate().all(is_same))
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
@@ -114,10 +140,10 @@ mod tests {
     use super::*;
     use crate::domain::Fingerprint;
     use crate::ledger::Intent;
-    use crate::ledger::kind::Kind;
     use crate::ledger::rules::Asked;
     use crate::ledger::sqlite::open::open;
     use crate::ledger::suite::store::{batch, intent_of};
+    use crate::ledger::value::Kind;
 
     /// A file that notes how it reads.
     struct Explained(Connection, RefCell<Vec<String>>);

@@ -12,9 +12,9 @@ use super::freeze;
 use super::lock::RunLock;
 use super::open::{is_there, make_directory_of, open, open_to_read, store_error};
 use crate::files::temporary;
-use crate::ledger::kind::Kind;
 use crate::ledger::sql;
 use crate::ledger::transfer::{Contents, CopyError, Part};
+use crate::ledger::value::Kind;
 
 /// Keeps all writers away from a ledger, as long as it lives.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ use super::commands::{Answer, Command, SharingCommand};
 use super::store::Store;
 use super::writer::Writer;
 use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
+use crate::ledger::limits::Times;
 use crate::ledger::sharing::SharedState;
-use crate::ledger::times::Times;
 use crate::ledger::{Event, Intent, Joining, LedgerError, OtherRunners};
 
 /// The longest wait for the writer of a shared store, once no batch is locked.
@@ -260,11 +260,6 @@ impl Sharing {
         let taken = self.shared.taken.lock();
         let attempt = taken.get(&self.own).and_then(|jobs| jobs.get(job.as_str()));
         attempt.is_some_and(|attempt| known.is_none_or(|known| *attempt > known))
-    }
-
-    /// The number of runners that share the rate limit, this one included, as far as it is known.
-    pub fn runners(&self) -> u32 {
-        self.shared.alive.load(Ordering::Relaxed).max(1)
     }
 
     /// The time until which the submission of a new intent may leave. Asked once for an attempt.

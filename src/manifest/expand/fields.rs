@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_yaml::Mapping;
 
-use super::prompt_files::PromptText;
+use super::local_images::PromptText;
 use crate::domain::Rule;
 use crate::manifest::raw::job_field::JobField;
 use crate::manifest::raw::job_field::JobField as F;

@@ -7,7 +7,7 @@ use minijinja::value::Serde;
 
 use super::fields::Fields;
 use super::local_images::LocalImages;
-use super::prompt_files::PromptFiles;
+use super::local_images::PromptFiles;
 use crate::catalog::{Catalog, Model};
 use crate::domain::{Field, Labels, Rule, Spec};
 use crate::manifest::raw::job_field::{JobField, JobField as F};

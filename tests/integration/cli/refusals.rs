@@ -36,6 +36,7 @@ const CASES: &[Case] = &[
     ("topic-unknown", &["help", "weather"], &[]),
     ("url-invalid", &["run", "due.yaml", "--yes", "--base-url", "ftp://example.com"], &[]),
     ("url-invalid", &["run", "due.yaml", "--yes", "--base-url", "http://example.com"], &[]),
+    ("warnings-not-accepted", &["run", "twins.yaml", "--yes", "-q"], &[]),
     ("url-missing", &["run", "due.yaml", "--yes"], &[("SHOTLIST_BASE_URL", "")]),
 ];
 
@@ -48,6 +49,11 @@ fn used(service: &Service) -> Workspace {
         .file("notes.json", "[1]")
         .file("own.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt_file: p.mp4, file: p.mp4 }]\n")
         .file("p.mp4", "a prompt")
+        .file(
+            "twins.yaml",
+            "version: 1\ndefaults: { model: alpha-2, prompt: [PRODUCT] on a table }\njobs: [{ id: a }, { id: b }]\n"
+                .replace("[PRODUCT] on a table", "\"[PRODUCT] on a table\""),
+        )
         .file("due.yaml", TWO_JOBS.replace("a cat", "a bird").replace("a dog", "a fish"))
         .file("other/m.yaml", TWO_JOBS);
     for manifest in ["m.yaml", "other/m.yaml"] {

@@ -223,8 +223,9 @@ fn one_purchase_elsewhere_explains_one_job() {
     here.run(&service, &["--buy-again", "*"]).ends_with(0);
     // `a` is `old` under another ID, and `b` repeats what the other name bought.
     here.write("m.yaml", list("y", &["a", "b"]));
-    let refused = here.run(&service, &["--buy-again", "a"]).ends_with(3).stderr;
-    assert!(has_code(&refused, "already-paid") && refused.contains("q of `x`"), "{refused}");
+    here.run(&service, &["--buy-again", "a"]).fails_with("warnings-not-accepted", 3);
+    let refused = here.run(&service, &["--buy-again", "a", "--accept-warnings"]).fails_with("already-paid", 3).stderr;
+    assert!(refused.contains("q of `x`"), "{refused}");
     assert_eq!(service.posts().len(), 2);
 }
 

@@ -98,11 +98,64 @@ fn accepted_differences_are_reported_and_bought() {
 }
 
 #[test]
-fn fewer_lines_are_reported_and_a_later_difference_stops_nothing() {
+fn mismatch_after_a_good_video_ends_with_1_also_with_quiet() {
     let (service, here) = (giving(&[(10, 854, 480), (5, 1280, 720)]), Workspace::with_manifest(BATCH));
-    let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other"]).ends_with(0);
-    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-mismatch]: the video of one has 480 pixels on the short side, requested 720");
+    let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other", "-q"]).ends_with(1);
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @r"
+    warning[delivery-mismatch]: the video of one has 480 pixels on the short side, requested 720
+    warning[delivery-mismatch]: the video of more has 5 s, requested 10 s
+    ");
+    assert_eq!(service.posts().len(), JOBS - 1, "the model is not stopped");
     assert!(ended.stdout.contains("mismatch: 41 videos for $307.50"), "{}", ended.stdout);
+}
+
+#[test]
+fn video_of_an_earlier_run_is_not_judged() {
+    // The first run leaves a sound video at the service, or a short one.
+    for (first, rest, posts) in [((10, 1280, 720), (5, 1280, 720), 4), ((5, 1280, 720), (10, 1280, 720), JOBS)] {
+        let service = giving(Box::leak(Box::new([first, rest])));
+        let here = Workspace::with_manifest(BATCH);
+        here.run(&service, &["--select", "one", "--no-download"]).ends_with(0);
+        let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other"]).ends();
+        if posts == JOBS {
+            assert_eq!((ended.code, service.posts().len()), (Some(0), JOBS - 1), "{}", ended.stderr);
+        } else {
+            assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+            assert!(service.posts().len() <= posts, "{} posts", service.posts().len());
+        }
+    }
+}
+
+#[test]
+fn finished_task_of_another_duration_stops_the_model_without_a_file() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "GET" => {
+            let url = format!("http://{}/v.mp4", asked.headers["host"]);
+            answer(200, &json!({ "status": "completed", "video_url": url, "duration": 20 }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(BATCH);
+    let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other", "--no-download"]).ends_with(1);
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[echo-mismatch]: the service reports for beta-2.0-lite: 20 s, requested 10 s; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
+    assert!(service.posts().len() <= 2, "{}", service.posts().len());
+}
+
+#[test]
+fn stopped_retake_continues_and_buys_nothing_twice() {
+    let jobs =
+        "version: 1\ndefaults: { model: beta-2.0-lite, duration: 10 }\njobs: [{ id: j, prompt: a, takes: 12 }]\n";
+    let videos: &[(u32, u32, u32)] = Box::leak(
+        (0..12).map(|_| (10, 1280, 720)).chain([(5, 1280, 720)]).chain((0..40).map(|_| (10, 1280, 720))).collect(),
+    );
+    let (service, here) = (giving(videos), Workspace::with_manifest(jobs));
+    here.run(&service, &[]).ends_with(0);
+    let retake = ["--retake", "*", "--concurrency", "1"];
+    let ended = here.run(&service, &retake).ends_with(1);
+    assert!(has_code(&ended.stderr, "not-bought-again"), "{}", ended.stderr);
+    assert!(service.posts().len() < 24);
+    here.run(&service, &retake).ends();
+    assert_eq!(service.posts().len(), 24);
 }
 
 #[test]
@@ -125,13 +178,19 @@ fn another_model_of_the_catalog_stops_the_requested_one() {
     };
     let (service, here) = (reporting("beta-2.0-lite-fast"), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
-    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[model-mismatch]: the service reports beta-2.0-lite-fast ($6.50), requested beta-2.0-lite ($7.50); no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[model-mismatch]: the service reports the model beta-2.0-lite-fast ($6.50), requested beta-2.0-lite ($7.50); no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
     assert_eq!(here.states()[..3], ["completed", "completed", "pending"]);
     assert_eq!(service.posts().len(), 2);
-    // A gateway may have names of its own.
+    // A name that no catalog knows may be of a dearer model, unless the catalog says otherwise.
     let (service, here) = (reporting("vendor/beta"), Workspace::with_manifest(BATCH));
-    let ended = here.run(&service, &[]).ends_with(0);
-    assert!(!has_code(&ended.stderr, "model-mismatch"), "{}", ended.stderr);
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    assert!(has_code(&ended.stderr, "model-mismatch"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 2);
+    here.write(
+        "aliases.yaml",
+        "version: 1\nprices_taken_on: 2026-11-20\nterminal_states: { model_aliases: { vendor/beta: beta-2.0-lite } }\n",
+    );
+    here.run(&service, &["--catalog", "aliases.yaml"]).ends_with(0);
 }
 
 /// The next submission does not leave before the response to the first was compared.

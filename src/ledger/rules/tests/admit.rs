@@ -62,10 +62,10 @@ fn admit_refuses_for_the_first_of_all_reasons() {
             shared_of(facts).account = others().account;
         }),
         (&|error| matches!(error, LedgerError::Deferred(wait) if *wait == Duration::from_secs(9)), &|facts| {
-            shared_of(facts).slots = Slots::Free(0, 1);
+            shared_of(facts).slots = Slots::Free(0);
         }),
         (&|error| matches!(error, LedgerError::Deferred(wait) if *wait == Duration::from_millis(5)), &|facts| {
-            shared_of(facts).slots = Slots::Free(1, 1);
+            shared_of(facts).slots = Slots::Free(1);
         }),
         (&|error| over(error, "budget.labels"), &|facts| {
             facts.used.extend([((Some(label("acme")), 0), usd(100_000))]);
@@ -235,7 +235,7 @@ proptest! {
         (slots, most) in (0..9_i64, 0..3_u32),
     ) {
         let runs = [(BATCH, (0, Usd::ZERO))].into();
-        let shared = OtherRunnersFacts { slots: Slots::Free(slots, 1), runs, ..others() };
+        let shared = OtherRunnersFacts { slots: Slots::Free(slots), runs, ..others() };
         let mut facts = Facts { used: [((None, 0), Usd::ZERO)].into(), shared: Some(shared), ..Facts::default() };
         let mut admitted: Vec<Attempt> = Vec::new();
         for (job, fails) in jobs {

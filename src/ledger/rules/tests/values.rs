@@ -63,7 +63,7 @@ pub(super) fn others() -> OtherRunnersFacts {
         runner: RUNNER,
         is_expired: false,
         account: intent("a").account,
-        slots: Slots::Free(2, 1),
+        slots: Slots::Free(2),
         retry_after: Duration::from_millis(5),
         runs: [(BATCH, (10, Usd::ZERO))].into(),
         taken: Vec::new(),
