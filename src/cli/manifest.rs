@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::args::{ManifestArgs, SelectArgs};
-use super::catalog::catalog;
+use super::args::{ManifestArgs, RunArgs, SelectArgs};
 use super::choices::{self, LISTS_IDS, Patterns, expect_match};
 use super::environment;
 use super::failure::Failure;
-use crate::domain::{Job, RefusalCode};
+use crate::catalog::Catalog;
+use crate::domain::{Job, RefusalCode, with_causes};
+use crate::files::read_at_most;
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity, nearest};
 use crate::plan::{IdGlobs, Selection, WarningView};
-use crate::ui::{self, Terminal};
+use crate::ui::{self, NextCommand, Terminal};
 
 /// The variable with the file of the key.
 const KEY_FILE_VARIABLE: &str = "SHOTLIST_API_KEY_FILE";
@@ -56,7 +57,7 @@ pub(super) fn load(
 ) -> Result<Chosen, Failure> {
     if is_sheet(&args.manifest) {
         let what = format!("`{}` is a spreadsheet, not a manifest", args.manifest.display());
-        let init = ui::NextCommand::about(&args.manifest).command("init --from", &[]);
+        let init = NextCommand::about(&args.manifest).command("init --from", &[]);
         return Err(
             Failure::new(RefusalCode::ManifestMissing, what).with_help(format!("write a manifest for it: `{init}`"))
         );
@@ -159,4 +160,42 @@ fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
 fn invalid(args: &ManifestArgs, errors: usize) -> Failure {
     let errors = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
     Failure::new(RefusalCode::ManifestInvalid, format!("`{}` has {errors}", args.manifest.display()))
+}
+
+/// The largest catalog, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// The catalog for this process.
+pub(super) fn catalog(path: Option<&Path>) -> Result<&'static Catalog, Failure> {
+    let Some(path) = path else { return Ok(Catalog::embedded()) };
+    let refused = |why: String, help: &'static str| {
+        let failure = Failure::new(RefusalCode::CatalogInvalid, format!("`--catalog {}`: {why}", path.display()));
+        failure.with_help(help)
+    };
+    let bytes = read_at_most(path, MAX_BYTES).map_err(|error| refused(error.to_string(), "check the path"))?;
+    let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string(), "save it as UTF-8"))?;
+    let catalog = Catalog::extended_by(&text);
+    let catalog = catalog.map_err(|error| refused(with_causes(&error), "`shotlist help manifest` shows a catalog"))?;
+    // There is one for the whole process, and it is needed to its end.
+    Ok(Box::leak(Box::new(catalog)))
+}
+
+/// The command for a manifest, with its chosen jobs.
+pub(super) fn wanted(args: &RunArgs, manifest: NextCommand) -> NextCommand {
+    let RunArgs { selection, again, sample, .. } = args;
+    let lists = [
+        ("--select", &selection.select),
+        ("--exclude", &selection.exclude),
+        ("--tag", &selection.tag),
+        ("--retake", &again.retake),
+    ];
+    let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
+    let mut wanted = values.fold(manifest, |wanted, (option, value)| wanted.with(option, value));
+    if let Some(number) = sample {
+        wanted = wanted.with("--sample", &number.to_string());
+    }
+    if again.retries > 0 {
+        wanted = wanted.with("--retries", &again.retries.to_string());
+    }
+    if again.retry_failed { wanted.with_switch("--retry-failed") } else { wanted }
 }

@@ -1,17 +1,14 @@
 //! The command line: the only module that knows all others, and the only one that turns outcomes into exit codes.
 //!
-//! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
-//! [`destinations`] say where things are, [`connect`] and [`service`] find the service. [`confirm`] asks before money is spent, [`hooks`]
-//! what a run starts. [`ending`], [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
+//! [`args`] has the arguments, and [`commands`] a file for each command. [`manifest`] loads the manifest and the catalog, [`paths`] has the paths of
+//! ledger, reports, and videos, and [`service`] the address, the key, and the connection. [`confirm`] asks before money is spent, and [`hooks`] checks
+//! the programs that a run starts. [`ending`], [`exit`], [`failure`], and [`refusal`] end a command; [`signals`] ends a run early.
 
 mod approved;
 mod args;
-mod catalog;
 mod choices;
 mod commands;
 mod confirm;
-mod connect;
-mod destinations;
 mod ending;
 mod environment;
 mod exit;
@@ -24,10 +21,8 @@ mod program;
 mod refusal;
 mod requested;
 mod runtime;
-mod selection;
 mod service;
 mod signals;
 mod spending;
-mod tips;
 
 pub use program::main;

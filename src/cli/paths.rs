@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::args::{ManifestArgs, NamedLedger, RunArgs, StoreArgs};
+use super::args::{ManifestArgs, NamedLedger, ReportArgs, RunArgs, StoreArgs};
 use super::choices::path_of;
 use super::failure::Failure;
 use crate::domain::{BatchKey, RefusalCode};
 use crate::ledger::{Ledger, LedgerAddress};
 use crate::manifest::is_stream;
+use crate::report::{Writer, form_of};
 use crate::session::{DefaultPaths, Options};
 use crate::ui::NextCommand;
 
@@ -125,4 +126,16 @@ pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
         again = again.with("--set", &format!("{name}={value}"));
     }
     if args.sandbox { again.with_switch("--sandbox") } else { again }
+}
+
+/// All files that are written; `again` is what leads back to the batch.
+pub(super) fn writer(reports: &ReportArgs, out: &Path, again: &NextCommand) -> Result<Writer, Failure> {
+    let usual = Writer::usual(out).with_commands(again.commands());
+    reports.report.iter().try_fold(usual, |writer, path| {
+        let Some(form) = form_of(path) else {
+            let message = format!("`--report {}` must end in `.csv`, `.xlsx`, `.json`, or `.html`", path.display());
+            return Err(Failure::new(RefusalCode::OptionInvalid, message));
+        };
+        Ok(writer.and(path.clone(), form))
+    })
 }

@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 
 use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
-use super::{commands, environment, front, tips};
+use super::{commands, environment, front};
 use crate::catalog::Catalog;
 use crate::ui::{self, Terminal};
 
@@ -20,7 +20,7 @@ pub fn main() -> ExitCode {
     let cli = match command_line(&words) {
         Ok(cli) => cli,
         Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),
-        Err(usage) => return shown(&tips::with_tip(usage)),
+        Err(usage) => return shown(&front::with_tip(usage)),
     };
     let terminal = terminal(&cli.terminal);
     ui::start_log(&terminal);

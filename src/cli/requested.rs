@@ -4,7 +4,7 @@ use super::args::RunArgs;
 use super::choices::{self, Patterns};
 use super::failure::Failure;
 use super::manifest::Chosen;
-use super::{destinations, hooks, paths};
+use super::{hooks, paths};
 use crate::domain::RefusalCode;
 use crate::session::{Options, RepeatOptions, Settings};
 use crate::ui::NextCommand;
@@ -39,11 +39,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         assets: hooks::assets(&args.hooks)?,
         exec: hooks::exec(&args.hooks)?,
         // A plan writes none.
-        reports: if args.money.plan {
-            usual.reports.clone()
-        } else {
-            destinations::writer(&args.reports, &usual.out, again)?
-        },
+        reports: if args.money.plan { usual.reports.clone() } else { paths::writer(&args.reports, &usual.out, again)? },
         settings: settings(args, &usual.settings),
         ..usual
     })

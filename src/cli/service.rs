@@ -5,12 +5,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::args::{RunArgs, ServiceArgs};
+use super::args::{ManifestArgs, RunArgs, ServiceArgs};
 use super::environment;
 use super::failure::Failure;
+use super::manifest::catalog;
 use crate::domain::{RefusalCode, with_causes};
 use crate::plan::ServiceView;
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
+use crate::session::{Connection, ConnectionError, ConnectionOptions};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
 /// The longest wait for a key, which a password manager may ask for first.
@@ -164,4 +166,39 @@ fn warn_of_readers(path: &Path, file: &std::fs::File) {
     }
     #[cfg(not(unix))]
     let _nobody_else_by_default = (path, file);
+}
+
+/// The service's URL and credentials, read once: a key may come through a pipe. `None` for the simulator.
+pub(crate) struct Address(Option<(Endpoint, Credentials)>);
+
+/// Reads the address and the key, and tells what is missing before anything is made on the disk.
+pub(crate) fn address(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<Address, Failure> {
+    if manifest.sandbox {
+        return Ok(Address(None));
+    }
+    let endpoint = endpoint(args)?;
+    let credentials = credentials(args, key(args)?)?;
+    Ok(Address(Some((endpoint, credentials))))
+}
+
+/// Connects to the service, or starts a simulator for jobs that take the service `simulated_wall`. Sends nothing yet.
+pub(crate) async fn connect(
+    address: Address,
+    manifest: &ManifestArgs,
+    args: &ServiceArgs,
+    simulated_wall: Duration,
+) -> Result<Connection, Failure> {
+    let options = ConnectionOptions {
+        same_account: args.same_account,
+        allow_private_hosts: args.allow_private_hosts,
+        allow_http: args.allow_http,
+        catalog: catalog(manifest.catalog.as_deref())?,
+        simulated_wall,
+    };
+    match address {
+        Address(None) => Ok(Connection::to_simulator(options).await?),
+        Address(Some((endpoint, credentials))) => {
+            Ok(Connection::to(endpoint, credentials, options).map_err(ConnectionError::from)?)
+        }
+    }
 }

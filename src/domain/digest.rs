@@ -1,6 +1,7 @@
-//! Digest of a plan, for approvals.
+//! Digests of plans, for approvals; hexadecimal digits; random numbers.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufWriter, Write};
 
 use schemars::JsonSchema;
@@ -75,6 +76,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         digits.push(digit(byte & 0xf));
     }
     digits
+}
+
+/// A number from the system's own randomness. Each hasher has keys of its own.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
 }
 
 #[cfg(test)]

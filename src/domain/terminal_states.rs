@@ -1,7 +1,9 @@
-//! The words and fields of gateways, which are data of the catalog.
+//! Words, fields, and headers of gateways. All but `Retry-After` are data of the catalog.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 /// Words for the end of a task, in lowercase, and other signs that gateways give.
@@ -14,6 +16,8 @@ pub struct TerminalStates {
     pub failed: Vec<String>,
     /// Words of failure that count without an error, too.
     pub failed_without_error: Vec<String>,
+    /// Words of a task that runs. No error beside them ends it.
+    pub running_states: Vec<String>,
     /// Places of a video's URL beside `video_url`, as JSON pointers (RFC 6901).
     pub video_urls: Vec<String>,
     /// Response headers of a 503 that was not passed on to the service.
@@ -30,9 +34,26 @@ impl TerminalStates {
         self.completed.extend(more.completed);
         self.failed.extend(more.failed);
         self.failed_without_error.extend(more.failed_without_error);
+        self.running_states.extend(more.running_states);
         self.video_urls.extend(more.video_urls);
         self.overload_headers.extend(more.overload_headers);
         self.costs_usd.extend(more.costs_usd);
         self.model_aliases.extend(more.model_aliases);
     }
+}
+
+/// The longest wait that `Retry-After` can impose: a day. A longer one is repeated by the next response.
+const MAX_WAIT: Duration = Duration::from_hours(24);
+
+/// The value of `Retry-After`, in seconds or as an HTTP date (RFC 9110 §10.2.3); nothing if it is neither.
+pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    let wait = if let Ok(seconds) = value.parse::<u64>() {
+        Duration::from_secs(seconds)
+    } else {
+        let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
+        // A date in the past means: now.
+        Duration::try_from(date.duration_since(now)).unwrap_or_default()
+    };
+    Some(wait.min(MAX_WAIT))
 }

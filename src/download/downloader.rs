@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::host_health::HostHealth;
 use super::hosts::HostPolicy;
 use super::interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
-use super::transport::{Get, Transport};
+use super::interface::{Get, Transport};
 use super::{part, storing, stream};
 use crate::domain::{OutputPath, VideoFile};
 use crate::files::on_a_thread;

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use reqwest::{RequestBuilder, Url};
 
+use super::host_health::HostHealth;
+use super::hosts::HostPolicy;
 use crate::domain::{OutputPath, TaskId, VideoFile};
 
 /// The source of a video.
@@ -133,4 +136,15 @@ impl FetchError {
     pub(super) fn local(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Local { path: path.to_owned(), source }
     }
+}
+
+/// Begins a GET of a URL, with the key if that may go there; the second argument says whether another host redirected to it. What sends it
+/// follows no redirect, and resolves names by the same policy.
+pub type Get = Box<dyn Fn(&Url, bool) -> RequestBuilder + Send + Sync>;
+
+pub(super) struct Transport {
+    pub get: Get,
+    pub hosts: HostPolicy,
+    pub limits: Limits,
+    pub host_health: HostHealth,
 }

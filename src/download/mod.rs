@@ -22,7 +22,7 @@
 //!
 //! # Modules
 //!
-//! [`interface`] has the requests, and [`downloader`] executes them by a [`transport`]: [`stream`] fills a [`part`] from one
+//! [`interface`] has the requests, and [`downloader`] executes them: [`stream`] fills a [`part`] from one
 //! link, along its [`redirects`], to allowed [`hosts`], with as many tries as their [`host_health`] permits; [`content`]
 //! reads responses of the content endpoint. [`mp4`] checks whether a file is whole, and has its facts by [`footage`]; [`digest`] identifies it, and
 //! [`storing`] gives it its name. [`archive`] copies it to another directory.
@@ -40,13 +40,12 @@ mod part;
 mod redirects;
 mod storing;
 mod stream;
-mod transport;
 
 pub use archive::{CopyVideoError, copy_video, remove_original};
 pub(crate) use digest::holds;
 pub use downloader::Downloader;
 pub use hosts::HostPolicy;
+pub use interface::Get;
 pub use interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
 pub(crate) use mp4::footage_of;
 pub use storing::is_whole;
-pub use transport::Get;

@@ -6,8 +6,8 @@ use reqwest::header::{ACCEPT_ENCODING, IF_RANGE, LOCATION, RANGE};
 use reqwest::{Response, StatusCode, Url};
 
 use super::interface::FetchError;
+use super::interface::Transport;
 use super::part::Resume;
-use super::transport::Transport;
 use crate::domain::causes;
 
 /// The most redirects; a browser follows twenty.

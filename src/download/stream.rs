@@ -8,10 +8,10 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, 
 use reqwest::{Response, StatusCode};
 
 use super::content;
+use super::interface::Transport;
 use super::mp4::{SIGNATURE_LENGTH, has_signature, text_kind};
 use super::part::Part;
 use super::redirects::{self, Arrival, host, lost, silent};
-use super::transport::Transport;
 use super::{FetchError, Limits, Link};
 use crate::domain::retry_after;
 

@@ -9,12 +9,12 @@
 //!
 //! # Design
 //!
-//! [`run`] is the pipeline. A [`run`] takes plans while the run goes on, and a wait group tells when their work is done. Active tasks and downloads
+//! [`run`] is the pipeline. A [`feed`] takes plans while the run goes on, and a wait group tells when their work is done. Active tasks and downloads
 //! begin at once, due jobs wait for a slot in manifest order. A slot is held from the intent to the terminal state.
 //!
 //! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent and sends once, [`response`] records. The job then waits in the
 //! [`poller`], which all active tasks share: it polls when [`schedule`] says, and acts on what responses say. [`watched`] is the state machine of a
-//! task; [`identity`] tells whether a response is about the task. In the end, the job releases its slot and records the [`settings`], and
+//! task; [`identity`] tells whether a response is about the task. In the end, the job releases its slot and records its outcome, and
 //! [`fetcher`] downloads the video.
 //!
 //! # Limits

@@ -190,12 +190,12 @@ impl<'e, S: VideoService> Poller<'e, S> {
             Pause::Usual => self.schedule.next_wait(bought.typical_s, &watched.progress, age, fastrand::f64()),
             Pause::AfterFailures(failures) => self.schedule.backoff(failures, fastrand::f64()),
             Pause::Asked(wait, message) => {
-                let wait = self.schedule.at_least_the_floor(wait);
+                let wait = wait.max(self.schedule.floor);
                 self.gateway.pace.pause(wait);
                 (self.gateway.emit)(RunEvent::Waiting { wait, message });
                 wait
             }
-            Pause::TooFast(message) => self.schedule.at_least_the_floor(self.gateway.slow_down(&message)),
+            Pause::TooFast(message) => self.gateway.slow_down(&message).max(self.schedule.floor),
         }
     }
 

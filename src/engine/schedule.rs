@@ -113,7 +113,8 @@ fn predict(first: Observation, last: Observation, previous: Option<f64>) -> Pred
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     interval: Duration,
-    floor: Duration,
+    /// The shortest wait, also if the service asks for less.
+    pub(super) floor: Duration,
     first: Option<Duration>,
     speed: f64,
 }
@@ -131,7 +132,8 @@ impl Schedule {
 
     /// Returns the wait before the first poll of a task of this age. `random` is from 0 to 1.
     pub(super) fn first_wait(&self, typical_s: TypicalTime, age: Duration, random: f64) -> Duration {
-        let first = self.first.unwrap_or_else(|| self.scaled(seconds(typical_s.0)).mul_f64(FIRST_POLL));
+        let first =
+            self.first.unwrap_or_else(|| self.scaled(Duration::from_secs(typical_s.0.into())).mul_f64(FIRST_POLL));
         // Later rather than earlier: an early poll finds nothing. Of tasks of an earlier run, all may be due.
         first.saturating_sub(age) + first.min(self.interval).mul_f64(JITTER * random)
     }
@@ -144,7 +146,7 @@ impl Schedule {
         age: Duration,
         random: f64,
     ) -> Duration {
-        let [shortest, longest] = [typical_s.0, typical_s.1].map(|time| self.scaled(seconds(time)).as_secs_f64());
+        let [shortest, longest] = [typical_s.0, typical_s.1].map(|time| f64::from(time) / self.speed);
         let (now, latest) = (age.as_secs_f64(), longest * MAX_TYPICAL_TIMES);
         let is_early = self.first.is_none() && now < shortest;
         let (wait, is_bounded) = match progress.prediction.filter(|prediction| prediction.end <= latest) {
@@ -168,17 +170,8 @@ impl Schedule {
         self.floor + ceiling.saturating_sub(self.floor).mul_f64(random)
     }
 
-    /// Returns a wait that the service asked for, raised to the floor.
-    pub(super) fn at_least_the_floor(&self, wait: Duration) -> Duration {
-        wait.max(self.floor)
-    }
-
     /// Divides a time by the simulator's speed.
     pub(super) fn scaled(&self, time: Duration) -> Duration {
         time.div_f64(self.speed)
     }
-}
-
-fn seconds(seconds: u32) -> Duration {
-    Duration::from_secs(seconds.into())
 }

@@ -288,7 +288,7 @@ impl Watched {
         if !report.echo.is_empty() {
             notes.push(Note::Made(*report.echo));
         }
-        Next::End(Ending::Completed { video_url: report.video_url, ended_at })
+        Next::End(Ending::Completed { video_url: report.video_url.or(report.only_link), ended_at })
     }
 
     /// A response with an undocumented word. With an error and without a video, it is a failure once `is_over` or repeated, but one that no retry

@@ -13,7 +13,7 @@
 //! - **A new name lasts** as its file does: the directory is synced ([`sync_directory`], [`make_directories`]).
 //!
 //! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`directory`] makes
-//! directories and syncs them, [`space`] tries whether one can be written to. [`space`] waits for the disk aside. It imports no other module.
+//! directories and syncs them, and [`space`] checks write access in a separate thread. This module imports no other.
 
 mod directory;
 mod open;

@@ -3,8 +3,8 @@
 //! The user names them, on the command line or in the environment, and never a manifest: one from somewhere else must not be able to
 //! start anything. None of them sees the key, or any other setting of shotlist's.
 //!
-//! [`program`] is one start, without a shell, bounded in time and killed with all that it started. [`assets`] gives a local image an
-//! address, [`program`] tells of a video that is in its place.
+//! [`program`] runs one, without a shell, with a timeout, and kills it with all that it started; it also passes the facts of a downloaded video.
+//! [`assets`] gets a URL for a local image.
 
 mod assets;
 mod program;

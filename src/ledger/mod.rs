@@ -36,7 +36,7 @@
 //! one writer of a store, and [`sql`] has what all stores understand. [`sqlite`] is the store in a file of this machine, and [`postgres`] the store that several machines share. A store knows its medium and no rule.
 //!
 //! [`mod@event`] has the states of an attempt, [`row`] is an attempt in a store, and [`value`] a value of a statement. [`intent`], [`views`], [`limits`], [`sharing`], and [`error`] are
-//! what goes in and out, [`mod@transfer`] a whole ledger. [`mod@times`] has the times that runners wait for each other, [`mod@crash`] the places where tests kill.
+//! the inputs and outputs, [`mod@transfer`] is a whole ledger, and [`mod@crash`] has the places where tests kill.
 
 mod any;
 mod crash;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::decide::Action;
-use super::elsewhere::OtherDirectory;
+use super::input::OtherDirectory;
 use super::planned::Planned;
 use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskNames, VideoFile};
 

@@ -1,5 +1,6 @@
-//! The input of a plan.
+//! The input of a plan: jobs, history, options, and the open work of other batches.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -7,7 +8,7 @@ use jiff::civil::Date;
 use super::approval::Approved;
 use super::planned::Limit;
 use super::retake::{Retake, Retakes};
-use crate::domain::{Attempt, BatchKey, History, Job, JobId, VideoFile};
+use crate::domain::{Attempt, BatchKey, History, Job, JobId, Usd, VideoFile};
 
 /// Returns whether a video is in place.
 pub type IsHere<'g> = &'g dyn Fn(&Attempt, &VideoFile) -> bool;
@@ -55,4 +56,28 @@ impl<'g> PlanInput<'g> {
     pub(super) fn retake_of(&self, job: &JobId) -> Retake<'g> {
         self.retake.of(job).within(self.history.retake().filter(|begun| self.retake.continues(begun)))
     }
+}
+
+/// The open work of another batch of the same name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Elsewhere {
+    /// The batch value.
+    pub batch: String,
+    /// Tasks at the service.
+    pub active: u32,
+    /// Submissions in doubt.
+    pub doubtful: u32,
+    /// Videos that were never fetched.
+    pub unfetched: u32,
+    /// The price of what is in doubt.
+    pub at_risk: Usd,
+}
+
+/// The directory for the videos of another batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtherDirectory {
+    /// The directory.
+    pub path: Arc<Path>,
+    /// True if it is the run's own directory. Then the videos are stored beside the run's, under names of versions.
+    pub is_shared: bool,
 }

@@ -1,12 +1,11 @@
 //! Reports: views of the ledger that the user, a spreadsheet and a script can each read.
 //!
 //! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them of what was [`found`] of each. [`csv`],
-//! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`commands`] are what a page offers to copy. [`writer`] owns the destinations, and replaces each file at once, so that a reader
+//! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
 //! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads one back, for the day on which its
 //! ledger is not there.
 
 mod columns;
-mod commands;
 mod csv;
 mod destinations;
 mod earlier;
@@ -21,11 +20,11 @@ mod rows;
 mod writer;
 mod xlsx;
 
-pub use commands::Commands;
 pub use destinations::NoReport;
 pub(crate) use earlier::{EarlierJob, JSON_REPORT, earlier_jobs};
 pub(crate) use json::ReportView;
 pub use prometheus::{LedgerState, metrics};
+pub use row::Commands;
 pub use row::{ExecOutcome, JobState, Row, Superseded, Totals};
 pub use rows::Report;
 pub use writer::{Form, ReportError, Writer, form_of};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::commands::Commands;
+use super::row::Commands;
 use super::rows::Report;
 use super::{csv, html, json, mismatches, xlsx};
 use crate::files::{make_directories, replace};

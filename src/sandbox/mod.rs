@@ -12,7 +12,6 @@
 //! killed: `run --sandbox` can be interrupted and continued like the real thing.
 
 mod body;
-mod charges;
 mod faults;
 mod limits;
 mod server;

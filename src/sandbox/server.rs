@@ -21,9 +21,9 @@ use tokio::task::JoinHandle;
 
 use super::body;
 use super::body::spec;
-use super::charges::{Charge, Charges};
 use super::faults::{Fault, Faults};
 use super::limits::Limits;
+use super::limits::{Charge, Charges};
 use super::limits::{Refusal, refuse};
 use super::task::Task;
 use super::trouble::{self, Trouble};

@@ -102,8 +102,10 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
         return PollAnswer::Report(report);
     }
     match answer.status {
-        200..=299 => report(answer)
-            .map_or_else(|| PollAnswer::Transient("the response is not a task".to_owned()), PollAnswer::Report),
+        200..=299 => match report(answer) {
+            Some(report) if report.names.is_some() || report.has_state => PollAnswer::Report(report),
+            _ => bare_error(answer, now),
+        },
         404 | 410 => PollAnswer::Missing(describe(answer, "the service does not know the task").message),
         400 if reason::denies_the_task(answer.body) => {
             PollAnswer::Missing(describe(answer, "the service does not know the task").message)
@@ -112,6 +114,15 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
         _ if asks_to_wait(answer) => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
         _ => PollAnswer::Transient(describe(answer, "the response has no task state").message),
     }
+}
+
+/// A response under 2xx with neither an ID nor a state: a gateway reports its own trouble so.
+fn bare_error(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
+    let code = json::value(answer.body).as_ref().and_then(reason::of_refusal).and_then(|error| error.code);
+    if code.as_deref() == Some("429") {
+        return PollAnswer::Wait(wait(answer, now), "the service asked to wait (error 429 under HTTP 200)".to_owned());
+    }
+    PollAnswer::Transient(describe(answer, "the response is not a task").message)
 }
 
 /// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key. A 5xx with
@@ -214,12 +225,16 @@ fn refused_key(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
     use super::*;
 
     static WORDS: TerminalStates = TerminalStates {
         completed: Vec::new(),
         failed: Vec::new(),
         failed_without_error: Vec::new(),
+        running_states: Vec::new(),
         video_urls: Vec::new(),
         overload_headers: Vec::new(),
         costs_usd: Vec::new(),
@@ -390,5 +405,74 @@ mod tests {
         };
         assert_eq!(error.message, "the service rejected the submission (HTTP 400): prompt too long");
         assert_eq!(error.code.as_deref(), Some("17"));
+    }
+
+    fn of_the_catalog() -> TerminalStates {
+        let catalog: serde_yaml::Value = serde_yaml::from_str(include_str!("../catalog/catalog.yaml")).expect("YAML");
+        serde_yaml::from_value(catalog["terminal_states"].clone()).expect("terminal states")
+    }
+
+    fn error_of_a_gateway() -> impl Strategy<Value = (serde_json::Value, bool)> {
+        prop_oneof![
+            // Each with whether it says that something went wrong.
+            Just((json!(null), false)),
+            Just((json!(""), false)),
+            Just((json!(0), false)),
+            Just((json!(false), false)),
+            Just((json!("Success."), false)),
+            Just((json!({ "message": "", "code": "" }), false)),
+            Just((json!({ "code": 0, "message": "success" }), false)),
+            Just((json!({ "code": 200, "message": "OK", "details": [] }), false)),
+            Just((json!("moderated"), true)),
+            Just((json!({ "message": "moderated", "code": "x" }), true)),
+            Just((json!({ "message": "bad gateway", "code": 502 }), true)),
+            Just((json!({ "message": "", "code": 17 }), true)),
+        ]
+    }
+
+    proptest! {
+        /// No envelope makes a task fail unless a terminal word says so, and an error with it where the word needs one.
+        #[test]
+        fn task_fails_only_by_a_terminal_word(
+            id in prop::option::of(prop_oneof![Just("t"), Just("other")]),
+            word in prop::option::of(prop::sample::select(vec![
+                "queued", "in_progress", "completed", "failed", "processing", "RUNNING", "pending", "success", "SUCCEEDED",
+                "cancelled", "error", "limbo", "",
+            ])),
+            (error, is_error) in error_of_a_gateway(),
+            place in prop::sample::select(vec!["error", "fail_reason"]),
+            status in prop::sample::select(vec![200_u16, 201, 400, 500]),
+            has_link in any::<bool>(),
+        ) {
+            let words = of_the_catalog();
+            let mut body = json!({ place: error, "progress": 30 });
+            for (name, value) in [("id", id), ("status", word), ("video_url", has_link.then_some("https://v.example/a.mp4"))] {
+                if let Some(value) = value {
+                    body[name] = json!(value);
+                }
+            }
+            let text = body.to_string();
+            let answer = Answer {
+                status,
+                retry_after: None,
+                is_overloaded: false,
+                location: None,
+                body: text.as_bytes(),
+                masked: text.as_bytes(),
+                words: &words,
+            };
+            let word = word.unwrap_or_default().to_lowercase();
+            let PollAnswer::Report(report) = poll(&answer, &TaskId::new("t").expect("an ID"), now()) else { return Ok(()) };
+            prop_assert!(id.is_some() || !word.is_empty(), "a bare error is a failed poll: {text}");
+            if report.status == Status::Failed {
+                let needs_error = word != "failed";
+                prop_assert!(["failed", "cancelled", "error"].contains(&&*word), "{text}");
+                prop_assert!(!needs_error || is_error, "{text}");
+            }
+            if ["processing", "running", "pending", "queued", "in_progress"].contains(&&*word) {
+                prop_assert!(matches!(report.status, Status::Queued | Status::InProgress), "{text}: {:?}", report.status);
+            }
+            prop_assert_eq!(report.error.is_some(), is_error, "{}", text);
+        }
     }
 }

@@ -9,10 +9,17 @@ use crate::domain::ServiceError;
 /// The most of an answer without a reason that is shown, in characters.
 const BEGINNING: usize = 200;
 
-/// The reason why a task failed: its `error`, or else `fail_reason`.
+/// The error of a task: its `error`, or else `fail_reason`. A URL there is no error.
 pub(super) fn of_task(task: &Value) -> Option<ServiceError> {
-    let said = |name: &str| task.get(name).filter(|value| is_said(value));
+    let said = |name: &str| task.get(name).filter(|value| is_said(value) && !is_url(value));
     said("error").or_else(|| said("fail_reason")).map(service_error)
+}
+
+/// The reason beside the state of a task that failed, if it has no error: `failure` with its code, or as in a refusal.
+pub(super) fn of_failed_task(task: &Value) -> Option<ServiceError> {
+    let failure = task.get("failure").filter(|value| is_said(value)).map(service_error);
+    let code = task.get("failureCode").and_then(Value::as_str).map(bounds::word);
+    failure.map(|failure| ServiceError { code: failure.code.clone().or(code), ..failure }).or_else(|| of_refusal(task))
 }
 
 /// The reason for a rejection: the first non-empty one of the usual places.
@@ -72,14 +79,24 @@ pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
         || words.contains("/v1/videos")
 }
 
+/// Texts that say that there is no error, in lower case.
+const NO_ERROR: [&str; 10] = ["", "0", "200", "null", "none", "ok", "success", "succeed", "succeeded", "no error"];
+
+/// Returns whether a value is an error: blank, zero, and words of success are none, also as fields of an object.
 fn is_said(value: &Value) -> bool {
     match value {
-        Value::Null => false,
-        Value::String(text) => !text.trim().is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        _ => true,
+        Value::Null | Value::Bool(false) => false,
+        Value::Bool(true) => true,
+        Value::Number(number) => !NO_ERROR.contains(&number.to_string().as_str()),
+        Value::String(text) => !NO_ERROR.contains(&text.trim().trim_end_matches('.').to_lowercase().as_str()),
+        Value::Array(items) => items.iter().any(is_said),
+        Value::Object(fields) => fields.values().any(is_said),
     }
+}
+
+/// Returns whether a value is a web URL.
+pub(super) fn is_url(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| ["https://", "http://"].iter().any(|scheme| text.trim().starts_with(scheme)))
 }
 
 /// An error object `{message, code}`; `code` may be of any JSON type, because its values are not documented.

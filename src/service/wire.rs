@@ -71,6 +71,10 @@ pub struct TaskReport {
     pub progress: Option<u8>,
     /// The URL of the video.
     pub video_url: Option<String>,
+    /// True if there is a `status`.
+    pub has_state: bool,
+    /// The only URL of a video that the response has, if none is in a known place.
+    pub only_link: Option<String>,
     /// True if there is a `video_url`, null or not: without one, the content is requested instead.
     pub names_video_url: bool,
     /// `completed_at`.
@@ -85,6 +89,9 @@ pub struct TaskReport {
 /// "integer" and no unit.
 const SECONDS_BELOW: i64 = 100_000_000_000;
 
+/// The word for a task without a `status`.
+const NO_STATE: &str = "(none)";
+
 impl TaskReport {
     /// Reads an answer's body; nothing if it is no JSON object. `words` are those of gateways for
     /// the end of a task.
@@ -93,34 +100,51 @@ impl TaskReport {
         let fields = value.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
-        let word = text("status").unwrap_or("(none)");
+        let word = text("status").unwrap_or(NO_STATE);
         let is_failed = words.failed_without_error.contains(&word.to_lowercase());
         let unexplained = || is_failed.then(|| ServiceError::plain(&format!("the service reports `{word}`"), word));
-        let error = reason::of_task(&value).or_else(unexplained);
+        let names = names(&value["id"], &value["task_id"]);
+        let lists = |list: &Vec<String>| list.contains(&word.to_lowercase());
+        let has_failed = word.eq_ignore_ascii_case("failed") || lists(&words.failed);
+        let explained = || reason::of_failed_task(&value).filter(|_| has_failed && names.is_some());
+        let error = reason::of_task(&value).or_else(unexplained).or_else(explained);
         let result = result_url(&value, words);
+        let is_success = word.eq_ignore_ascii_case("completed") || lists(&words.completed);
+        let only_link = if result.is_none() && is_success { only_link(&value) } else { None };
         let completed_at = fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp);
         let is_full = progress == Some(100.0);
         // The URL of a preview comes with a progress.
-        let has_video = result.is_some() && (progress.is_none() || is_full || completed_at.is_some());
+        let has_video =
+            (result.is_some() || only_link.is_some()) && (progress.is_none() || is_full || completed_at.is_some());
         let status = match Status::named(word) {
             Status::Unknown(_) if is_failed => Status::Failed,
-            Status::Unknown(word) if words.failed.contains(&word.to_lowercase()) => {
-                if error.is_some() {
-                    Status::Failed
+            Status::Unknown(_) if lists(&words.running_states) => {
+                if progress.is_some_and(|percent| percent > 0.0) {
+                    Status::InProgress
                 } else {
-                    Status::Unknown(word)
+                    Status::Queued
                 }
+            }
+            Status::Unknown(word) if lists(&words.failed) => {
+                // Without an ID, it may be about the request, and not about the task.
+                if error.is_some() && (names.is_some() || is_failed) { Status::Failed } else { Status::Unknown(word) }
             }
             Status::Unknown(_) if has_video || error.is_none() && is_full && completed_at.is_some() => {
                 Status::Completed
             }
-            Status::Unknown(word) if words.completed.contains(&word.to_lowercase()) && error.is_none() => {
-                if result.is_some() || is_full { Status::Completed } else { Status::Unproven(word) }
+            Status::Unknown(word) if lists(&words.completed) && error.is_none() => {
+                if result.is_some() || only_link.is_some() || is_full {
+                    Status::Completed
+                } else {
+                    Status::Unproven(word)
+                }
             }
             known => known,
         };
         Some(Self {
-            names: names(&value["id"], &value["task_id"]),
+            names,
+            has_state: word != NO_STATE,
+            only_link,
             // Within 0 to 100, so the cast loses only a fraction.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 100")]
             progress: progress.map(|percent| percent as u8),
@@ -198,8 +222,36 @@ fn result_url(task: &Value, words: &TerminalStates) -> Option<String> {
 }
 
 fn address(value: &Value) -> Option<String> {
-    let is_web = |text: &&str| ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
-    value.as_str().filter(is_web).and_then(bounds::address)
+    Some(value).filter(|value| reason::is_url(value))?.as_str().and_then(bounds::address)
+}
+
+/// The endings of a video's URL, before its query.
+const VIDEO_ENDINGS: [&str; 4] = [".mp4", ".mov", ".webm", ".m4v"];
+/// The deepest place at which a URL is looked for.
+const MAX_DEPTH: usize = 8;
+
+/// The only URL of a video in a response, wherever it is. A URL in place of the error counts with any ending.
+fn only_link(task: &Value) -> Option<String> {
+    fn collect(value: &Value, depth: usize, found: &mut Vec<String>) {
+        match value {
+            Value::Array(items) if depth < MAX_DEPTH => items.iter().for_each(|item| collect(item, depth + 1, found)),
+            Value::Object(fields) if depth < MAX_DEPTH => {
+                fields.values().for_each(|field| collect(field, depth + 1, found));
+            }
+            value => found.extend(address(value).filter(|url| {
+                let path = url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+                VIDEO_ENDINGS.iter().any(|ending| path.ends_with(ending))
+            })),
+        }
+    }
+    let mut found = Vec::new();
+    collect(task, 0, &mut found);
+    found.dedup();
+    match found.as_slice() {
+        [only] => Some(only.clone()),
+        [] => ["fail_reason", "error"].iter().find_map(|name| address(&task[*name])),
+        _ => None,
+    }
 }
 
 fn timestamp(number: i64) -> Option<Timestamp> {
@@ -304,7 +356,7 @@ mod tests {
     fn final_words_of_gateways_are_understood() {
         let unknown = |word: &str| Status::Unknown(word.to_owned());
         let url = "https://v.example/a.mp4";
-        for (body, status) in [
+        for (mut body, status) in [
             (json!({ "status": "COMPLETED" }), Status::Completed),
             (json!({ "status": "In_Progress" }), Status::InProgress),
             (json!({ "status": "succeeded" }), unknown("succeeded")),
@@ -332,8 +384,12 @@ mod tests {
             (json!({ "status": "success", "progress": 40, "video_url": url }), Status::Completed),
             (json!({ "status": "success", "error": "refused" }), unknown("success")),
         ] {
+            body["id"] = "t".into();
             assert_eq!(parse(&body).status, status, "{body}");
         }
+        // Without an ID, a word of a gateway may be about the request.
+        let nameless = parse(&json!({ "status": "error", "error": { "message": "bad gateway", "code": 502 } }));
+        assert_eq!(nameless.status, unknown("error"));
     }
 
     #[test]

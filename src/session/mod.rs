@@ -17,18 +17,16 @@
 //!
 //! # Modules
 //!
-//! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`], [`confirmation`], [`connection`], and [`default_paths`] are their
+//! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`], [`connection`], and [`default_paths`] are their
 //! input, and [`refusal`] ends them early. [`planning`] makes the plan, with [`ledger_limits`] and the [`purchases`] of earlier batches; [`outputs`] guards the
 //! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, and from the runners of a
 //! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
 //!
-//! [`resolve`] lists jobs in doubt and records verdicts, [`import`] records tasks that the ledger lacks, [`choices`] records what reviewers chose, [`archive`] the videos that have left,
-//! [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
-//! manifests.
+//! [`resolve`] lists jobs in doubt, records verdicts, and compares a bill with the ledger. [`import`] records tasks that the ledger lacks, [`choices`] records what reviewers chose, [`archive`] archived videos, and
+//! [`ledger_limits`] the limits over all manifests.
 
 mod archive;
 mod choices;
-mod confirmation;
 mod connection;
 mod default_paths;
 mod executor;
@@ -41,7 +39,6 @@ mod outputs;
 mod planning;
 mod purchases;
 mod ready;
-mod reconcile;
 mod refusal;
 mod reporter;
 mod resolve;
@@ -50,7 +47,6 @@ mod shared_batch;
 mod start;
 
 pub use choices::{ChoicesFile, InvalidChoices};
-pub use confirmation::Confirmation;
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use default_paths::{DefaultPaths, ThroughALink};
 pub use import::{BoughtTask, ImportOutcome};
@@ -59,10 +55,11 @@ pub use locked::Locked;
 pub use options::{Options, RepeatOptions};
 pub use other_batches::FinishedBatch;
 pub use outputs::Replaces;
+pub use ready::Confirmation;
 pub use ready::Ready;
-pub use reconcile::Reconciliation;
 pub use refusal::Refusal;
 pub use reporter::Reported;
+pub use resolve::Reconciliation;
 pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
 pub use run::Outcome;
 pub use start::Session;

@@ -9,11 +9,11 @@ use futures::channel::mpsc::unbounded;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
-use super::confirmation::Confirmation;
 use super::connection::Connection;
 use super::executor::{Executions, Executor};
 use super::locked::Locked;
 use super::other_batches::{FinishedBatch, OtherBatch, OtherBatches};
+use super::ready::Confirmation;
 use super::ready::Ready;
 use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};

@@ -15,8 +15,7 @@ fn with_mounts(here: &Workspace, service: &Service, script: &str) -> Ended {
 fn copy_to_small_disk_is_whole_or_refused() {
     let (service, here) = (Service::well(), Workspace::new());
     let words = "word ".repeat(250);
-    let jobs: String = (0..60).map(|number| format!("  - {{ id: j{number}, prompt: {words}{number} }}\n")).collect();
-    here.write("m.yaml", format!("version: 1\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}"));
+    here.write("m.yaml", numbered_jobs(60).replace("prompt: ", &format!("prompt: {words}")));
     here.run(&service, &["--no-download", "--concurrency", "60"]).ends_with(0);
     let size = std::fs::metadata(here.path(".shotlist/ledger.db")).expect("the ledger").len();
     let mut outcomes = [0, 0];

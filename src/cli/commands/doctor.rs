@@ -6,11 +6,11 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use crate::cli::args::{DoctorArgs, DoctorFormat, NO_MANIFEST, SelectArgs};
-use crate::cli::catalog::catalog;
-use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::manifest::catalog;
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::service::{address, connect};
 use crate::cli::{hooks as cli_hooks, paths, runtime};
 use crate::domain::{BatchKey, RefusalCode};
 use crate::files::try_write;

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::cli::args::FetchArgs;
-use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::service::{address, connect};
 use crate::cli::{ending, paths, runtime, signals};
 use crate::session::{Confirmation, Options, Session, Stop};
 use crate::ui::{self, Progress, Terminal};

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::cli::args::{ImportArgs, SelectArgs};
-use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::service::{address, connect};
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, JobId, OutputPath, RefusalCode, TaskId, VideoFile};
 use crate::files::read_text;

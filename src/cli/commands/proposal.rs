@@ -5,7 +5,7 @@ use crate::cli::approved::compare_service;
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::selection::wanted;
+use crate::cli::manifest::wanted;
 use crate::cli::service::service_view;
 use crate::plan::{Approved, Plan, PlanView, WarningView, notes};
 use crate::session::Refusal;

@@ -6,7 +6,7 @@ use crate::cli::args::{ReportCommandArgs, SelectArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::{destinations, paths, runtime};
+use crate::cli::{paths, runtime};
 use crate::session::{Options, Reported, Session};
 use crate::ui::{self, Terminal};
 
@@ -15,7 +15,7 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
     let again = paths::again(&args.manifest, &chosen.manifest.key);
-    let options = Options { reports: destinations::writer(&args.reports, &options.out, &again)?, ..options };
+    let options = Options { reports: paths::writer(&args.reports, &options.out, &again)?, ..options };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let reported = runtime::block_on(async {
         let Reported { report, written } = session.report().await?;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict as Given};
-use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::service::{address, connect};
 use crate::cli::{paths, runtime};
 use crate::domain::{Attempt, Charge, Declaration, NoticeCode, RefusalCode, TaskId};
 use crate::session::{BatchView, Resolution, Verdict};

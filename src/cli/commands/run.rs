@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
-use crate::cli::connect::{Address, address, connect};
 use crate::cli::ending::Bought;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::manifest::wanted;
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::selection::wanted;
+use crate::cli::service::{Address, address, connect};
 use crate::cli::{confirm, ending, hooks, paths, requested, runtime, signals};
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::{HoldError, LedgerError};

@@ -1,9 +1,9 @@
 //! `shotlist sandbox`: the simulator in the foreground.
 
 use crate::cli::args::SandboxArgs;
-use crate::cli::catalog::catalog;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::manifest::catalog;
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::sandbox::{Options, start};
 use crate::ui::{Page, Terminal};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::batches::{self, RunnerBatch};
+use super::error::LeaseStatus;
 use super::error::PostgresError;
-use super::lease_status::LeaseStatus;
 use super::runner::{expire_at_start, heartbeats};
 use super::runner_transaction::RunnerTransaction;
 use super::slots::{pause, slots};

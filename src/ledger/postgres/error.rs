@@ -2,7 +2,6 @@
 
 use tokio_postgres::error::SqlState;
 
-use super::lease_status::LeaseStatus;
 use crate::ledger::row::Unreadable;
 use crate::ledger::{CopyError, LedgerError, Unavailable};
 
@@ -114,4 +113,17 @@ impl From<PostgresError> for LedgerError {
     fn from(error: PostgresError) -> Self {
         Self::Unavailable(error.into())
     }
+}
+
+/// The state of a runner's lease when it writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::ledger) enum LeaseStatus {
+    /// Its last write is the one that it knows.
+    Valid,
+    /// The write whose acknowledgment was lost was made.
+    Written,
+    /// The database lost a write that it acknowledged.
+    Forgotten,
+    /// Others took over. It records what it bought, and buys nothing more.
+    Expired,
 }

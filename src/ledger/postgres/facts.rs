@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
+use super::error::LeaseStatus;
 use super::error::PostgresError;
 use super::freeze;
-use super::lease_status::LeaseStatus;
 use super::rows::{ROW, read_row};
 use super::runner::Runner;
 use super::slots::slots;

@@ -23,7 +23,7 @@
 //!
 //! [`mod@ledger`] reads, and locks batches. [`store`] runs transactions, and repeats them after a broken connection; [`runner_transaction`] is one of
 //! them. [`facts`] reads what admits intents, among it the [`freeze`](mod@freeze) and the [`slots`]. [`statements`] are those of any store, and [`rows`]
-//! are attempts. A [`runner`] has a [`lease`] with a [`lease_status`], which it renews by [`heartbeats`];
+//! are attempts. A [`runner`] has a [`lease`], which it renews by [`heartbeats`];
 //! [`acknowledged_writes`] are what it puts back after a failover. [`batches`] and [`runners`] are shared with others. [`address`],
 //! [`connect`], [`schema`], [`transaction`], and [`error`] are about the database.
 
@@ -37,7 +37,6 @@ mod facts;
 mod freeze;
 mod heartbeats;
 mod lease;
-mod lease_status;
 mod ledger;
 mod rows;
 mod runner;

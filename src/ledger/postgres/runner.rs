@@ -8,9 +8,9 @@
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
+use super::error::LeaseStatus;
 use super::error::PostgresError;
 use super::heartbeats::Heartbeats;
-use super::lease_status::LeaseStatus;
 use super::schema::TIMELINE;
 use super::transaction::{NOW, Transaction, Typed};
 use crate::domain::random;

@@ -6,9 +6,9 @@ use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
+use super::error::LeaseStatus;
 use super::error::PostgresError;
 use super::facts::{Known, facts};
-use super::lease_status::LeaseStatus;
 use super::rows::{self, ROW, read_row};
 use super::runner::{Runner, micros};
 use super::statements::now;

@@ -1,7 +1,7 @@
 //! The rules of the ledger: pure, and the same for every store.
 //!
-//! [`admit`] decides whether an intent is written, [`mod@apply`] changes an attempt by an event, [`mod@recover`] by a crash of its run.
-//! [`task_names`] gives each task ID one owner, [`spent`] defines the amount that limits count, and [`spent`] are what is written.
+//! [`admit`] decides whether an intent is written, [`mod@apply`] changes an attempt by an event, or by a crash of its run.
+//! [`task_names`] gives each task ID one owner, and [`spent`] has the changes of a ledger and the amount that limits count.
 
 mod admit;
 mod apply;

@@ -1,7 +1,7 @@
 //! SQL that every store understands.
 //!
 //! [`medium`] has statements with values, and the few questions that each medium answers in its own way. [`questions`] are about many batches,
-//! [`copying`] are written without a rule, and [`copying`] reads and writes everything.
+//! and [`copying`] reads and writes everything, and records that are no attempts.
 
 mod copying;
 mod medium;

@@ -17,7 +17,7 @@
 //! opens the file, and refuses what is not a ledger ([`refusals`]). [`schema`] creates and recognizes the tables, and [`checksum`] verifies
 //! their rows. [`commit_counter`] notices a ledger that went back in time.
 //!
-//! [`store`] and [`transaction`] write, by [`statements`]; [`statements`] are attempts, [`read`] reads one batch, [`mod@freeze`] is about the freeze, and
+//! [`store`] and [`transaction`] write attempts, by [`statements`]; [`read`] reads one batch, [`mod@freeze`] is about the freeze, and
 //! [`backup`] copies and verifies a file, [`transfer`] reads and writes everything.
 
 mod backup;

@@ -5,5 +5,6 @@ mod faults;
 mod gateways;
 mod http2;
 mod names;
+mod responses;
 pub mod tls;
 mod wrong_servers;

@@ -258,7 +258,7 @@ fn a_task_is_believed_only_when_the_service_knows_it() {
         _ => answer(500, &json!({})),
     });
     here.run(&service, &["--select", "one"]).ends_with(7);
-    for (task, code) in [("unknown", 2), ("forbidden", 4), ("any", 6), (" ", 2), ("empty", 2)] {
+    for (task, code) in [("unknown", 2), ("forbidden", 4), ("any", 6), (" ", 2), ("empty", 6)] {
         let program = here.shotlist(&["resolve", "m.yaml", "one", "--task", task]);
         program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(code);
     }

@@ -130,6 +130,8 @@ pub fn report(status: Status) -> TaskReport {
     let video_url = (status == Status::Completed).then(|| "https://v.example/x.mp4".to_owned());
     let names_video_url = true;
     TaskReport {
+        has_state: true,
+        only_link: None,
         names: None,
         status,
         progress: None,
