@@ -1,8 +1,8 @@
 //! The command line: the only module that knows all others, and the only one that turns outcomes into exit codes.
 //!
 //! [`args`] has the arguments, and [`commands`] a file for each command. [`manifest`] loads the manifest and the catalog, [`paths`] has the paths of
-//! ledger, reports, and videos, and [`service`] the address, the key, and the connection. [`confirm`] asks before money is spent, and [`hooks`] checks
-//! the programs that a run starts. [`ending`], [`exit`], [`failure`], and [`refusal`] end a command; [`signals`] ends a run early.
+//! ledger, reports, and videos, and [`service`] the address, the key, and the connection. [`confirm`] asks before money is spent, and [`requested`] has the
+//! options of a run and checks its hooks. [`runtime`] runs a command until its end or a signal; [`ending`], [`exit`], [`failure`], and [`refusal`] end it.
 
 mod approved;
 mod args;
@@ -14,7 +14,6 @@ mod environment;
 mod exit;
 mod failure;
 mod front;
-mod hooks;
 mod manifest;
 mod paths;
 mod program;
@@ -22,7 +21,6 @@ mod refusal;
 mod requested;
 mod runtime;
 mod service;
-mod signals;
 mod spending;
 
 pub use program::main;

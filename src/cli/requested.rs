@@ -1,12 +1,12 @@
-//! The options of a session that the arguments of `run` ask for.
+//! The options and hooks of a session, from the arguments of `run`.
 
-use super::args::RunArgs;
+use super::args::{HookArgs, RunArgs};
 use super::choices::{self, Patterns};
 use super::failure::Failure;
 use super::manifest::Chosen;
-use super::{hooks, paths};
-use crate::domain::RefusalCode;
-use crate::session::{Options, RepeatOptions, Settings};
+use super::paths;
+use crate::domain::{RefusalCode, with_causes};
+use crate::session::{AssetCommand, Options, Program, RepeatOptions, Settings};
 use crate::ui::NextCommand;
 
 /// The options for the chosen jobs, but for the approval.
@@ -36,8 +36,8 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         max_cost: args.money.max_cost,
         downloads: !args.videos.no_download,
         finishes_other_batches: !args.videos.skip_other_batches,
-        assets: hooks::assets(&args.hooks)?,
-        exec: hooks::exec(&args.hooks)?,
+        assets: assets(&args.hooks)?,
+        exec: exec(&args.hooks)?,
         // A plan writes none.
         reports: if args.money.plan { usual.reports.clone() } else { paths::writer(&args.reports, &usual.out, again)? },
         settings: settings(args, &usual.settings),
@@ -60,4 +60,34 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
         rps: pace.rps,
         speed: usual.speed,
     }
+}
+
+/// Refuses what can't be started, before anything is bought for it.
+pub(super) fn check_hooks(args: &HookArgs) -> Result<(), Failure> {
+    for (option, command) in [("--asset-command", &args.asset_command), ("--exec", &args.exec)] {
+        let Some(command) = command else { continue };
+        program(option, command, args)?.find().map_err(|error| {
+            let help = "name an executable program, by its path or by its name on the PATH";
+            Failure::new(RefusalCode::ProgramInvalid, format!("`{option}`: {}", with_causes(&error))).with_help(help)
+        })?;
+    }
+    Ok(())
+}
+
+/// The asset command, if it is set.
+pub(super) fn assets(args: &HookArgs) -> Result<Option<AssetCommand>, Failure> {
+    let program = args.asset_command.as_deref().map(|command| program("--asset-command", command, args));
+    Ok(program.transpose()?.map(|program| AssetCommand { program }))
+}
+
+/// The program for each video, if it is set.
+pub(super) fn exec(args: &HookArgs) -> Result<Option<Program>, Failure> {
+    args.exec.as_deref().map(|command| program("--exec", command, args)).transpose()
+}
+
+fn program(option: &str, command: &str, args: &HookArgs) -> Result<Program, Failure> {
+    Program::parse(command, args.program_timeout).map_err(|error| {
+        let help = "write a program and its arguments, quoted as for a shell; put pipes and variables into a script";
+        Failure::new(RefusalCode::ProgramInvalid, format!("`{option}`: {error}")).with_help(help)
+    })
 }

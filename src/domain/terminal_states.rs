@@ -16,6 +16,8 @@ pub struct TerminalStates {
     pub failed: Vec<String>,
     /// Words of failure that count without an error, too.
     pub failed_without_error: Vec<String>,
+    /// Parts of a message, in lowercase, by which a rejection says that the account has no funds.
+    pub no_funds: Vec<String>,
     /// Words of a task that runs. No error beside them ends it.
     pub running_states: Vec<String>,
     /// Places of a video's URL beside `video_url`, as JSON pointers (RFC 6901).
@@ -34,6 +36,7 @@ impl TerminalStates {
         self.completed.extend(more.completed);
         self.failed.extend(more.failed);
         self.failed_without_error.extend(more.failed_without_error);
+        self.no_funds.extend(more.no_funds);
         self.running_states.extend(more.running_states);
         self.video_urls.extend(more.video_urls);
         self.overload_headers.extend(more.overload_headers);

@@ -43,17 +43,6 @@ struct State {
     silent_since: Option<Instant>,
 }
 
-/// The origin of a task that is compared with its request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Purchase {
-    /// This run bought it, and it runs.
-    Running,
-    /// This run bought it, and it finished.
-    Finished,
-    /// An earlier run bought it.
-    Earlier,
-}
-
 impl<S> Gateway<'_, S> {
     /// The time by the ledger's clock, which all runners share.
     pub(super) fn now(&self) -> Timestamp {
@@ -90,9 +79,9 @@ impl<S> Gateway<'_, S> {
         wait
     }
 
-    /// Compares a task with its request. Stops submitting a model for which the service reports another model, a higher cost, or, in its first
-    /// `purchase` that finished, another duration or shape. Warns once of each other difference.
-    pub(super) fn compare(&self, request: &str, echo: &Echo, purchase: Purchase) {
+    /// Compares a task with its request. Stops submitting a model for which the service reports another model, a higher cost, or, in the first
+    /// task that this run bought and that finished, another duration or shape. Warns once of each other difference.
+    pub(super) fn compare(&self, request: &str, echo: &Echo, is_finished_purchase: bool) {
         let asked = Asked::of(request);
         let model = asked.model();
         if let Some(message) = other_model(&asked, echo, self.prices)
@@ -108,7 +97,7 @@ impl<S> Gateway<'_, S> {
             self.differs(NoticeCode::PriceMismatch, model, message, true);
         }
         let differences = differences(&asked, echo);
-        let is_first = purchase == Purchase::Finished && self.circuit_breaker.record(model, "task");
+        let is_first = is_finished_purchase && self.circuit_breaker.record(model, "task");
         let is_grave = is_first && differences.iter().any(|difference| difference.is_grave);
         let news = differences.into_iter().filter(|new| self.circuit_breaker.record(model, new.field) || is_grave);
         let news: Vec<String> = news.map(|difference| difference.text).collect();

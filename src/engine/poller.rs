@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::event::{LeaveReason, RunEvent};
-use super::gateway::{Gateway, Purchase};
+use super::gateway::Gateway;
 use super::schedule::{Schedule, TypicalTime};
 use super::stop::StopReason;
 use super::watched::{Ending, GRACE, Moment, Next, Note, Pause, Watched};
@@ -33,13 +33,6 @@ pub(super) struct Bought<'j> {
     pub(super) typical_s: TypicalTime,
     /// True if this run bought it.
     pub(super) is_new: bool,
-}
-
-impl Bought<'_> {
-    /// Its origin once it has finished.
-    fn purchase(&self) -> Purchase {
-        if self.is_new { Purchase::Finished } else { Purchase::Earlier }
-    }
 }
 
 /// The poller of a run.
@@ -174,7 +167,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 Note::Started(percent) => _ = gateway.record(bought.attempt, Event::Started { percent }).await,
                 Note::Progress(percent) => (gateway.emit)(RunEvent::Progressed { job: job(), percent }),
                 Note::Made(echo) => {
-                    gateway.compare(bought.request, &echo, bought.purchase());
+                    gateway.compare(bought.request, &echo, bought.is_new);
                     if let Some(usd) = echo.cost {
                         gateway.record(bought.attempt, Event::Reported { usd }).await;
                     }

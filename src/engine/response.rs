@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::poll;
 
 use super::event::RunEvent;
-use super::gateway::Purchase;
 use super::slow_start::Permit;
 use super::stop::StopReason;
 use super::submit::{Submitted, Submitter};
@@ -35,11 +34,14 @@ impl<S: VideoService> Submitter<'_, S> {
             Submission::Untrusted(message) | Submission::Moved(message) => {
                 self.withdraw(attempt, StopReason::Unreachable, message).await
             }
+            Submission::Forbidden(error) if !self.slow_start.has_accepted() => {
+                self.withdraw(attempt, StopReason::KeyRefused, error.message).await
+            }
             Submission::KeyRefused(error) => self.withdraw(attempt, StopReason::KeyRefused, error.message).await,
             Submission::WrongEndpoint(error) if !self.slow_start.has_accepted() => {
                 self.withdraw(attempt, StopReason::Unreachable, error.message).await
             }
-            Submission::Rejected(error) | Submission::WrongEndpoint(error) => {
+            Submission::Rejected(error) | Submission::WrongEndpoint(error) | Submission::Forbidden(error) => {
                 let too_many = self.slow_start.record_rejected().map(|rejected| {
                     let (service, last) = (&self.gateway.account.service, &error.message);
                     format!("{service} rejected the first {rejected} submissions; last error: {last}")
@@ -110,7 +112,7 @@ impl<S: VideoService> Submitter<'_, S> {
         // The first poll hands it to the ledger.
         let polled = poll!(writing.as_mut());
         // Before the permit lets the next submission leave: another model or a higher cost stops after the first.
-        self.gateway.compare(job.request.body(), echo, Purchase::Running);
+        self.gateway.compare(job.request.body(), echo, false);
         drop(permit);
         let rescue = || {
             (self.gateway.emit)(RunEvent::TaskNotRecorded {

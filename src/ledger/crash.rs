@@ -5,13 +5,13 @@
 //! until the file is gone. So the test can look at the disk and let the process go on, or send SIGKILL and know that
 //! it hit exactly there.
 
-use parking_lot::Mutex;
-
 /// Stands still here if a test said so.
 #[cfg(debug_assertions)]
 pub(in crate::ledger) fn point(place: &str) {
     use std::collections::HashMap;
     use std::sync::LazyLock;
+
+    use parking_lot::Mutex;
 
     static PASSED: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
     let (Ok(halts), Ok(file)) = (std::env::var("SHOTLIST_HALT_AT"), std::env::var("SHOTLIST_HALT_FILE")) else {

@@ -36,10 +36,10 @@ pub struct Answer<'a> {
 /// | 2xx with a task id | accepted |
 /// | 429, 425; 503 with `Retry-After`, or with a header of overload | refused, asked to wait: said by rate limits (nginx, gateways) before anything is passed on |
 /// | 301, 302, 307, 308 | another address: said by web servers and gateways in front of a service (a missing `https`, `www` or slash), which made nothing |
-/// | 401, 403 | the key; with a page for people, a firewall refuses this job |
+/// | 401; 403 without a code of content | the key; a 403 after an acceptance is about the job |
 /// | 408 | no one knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
-/// | 402; 403, 429 and others with a code of missing funds or quota | refused for good, for want of money on the account: said by gateways whose users pay in advance |
-/// | 404, 405 without a reason or with one that any web server gives; 400 and 407 with a page for people | another address, or a proxy: the same for every job, while a web server says 413 with a page of one that is too long |
+/// | 402; 403, 429 and others with a code or words of missing funds or quota | refused for good, for want of money on the account: said by gateways whose users pay in advance |
+/// | 404, 405 without a reason or with one that any web server gives; 400, 401, 403, and 407 with a page for people | another address, or a proxy: the same for every job, while a web server says 413 with a page of one that is too long |
 /// | 511 | no one knows: a network that wants a login answers for everybody (RFC 6585 §6) |
 /// | other 4xx | refused for good |
 /// | everything else | no one knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id. Where that is a page for people, a proxy or another server answers |
@@ -56,7 +56,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
             None if is_page(answer.body) => Submission::Page(describe(answer, "the response is an HTML page")),
             None => Submission::InDoubt(describe(answer, "the response is in an unreadable form")),
         },
-        400..=499 if reason::lacks_money(answer.body) => {
+        400..=499 if reason::lacks_money(answer.body, answer.words) => {
             Submission::Unpaid(describe(answer, "the service rejected the submission"))
         }
         429 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
@@ -67,16 +67,16 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
             Submission::ServerError(wait(answer, now), asked_to_wait(answer))
         }
         301 | 302 | 307 | 308 => Submission::Moved(moved(answer)),
-        401 | 403 if is_page(answer.body) => {
-            Submission::Rejected(describe(answer, "a gateway or firewall rejected the submission"))
+        401 if !is_page(answer.body) => Submission::KeyRefused(describe(answer, refused_key(401))),
+        403 if !is_page(answer.body) && !reason::is_about_content(answer.body) => {
+            Submission::Forbidden(describe(answer, refused_key(403)))
         }
-        401 | 403 => Submission::KeyRefused(describe(answer, refused_key(answer.status))),
         408 => Submission::InDoubt(describe(answer, "a gateway timed out with the request")),
         402 => Submission::Unpaid(describe(answer, "the service rejected the submission")),
         404 | 405 if reason::is_about_the_address(answer.body) => {
             Submission::WrongEndpoint(describe(answer, "the service rejected the submission"))
         }
-        400 | 404 | 405 | 407 if is_page(answer.body) => {
+        400 | 401 | 403 | 404 | 405 | 407 if is_page(answer.body) => {
             Submission::WrongEndpoint(describe(answer, "the response is an HTML page"))
         }
         511 => Submission::Page(describe(answer, "the network requires a login")),
@@ -102,10 +102,9 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
         return PollAnswer::Report(report);
     }
     match answer.status {
-        200..=299 => match report(answer) {
-            Some(report) if report.names.is_some() || report.has_state => PollAnswer::Report(report),
-            _ => bare_error(answer, now),
-        },
+        200..=299 => report(answer)
+            .filter(|report| report.names.is_some() || report.has_state || report.video_url.is_some())
+            .map_or_else(|| bare_error(answer, now), PollAnswer::Report),
         404 | 410 => PollAnswer::Missing(describe(answer, "the service does not know the task").message),
         400 if reason::denies_the_task(answer.body) => {
             PollAnswer::Missing(describe(answer, "the service does not know the task").message)
@@ -235,6 +234,7 @@ mod tests {
         failed: Vec::new(),
         failed_without_error: Vec::new(),
         running_states: Vec::new(),
+        no_funds: Vec::new(),
         video_urls: Vec::new(),
         overload_headers: Vec::new(),
         costs_usd: Vec::new(),
@@ -265,7 +265,7 @@ mod tests {
             Submission::ServerError(..) => "server error",
             Submission::Untrusted(_) => "untrusted",
             Submission::Moved(_) => "moved",
-            Submission::KeyRefused(_) => "key",
+            Submission::KeyRefused(_) | Submission::Forbidden(_) => "key",
             Submission::Rejected(_) => "rejected",
             Submission::Unpaid(_) => "unpaid",
             Submission::WrongEndpoint(_) => "astray",
@@ -463,7 +463,7 @@ mod tests {
             };
             let word = word.unwrap_or_default().to_lowercase();
             let PollAnswer::Report(report) = poll(&answer, &TaskId::new("t").expect("an ID"), now()) else { return Ok(()) };
-            prop_assert!(id.is_some() || !word.is_empty(), "a bare error is a failed poll: {text}");
+            prop_assert!(id.is_some() || !word.is_empty() || has_link, "a bare error is a failed poll: {text}");
             if report.status == Status::Failed {
                 let needs_error = word != "failed";
                 prop_assert!(["failed", "cancelled", "error"].contains(&&*word), "{text}");

@@ -79,6 +79,8 @@ pub enum Submission {
     Moved(String),
     /// The key was refused: nothing was bought.
     KeyRefused(ServiceError),
+    /// A 403 without a code of content: about the key, unless it bought before.
+    Forbidden(ServiceError),
     /// Refused for good: nothing was bought.
     Rejected(ServiceError),
     /// Refused for want of money on the account: nothing was bought, and others will fare alike.

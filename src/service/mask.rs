@@ -19,6 +19,7 @@ pub(super) fn submission(own: &Credentials, said: Submission) -> Submission {
         Submission::Untrusted(why) => Submission::Untrusted(own.masked(why)),
         Submission::Moved(to) => Submission::Moved(own.masked(to)),
         Submission::KeyRefused(why) => Submission::KeyRefused(error(own, why)),
+        Submission::Forbidden(why) => Submission::Forbidden(error(own, why)),
         Submission::Rejected(why) => Submission::Rejected(error(own, why)),
         Submission::Unpaid(why) => Submission::Unpaid(error(own, why)),
         Submission::WrongEndpoint(why) => Submission::WrongEndpoint(error(own, why)),

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{bounds, json};
-use crate::domain::ServiceError;
+use crate::domain::{ServiceError, TerminalStates};
 
 /// The most of an answer without a reason that is shown, in characters.
 const BEGINNING: usize = 200;
@@ -47,15 +47,23 @@ pub(super) fn denies_the_task(answer: &[u8]) -> bool {
     })
 }
 
-/// Returns true if the code of a refusal says that the account has no money or no quota left (`insufficient_quota`,
-/// `insufficient_user_quota`).
-pub(super) fn lacks_money(answer: &[u8]) -> bool {
-    let said = json::value(answer).as_ref().and_then(of_refusal);
-    said.and_then(|said| said.code).is_some_and(|code| {
-        let code = code.to_lowercase();
-        let is_about_it = ["quota", "balance", "credit", "fund"].iter().any(|what| code.contains(what));
-        code.contains("insufficient") && is_about_it || code == "billing_hard_limit_reached"
-    })
+/// Returns whether a refusal says that the account has no money or no quota left: by its code (`insufficient_quota`,
+/// `insufficient_user_quota`), or by words of the catalog in its message.
+pub(super) fn lacks_money(answer: &[u8], words: &TerminalStates) -> bool {
+    let Some(error) = json::value(answer).as_ref().and_then(of_refusal) else { return false };
+    let (code, message) = (error.code.unwrap_or_default().to_lowercase(), error.message.to_lowercase());
+    let is_about_it = ["quota", "balance", "credit", "fund"].iter().any(|what| code.contains(what));
+    code.contains("insufficient") && is_about_it
+        || code == "billing_hard_limit_reached"
+        || words.no_funds.iter().any(|words| message.contains(words))
+}
+
+/// Returns whether the code of a refusal speaks of the content of a request, and not of the key.
+pub(super) fn is_about_content(answer: &[u8]) -> bool {
+    let code = json::value(answer).as_ref().and_then(of_refusal).and_then(|error| error.code).unwrap_or_default();
+    ["content", "policy", "moderation", "safety", "sensitive", "nsfw"]
+        .iter()
+        .any(|word| code.to_lowercase().contains(word))
 }
 
 /// The beginning of an answer that gives no reason in any usual place.

@@ -126,8 +126,13 @@ impl TaskReport {
                 }
             }
             Status::Unknown(word) if lists(&words.failed) => {
-                // Without an ID, it may be about the request, and not about the task.
-                if error.is_some() && (names.is_some() || is_failed) { Status::Failed } else { Status::Unknown(word) }
+                // Without an ID, a gateway may report its own trouble so.
+                let code = error.as_ref().map(|error| error.code.as_deref().unwrap_or_default());
+                if code.is_some_and(|code| names.is_some() || !code.starts_with('5') && code != "429") {
+                    Status::Failed
+                } else {
+                    Status::Unknown(word)
+                }
             }
             Status::Unknown(_) if has_video || error.is_none() && is_full && completed_at.is_some() => {
                 Status::Completed

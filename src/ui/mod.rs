@@ -9,7 +9,6 @@
 
 mod already_paid;
 mod bill;
-mod checks;
 mod command;
 mod diagnostics;
 mod doubts;
@@ -35,7 +34,6 @@ mod wrap;
 pub(crate) use already_paid::finished;
 pub(crate) use already_paid::repurchased;
 pub(crate) use bill::reconciliation;
-pub(crate) use checks::{Check, ChecksView};
 pub(crate) use command::{NextCommand, quoted};
 pub use diagnostics::diagnostics_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_diagnostics};

@@ -251,7 +251,7 @@ fn texts_from_outside_stay_texts() {
         _ => Answer::Well,
     });
     let here = Workspace::with_manifest(&manifest.to_string());
-    here.run(&service, &["--concurrency", "1", "--out", "out"]).ends_with(1);
+    here.run(&service, &["--concurrency", "1", "--out", "out", "--accept-warnings"]).ends_with(1);
     let mut page = open(&here, "out/report.html", 1200, 1000);
     page.wait_for("document.querySelectorAll('.card').length === 4");
     // Someone goes over everything.

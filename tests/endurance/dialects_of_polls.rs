@@ -59,7 +59,7 @@ fn the_video_is_found_where_it_is_put() {
         // No such field at all: the content is asked for at once.
         content(
             "OpenAI",
-            &json!({ "id": "t0", "object": "video", "status": "completed", "progress": 100, "model": "sora-2", "seconds": "12", "size": "1280x720" }),
+            &json!({ "id": "t0", "object": "video", "status": "completed", "progress": 100, "model": "alpha-2", "seconds": "12", "size": "1280x720" }),
         ),
         content("only a status", &json!({ "status": "completed" })),
         content("a list of texts", &json!({ "status": "completed", "data": ["$V"] })),
@@ -157,14 +157,14 @@ fn what_is_no_end_is_asked_about_again_and_reported() {
             &json!({ "status": "in_progress", "progress": 40, "completed_at": 1_790_000_000 }),
         ),
         looked("NaN", vec![text(200, &[], r#"{"status": "in_progress", "progress": NaN, "eta": -Infinity}"#)], RUNNING),
-        open("processing", &json!({ "status": "processing", "progress": 10 }), "`processing`"),
-        open("PENDING", &json!({ "status": "PENDING" }), "`PENDING`"),
-        open("NOT_START", &json!({ "status": "NOT_START" }), "`NOT_START`"),
-        open("its own address", &json!({ "status": "rendering", "url": "$S/v1/videos/t0" }), "`rendering`"),
+        running("processing", &json!({ "status": "processing", "progress": 10 })),
+        seen("PENDING", &json!({ "status": "PENDING" }), OPEN),
+        seen("NOT_START", &json!({ "status": "NOT_START", "error": "none" }), OPEN),
+        seen("its own address", &json!({ "status": "rendering", "url": "$S/v1/videos/t0" }), OPEN),
         open("cancelled without a reason", &json!({ "status": "cancelled" }), "`cancelled`"),
         open("cancelled with a video", &json!({ "status": "cancelled", "video_url": "$V" }), "`cancelled`"),
         open("limbo", &json!({ "status": "limbo", "progress": 100 }), "resolve m.yaml a --abandon"),
-        open("a preview", &json!({ "status": "rendering", "progress": 40, "video_url": "$V" }), "`rendering`"),
+        running("a preview", &json!({ "status": "rendering", "progress": 40, "video_url": "$V" })),
         seen(
             "success alone, and no content",
             &json!({ "status": "SUCCEEDED" }),
@@ -172,7 +172,7 @@ fn what_is_no_end_is_asked_about_again_and_reported() {
         )
         .with_content(said(404, &json!({ "error": { "message": "no such file" } }))),
         open("success in the middle", &json!({ "status": "success", "progress": 40 }), "`success`"),
-        open("empty", &json!({}), "(none)"),
+        open("empty", &json!({}), "not a task"),
         trouble("404", said(404, &json!({ "error": { "message": "no such task" } })), "no such task"),
         trouble("410", said(410, &json!({ "error": { "message": "gone for good" } })), "gone for good"),
         trouble(

@@ -211,7 +211,11 @@ fn a_submission_is_refused_and_nothing_is_bought() {
             said(403, &json!({ "error": { "message": "no quota" } })),
             Must { shows: "no quota", exit: 4, ..PENDING },
         ),
-        rejected("403 with a page", text(403, &[], "<html>this request was blocked</html>"), "was blocked"),
+        posted(
+            "403 with a page",
+            text(403, &[], "<html>this request was blocked</html>"),
+            Must { shows: "was blocked", ..PENDING },
+        ),
         rejected(
             "429 without quota",
             said(429, &json!({ "error": { "code": "insufficient_quota", "message": "check your plan" } })),

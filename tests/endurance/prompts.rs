@@ -26,7 +26,11 @@ fn all_946_prompts_are_completed_and_charged_once() {
             "5ms",
         ];
         let set = format!("wording={wording}");
-        let args = [&["run", manifest, "--ledger", "ledger.db", "--out", out, "--set", &set], pace.as_slice()].concat();
+        let args = [
+            &["run", manifest, "--accept-warnings", "--ledger", "ledger.db", "--out", out, "--set", &set],
+            pace.as_slice(),
+        ]
+        .concat();
         simulator.used_by(here.shotlist(&args)).ends_with(0);
         here.json(&format!("{out}/report.json"))
     };

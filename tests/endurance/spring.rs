@@ -100,7 +100,7 @@ fn the_programs_beside_it_call_what_they_name() {
         "{notes}"
     );
     assert!(notes.contains(r#"--data {"text": "hero is here (alpha-2)"}"#) && !notes.contains("secret"), "{notes}");
-    for name in std::fs::read_dir(Path::new(EXAMPLE).join("programs")).expect("programs") {
+    for name in std::fs::read_dir(Path::new(EXAMPLE).join("hooks")).expect("hooks") {
         let mode = name.expect("an entry").metadata().expect("it is there").permissions().mode();
         assert_eq!(mode & 0o111, 0o111, "it can be started as it is");
     }

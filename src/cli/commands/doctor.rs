@@ -4,21 +4,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::cli::args::{DoctorArgs, DoctorFormat, NO_MANIFEST, SelectArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::manifest::catalog;
-use crate::cli::manifest::{Wanted, load};
+use crate::cli::manifest::{Wanted, catalog, load};
 use crate::cli::service::{address, connect};
-use crate::cli::{hooks as cli_hooks, paths, runtime};
+use crate::cli::{paths, requested, runtime};
 use crate::domain::{BatchKey, RefusalCode};
 use crate::files::try_write;
 use crate::ledger::Controls;
 use crate::plan::PRICES_AGE;
 use crate::service::{Probe, Readiness};
 use crate::session::Refusal;
-use crate::ui::{Check, ChecksView, Page, Terminal};
+use crate::ui::{Page, Terminal};
 
 /// The free space below which videos may not fit: a hundred clips of some megabytes each.
 const MIN_SPACE: u64 = 1 << 30;
@@ -83,7 +84,7 @@ fn prices(args: &DoctorArgs) -> Result<String, Failure> {
 }
 
 fn hooks(args: &DoctorArgs) -> Result<String, Failure> {
-    cli_hooks::check(&args.hooks)?;
+    requested::check_hooks(&args.hooks)?;
     let named = [&args.hooks.asset_command, &args.hooks.exec].into_iter().flatten().count();
     Ok(if named == 0 { "none set".to_owned() } else { "found".to_owned() })
 }
@@ -184,4 +185,44 @@ fn clock(date: Timestamp) -> Result<String, Failure> {
 
 fn problem(code: RefusalCode, message: String, help: &str) -> Failure {
     Failure::plain(code, message).with_help(help)
+}
+
+/// The result of all checks.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChecksView {
+    /// True if a run can begin.
+    pub is_ok: bool,
+    /// The checks, in their order.
+    pub checks: Vec<Check>,
+}
+
+/// One check.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Check {
+    /// The subject.
+    pub name: &'static str,
+    /// True if nothing is wrong.
+    pub is_ok: bool,
+    /// The diagnostic.
+    pub message: String,
+    /// The help, if something is wrong.
+    pub help: Option<String>,
+}
+
+impl ChecksView {
+    /// Sums up checks.
+    pub(crate) fn of(checks: Vec<Check>) -> Self {
+        Self { is_ok: checks.iter().all(|check| check.is_ok), checks }
+    }
+
+    /// One line for each check.
+    pub(crate) fn text(&self) -> Page {
+        let mut page = Page::new();
+        for Check { name, is_ok, message, help } in &self.checks {
+            let mark = if *is_ok { "ok" } else { "problem" };
+            let help = help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+            page.line(format_args!("{mark:<9}{name}: {message}{help}"));
+        }
+        page
+    }
 }

@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::service::{address, connect};
-use crate::cli::{ending, paths, runtime, signals};
+use crate::cli::{ending, paths, runtime};
 use crate::session::{Confirmation, Options, Session, Stop};
 use crate::ui::{self, Progress, Terminal};
 
@@ -38,7 +38,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         let tell = |event| progress.tell(&event);
         let ended = tokio::select! {
             outcome = ready.run(&nothing, &stop, &tell) => Ok(outcome),
-            signal = signals::watch(&stop, &tell) => Err(signal),
+            signal = runtime::watch(&stop, &tell) => Err(signal),
             never = progress.keep_telling() => match never {},
         };
         progress.finish();

@@ -15,7 +15,7 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::wanted;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::service::{Address, address, connect};
-use crate::cli::{confirm, ending, hooks, paths, requested, runtime, signals};
+use crate::cli::{confirm, ending, paths, requested, runtime};
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::{HoldError, LedgerError};
 use crate::plan::{Plan, PlanNote, WarningView, notes};
@@ -114,7 +114,7 @@ impl Run<'_> {
             return self.show(&plan, warnings);
         }
         self.session.check_reports()?;
-        hooks::check(&args.hooks)?;
+        requested::check_hooks(&args.hooks)?;
         let finishes_others = plan.elsewhere.iter().any(|other| other.active > 0);
         let early =
             (plan.asks_about_tasks() || finishes_others).then(|| address(&args.manifest, &args.service)).transpose()?;
@@ -195,7 +195,7 @@ impl Run<'_> {
         };
         let ended = tokio::select! {
             outcome = ready.run(&confirmation, &stop, &tell) => Ok(outcome),
-            signal = signals::watch(&stop, &tell) => Err(signal),
+            signal = runtime::watch(&stop, &tell) => Err(signal),
             never = progress.keep_telling() => match never {},
         };
         progress.finish();
@@ -227,7 +227,7 @@ impl Run<'_> {
             }
             tokio::select! {
                 () = tokio::time::sleep(LOOK_AGAIN.min(until.saturating_duration_since(Instant::now()))) => {}
-                signal = signals::first() => {
+                signal = runtime::first() => {
                     return Err(Failure::interrupted(signal, "interrupted while waiting for the batch lock"));
                 }
             }

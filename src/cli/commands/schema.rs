@@ -32,7 +32,7 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
         SchemaOf::Report => ("report", generator.into_root_schema_for::<ReportView<'static>>()),
         SchemaOf::Choices => ("choices", generator.into_root_schema_for::<ChoicesFile>()),
         SchemaOf::Spend => ("spend", generator.into_root_schema_for::<SpendView>()),
-        SchemaOf::Doctor => ("doctor", generator.into_root_schema_for::<ui::ChecksView>()),
+        SchemaOf::Doctor => ("doctor", generator.into_root_schema_for::<super::doctor::ChecksView>()),
         SchemaOf::Diagnostics => {
             // No field has them: a line on stderr shows `error[CODE]` or `warning[CODE]`, and an event of the JSON log `code`.
             generator.subschema_for::<RefusalCode>();

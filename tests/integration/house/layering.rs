@@ -92,8 +92,8 @@ const INNER: [(&str, &[Line]); 4] = [
 
 /// Where the code knows the operating system, and for what.
 const OF_THE_SYSTEM: [(&str, &str); 13] = [
+    ("cli/runtime.rs", "signals"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
-    ("cli/signals.rs", "signals"),
     ("files/directory.rs", "directories that are synced"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),
     ("files/replace.rs", "the mode of a file that is replaced"),

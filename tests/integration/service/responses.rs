@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Asked, Service, Workspace, json as answer, numbered_jobs};
+use crate::support::{Answer, Asked, Service, Workspace, json as answer, numbered_jobs, raw};
 
 /// Polls `number` of a task at a service with this URL.
 type Poll = fn(task: &str, url: &str, number: usize) -> Value;
@@ -105,5 +105,59 @@ fn reason_beside_a_failed_state_is_reported() {
         here.run(&service, &[]).ends_with(1);
         let job = &here.report()["jobs"][0];
         assert_eq!((&job["error_message"], job["error_code"].as_str().unwrap_or_default()), (&message.into(), code));
+    }
+}
+
+/// A service that rejects the submissions for which this returns something.
+fn rejecting(rejection: fn(number: usize, body: &str) -> Option<(u16, Value)>) -> Service {
+    Service::scripted(move |asked| match asked.method.as_str() {
+        "POST" => rejection(asked.earlier, &asked.body).map_or(Answer::Well, |(status, body)| answer(status, &body)),
+        _ => Answer::Well,
+    })
+}
+
+#[test]
+fn refused_content_rejects_one_job_also_with_403() {
+    let policy = |_: usize, body: &str| {
+        let error =
+            json!({ "error": { "code": "content_policy_violation", "message": "the prompt breaks the rules" } });
+        body.contains("number 0").then_some((403, error))
+    };
+    // Without a code, a 403 is about the key only before the first acceptance.
+    let after = |number: usize, _: &str| (number == 3).then(|| (403, json!({ "message": "not this one" })));
+    for (case, service) in [("a code", rejecting(policy)), ("after an acceptance", rejecting(after))] {
+        let here = Workspace::with_manifest(&numbered_jobs(6));
+        let ended = here.run(&service, &["--concurrency", "1"]).ends();
+        assert_eq!(ended.code, Some(1), "{case}: {}", ended.stderr);
+        let states = here.states();
+        let count = |state: &str| states.iter().filter(|other| *other == state).count();
+        assert_eq!((count("completed"), count("rejected")), (5, 1), "{case}");
+    }
+    let refused = rejecting(|_, _| Some((403, json!({ "message": "not in the group" }))));
+    Workspace::with_manifest(&numbered_jobs(2)).run(&refused, &[]).ends_with(4);
+}
+
+#[test]
+fn missing_funds_are_known_by_their_words() {
+    let service = rejecting(|number, _| {
+        let error =
+            json!({ "error": { "type": "invalid_request_error", "message": "Not enough credit on this account" } });
+        (number > 4).then_some((400, error))
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(30));
+    here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    assert_eq!(service.posts().len(), 5 + 3, "three rejections in a row stop the run");
+}
+
+#[test]
+fn page_in_place_of_the_first_response_is_a_wrong_address() {
+    for status in [401, 403] {
+        let page = move |asked: &Asked| match asked.method.as_str() {
+            "POST" => raw(status, &[("content-type", "text/html")], "<!doctype html><title>Sign in</title>"),
+            _ => Answer::Well,
+        };
+        let (service, here) = (Service::scripted(page), Workspace::with_manifest(&numbered_jobs(4)));
+        here.run(&service, &[]).ends_with(6);
+        assert_eq!(service.posts().len(), 1, "{status}");
     }
 }

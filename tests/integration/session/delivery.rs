@@ -106,7 +106,6 @@ fn mismatch_after_a_good_video_ends_with_1_also_with_quiet() {
     warning[delivery-mismatch]: the video of more has 5 s, requested 10 s
     ");
     assert_eq!(service.posts().len(), JOBS - 1, "the model is not stopped");
-    assert!(ended.stdout.contains("mismatch: 41 videos for $307.50"), "{}", ended.stdout);
 }
 
 #[test]
