@@ -11,8 +11,9 @@ pub(super) fn other_model(asked: &Asked, echo: &Echo, prices: &PriceList<'_>) ->
     let (model, other) = (asked.model(), echo.model.as_deref()?);
     let price = |model| asked.price(model, prices).map_or_else(String::new, |price| format!(" (${price})"));
     let is_same = other.trim().eq_ignore_ascii_case(model);
-    (!is_same)
-        .then(|| format!("the service reports the model {other}{}, requested {model}{}", price(other), price(model)))
+    let (theirs, ours) = (price(other), price(model));
+    let hint = "if both are one, name it under `model_aliases` in a `--catalog`";
+    (!is_same).then(|| format!("the service reports the model {other}{theirs}, requested {model}{ours}; {hint}"))
 }
 
 /// The differences between a task, as the service reports it, and its request.

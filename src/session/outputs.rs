@@ -29,7 +29,9 @@ pub(super) fn check(jobs: &[Arc<Job>], out: &Path, files: impl Iterator<Item = P
     }
     let videos: BTreeSet<(String, &JobId)> =
         jobs.iter().map(|job| (job.output().as_str().to_lowercase(), &job.id)).collect();
-    match videos.iter().find_map(|(video, job)| Some((files.get(video)?, *job))) {
+    // A directory of that name is in the way of the file, too.
+    let file_of = |video: &str| Path::new(video).ancestors().find_map(|part| files.get(part.to_str()?));
+    match videos.iter().find_map(|(video, job)| Some((file_of(video)?, *job))) {
         Some((path, job)) => Err(Replaces { job: job.clone(), path: path.clone() }),
         None => Ok(()),
     }

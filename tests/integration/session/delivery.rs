@@ -177,7 +177,7 @@ fn another_model_of_the_catalog_stops_the_requested_one() {
     };
     let (service, here) = (reporting("beta-2.0-lite-fast"), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
-    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[model-mismatch]: the service reports the model beta-2.0-lite-fast ($6.50), requested beta-2.0-lite ($7.50); no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
+    insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[model-mismatch]: the service reports the model beta-2.0-lite-fast ($6.50), requested beta-2.0-lite ($7.50); if both are one, name it under `model_aliases` in a `--catalog`; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
     assert_eq!(here.states()[..3], ["completed", "completed", "pending"]);
     assert_eq!(service.posts().len(), 2);
     // A name that no catalog knows may be of a dearer model, unless the catalog says otherwise.

@@ -12,7 +12,9 @@ fn video_never_replaces_a_file_of_its_run() {
     let manifest =
         |file: &str| format!("version: 1\njobs: [{{ id: a, model: alpha-2, prompt_file: p.txt, file: '{file}' }}]\n");
     let (service, here) = (Service::well(), Workspace::new().file("p.txt", "a prompt").file("catalog.yaml", ""));
-    for file in ["m.yaml", "M.YAML", "p.txt", "ledger.db", "ledger.db.commits", "more.csv"] {
+    for file in
+        ["m.yaml", "M.YAML", "p.txt", "ledger.db", "ledger.db.commits", "more.csv", "more.csv/a.mp4", "P.txt/b/a.mp4"]
+    {
         here.write("m.yaml", manifest(file));
         let refused =
             here.run(&service, &["--out", ".", "--ledger", "ledger.db", "--report", "more.csv"]).ends_with(2).stderr;
@@ -23,6 +25,9 @@ fn video_never_replaces_a_file_of_its_run() {
         let refused = here.run(&service, &["--out", "."]).ends_with(2).stderr;
         assert!(has_code(&refused, "file-invalid"), "{file}: {refused}");
     }
+    here.write("m.yaml", manifest("report.html/a.mp4"));
+    here.run(&service, &["--plan"]).fails_with("replaces-input", 2);
+    here.run(&service, &[]).fails_with("replaces-input", 2);
     assert!(service.asked().is_empty());
     here.write("m.yaml", manifest("videos/m.yaml"));
     here.run(&service, &["--out", "."]).ends_with(0);
