@@ -23,13 +23,8 @@ pub(crate) fn replace(
     write: impl FnOnce(&Path, &mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = temporary();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // The umask takes away what the user does not want; a temporary file would be for its owner only.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
+    // The umask takes away what the user does not want.
+    let builder = temporary_with_mode(0o666);
     let file = builder.tempfile_in(directory)?;
     let mut buffer = BufWriter::with_capacity(PIECE, file.as_file());
     write(directory, &mut buffer)?;
@@ -44,6 +39,16 @@ pub(crate) fn replace(
 pub(crate) fn temporary() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY).rand_bytes(RANDOM_CHARS);
+    builder
+}
+
+/// The same with a mode on Unix, less the umask. By default, a temporary file is for its owner only.
+pub(crate) fn temporary_with_mode(mode: u32) -> tempfile::Builder<'static, 'static> {
+    let mut builder = temporary();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+    #[cfg(not(unix))]
+    let _ = (mode, &mut builder);
     builder
 }
 

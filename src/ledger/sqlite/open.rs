@@ -18,7 +18,7 @@ use super::refusals::{
 };
 use super::schema::{Found, create, is_table, recognize};
 use super::{checksum, commit_counter};
-use crate::files::{make_directories, make_private_directory, sync_directory, temporary};
+use crate::files::{make_directories, make_private_directory, sync_directory, temporary_with_mode};
 use crate::ledger::Unavailable;
 use crate::ledger::value::Kind;
 
@@ -108,13 +108,8 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 fn create_file(path: &Path, kind: Kind) -> Result<(), Unavailable> {
     let directory = make_directory_of(path)?;
     let failed = |source| failed("create directory", directory, source);
-    let mut builder = temporary();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // It holds prompts and signed links: no one's but the user's, and the group's where the umask lets it write.
-        builder.permissions(std::fs::Permissions::from_mode(0o660));
-    }
+    // It has prompts and signed URLs: nobody's but the user's, and the group's where the umask lets it write.
+    let builder = temporary_with_mode(0o660);
     let file = builder.tempfile_in(directory).map_err(failed)?;
     // The tables first, with a journal, and the log only then: it is empty at the end, and all that there is is in the file.
     let store = |error| store_error(path, error);
