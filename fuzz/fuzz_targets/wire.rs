@@ -11,8 +11,8 @@ use shotlist::catalog::Catalog;
 use shotlist::domain::{Account, AttemptState, BatchKey, TerminalStates};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
 use shotlist::manifest::{Options, load};
-use tokio::runtime::Runtime;
 use shotlist::service::{Answer, Submission, submission};
+use tokio::runtime::Runtime;
 
 const STATUS: [u16; 12] = [200, 201, 202, 204, 302, 400, 401, 408, 422, 429, 500, 503];
 
@@ -31,7 +31,15 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fuzz_target!(|bytes: &[u8]| {
     let [status, wait, body @ ..] = bytes else { return };
-    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), is_overloaded: *wait == 3, location: None, body, masked: body, words: &TerminalStates::default() };
+    let answer = Answer {
+        status: STATUS[usize::from(*status) % STATUS.len()],
+        retry_after: (wait % 2 == 1).then_some("1"),
+        is_overloaded: *wait == 3,
+        location: None,
+        body,
+        masked: body,
+        words: &TerminalStates::default(),
+    };
     let (_folder, ledger, runtime) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
@@ -39,10 +47,17 @@ fuzz_target!(|bytes: &[u8]| {
     let attempt = runtime.block_on(held.intend(INTENT.clone())).expect("an intent");
     let (event, expected) = match submission(&answer, false, jiff::Timestamp::UNIX_EPOCH) {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
-        Submission::Rejected(error) | Submission::Unpaid(error) | Submission::WrongEndpoint(error) => (Event::Refused(error), AttemptState::Rejected),
+        Submission::Rejected(error) | Submission::Unpaid(error) | Submission::WrongEndpoint(error) => {
+            (Event::Refused(error), AttemptState::Rejected)
+        }
         Submission::InDoubt(error) | Submission::Page(error) => (Event::Doubted(error), AttemptState::InDoubt),
         Submission::ServerError(..) => (Event::ServerError, AttemptState::Void),
-        Submission::NotSent(_) | Submission::Wait(..) | Submission::Untrusted(_) | Submission::Moved(_) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
+        Submission::NotSent(_)
+        | Submission::Wait(..)
+        | Submission::Untrusted(_)
+        | Submission::Moved(_)
+        | Submission::KeyRefused(_)
+        | Submission::Forbidden(_) => (Event::Withdrawn, AttemptState::Void),
     };
     match runtime.block_on(held.record(attempt, event)) {
         // An earlier input named the same task.
