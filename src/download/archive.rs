@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::digest::{digest, holds};
 use super::storing::name_anew;
 use crate::domain::VideoFile;
-use crate::files::{make_directories, no_link, sync_directory, sync_file};
+use crate::files::{make_directories, no_link, sync_directory, sync_file, temporary};
 
 /// A video that can't be copied.
 #[derive(Debug, thiserror::Error)]
@@ -72,13 +72,20 @@ pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathB
 
 /// Removes the original of a copy. Returns false, and keeps it, if both are one file: a network mount may hide that.
 pub fn remove_original(path: &Path, file: &VideoFile, copy: &Path) -> io::Result<bool> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let aside = path.with_file_name(format!(".{name}.archived"));
-    no_link(&aside).and_then(|()| fs::rename(path, &aside))?;
-    if !holds(copy, file) {
-        return fs::rename(&aside, path).map(|()| false);
+    // In a new directory, so that no file is replaced. It is kept, because it holds the only video until the copy is verified once more.
+    let aside = temporary().tempdir_in(path.parent().unwrap_or(Path::new("")))?.keep();
+    let video = aside.join("video");
+    fs::rename(path, &video)?;
+    let is_copy = holds(copy, file);
+    if !is_copy {
+        name_anew(&video, path)?;
     }
-    fs::remove_file(&aside).map(|()| true)
+    // After the original got its name back, this is a second name of it, or nothing.
+    match fs::remove_file(&video) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::remove_dir(&aside)?,
+    }
+    Ok(is_copy)
 }
 
 #[cfg(test)]
@@ -112,7 +119,8 @@ mod tests {
         assert!(!root.path().join("new").exists());
         fs::write(&original, "video").expect("a file");
         fs::write(to.join("a.mp4"), "video").expect("a file");
+        fs::write(from.join(".a.mp4.archived"), "the user's").expect("a file");
         assert!(remove_original(&original, &file, &to.join("a.mp4")).expect("removed") && !original.exists());
-        assert_eq!(fs::read_dir(&from).expect("a directory").count(), 0);
+        assert_eq!(fs::read_dir(&from).expect("a directory").count(), 1, "only the user's file");
     }
 }

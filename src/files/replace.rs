@@ -43,12 +43,11 @@ pub(crate) fn temporary() -> tempfile::Builder<'static, 'static> {
 }
 
 /// The same with a mode on Unix, less the umask. By default, a temporary file is for its owner only.
+#[cfg_attr(not(unix), expect(unused_mut, unused_variables, reason = "only Unix has modes"))]
 pub(crate) fn temporary_with_mode(mode: u32) -> tempfile::Builder<'static, 'static> {
     let mut builder = temporary();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
-    #[cfg(not(unix))]
-    let _ = (mode, &mut builder);
     builder
 }
 
@@ -58,10 +57,19 @@ pub(crate) fn sweep(directory: &Path) {
         let Ok(found) = entry.metadata() else { continue };
         let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
         if is_temporary(&entry.file_name().to_string_lossy()) && age.is_some_and(|age| age > MAX_AGE) {
-            let path = entry.path();
-            let _harmless = if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            let _harmless = if found.is_dir() { remove_copy(&entry.path()) } else { fs::remove_file(entry.path()) };
         }
     }
+}
+
+/// Removes the directory of an unfinished copy of a ledger. Any other file in it stays, and so does the directory.
+fn remove_copy(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with("ledger.db") {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir(directory)
 }
 
 /// Returns whether a name has the exact form of [`temporary`]. Users have files such as `.shotlist-key`.
@@ -110,9 +118,13 @@ mod tests {
         fs::write(dead_directory.join("ledger.db"), "").expect("a file");
         #[cfg(unix)]
         age(&File::open(&dead_directory).expect("the directory"), 2);
+        let kept_directory = temporary().tempdir_in(root.path()).expect("a directory").keep();
+        fs::write(kept_directory.join("video"), "").expect("a file");
+        #[cfg(unix)]
+        age(&File::open(&kept_directory).expect("the directory"), 2);
         let alive = temporary().tempfile_in(root.path()).expect("a file");
         sweep(root.path());
-        assert!(!dead.exists() && alive.path().exists());
+        assert!(!dead.exists() && alive.path().exists() && kept_directory.join("video").exists());
         #[cfg(unix)]
         assert!(!dead_directory.exists());
         for name in users {
