@@ -44,8 +44,8 @@ pub(super) struct Chosen {
     pub selected: Vec<Arc<Job>>,
     /// Its warnings.
     pub warnings: Vec<WarningView>,
-    /// The codes of those that may mean that the wrong thing is bought.
-    pub risks: BTreeSet<&'static str>,
+    /// True if one of them may mean that the wrong thing is bought.
+    pub is_risky: bool,
 }
 
 /// Loads a manifest, and shows its diagnostics.
@@ -116,11 +116,10 @@ pub(super) fn load(
         job: diagnostic.job.map(|job| job.id),
         message: diagnostic.message,
     };
-    let risks =
-        diagnostics.iter().filter(|diagnostic| diagnostic.rule.may_buy_the_wrong_thing() && is_selected(diagnostic));
-    let risks = risks.map(|diagnostic| diagnostic.rule.code()).collect();
+    let is_risky = |diagnostic: &Diagnostic| diagnostic.rule.may_buy_the_wrong_thing() && is_selected(diagnostic);
+    let is_risky = diagnostics.iter().any(is_risky);
     let warnings = diagnostics.into_iter().map(warning).collect();
-    Ok(Chosen { manifest, selection, selected, warnings, risks })
+    Ok(Chosen { manifest, selection, selected, warnings, is_risky })
 }
 
 /// Returns whether a file is a spreadsheet, by its name.

@@ -76,16 +76,12 @@ pub fn remove_original(path: &Path, file: &VideoFile, copy: &Path) -> io::Result
     let aside = temporary().tempdir_in(path.parent().unwrap_or(Path::new("")))?.keep();
     let video = aside.join("video");
     fs::rename(path, &video)?;
-    let is_copy = holds(copy, file);
-    if !is_copy {
+    if !holds(copy, file) {
         name_anew(&video, path)?;
+        let _second_name = fs::remove_file(&video).and_then(|()| fs::remove_dir(&aside));
+        return Ok(false);
     }
-    // After the original got its name back, this is a second name of it, or nothing.
-    match fs::remove_file(&video) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => fs::remove_dir(&aside)?,
-    }
-    Ok(is_copy)
+    fs::remove_file(&video).and_then(|()| fs::remove_dir(&aside)).map(|()| true)
 }
 
 #[cfg(test)]

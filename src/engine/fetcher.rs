@@ -40,9 +40,9 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         Self { gateway, downloads, permits, earlier_permits }
     }
 
-    /// Downloads the video of a task that ended in this run, and judges it if this run bought it. Returns false if that fails.
-    pub(super) async fn fetch_new(&self, wanted: &DownloadPlan, download: &Download, is_bought_now: bool) -> bool {
-        self.fetch(wanted, download, &self.permits, is_bought_now).await
+    /// Downloads the video of a task that ended in this run, bought by this run or an earlier one. Returns false if that fails.
+    pub(super) async fn fetch_new(&self, wanted: &DownloadPlan, download: &Download, is_new: bool) -> bool {
+        self.fetch(wanted, download, &self.permits, is_new).await
     }
 
     /// Downloads a video of an earlier run. These have permits of their own, so that a new URL never waits behind one
@@ -51,12 +51,12 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         self.fetch(wanted, download, &self.earlier_permits, false).await
     }
 
-    async fn fetch(&self, wanted: &DownloadPlan, download: &Download, permits: &Semaphore, is_judged: bool) -> bool {
+    async fn fetch(&self, wanted: &DownloadPlan, download: &Download, permits: &Semaphore, is_new: bool) -> bool {
         (self.gateway.emit)(RunEvent::ToFetch { job: download.job.clone() });
         match self.fetch_in_turn(wanted, download, permits).await {
             Ok(footage) => {
-                if let Some(footage) = footage.filter(|_| is_judged) {
-                    self.gateway.judge(&download.job, &download.request, &footage);
+                if let Some(footage) = footage {
+                    self.gateway.judge(&download.job, &download.request, &footage, is_new);
                 }
                 true
             }

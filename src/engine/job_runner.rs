@@ -217,7 +217,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let (event, emitted) = match ending {
             Ending::Completed { video_url, ended_at } => {
                 let content_url = || self.gateway.service.content_url(watched.polled_id());
-                let video_url = video_url.unwrap_or_else(content_url);
+                // A response may repeat a video that the request refers to.
+                let video_url = video_url.filter(|url| !bought.request.contains(&**url)).unwrap_or_else(content_url);
                 ended.video_url = Some(video_url.clone());
                 (Event::Completed { video_url, ended_at, polls }, RunEvent::Completed { job, task })
             }

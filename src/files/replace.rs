@@ -51,25 +51,16 @@ pub(crate) fn temporary_with_mode(mode: u32) -> tempfile::Builder<'static, 'stat
     builder
 }
 
-/// Removes temporary files and directories of killed processes. An entry that can't be removed is hidden, and harmless.
+/// Removes temporary files of killed processes. A file that can't be removed is hidden, and harmless.
 pub(crate) fn sweep(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(found) = entry.metadata() else { continue };
         let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
-        if is_temporary(&entry.file_name().to_string_lossy()) && age.is_some_and(|age| age > MAX_AGE) {
-            let _harmless = if found.is_dir() { remove_copy(&entry.path()) } else { fs::remove_file(entry.path()) };
+        if found.is_file() && is_temporary(&entry.file_name().to_string_lossy()) && age.is_some_and(|age| age > MAX_AGE)
+        {
+            let _harmless = fs::remove_file(entry.path());
         }
     }
-}
-
-/// Removes the directory of an unfinished copy of a ledger. Any other file in it stays, and so does the directory.
-fn remove_copy(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with("ledger.db") {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    fs::remove_dir(directory)
 }
 
 /// Returns whether a name has the exact form of [`temporary`]. Users have files such as `.shotlist-key`.
@@ -114,10 +105,6 @@ mod tests {
         }
         let (_, dead) = temporary().tempfile_in(root.path()).expect("a file").keep().expect("kept");
         age(&File::options().write(true).open(&dead).expect("the file"), 2);
-        let dead_directory = temporary().tempdir_in(root.path()).expect("a directory").keep();
-        fs::write(dead_directory.join("ledger.db"), "").expect("a file");
-        #[cfg(unix)]
-        age(&File::open(&dead_directory).expect("the directory"), 2);
         let kept_directory = temporary().tempdir_in(root.path()).expect("a directory").keep();
         fs::write(kept_directory.join("video"), "").expect("a file");
         #[cfg(unix)]
@@ -125,8 +112,6 @@ mod tests {
         let alive = temporary().tempfile_in(root.path()).expect("a file");
         sweep(root.path());
         assert!(!dead.exists() && alive.path().exists() && kept_directory.join("video").exists());
-        #[cfg(unix)]
-        assert!(!dead_directory.exists());
         for name in users {
             assert!(root.path().join(name).exists(), "{name}");
         }

@@ -2,13 +2,12 @@
 //!
 //! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them of what was [`found`] of each. [`csv`],
 //! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
-//! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads one back, for the day on which its
+//! never sees half of one and a run that is killed leaves a true one behind. [`found`] reads one back, for the day on which its
 //! ledger is not there.
 
 mod columns;
 mod csv;
 mod destinations;
-mod earlier;
 mod found;
 mod html;
 mod json;
@@ -21,7 +20,7 @@ mod writer;
 mod xlsx;
 
 pub use destinations::NoReport;
-pub(crate) use earlier::{EarlierJob, JSON_REPORT, earlier_jobs};
+pub(crate) use found::{EarlierJob, JSON_REPORT, earlier_jobs};
 pub(crate) use json::ReportView;
 pub use prometheus::{LedgerState, metrics};
 pub use row::Commands;

@@ -56,7 +56,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
             None if is_page(answer.body) => Submission::Page(describe(answer, "the response is an HTML page")),
             None => Submission::InDoubt(describe(answer, "the response is in an unreadable form")),
         },
-        400..=499 if reason::lacks_money(answer.body, answer.words) => {
+        400..=407 | 409..=499 if reason::lacks_money(answer.body, answer.words) => {
             Submission::Unpaid(describe(answer, "the service rejected the submission"))
         }
         429 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
@@ -423,6 +423,7 @@ mod tests {
             Just((json!({ "message": "", "code": "" }), false)),
             Just((json!({ "code": 0, "message": "success" }), false)),
             Just((json!({ "code": 200, "message": "OK", "details": [] }), false)),
+            Just((json!({ "message": "", "code": null, "request_id": "r-17" }), false)),
             Just((json!("moderated"), true)),
             Just((json!({ "message": "moderated", "code": "x" }), true)),
             Just((json!({ "message": "bad gateway", "code": 502 }), true)),

@@ -50,7 +50,10 @@ pub(super) fn denies_the_task(answer: &[u8]) -> bool {
 /// Returns whether a refusal says that the account has no money or no quota left: by its code (`insufficient_quota`,
 /// `insufficient_user_quota`), or by words of the catalog in its message.
 pub(super) fn lacks_money(answer: &[u8], words: &TerminalStates) -> bool {
-    let Some(error) = json::value(answer).as_ref().and_then(of_refusal) else { return false };
+    // A message about content may quote the prompt.
+    let Some(error) = json::value(answer).as_ref().and_then(of_refusal).filter(|_| !is_about_content(answer)) else {
+        return false;
+    };
     let (code, message) = (error.code.unwrap_or_default().to_lowercase(), error.message.to_lowercase());
     let is_about_it = ["quota", "balance", "credit", "fund"].iter().any(|what| code.contains(what));
     code.contains("insufficient") && is_about_it
@@ -88,8 +91,21 @@ pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
 }
 
 /// Texts that say that there is no error, in lower case.
-const NO_ERROR: [&str; 10] = ["", "0", "200", "null", "none", "ok", "success", "succeed", "succeeded", "no error"];
-
+const NO_ERROR: [&str; 13] = [
+    "",
+    "0",
+    "200",
+    "null",
+    "none",
+    "ok",
+    "success",
+    "succeed",
+    "succeeded",
+    "completed",
+    "done",
+    "finished",
+    "no error",
+];
 /// Returns whether a value is an error: blank, zero, and words of success are none, also as fields of an object.
 fn is_said(value: &Value) -> bool {
     match value {
@@ -98,7 +114,10 @@ fn is_said(value: &Value) -> bool {
         Value::Number(number) => !NO_ERROR.contains(&number.to_string().as_str()),
         Value::String(text) => !NO_ERROR.contains(&text.trim().trim_end_matches('.').to_lowercase().as_str()),
         Value::Array(items) => items.iter().any(is_said),
-        Value::Object(fields) => fields.values().any(is_said),
+        // The ID of a request says nothing about its outcome.
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| !name.to_lowercase().ends_with("id") && is_said(value))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::command::NextCommand;
 use super::lines::{count, size, span};
 use super::progress_state::SILENCE;
-use crate::domain::{JobId, NoticeCode, TaskNames, Usd};
+use crate::domain::{JobId, NoticeCode as C, TaskNames, Usd};
 use crate::engine::{LeaveReason, RunEvent, StopReason};
 
 /// The text of an event, by its importance.
@@ -55,7 +55,10 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::ServiceRecovered { after } => {
             Text::Note(format!("the service responds again, after {}", span(*after)))
         }
-        RunEvent::Warned { code: NoticeCode::DeliveryMismatch | NoticeCode::EchoMismatch, message }
+        RunEvent::Warned {
+            code: C::DeliveryMismatch | C::EchoMismatch | C::ModelMismatch | C::PriceMismatch,
+            message,
+        }
         | RunEvent::ModelStopped { message, .. } => Text::Failure(message.clone()),
         RunEvent::Warned { message, .. } => Text::Warning(message.clone()),
         RunEvent::RequestFailed { message } => Text::Warning(format!("no usable response, trying again: {message}")),

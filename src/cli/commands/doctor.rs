@@ -30,7 +30,7 @@ const CLOCK: SignedDuration = SignedDuration::from_mins(1);
 
 /// Checks everything that a run needs.
 pub(super) fn doctor(args: &DoctorArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let checks = ChecksView::of(runtime::block_on(async { Ok(all(args, terminal).await) })?);
+    let checks = ChecksView::new(runtime::block_on(async { Ok(all(args, terminal).await) })?);
     match args.format {
         DoctorFormat::Text => terminal.result(&checks.text()),
         DoctorFormat::Json => terminal.result(&Page::json(&checks).map_err(|error| Failure::of_form(&error))?),
@@ -92,13 +92,13 @@ fn hooks(args: &DoctorArgs) -> Result<String, Failure> {
 /// The directory of the videos; without a manifest or a name, the working directory.
 fn output(args: &DoctorArgs, key: Option<&BatchKey>) -> Result<String, Failure> {
     match key {
-        Some(key) => has_space(&paths::out(&args.manifest, args.out.as_deref(), key)?),
-        None => has_space(args.out.as_deref().unwrap_or(Path::new("."))),
+        Some(key) => check_space(&paths::out(&args.manifest, args.out.as_deref(), key)?),
+        None => check_space(args.out.as_deref().unwrap_or(Path::new("."))),
     }
 }
 
-/// Returns how much space a directory has. Refuses one that can't be written to, or that is nearly full.
-fn has_space(directory: &Path) -> Result<String, Failure> {
+/// Checks the space of a directory, and returns it as text. Refuses one that can't be written to, or that is nearly full.
+fn check_space(directory: &Path) -> Result<String, Failure> {
     let shown = directory.display();
     let help = "name another directory, or make room";
     let free = try_write(directory)
@@ -211,7 +211,7 @@ pub(crate) struct Check {
 
 impl ChecksView {
     /// Sums up checks.
-    pub(crate) fn of(checks: Vec<Check>) -> Self {
+    pub(crate) fn new(checks: Vec<Check>) -> Self {
         Self { is_ok: checks.iter().all(|check| check.is_ok), checks }
     }
 

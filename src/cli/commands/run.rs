@@ -2,7 +2,7 @@
 //! [session's](crate::session).
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -72,7 +72,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     let is_number = args.sample.is_some();
     let asks_once = !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
-    let run = Run { args, terminal, session: &session, again, to_repeat, risks: chosen.risks, facts };
+    let run = Run { args, terminal, session: &session, again, to_repeat, is_risky: chosen.is_risky, facts };
     let ended = runtime::block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
     // A template of today is another batch tomorrow: the refused one is named.
     ended.map_err(|failure| {
@@ -96,8 +96,8 @@ pub(super) struct Run<'r> {
     pub(super) again: NextCommand,
     /// The command that asks for the same, if that buys nothing twice.
     to_repeat: Option<String>,
-    /// Codes of warnings that may mean that the wrong thing is bought.
-    risks: BTreeSet<&'static str>,
+    /// True if a warning may mean that the wrong thing is bought.
+    is_risky: bool,
     facts: &'r RunFacts,
 }
 
@@ -154,11 +154,10 @@ impl Run<'_> {
     /// Refuses to buy unattended although a warning may mean that the wrong thing is bought.
     fn check_risks(&self, plan: &Plan) -> Result<(), Failure> {
         let is_accepted = self.args.accept_warnings || self.args.manifest.sandbox || self.terminal.can_ask();
-        if is_accepted || self.risks.is_empty() || plan.totals().submit == 0 {
+        if is_accepted || !self.is_risky || plan.totals().submit == 0 {
             return Ok(());
         }
-        let codes = self.risks.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ");
-        let message = format!("the manifest has warnings that may mean the wrong purchase: {codes}");
+        let message = "the manifest has warnings that may mean a wrong purchase";
         let help = "correct the manifest, or pass `--accept-warnings`";
         Err(Failure::new(RefusalCode::WarningsNotAccepted, message).with_help(help))
     }

@@ -199,7 +199,9 @@ impl PostgresLedger {
         }
         transaction.batch_execute(PATIENT).await.map_err(PostgresError::from)?;
         let contents = sql::receive_all(&transaction, Some(first), parts).await?.ok_or(CopyError::CutOff)?;
-        transaction.change(FREEZE, &[frozen.as_deref().into()]).await?;
+        // A copy lifts no freeze of its target.
+        let freeze = "UPDATE ledger SET frozen = coalesce(frozen, $1) WHERE id = 1";
+        transaction.change(freeze, &[frozen.as_deref().into()]).await?;
         transaction.commit().await.map_err(|error| match error {
             PostgresError::Sql(lost) if is_lost(&lost) => CopyError::Unknown(PostgresError::Sql(lost).into()),
             error => error.into(),

@@ -11,8 +11,8 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-use super::commands::{Answer, Command, SharingCommand};
 use super::store::Store;
+use super::store::{Answer, Command, SharingCommand};
 use super::writer::Writer;
 use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
 use crate::ledger::limits::Times;

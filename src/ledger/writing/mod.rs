@@ -1,16 +1,15 @@
 //! Writes to a ledger: locked batches send commands to the one writer of a store.
 //!
-//! [`locked`] is a locked batch, which sends [`commands`]. [`mod@writer`] groups them into transactions, which do the [`operations`] by the rules.
+//! [`locked`] is a locked batch, which sends [`store`]. [`mod@writer`] groups them into transactions, which do the [`operations`] by the rules.
 //! [`store`] is what a store must be able to do.
 
-mod commands;
 mod locked;
 pub(super) mod operations;
 mod store;
 mod writer;
 
-pub(super) use commands::SharingCommand;
 pub(super) use locked::WriterHandle;
 pub use locked::{LockedBatch, Sharing};
+pub(super) use store::SharingCommand;
 pub(super) use store::{Locked, Store, Transaction};
 pub(super) use writer::at_batch;

@@ -1,16 +1,16 @@
 //! The interface of a store that is written: it knows its medium, and no rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::oneshot;
 
-use super::commands::SharingCommand;
-use crate::domain::{Account, AttemptId, BatchKey, TaskId};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskId, TaskNames, UnfinishedRetake};
 use crate::ledger::row::{Row, Unreadable};
 use crate::ledger::rules::{Asked, Changes, Facts, Named};
 use crate::ledger::sql::Sql;
-use crate::ledger::{Event, LedgerError};
+use crate::ledger::{Event, Intent, Joining, LedgerError, OtherRunners};
 
 /// A store that is written by one [`Writer`](super::writer::Writer).
 pub(in crate::ledger) trait Store {
@@ -105,4 +105,28 @@ pub(in crate::ledger) struct Locked {
     pub(in crate::ledger) rows: BTreeMap<AttemptId, Row>,
     pub(in crate::ledger) named: Vec<Named>,
     pub(in crate::ledger) now: Timestamp,
+}
+
+/// The way back to a caller. A caller that is gone needs no answer.
+pub(in crate::ledger) type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
+
+/// A command. Its first value is the number by which the writer knows a locked batch.
+pub(in crate::ledger) enum Command {
+    Lock(usize, BatchKey, Answer<usize>),
+    Release(usize),
+    Intend(usize, Box<Intent>, Answer<AttemptId>),
+    Record(usize, AttemptId, Box<Event>, Answer<Option<TaskNames>>),
+    NoteUnsent(usize, JobId, String, Answer<()>),
+    MoveJobs(usize, Vec<Move>, Answer<()>),
+    KeepRetake(usize, Option<UnfinishedRetake>, Answer<()>),
+    Reassign(usize, Account, Answer<()>),
+    Share(SharingCommand),
+}
+
+/// A command of runners that share a ledger.
+pub(in crate::ledger) enum SharingCommand {
+    Join(usize, Box<Joining>, Answer<u32>),
+    TakeOver(Vec<AttemptId>, Answer<HashSet<AttemptId>>),
+    Others(usize, bool, Answer<OtherRunners>),
+    Pause(Account, Duration, Answer<()>),
 }

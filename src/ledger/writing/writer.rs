@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::commands::{Answer, Command};
 use super::operations::{self, Happened, Recorded};
+use super::store::{Answer, Command};
 use super::store::{Store, Transaction};
 use crate::domain::{AttemptId, BatchKey, TaskNames};
 use crate::ledger::row::Row;

@@ -161,3 +161,15 @@ fn page_in_place_of_the_first_response_is_a_wrong_address() {
         assert_eq!(service.posts().len(), 1, "{status}");
     }
 }
+
+#[test]
+fn video_of_the_request_is_not_taken_for_its_result() {
+    let service = polled(
+        |id, _, _| json!({ "id": id, "status": "completed", "input": { "clip": "https://mine.example/reference.mp4" } }),
+    );
+    let job = "{ id: a, model: alpha-2, prompt: x, extra: { clip: \"https://mine.example/reference.mp4\" } }";
+    let here = Workspace::with_manifest(&format!("version: 1\njobs: [{job}]\n"));
+    here.run(&service, &["--no-download"]).ends_with(0);
+    let url = here.report()["jobs"][0]["video_url"].clone();
+    assert!(url.as_str().is_none_or(|url| url.ends_with("/content")), "{url}");
+}

@@ -109,7 +109,7 @@ fn mismatch_after_a_good_video_ends_with_1_also_with_quiet() {
 }
 
 #[test]
-fn video_of_an_earlier_run_is_not_judged() {
+fn video_of_an_earlier_run_stops_no_model() {
     // The first run leaves a sound video at the service, or a short one.
     for (first, rest, posts) in [((10, 1280, 720), (5, 1280, 720), JOBS / 2), ((5, 1280, 720), (10, 1280, 720), JOBS)] {
         let service = giving(Box::leak(Box::new([first, rest])));
@@ -117,7 +117,9 @@ fn video_of_an_earlier_run_is_not_judged() {
         here.run(&service, &["--select", "one", "--no-download"]).ends_with(0);
         let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other"]).ends();
         if posts == JOBS {
-            assert_eq!((ended.code, service.posts().len()), (Some(0), JOBS - 1), "{}", ended.stderr);
+            // The short one is reported, and stops nothing.
+            assert_eq!((ended.code, service.posts().len()), (Some(1), JOBS - 1), "{}", ended.stderr);
+            assert_eq!(warnings(&ended.stderr).len(), 1, "{}", ended.stderr);
         } else {
             assert_eq!(ended.code, Some(1), "{}", ended.stderr);
             assert!(service.posts().len() < posts, "{} posts", service.posts().len());
