@@ -116,8 +116,7 @@ pub(super) fn load(
         job: diagnostic.job.map(|job| job.id),
         message: diagnostic.message,
     };
-    let is_risky = |diagnostic: &Diagnostic| diagnostic.rule.may_buy_the_wrong_thing() && is_selected(diagnostic);
-    let is_risky = diagnostics.iter().any(is_risky);
+    let is_risky = diagnostics.iter().any(|one| one.rule.may_buy_the_wrong_thing() && is_selected(one));
     let warnings = diagnostics.into_iter().map(warning).collect();
     Ok(Chosen { manifest, selection, selected, warnings, is_risky })
 }

@@ -1,4 +1,4 @@
-//! Facts of an attempt besides its states at the service.
+//! Facts of an attempt besides its states at the service, and of a ledger that several runners share.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -55,9 +55,8 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         (self.gateway.emit)(RunEvent::ToFetch { job: download.job.clone() });
         match self.fetch_in_turn(wanted, download, permits).await {
             Ok(footage) => {
-                if let Some(footage) = footage {
-                    self.gateway.judge(&download.job, &download.request, &footage, is_new);
-                }
+                let judge = |footage| self.gateway.judge(&download.job, &download.request, footage, is_new);
+                footage.iter().for_each(judge);
                 true
             }
             // After an abort, the next run downloads it.

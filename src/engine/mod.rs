@@ -21,7 +21,7 @@
 //!
 //! | Module | Limits |
 //! |---|---|
-//! | [`gateway`] | submissions to a service that doesn't respond |
+//! | [`preflight`] | submissions to a service that doesn't respond |
 //! | [`spend_guard`] | money, by a reservation before each submission |
 //! | [`slow_start`] | submissions in flight, and doubts in a row |
 //! | [`slots`] | active tasks |
@@ -43,6 +43,7 @@ mod image_urls;
 mod job_runner;
 mod pace;
 mod poller;
+mod preflight;
 mod response;
 mod run;
 mod schedule;

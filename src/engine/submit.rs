@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::event::RunEvent;
 use super::gateway::Gateway;
-use super::gateway::Preflight;
+use super::preflight::Preflight;
 use super::slots::{Slot, Slots};
 use super::slow_start::{Permit, SlowStart};
 use super::spend_guard::SpendGuard;

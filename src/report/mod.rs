@@ -2,7 +2,7 @@
 //!
 //! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them of what was [`found`] of each. [`csv`],
 //! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
-//! never sees half of one and a run that is killed leaves a true one behind. [`found`] reads one back, for the day on which its
+//! never sees half of one and a run that is killed leaves a true one behind. [`found`] also reads one back, if its
 //! ledger is not there.
 
 mod columns;

@@ -1,7 +1,7 @@
-//! Takes the key, and what a gateway wants besides, out of whatever the service says, before anybody writes or shows it.
+//! Removes the API key and the gateway's secrets from responses, before they are stored or shown.
 //!
-//! It is done to what was read and not to the bytes: a task id stays what it is, whatever letters it shares with a key. A link
-//! that has the key in it is not kept at all; the content endpoint is asked instead, which needs none in its address.
+//! Fields are masked, not bytes: a task ID stays as it is, also if it shares letters with the key. A URL with a secret is dropped. The content
+//! endpoint replaces it, and needs no secret in its URL.
 
 use serde_json::Value;
 
@@ -45,7 +45,9 @@ fn task(own: &Credentials, mut report: TaskReport) -> TaskReport {
         Status::Unproven(word) => Status::Unproven(own.masked(word)),
         known => known,
     };
-    report.video_url = report.video_url.filter(|url| !own.are_in(url));
+    for url in [&mut report.video_url, &mut report.only_link] {
+        url.take_if(|url| own.are_in(url));
+    }
     report.echo = Box::new(echo(own, *report.echo));
     report.error = report.error.map(|why| error(own, why));
     report

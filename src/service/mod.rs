@@ -1,10 +1,9 @@
-//! The service at the edge: what can be asked of it, and what each of its answers means for the money.
+//! HTTP client of the video service.
 //!
-//! [`VideoService`] is the whole of it as the engine sees it, in [`interface`]. [`HttpService`] speaks to the real one; the engine's tests
-//! have one of their own. What an answer means is decided in [`classify`], a pure function with a test for each line
-//! of the table "Which POST failures are safe to send again", and by [`http2`] where the protocol itself said it. However much the service says, [`bounds`] holds it to what a
-//! ledger and the user can keep, and [`mask`] takes the key itself out of it if it is echoed. [`send_by`] keeps
-//! what wakes up late from being sent, [`json`] reads bodies, and [`clients`] sets up the HTTP clients.
+//! The engine sees one trait, [`VideoService`], in [`interface`]; its tests implement a fake. [`HttpService`] is the real client. [`classify`] decides
+//! the meaning of a response for the money: a pure function with one test per row of its table. [`http2`] recognizes requests that a server certainly
+//! did not process. [`bounds`] limits the size of texts, and [`mask`] removes an echoed API key. [`send_by`] refuses a submission after its deadline,
+//! [`json`] reads bodies, and [`clients`] sets up the HTTP clients.
 
 mod bounds;
 mod classify;

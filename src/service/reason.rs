@@ -91,21 +91,8 @@ pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
 }
 
 /// Texts that say that there is no error, in lower case.
-const NO_ERROR: [&str; 13] = [
-    "",
-    "0",
-    "200",
-    "null",
-    "none",
-    "ok",
-    "success",
-    "succeed",
-    "succeeded",
-    "completed",
-    "done",
-    "finished",
-    "no error",
-];
+const NO_ERROR: [&str; 11] =
+    ["", "0", "200", "null", "none", "ok", "success", "succeed", "succeeded", "completed", "no error"];
 /// Returns whether a value is an error: blank, zero, and words of success are none, also as fields of an object.
 fn is_said(value: &Value) -> bool {
     match value {

@@ -112,19 +112,14 @@ impl TaskReport {
         let is_success = word.eq_ignore_ascii_case("completed") || lists(&words.completed);
         let only_link = if result.is_none() && is_success { only_link(&value) } else { None };
         let completed_at = fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp);
-        let is_full = progress == Some(100.0);
+        let (is_full, is_running) = (progress == Some(100.0), lists(&words.running_states));
         // The URL of a preview comes with a progress.
         let has_video =
             (result.is_some() || only_link.is_some()) && (progress.is_none() || is_full || completed_at.is_some());
         let status = match Status::named(word) {
             Status::Unknown(_) if is_failed => Status::Failed,
-            Status::Unknown(_) if lists(&words.running_states) => {
-                if progress.is_some_and(|percent| percent > 0.0) {
-                    Status::InProgress
-                } else {
-                    Status::Queued
-                }
-            }
+            Status::Unknown(_) if is_running && progress.is_some_and(|percent| percent > 0.0) => Status::InProgress,
+            Status::Unknown(_) if is_running => Status::Queued,
             Status::Unknown(word) if lists(&words.failed) => {
                 // Without an ID, a gateway may report its own trouble so.
                 let code = error.as_ref().map(|error| error.code.as_deref().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Text from outside in Markdown, and what is said of what has no room.
+//! Untrusted text in Markdown, and the line for jobs that are omitted.
 
 use super::lines::count;
 use crate::domain::text::one_line;

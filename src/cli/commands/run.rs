@@ -154,12 +154,11 @@ impl Run<'_> {
     /// Refuses to buy unattended although a warning may mean that the wrong thing is bought.
     fn check_risks(&self, plan: &Plan) -> Result<(), Failure> {
         let is_accepted = self.args.accept_warnings || self.args.manifest.sandbox || self.terminal.can_ask();
-        if is_accepted || !self.is_risky || plan.totals().submit == 0 {
-            return Ok(());
-        }
+        let is_refused = self.is_risky && !is_accepted && plan.totals().submit > 0;
         let message = "the manifest has warnings that may mean a wrong purchase";
+        let refused = || Failure::new(RefusalCode::WarningsNotAccepted, message);
         let help = "correct the manifest, or pass `--accept-warnings`";
-        Err(Failure::new(RefusalCode::WarningsNotAccepted, message).with_help(help))
+        if is_refused { Err(refused().with_help(help)) } else { Ok(()) }
     }
 
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {

@@ -1,4 +1,4 @@
-//! The interface of a store that is written: it knows its medium, and no rule.
+//! The interface of a store that is written, and the commands for it. A store knows its medium, and no rule.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `faces`: real human faces and how far their review is (interface §3).
+//! `faces`: declared human faces with the state of their review (interface §3).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::manifest::source::location::Pointer;
 pub(crate) enum Review {
     /// The service allows it.
     Approved,
-    /// Asked for, or still to be asked for, through customer support.
+    /// The review is still open. Customer support starts it.
     Pending,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Face {
 /// The declared faces, by name.
 pub(crate) type Faces = BTreeMap<String, Face>;
 
-/// Takes the declarations apart. What is wrong is reported, and left out.
+/// Reads the declarations. An invalid one is reported and left out.
 pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces {
     let mut faces = Faces::new();
     let Value::Mapping(map) = value else {

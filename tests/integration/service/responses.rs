@@ -121,7 +121,8 @@ fn refused_content_rejects_one_job_also_with_403() {
     let policy = |_: usize, body: &str| {
         let error =
             json!({ "error": { "code": "content_policy_violation", "message": "the prompt breaks the rules" } });
-        body.contains("number 0").then_some((403, error))
+        let request: Value = serde_json::from_str(body).expect("JSON");
+        (request["prompt"] == "number 0").then_some((403, error))
     };
     // Without a code, a 403 is about the key only before the first acceptance.
     let after = |number: usize, _: &str| (number == 3).then(|| (403, json!({ "message": "not this one" })));
@@ -172,4 +173,16 @@ fn video_of_the_request_is_not_taken_for_its_result() {
     here.run(&service, &["--no-download"]).ends_with(0);
     let url = here.report()["jobs"][0]["video_url"].clone();
     assert!(url.as_str().is_none_or(|url| url.ends_with("/content")), "{url}");
+}
+
+#[test]
+fn link_with_the_key_is_dropped_wherever_it_is() {
+    let service = polled(
+        |id, url, _| json!({ "id": id, "status": "completed", "outputs": [format!("{url}?k=very-secret-key")] }),
+    );
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    let ended = here.run(&service, &["--no-download", "-v"]).env("SHOTLIST_API_KEY", "very-secret-key").ends_with(0);
+    let report = here.report().to_string();
+    let ledger = format!("{:?}", here.ledger("SELECT record FROM attempt"));
+    assert!([report, ledger, ended.stderr, ended.stdout].iter().all(|text| !text.contains("very-secret")));
 }
