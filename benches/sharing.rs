@@ -1,6 +1,5 @@
-//! Several runners and one ledger on PostgreSQL: what more of them bring, what one job costs the client and the database, how the
-//! claim behaves where all want the same jobs, and how the tables grow. A cluster of its own on loopback, the simulator without
-//! waiting times; ratios explain themselves, absolute figures only explain them. Linux tells the processor time.
+//! Several runners with a batch each and one ledger on PostgreSQL: their rate together, the cost of a job for the client and the database, and the
+//! growth of the tables. A cluster on loopback, and the simulator without waiting times. Processor times need Linux.
 //!
 //! `cargo bench --bench sharing`
 #![expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "figures for people, and counts of jobs")]
@@ -72,7 +71,7 @@ fn seconds_of(
     let proxy = Proxy::to(cluster.port);
     proxy.delay(round_trip);
     let ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), database.name);
-    let desks: Vec<Workspace> = (0..runners).map(|_| Workspace::with_manifest(&numbered_jobs(jobs))).collect();
+    let desks = desks(runners, jobs);
     let start = Instant::now();
     let started: Vec<_> = desks
         .iter()
@@ -101,6 +100,15 @@ fn seconds_of(
         .collect();
     assert!(started.into_iter().map(cost_of).all(|(status, _)| status.success()));
     start.elapsed().as_secs_f64()
+}
+
+/// A directory for each runner, with a batch of its own.
+fn desks(runners: usize, jobs: usize) -> Vec<Workspace> {
+    let manifest = |desk: usize| {
+        let jobs = numbered_jobs(jobs / runners).replace("prompt: ", &format!("prompt: at desk {desk} the "));
+        Workspace::with_manifest(&format!("batch: desk-{desk}\n{jobs}"))
+    };
+    (0..runners).map(manifest).collect()
 }
 
 /// Four runners far from the database: 200 jobs of 2 s.
@@ -133,13 +141,13 @@ fn fill(cluster: &Cluster) {
     ));
 }
 
-/// So many runners share the jobs.
+/// A number of runners with an equal part of the jobs each.
 fn share(cluster: &Cluster, runners: usize, one: &mut Option<f64>) {
     let database = cluster.database();
     database.sql("CREATE EXTENSION pg_stat_statements");
     let here = Workspace::new();
     let simulator = Simulator::start(&here, &["--speed", "1000000"]);
-    let desks: Vec<Workspace> = (0..runners).map(|_| Workspace::with_manifest(&numbered_jobs(JOBS))).collect();
+    let desks = desks(runners, JOBS);
     database.sql("SELECT pg_stat_statements_reset()");
     let before = commits(&database);
     let start = Instant::now();

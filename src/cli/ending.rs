@@ -83,7 +83,7 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
         StopReason::SpendLimit | StopReason::Frozen | StopReason::PaidElsewhere => Exit::NotAllowed,
         StopReason::Unreachable => Exit::Unreachable,
         StopReason::KeyRefused => Exit::KeyRefused,
-        StopReason::LedgerFailed | StopReason::FilesFailed => Exit::CannotWrite,
+        StopReason::LedgerFailed | StopReason::LeaseExpired | StopReason::FilesFailed => Exit::CannotWrite,
         StopReason::Signal(number) => Exit::Signal(*number),
     });
     jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)

@@ -46,7 +46,7 @@ impl Exit {
             | C::WarningsNotAccepted => Self::NotAllowed,
             C::NoClient | C::Unreachable => Self::Unreachable,
             C::KeyRefused => Self::KeyRefused,
-            C::BatchLocked | C::OtherPlan | C::RunnerMayLive | C::TaskAssigned => Self::Busy,
+            C::BatchLocked | C::RunnerMayLive => Self::Busy,
             C::FileExists
             | C::FrozenByFailover
             | C::LedgerDamaged

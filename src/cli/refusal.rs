@@ -34,11 +34,6 @@ impl Failure {
         let refused = Self::new(error.code(), with_causes(error));
         match error {
             LedgerError::Unavailable(error) => Self::of_ledger(error),
-            LedgerError::OtherPlan => {
-                refused.with_help("run the same manifest with the same prices on all machines, or wait for the others; a killed runner counts for 60 s")
-            }
-            LedgerError::AssignedElsewhere { .. } => refused.with_help("end that run first, or wait for it"),
-            LedgerError::OtherAccount { .. } => refused.with_help(SAME_ACCOUNT),
             LedgerError::SenderMayLive { .. } => refused.with_help(RUNNER_MAY_LIVE),
             LedgerError::Frozen(freeze) => Self::frozen(freeze),
             LedgerError::OverLimit { .. } => refused.with_help("raise the limit, or choose fewer jobs"),
@@ -120,7 +115,9 @@ impl From<Refusal> for Failure {
             Refusal::Write(error) => return Self::of_write(error),
             Refusal::Frozen(freeze) => return Self::frozen(freeze),
             Refusal::Connection(_) | Refusal::NoConnection | Refusal::OtherKind { .. } => return refused,
-            Refusal::Hold(HoldError::Busy { .. }) => "wait for that run to end; the next run continues from the ledger",
+            Refusal::Hold(HoldError::Busy { .. }) => {
+                "wait with `--lock-wait 5m`; on PostgreSQL, the lease of a killed run ends after 60 s"
+            }
             Refusal::PrivateLedger => {
                 "set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest"
             }
@@ -270,10 +267,7 @@ mod tests {
             LedgerError::TaskTaken { task: TaskId::new("task_1").expect("an ID"), job: name(), batch: batch() },
             LedgerError::RolledBack,
             LedgerError::LeaseExpired,
-            LedgerError::OtherPlan,
-            LedgerError::OtherAccount { runner: runner() },
             LedgerError::SenderMayLive { job: name(), runner: runner() },
-            LedgerError::AssignedElsewhere { job: name(), runner: runner() },
             LedgerError::Closed,
         ];
         insta::assert_snapshot!(errors.into_iter().map(Refusal::Write).map(shown).collect::<String>());

@@ -140,13 +140,6 @@ pub enum RunEvent {
         /// The failure.
         message: String,
     },
-    /// This runner waits for others of the batch.
-    WaitingForRunners {
-        /// The number of tasks that they poll.
-        open: u32,
-        /// Their number.
-        alive: u32,
-    },
     /// Something unusual that doesn't end the run.
     Warned {
         /// The code.
@@ -211,7 +204,6 @@ impl RunEvent {
             Self::TaskLeft { .. } => NoticeCode::TaskLeft,
             Self::Waiting { .. } => NoticeCode::Waiting,
             Self::RequestFailed { .. } => NoticeCode::RequestFailed,
-            Self::WaitingForRunners { .. } => NoticeCode::WaitingForRunners,
             Self::Warned { code, .. } | Self::ModelStopped { code, .. } => *code,
             Self::ServiceRecovered { .. } => NoticeCode::ServiceRecovered,
             Self::UnknownStatus { .. } => NoticeCode::UnknownStatus,

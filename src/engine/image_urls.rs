@@ -55,12 +55,6 @@ impl<'r> ImageUrls<'r> {
         asked.get_or_init(|| self.ask(image)).await.clone()
     }
 
-    /// Forgets all URLs before another plan: hours may have passed.
-    pub(super) fn forget(&self) {
-        self.asked.lock().clear();
-        self.failed.store(0, Ordering::Relaxed);
-    }
-
     async fn ask(&self, image: &LocalImage) -> Answer {
         let Some(command) = self.command else { return Err("`--asset-command` is not set".to_owned()) };
         // The semaphore is never closed.

@@ -1,5 +1,6 @@
 //! The life of one job in a run: from its intent or active task to its terminal state and its video.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +10,6 @@ use parking_lot::Mutex;
 use tokio::sync::SemaphorePermit;
 
 use super::event::{LeaveReason, RunEvent};
-use super::feed::Assignment;
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
 use super::image_urls::ImageUrls;
@@ -19,18 +19,12 @@ use super::slots::Slot;
 use super::stop::StopReason;
 use super::submit::{Known, Submitted, Submitter};
 use super::watched::{Ending, Moment, Watched};
-use crate::domain::{Attempt, Job, TaskNames};
+use crate::domain::{Attempt, AttemptId, Job, TaskNames};
 use crate::ledger::Event;
-use crate::plan::{Destination, Download, DownloadPlan};
+use crate::plan::{Destination, Download, DownloadPlan, Plan};
 use crate::service::VideoService;
 
-/// A piece of a plan's work.
-pub(super) struct Work<'r> {
-    pub(super) assignment: Arc<Assignment>,
-    pub(super) task: Task<'r>,
-}
-
-/// A submission, an active task, or a download.
+/// A piece of a plan's work: a submission, an active task, or a download.
 pub(super) enum Task<'r> {
     /// Submits a job, with the permit of its submission.
     Submit(Slot<'r>, Arc<Job>, Known, Option<SemaphorePermit<'r>>),
@@ -55,6 +49,9 @@ struct Ended {
 
 /// The state that all jobs share.
 pub(super) struct JobRunner<'r, S> {
+    pub(super) plan: &'r Plan,
+    /// The attempts whose job has an action of its own in the plan, so that only its outcome counts.
+    pub(super) superseded: HashSet<AttemptId>,
     pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) submitter: &'r Submitter<'r, S>,
     pub(super) image_urls: &'r ImageUrls<'r>,
@@ -67,18 +64,18 @@ pub(super) struct JobRunner<'r, S> {
 
 impl<'r, S: VideoService> JobRunner<'r, S> {
     /// Runs a piece of work to its end.
-    pub(super) fn run<'w>(&'w self, Work { assignment, task }: Work<'r>) -> impl Future<Output = ()> + use<'w, 'r, S> {
+    pub(super) fn run<'w>(&'w self, task: Task<'r>) -> impl Future<Output = ()> + use<'w, 'r, S> {
         match task {
-            Task::Submit(slot, job, known, permit) => Either::Left(self.buy(assignment, slot, job, known, permit)),
-            Task::Resume(slot, attempt) => Either::Right(Either::Left(self.resume(assignment, slot, attempt))),
+            Task::Submit(slot, job, known, permit) => Either::Left(self.buy(slot, job, known, permit)),
+            Task::Resume(slot, attempt) => Either::Right(Either::Left(self.resume(slot, attempt))),
             // Boxed: it is larger than the state of a waiting job.
-            Task::Fetch(download) => Either::Right(Either::Right(Box::pin(self.fetch_earlier(assignment, download)))),
+            Task::Fetch(download) => Either::Right(Either::Right(Box::pin(self.fetch_earlier(download)))),
         }
     }
 
     /// Downloads a video of an earlier run.
-    async fn fetch_earlier(&self, assignment: Arc<Assignment>, download: Box<Download>) {
-        let (Some(fetcher), Some(wanted)) = (&self.fetcher, &assignment.plan.downloads) else { return };
+    async fn fetch_earlier(&self, download: Box<Download>) {
+        let (Some(fetcher), Some(wanted)) = (&self.fetcher, &self.plan.downloads) else { return };
         let is_here = fetcher.fetch_earlier(wanted, &download).await;
         // An expired URL of an old take or batch is reported in each run, and makes none fail.
         let is_old = download.destination.is_version || download.destination.directory.is_some();
@@ -86,7 +83,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     }
 
     /// Polls an active task of an earlier run.
-    async fn resume(&self, assignment: Arc<Assignment>, slot: Slot<'r>, attempt: Box<Attempt>) {
+    async fn resume(&self, slot: Slot<'r>, attempt: Box<Attempt>) {
         let Some(mut task) = attempt.task.clone() else { return };
         let since = attempt.answered_at.unwrap_or(attempt.intended_at);
         let age = Duration::try_from(self.gateway.now().duration_since(since)).unwrap_or_default();
@@ -94,28 +91,21 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let bought = Bought { job, request, attempt: attempt.id, age, typical_s, is_new: false };
         let ended = self.settle(slot, &bought, &mut task).await;
         let failed = ended.has_no_video;
-        self.outcome.lock().failures += usize::from(failed && !assignment.superseded.contains(&attempt.id));
+        self.outcome.lock().failures += usize::from(failed && !self.superseded.contains(&attempt.id));
         // A failed task of another batch is no reason to stop this one.
-        self.count_failure(failed && !assignment.plan.others.contains(&attempt.id));
+        self.count_failure(failed && !self.plan.others.contains(&attempt.id));
         let destination = |wanted: &DownloadPlan| wanted.destination_of(&attempt);
-        Box::pin(self.fetch_video(&assignment, &bought, task, ended.video_url, destination)).await;
+        Box::pin(self.fetch_video(&bought, task, ended.video_url, destination)).await;
     }
 
     /// Submits a job, and again up to `retries` times if its task fails.
-    async fn buy(
-        &self,
-        assignment: Arc<Assignment>,
-        mut slot: Slot<'r>,
-        job: Arc<Job>,
-        known: Known,
-        permit: Option<SemaphorePermit<'r>>,
-    ) {
+    async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, known: Known, permit: Option<SemaphorePermit<'r>>) {
         let Some(job) = Box::pin(self.with_images(&job)).await else { return };
         let job = &*job;
         // Boxed, like everything shorter than a task: ten thousand jobs wait here.
         let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
         drop(permit);
-        let (mut retries, mut failed, mut last_why) = (assignment.plan.retries, false, None);
+        let (mut retries, mut failed, mut last_why) = (self.plan.retries, false, None);
         let last = loop {
             let (attempt, mut task) = match submitted {
                 Submitted::Task(attempt, task) => (attempt, task),
@@ -126,7 +116,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             let ended = self.settle(slot, &bought, &mut task).await;
             failed = ended.has_no_video;
             let destination = |_: &DownloadPlan| Destination { directory: None, path: job.output(), is_version: false };
-            Box::pin(self.fetch_video(&assignment, &bought, task, ended.video_url, destination)).await;
+            Box::pin(self.fetch_video(&bought, task, ended.video_url, destination)).await;
             // A failure in the same words would only be paid for again.
             let is_repeated = last_why.is_some() && last_why == ended.why;
             last_why = ended.why;
@@ -163,14 +153,12 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     /// Downloads the video of a completed task, unless downloads are off.
     async fn fetch_video(
         &self,
-        assignment: &Assignment,
         bought: &Bought<'_>,
         task: TaskNames,
         video_url: Option<String>,
         destination: impl FnOnce(&DownloadPlan) -> Destination,
     ) {
-        let (Some(fetcher), Some(wanted), Some(video_url)) = (&self.fetcher, &assignment.plan.downloads, video_url)
-        else {
+        let (Some(fetcher), Some(wanted), Some(video_url)) = (&self.fetcher, &self.plan.downloads, video_url) else {
             return;
         };
         let download = Download {

@@ -1,16 +1,15 @@
-//! Runs plans: one bounded stream of work, one poller for all active tasks.
+//! Runs a plan: one bounded stream of work, one poller for all active tasks.
 //!
 //! # Guarantees
 //!
-//! - The engine is made once for a run. Pace, slow start, slots, spend guard, circuit breakers, and the time limit hold over all that the run
-//!   does, also over work that is added later.
+//! - Pace, slow start, slots, spend guard, circuit breakers, and the time limit hold over the whole run.
 //! - A submission follows its durable intent, and is sent at most once.
 //! - Polls never block submissions.
 //!
 //! # Design
 //!
-//! [`run`] is the pipeline. A [`feed`] takes plans while the run goes on, and a wait group tells when their work is done. Active tasks and downloads
-//! begin at once, due jobs wait for a slot in manifest order. A slot is held from the intent to the terminal state.
+//! [`run`] is the pipeline. Active tasks and downloads start immediately, due jobs wait for a slot in manifest order. A slot is held from the
+//! intent to the terminal state.
 //!
 //! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent and sends once, [`response`] records. The job then waits in the
 //! [`poller`], which all active tasks share: it polls when [`schedule`] says, and acts on what responses say. [`watched`] is the state machine of a
@@ -35,7 +34,6 @@
 mod circuit_breaker;
 mod echo;
 mod event;
-mod feed;
 mod fetcher;
 mod gateway;
 mod identity;
@@ -57,7 +55,6 @@ mod watched;
 
 pub use echo::echo_differences;
 pub use event::{FetchedVideo, LeaveReason, RunEvent};
-pub use feed::Feed;
 pub(crate) use identity::{Identity, Whose};
 pub use run::Engine;
 pub use settings::Outcome;

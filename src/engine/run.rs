@@ -1,4 +1,4 @@
-//! The pipeline of a run, from its plans to their outcome.
+//! The pipeline of a run, from its plan to the outcome.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -9,11 +9,10 @@ use parking_lot::Mutex;
 
 use super::circuit_breaker::CircuitBreaker;
 use super::event::RunEvent;
-use super::feed::{Assignment, Feed};
 use super::fetcher::Fetcher;
 use super::gateway::{Connectivity, Gateway};
 use super::image_urls::ImageUrls;
-use super::job_runner::{JobRunner, Task, Work};
+use super::job_runner::{JobRunner, Task};
 use super::pace::Pace;
 use super::poller::Poller;
 use super::preflight::Preflight;
@@ -27,8 +26,8 @@ use super::submit::{Known, Submitter};
 use crate::domain::{Account, PriceList};
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
-use crate::ledger::{Approval, LockedBatch, RunLimit, Sharing, SpendLimit};
-use crate::plan::Plan;
+use crate::ledger::{Approval, LockedBatch, SpendLimit};
+use crate::plan::{Plan, Planned};
 use crate::service::VideoService;
 
 /// The input of a run, except its plan.
@@ -39,8 +38,6 @@ pub struct Engine<'e, S> {
     pub account: &'e Account,
     /// Spend limits over all batches of the ledger.
     pub limits: &'e [SpendLimit],
-    /// The spend limit of all runners of this batch together.
-    pub run_limit: Option<&'e RunLimit>,
     /// The approval that covers all submissions.
     pub approval: Option<&'e Approval>,
     /// The ledger.
@@ -62,9 +59,8 @@ pub struct Engine<'e, S> {
 }
 
 impl<S: VideoService> Engine<'_, S> {
-    /// Runs a plan, and what `source` adds to it. Returns when no more work can come and every task has its outcome, or
-    /// the run was stopped. All limits hold over all of that.
-    pub async fn run(&self, plan: Arc<Plan>, source: impl AsyncFnOnce(&Feed)) -> Outcome {
+    /// Runs a plan. Returns when every task has its outcome, or the run was stopped.
+    pub async fn run(&self, plan: &Plan) -> Outcome {
         let gateway = Gateway {
             service: self.service,
             account: self.account,
@@ -84,13 +80,14 @@ impl<S: VideoService> Engine<'_, S> {
             slots: &slots,
             slow_start: SlowStart::new(self.settings.concurrency, self.settings.max_doubts),
             limits: self.limits,
-            run_limit: self.run_limit,
             approval: self.approval,
-            spend_guard: SpendGuard::new(&plan),
+            spend_guard: SpendGuard::new(plan),
             preflight: Preflight::default(),
         };
         let (submitter, image_urls) = (&submitter, &ImageUrls::new(self.assets));
         let runner = JobRunner {
+            plan,
+            superseded: plan.superseded(),
             gateway: &gateway,
             submitter,
             image_urls,
@@ -99,20 +96,7 @@ impl<S: VideoService> Engine<'_, S> {
             outcome: &outcome,
             failures: AtomicUsize::new(0),
         };
-        let (feed, assignments) = Feed::new();
-        let source = async move {
-            feed.add(plan).await;
-            source(&feed).await;
-        };
-        let jobs = async move {
-            let work = assignments.map(|assignment| {
-                submitter.slots.restart_idle_time();
-                image_urls.forget();
-                Box::pin(self.work_of(assignment, submitter))
-            });
-            work.flatten_unordered(None).for_each_concurrent(None, |work| runner.run(work)).await;
-        };
-        Box::pin(async { futures::join!(source, jobs) }).await;
+        Box::pin(self.work_of(plan, submitter).for_each_concurrent(None, |task| runner.run(task))).await;
         let outcome = outcome.into_inner();
         Outcome {
             stopped: self.stop.reasons(),
@@ -122,14 +106,8 @@ impl<S: VideoService> Engine<'_, S> {
         }
     }
 
-    /// The work of a plan: active tasks and downloads at once, then due jobs, in manifest order if no other runner submits them, each with a free slot.
-    /// Ends when the run stops.
-    fn work_of<'r>(
-        &'r self,
-        assignment: Arc<Assignment>,
-        submitter: &'r Submitter<'r, S>,
-    ) -> impl Stream<Item = Work<'r>> {
-        let plan = Arc::clone(&assignment.plan);
+    /// The work of a plan: active tasks and downloads immediately, then due jobs in manifest order, each with a free slot. Ends when the run stops.
+    fn work_of<'r>(&'r self, plan: &'r Plan, submitter: &'r Submitter<'r, S>) -> impl Stream<Item = Task<'r>> {
         let totals = plan.totals();
         (self.emit)(RunEvent::Started {
             submit: totals.submit,
@@ -137,41 +115,24 @@ impl<S: VideoService> Engine<'_, S> {
             planned: totals.cost_usd,
             fetch: totals.fetch,
         });
-        let of_plan = |task| Work { assignment: Arc::clone(&assignment), task };
         let resumed =
             plan.active_tasks().map(|attempt| Task::Resume(submitter.slots.for_resumed(), Box::new(attempt.clone())));
         let missing = plan.downloads.iter().flat_map(|wanted| &wanted.missing);
         let missing =
             missing.filter(|_| self.downloads.is_some()).map(|download| Task::Fetch(Box::new(download.clone())));
-        let at_once: Vec<Work<'r>> = resumed.chain(missing).map(of_plan).collect();
-        let mut due: Vec<usize> = (0..plan.jobs.len()).filter(|at| plan.jobs[*at].action.buys()).collect();
-        if self.ledger.sharing().is_some_and(Sharing::had_others) {
-            // Runners that walk the jobs in the same order compete for each.
-            fastrand::shuffle(&mut due);
-        }
-        let due = stream::iter(due)
-            .then(move |at| self.due(Arc::clone(&assignment), at, submitter))
+        let at_once: Vec<Task<'r>> = resumed.chain(missing).collect();
+        let due = stream::iter(plan.jobs.iter().filter(|planned| planned.action.buys()))
+            .then(|planned| self.due(plan, planned, submitter))
             .take_while(|next| std::future::ready(next.is_some()))
-            .filter_map(|next| std::future::ready(next.flatten()));
+            .filter_map(std::future::ready);
         stream::iter(at_once).chain(due)
     }
 
-    /// A due job with its slot. `None` if the run stops first, `Some(None)` if another runner has the job.
-    async fn due<'r>(
-        &'r self,
-        assignment: Arc<Assignment>,
-        at: usize,
-        submitter: &'r Submitter<'r, S>,
-    ) -> Option<Option<Work<'r>>> {
-        let Plan { newest, jobs, .. } = &*assignment.plan;
-        let planned = &jobs[at];
-        if self.ledger.sharing().is_some_and(|sharing| sharing.is_claimed(&planned.job.id, *newest)) {
-            return Some(None);
-        }
+    /// A due job with its slot, or `None` if the run stops first.
+    async fn due<'r>(&'r self, plan: &Plan, planned: &'r Planned, submitter: &'r Submitter<'r, S>) -> Option<Task<'r>> {
         let slot = self.stop.unless_stopping(submitter.slots.acquire()).await?;
         let permit = self.stop.unless_stopping(submitter.slow_start.turn()).await?;
-        let known = Known { newest: *newest, paid_elsewhere: planned.paid_elsewhere };
-        let task = Task::Submit(slot, Arc::clone(&planned.job), known, permit);
-        Some(Some(Work { assignment, task }))
+        let known = Known { newest: plan.newest, paid_elsewhere: planned.paid_elsewhere };
+        Some(Task::Submit(slot, Arc::clone(&planned.job), known, permit))
     }
 }

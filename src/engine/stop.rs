@@ -28,6 +28,8 @@ pub enum StopReason {
     FilesFailed,
     /// The ledger can't be written.
     LedgerFailed,
+    /// The lease of this runner expired, and another one may have the batch.
+    LeaseExpired,
     /// The number of a signal.
     Signal(i32),
 }
@@ -39,13 +41,14 @@ impl StopReason {
             LedgerError::OverLimit { .. } => Self::SpendLimit,
             LedgerError::PaidElsewhere { .. } => Self::PaidElsewhere,
             LedgerError::Frozen(freeze) if !freeze.by_failover => Self::Frozen,
+            LedgerError::LeaseExpired => Self::LeaseExpired,
             _ => Self::LedgerFailed,
         }
     }
 
-    /// Returns whether polling stops, too. Only a signal stops it, because active tasks are paid for.
+    /// Returns whether polling stops, too. Active tasks are paid for, so only a signal stops it, or another runner that polls them.
     fn aborts(self) -> bool {
-        matches!(self, Self::Signal(_))
+        matches!(self, Self::Signal(_) | Self::LeaseExpired)
     }
 
     /// Returns whether a submission that has reserved its price may still be sent.

@@ -24,7 +24,7 @@ use super::slow_start::{Permit, SlowStart};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
 use crate::domain::{AttemptId, Job, NoticeCode, SendBy, TaskNames, with_causes};
-use crate::ledger::{Approval, Event, Intent, LedgerError, RunLimit, SpendLimit};
+use crate::ledger::{Approval, Event, Intent, LedgerError, SpendLimit};
 use crate::service::{Submission, VideoService};
 
 /// The tries without a byte sent, after which a service that never responded in this run is unreachable.
@@ -41,8 +41,6 @@ pub(super) struct Submitter<'e, S> {
     pub slow_start: SlowStart,
     /// Spend limits over all batches of the ledger.
     pub limits: &'e [SpendLimit],
-    /// The spend limit of all runners of this batch together.
-    pub run_limit: Option<&'e RunLimit>,
     /// The approval that covers all submissions.
     pub approval: Option<&'e Approval>,
     pub spend_guard: SpendGuard,
@@ -151,7 +149,7 @@ impl<S: VideoService> Submitter<'_, S> {
             self.gateway.record(attempt, Event::Withdrawn).await;
             return NOT_SENT;
         }
-        let send_by = self.gateway.ledger.sharing().map(|sharing| sharing.send_by(attempt));
+        let send_by = self.gateway.ledger.send_by(attempt);
         if send_by.is_some_and(SendBy::is_over) {
             drop(permit);
             self.gateway.record(attempt, Event::Withdrawn).await;
@@ -239,9 +237,7 @@ impl<S: VideoService> Submitter<'_, S> {
     /// Shares a wait with all runners of the account.
     async fn share_wait(&self, wait: Option<Duration>) {
         let Some(wait) = wait.filter(|wait| *wait <= self.gateway.settings.deadline) else { return };
-        if let Some(sharing) = self.gateway.ledger.sharing()
-            && let Err(error) = sharing.pause(self.gateway.account, wait).await
-        {
+        if let Err(error) = self.gateway.ledger.pause(self.gateway.account, wait).await {
             self.gateway.ledger_failed(&error);
         }
     }
@@ -282,8 +278,6 @@ impl<S: VideoService> Submitter<'_, S> {
 
     fn intent_refused(&self, error: &LedgerError) {
         match error {
-            // Runners of one batch share its jobs.
-            LedgerError::Claimed(_) if self.gateway.ledger.sharing().is_some() => {}
             // Another run submits this job, or did; the ledger has the result.
             LedgerError::Claimed(_) | LedgerError::Approved(_) => {
                 (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::JobClaimed, message: error.to_string() });
@@ -298,7 +292,6 @@ impl<S: VideoService> Submitter<'_, S> {
             paid_elsewhere: known.paid_elsewhere,
             limits: self.limits.to_vec(),
             approval: self.approval.cloned(),
-            run_limit: self.run_limit.cloned(),
             ..Intent::new(job, self.gateway.account.clone())
         }
     }

@@ -137,29 +137,15 @@ pub enum LedgerError {
     /// Purchases are frozen; nothing was written.
     #[error(transparent)]
     Frozen(Freeze),
-    /// This runner halted, and others went on without it; nothing was written.
-    #[error("this runner's lease expired, and other runners took over; its purchases are in the ledger")]
+    /// This runner stalled, and another one may have its batch; nothing was written.
+    #[error("this runner's lease expired, and another runner may have its batch; its purchases are in the ledger")]
     LeaseExpired,
-    /// Another runner submits jobs of this batch by another plan; nothing was written.
-    #[error("another runner runs this batch with other jobs or prices")]
-    OtherPlan,
-    /// Another runner buys this batch for another account; nothing was written.
-    #[error("runner {runner} uses another base URL or API key for this batch")]
-    OtherAccount {
-        /// The other runner.
-        runner: String,
-    },
+    /// Another runner has the batch; nothing was written.
+    #[error("the batch is locked by another run ({0})")]
+    Locked(String),
     /// It is too early to record that it made no task; nothing was written.
     #[error("runner {runner}, which sent `{job}`, may still wait for the response")]
     SenderMayLive {
-        /// The job.
-        job: String,
-        /// The runner.
-        runner: String,
-    },
-    /// Another runner asks about the task; nothing was written.
-    #[error("the task of `{job}` is assigned to live runner {runner}")]
-    AssignedElsewhere {
         /// The job.
         job: String,
         /// The runner.
@@ -181,10 +167,8 @@ impl LedgerError {
             Self::MovedOnto(_) => RefusalCode::MovedOnto,
             Self::PaidElsewhere { .. } => RefusalCode::AlreadyPaid,
             Self::Frozen(freeze) => freeze.code(),
-            Self::OtherPlan => RefusalCode::OtherPlan,
-            Self::OtherAccount { .. } => RefusalCode::OtherAccount,
             Self::SenderMayLive { .. } => RefusalCode::RunnerMayLive,
-            Self::AssignedElsewhere { .. } => RefusalCode::TaskAssigned,
+            Self::Locked(_) => RefusalCode::BatchLocked,
             Self::Unavailable(_) => RefusalCode::LedgerUnavailable,
             Self::Store(_) | Self::RolledBack | Self::Closed => RefusalCode::NotWritable,
             Self::TaskTaken { .. } => RefusalCode::TaskTaken,

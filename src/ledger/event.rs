@@ -22,7 +22,7 @@ pub enum Event {
     Doubted(ServiceError),
     /// The service made a task.
     Accepted(TaskNames),
-    /// The user found the task of a doubtful attempt, or of one that was said to have made none.
+    /// The user found the task of an attempt without a response, or of one that was declared to have created none.
     Found(TaskNames),
     /// The service calls its task so as well.
     AlsoNamed(TaskId),
@@ -136,8 +136,7 @@ impl Event {
             | (S::Void, Self::Undone(Declaration::NeverCreated))
             | (S::Queued | S::InProgress, Self::Undone(Declaration::Found)) => Some(S::InDoubt),
             (S::Failed, Self::Undone(Declaration::Lost))
-            | (S::Intended | S::InDoubt | S::Void, Self::Accepted(_))
-            | (S::InDoubt | S::Void, Self::Found(_)) => Some(S::Queued),
+            | (S::Intended | S::InDoubt | S::Void, Self::Accepted(_) | Self::Found(_)) => Some(S::Queued),
             (S::Queued | S::InProgress, Self::Started { .. }) => Some(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_) | Self::Reported { .. }) => Some(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
@@ -163,12 +162,9 @@ impl Event {
         if is_declared { Ok(()) } else { Err(IllegalEvent { state: attempt.state, event: self.name() }) }
     }
 
-    /// Returns whether the task has ended, or was never created.
-    pub(super) fn frees_slot(&self) -> bool {
-        use AttemptState as S;
-        let is_active = |state| matches!(state, S::Intended | S::Queued | S::InProgress);
-        let ends = |state| self.next(state).is_some_and(|next| !is_active(next));
-        ends(S::Intended) || ends(S::Queued)
+    /// Returns whether it is the outcome of a submission, which only its sender knows.
+    pub(super) fn is_of_sender(&self) -> bool {
+        matches!(self, Self::Withdrawn | Self::ServerError | Self::Refused(_) | Self::Doubted(_) | Self::Accepted(_))
     }
 
     /// Its name in the code as words: a command that loses a race shows it.
@@ -226,26 +222,6 @@ mod tests {
             Event::Archived { to: None },
             Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into() }),
         ]
-    }
-
-    #[test]
-    fn event_that_ends_or_denies_a_task_frees_its_slot() {
-        let each = each_event();
-        let frees_slot: Vec<_> = each.iter().filter(|event| event.frees_slot()).map(Event::name).collect();
-        assert_eq!(
-            frees_slot,
-            [
-                "withdrawn",
-                "server error",
-                "refused",
-                "doubted",
-                "given up",
-                "undone",
-                "completed",
-                "failed",
-                "disowned",
-            ]
-        );
     }
 
     proptest! {

@@ -43,8 +43,6 @@ pub struct Intent {
     pub local_images: Option<String>,
     /// The time of a submission that another program made and whose task is known, or `None` for a submission now.
     pub imported_at: Option<Timestamp>,
-    /// The most that all runners of this batch may newly spend together.
-    pub run_limit: Option<RunLimit>,
     /// The number of attempts elsewhere that the plan knew for this normalized request. If there are more by now, the intent is refused.
     /// `None` if the request may repeat them: for a retry, and in the sandbox.
     pub paid_elsewhere: Option<u32>,
@@ -70,19 +68,9 @@ impl Intent {
             approval: None,
             local_images: LocalImage::digests(&job.spec.local_images),
             imported_at: None,
-            run_limit: None,
             paid_elsewhere: None,
         }
     }
-}
-
-/// A limit on what one run may newly spend, by all of its runners.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RunLimit {
-    /// `budget.run` or `--max-cost`.
-    pub name: Arc<str>,
-    /// The amount.
-    pub usd: Usd,
 }
 
 /// A plan that someone approved, as far as it is about one job.

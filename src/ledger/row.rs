@@ -19,8 +19,6 @@ pub(super) struct Row {
 pub(super) struct Shared {
     /// The runner that sent it.
     pub(super) runner: Option<i64>,
-    /// The runner that polls its task.
-    pub(super) assigned_runner: Option<i64>,
     /// The number of writes. A runner that knows a higher number knows a write that the database lost.
     pub(super) version: i64,
     /// True if it was restored after the database lost it.

@@ -7,7 +7,7 @@ use super::options::Options;
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{Freeze, Label, Usd};
-use crate::ledger::{Controls, Ledger, LedgerLimit, RunLimit, Span, SpendLimit};
+use crate::ledger::{Controls, Ledger, LedgerLimit, Span, SpendLimit};
 use crate::manifest::{Budget, SpanBudget};
 use crate::plan::Limit;
 
@@ -84,12 +84,6 @@ pub(super) fn of_the_run(options: &Options, budget: &Budget) -> Option<Limit> {
     let limit =
         |usd: Option<Usd>, source: &str| Some(Limit { usd: usd?, source: source.into(), label: None, used: Usd::ZERO });
     limit(options.max_cost, "--max-cost").or_else(|| limit(budget.run, "budget.run"))
-}
-
-/// The same limit for all runners of a batch together.
-pub(super) fn of_all_runners(session: &Session) -> Option<RunLimit> {
-    let limit = of_the_run(&session.options, &session.manifest.budget)?;
-    Some(RunLimit { name: limit.source, usd: limit.usd })
 }
 
 /// The manifest's limits for the day and the month at a time. The ledger's clock gives it, because a machine's own may be

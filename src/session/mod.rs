@@ -19,10 +19,9 @@
 //!
 //! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`], [`connection`], and [`default_paths`] are their
 //! input, and [`refusal`] ends them early. [`planning`] makes the plan, with [`ledger_limits`] and the [`purchases`] of earlier batches; [`outputs`] guards the
-//! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, and from the runners of a
-//! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
+//! files of a run. A run also finishes [`other_batches`] of the same name. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
 //!
-//! [`resolve`] lists jobs in doubt, records verdicts, and compares a bill with the ledger. [`import`] records tasks that the ledger lacks, [`choices`] records what reviewers chose, [`archive`] archived videos, and
+//! [`resolve`] lists jobs in doubt and records verdicts, and [`reconcile`] compares a bill with the ledger. [`import`] records tasks that the ledger lacks, [`choices`] records what reviewers chose, [`archive`] archived videos, and
 //! [`ledger_limits`] the limits over all manifests.
 
 mod archive;
@@ -39,11 +38,11 @@ mod outputs;
 mod planning;
 mod purchases;
 mod ready;
+mod reconcile;
 mod refusal;
 mod reporter;
 mod resolve;
 mod run;
-mod shared_batch;
 mod start;
 
 pub use choices::{ChoicesFile, InvalidChoices};
@@ -57,9 +56,9 @@ pub use other_batches::FinishedBatch;
 pub use outputs::Replaces;
 pub use ready::Confirmation;
 pub use ready::Ready;
+pub use reconcile::Reconciliation;
 pub use refusal::Refusal;
 pub use reporter::Reported;
-pub use resolve::Reconciliation;
 pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
 pub use run::Outcome;
 pub use start::Session;

@@ -13,7 +13,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::connection::Connection;
 use super::refusal::Refusal;
-use crate::bill::{Bill, Comparison, Matched, Period, compare, depends_on};
 use crate::catalog::Catalog;
 use crate::domain::{
     Attempt, AttemptState, BatchKey, Declaration, History, Job, JobId, Move, RefusalCode, TaskId, TaskNames,
@@ -202,7 +201,10 @@ impl<'b> BatchView<'b> {
         let batch = self.lock().await?;
         let history = self.history().await?;
         let (attempts, resolution) = match verdict {
-            Verdict::NeverCreated => (in_doubt(&history, job, &meant)?, Resolution::NeverCreated),
+            Verdict::NeverCreated => {
+                let is_in_doubt = |state| state == AttemptState::InDoubt;
+                (first_of_each(&history, job, &meant, is_in_doubt)?, Resolution::NeverCreated)
+            }
             Verdict::Abandoned(task) => (vec![endless(&history, job, task)?], Resolution::Abandoned),
             Verdict::Undo => {
                 let (attempt, what) = last_verdict(&history, job)?;
@@ -286,11 +288,16 @@ impl<'b> BatchView<'b> {
     }
 }
 
-/// The first attempt in doubt of each matching job.
-fn in_doubt(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt>, ResolveError> {
+/// The first attempt in one of these states of each matching job.
+fn first_of_each(
+    history: &History,
+    job: &str,
+    meant: &IdGlobs,
+    is_meant: impl Fn(AttemptState) -> bool,
+) -> Result<Vec<Attempt>, ResolveError> {
     let of_job = || history.attempts().filter(|attempt| meant.has(attempt.job.as_str()));
     let mut jobs = HashSet::new();
-    let is_first = |attempt: &&Attempt| attempt.state == AttemptState::InDoubt && jobs.insert(attempt.job.clone());
+    let is_first = |attempt: &&Attempt| is_meant(attempt.state) && jobs.insert(attempt.job.clone());
     let found: Vec<Attempt> = of_job().filter(is_first).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
@@ -304,7 +311,8 @@ fn in_doubt(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt
 
 /// The attempt whose task was found: the one in doubt, otherwise the last one declared never created.
 fn to_find(history: &History, job: &str, meant: &IdGlobs) -> Result<Attempt, ResolveError> {
-    let mut found = match in_doubt(history, job, meant) {
+    // The batch is locked, so the runner of an intent without a response has expired.
+    let mut found = match first_of_each(history, job, meant, AttemptState::is_doubtful) {
         Ok(found) => found,
         Err(error) => {
             let is_denied =
@@ -388,45 +396,4 @@ async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, 
         return Ok((TaskNames { id: task.clone(), alias }, is_other_name, report));
     }
     Err(ResolveError::Unconfirmed(format!("polls for task `{task}` return other task IDs")))
-}
-
-/// A bill, and the submissions of the ledger that it is compared with.
-#[derive(Debug)]
-pub struct Reconciliation<'b> {
-    bill: &'b Bill,
-    period: Period,
-    ledger: &'b Ledger,
-    submitted: Vec<(BatchKey, Attempt)>,
-}
-
-impl<'b> Reconciliation<'b> {
-    /// Reads the submissions of a ledger.
-    pub async fn new(bill: &'b Bill, period: Period, ledger: &'b Ledger) -> Result<Self, Refusal> {
-        let submitted = ledger.submissions(depends_on(bill, period)).await?;
-        Ok(Self { bill, period, ledger, submitted })
-    }
-
-    /// Compares the bill with the submissions.
-    pub fn comparison(&self) -> Comparison<'_> {
-        compare(self.bill, &self.submitted, self.period)
-    }
-
-    /// Records what the bill settles, batch by batch: nothing if a line can't be read. `recorded` counts the attempts, also if a later
-    /// one fails. `source` names the bill in the ledger.
-    pub async fn apply(&self, source: &str, recorded: &mut usize) -> Result<(), Refusal> {
-        let comparison = self.comparison();
-        let mut settled: Vec<(&Matched<'_>, bool)> =
-            comparison.settled().filter(|_| self.bill.unread.is_empty()).collect();
-        settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
-        for of_batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
-            let Some((first, _)) = of_batch.first() else { continue };
-            let batch = self.ledger.lock(first.batch).await?;
-            for (matched, is_charged) in of_batch {
-                let event = Event::Billed { is_charged: *is_charged, source: source.to_owned() };
-                batch.record(matched.attempt.id, event).await?;
-                *recorded += 1;
-            }
-        }
-        Ok(())
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::channel::mpsc::unbounded;
@@ -17,14 +16,13 @@ use super::ready::Confirmation;
 use super::ready::Ready;
 use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
-use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
 use super::{choices, ledger_limits, other_batches};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
-use crate::engine::{self, Engine, RunEvent, Stop};
+use crate::engine::{self, Engine, RunEvent, Stop, StopReason};
 use crate::files::sweep;
-use crate::ledger::{Approval, LockedBatch, SpendLimit};
+use crate::ledger::{Approval, LedgerError, LockedBatch, SpendLimit};
 use crate::plan::Plan;
 
 /// The receiver of events.
@@ -47,7 +45,7 @@ pub struct Outcome {
 struct Prepared<'s> {
     session: &'s Session,
     batch: LockedBatch,
-    plan: Arc<Plan>,
+    plan: Plan,
     service: Option<(Connection, Option<Downloader>)>,
     limits: Vec<SpendLimit>,
     clock_offset: SignedDuration,
@@ -79,12 +77,6 @@ impl<'s> Ready<'s> {
         if !session.ledger.is_simulated() {
             confirmation.check(&plan)?;
         }
-        if let Some((connection, _)) = &service
-            && let Some(sharing) = batch.sharing()
-            && plan.buys()
-        {
-            sharing.join(joining(session, connection)).await?;
-        }
         if !session.manifest.moves.is_empty() {
             batch.move_jobs(&session.manifest.moves).await?;
         }
@@ -99,13 +91,13 @@ impl<'s> Ready<'s> {
         session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
         reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
         if let Some((connection, _)) = &service {
-            claim_tasks(connection, &batch, &others, &mut plan).await?;
+            prepare_tasks(connection, &batch, &others, &mut plan).await?;
         }
         // An offset that is too large by a round trip dates no end before its submission.
         let (asked_at, controls) = (Timestamp::now(), session.ledger.controls().await?);
         let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
         let limits = ledger_limits::over_all_batches(&ledger_limits::at(session, now));
-        let (plan, others) = (Arc::new(plan), OtherBatches::new(others));
+        let others = OtherBatches::new(others);
         Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })
     }
 }
@@ -137,6 +129,7 @@ impl Prepared<'_> {
         tokio::select! {
             ended = Box::pin(async { futures::join!(runs, executes) }) => ended,
             never = hurry(stop, &self.batch) => match never {},
+            never = yield_batch(stop, &self.batch, &emit) => match never {},
             never = self.reporter.keep_writing(&has_news) => match never {},
             never = other_batches::release_done(self.session, &self.others) => match never {},
         }
@@ -145,7 +138,6 @@ impl Prepared<'_> {
     async fn run_engine(&self, stop: &Stop, emit: &Emit<'_>) -> engine::Outcome {
         let Self { session, batch, plan, service, limits, .. } = self;
         let Some((connection, downloader)) = service else { return engine::Outcome::default() };
-        let run_limit = ledger_limits::of_all_runners(session);
         let approval = session.options.approved.is_some();
         let approval = approval.then(|| Approval { digest: plan.digest().clone(), most: 1 + plan.retries });
         let settings = connection.paced(&session.options.settings);
@@ -153,7 +145,6 @@ impl Prepared<'_> {
             service: connection.service(),
             account: connection.account(),
             limits,
-            run_limit: run_limit.as_ref(),
             approval: approval.as_ref(),
             ledger: batch,
             clock_offset: self.clock_offset,
@@ -164,15 +155,7 @@ impl Prepared<'_> {
             prices: &|model, seconds, size| connection.price(model, seconds, size),
             emit,
         };
-        let sharing = batch.sharing().filter(|_| !session.options.fetches_only);
-        let account = connection.account();
-        let shared = sharing.map(|sharing| SharedBatch { session, batch, sharing, account, plan, stop, emit });
-        let source = async |feed: &engine::Feed| {
-            if let Some(shared) = &shared {
-                shared.feed(feed).await;
-            }
-        };
-        engine.run(Arc::clone(plan), source).await
+        engine.run(plan).await
     }
 
     async fn report(self, mut run: engine::Outcome, unexecuted: usize, stop: &Stop) -> Outcome {
@@ -199,8 +182,8 @@ impl Prepared<'_> {
     }
 }
 
-/// Reassigns the tasks of all batches if their account is the same, and claims those that no other runner polls.
-async fn claim_tasks(
+/// Reassigns the tasks of all batches if their account is the same, and marks the reports of other batches as pending.
+async fn prepare_tasks(
     connection: &Connection,
     batch: &LockedBatch,
     others: &[OtherBatch],
@@ -211,16 +194,22 @@ async fn claim_tasks(
         other_batches::reassign(others, connection.account()).await?;
         plan.reassign(connection.account());
     }
-    other_batches::mark(others)?;
-    skip_assigned(batch, plan).await?;
-    Ok(())
+    other_batches::mark(others)
 }
 
 /// Shortens the wait for an unreachable ledger once you end the run. Never returns.
 async fn hurry(stop: &Stop, batch: &LockedBatch) -> Infallible {
     stop.aborting().await;
-    if let Some(sharing) = batch.sharing() {
-        sharing.hurry();
+    batch.hurry();
+    std::future::pending().await
+}
+
+/// Stops the run once its lease has expired: another runner may poll its tasks and download its videos. Never returns.
+async fn yield_batch(stop: &Stop, batch: &LockedBatch, emit: &Emit<'_>) -> Infallible {
+    batch.lease_expired().await;
+    let reason = StopReason::LeaseExpired;
+    if stop.because(reason) {
+        emit(RunEvent::Stopping { reason, message: LedgerError::LeaseExpired.to_string() });
     }
     std::future::pending().await
 }

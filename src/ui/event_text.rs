@@ -47,10 +47,6 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
             let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
             Text::Note(format!("waiting{wait}: {message}"))
         }
-        RunEvent::WaitingForRunners { open, alive } => {
-            let (tasks, runners) = (count(*open as usize, "task"), count(*alive as usize, "other runner"));
-            Text::Note(format!("waiting for {tasks} of {runners}; this run takes over orphaned tasks"))
-        }
         RunEvent::ServiceRecovered { after } if *after < SILENCE => Text::Nothing,
         RunEvent::ServiceRecovered { after } => {
             Text::Note(format!("the service responds again, after {}", span(*after)))
@@ -148,6 +144,7 @@ fn stopping(reason: StopReason, message: &str) -> Text {
         StopReason::Frozen => "purchases are frozen",
         StopReason::PaidElsewhere => "another run paid for the same request",
         StopReason::LedgerFailed => "the ledger can't be written",
+        StopReason::LeaseExpired => "another runner may have the batch",
         StopReason::Signal(_) => "interrupted",
     };
     let text = format!("stopped submitting, {what}: {message}");
@@ -207,7 +204,6 @@ mod tests {
             left(LeaveReason::Deadline, Some("lost"), true),
             RunEvent::Waiting { wait: Duration::from_secs(90), message: message() },
             RunEvent::RequestFailed { message: message() },
-            RunEvent::WaitingForRunners { open: 1, alive: 2 },
             RunEvent::Warned { code: NoticeCode::EchoMismatch, message: message() },
             RunEvent::ServiceRecovered { after: Duration::from_secs(1) },
             RunEvent::ServiceRecovered { after: Duration::from_mins(10) },
@@ -223,6 +219,7 @@ mod tests {
             StopReason::Frozen,
             StopReason::PaidElsewhere,
             StopReason::LedgerFailed,
+            StopReason::LeaseExpired,
             StopReason::Signal(2),
         ];
         events.extend(reasons.map(|reason| RunEvent::Stopping { reason, message: message() }));

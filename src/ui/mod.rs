@@ -48,7 +48,7 @@ pub(crate) use plan_markdown::{other_service, to_approve};
 pub(crate) use plan_text::plan_text;
 pub(crate) use progress::Progress;
 pub use progress_state::ProgressState;
-pub(crate) use runners::{other_runner, runners_text};
+pub(crate) use runners::runners_text;
 pub(crate) use status::status_markdown;
 pub(crate) use status::{status_text, summary_text};
 pub(crate) use table::Column;

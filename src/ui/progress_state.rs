@@ -71,11 +71,9 @@ impl ProgressState {
     /// Takes in something that happened.
     pub fn note(&mut self, event: &RunEvent, now: Instant) {
         match event {
-            RunEvent::Started { submit, resume, planned, .. } if self.total == 0 => {
+            RunEvent::Started { submit, resume, planned, .. } => {
                 (self.total, self.running, self.planned) = (submit + resume, *resume, *planned);
             }
-            // It continues what another runner left, which was a part of the plan before.
-            RunEvent::Started { resume, .. } => self.running += resume,
             RunEvent::Submitted { price, .. } => {
                 self.running += 1;
                 self.reserved += *price;
@@ -266,15 +264,6 @@ mod tests {
             progress.note(&RunEvent::TaskLeft { job: id(job), task: task(), why, said: None, is_endless: false }, now);
         }
         assert_eq!(progress.bar(8), "██░░░░░░");
-    }
-
-    #[test]
-    fn what_another_runner_left_is_no_plan_of_its_own() {
-        let (mut progress, now) = state(300);
-        progress.note(&RunEvent::Completed { job: id("a"), task: task() }, now);
-        let planned = "0.90".parse().expect("money");
-        progress.note(&RunEvent::Started { submit: 1, resume: 2, planned, fetch: 0 }, now);
-        assert_eq!(progress.sentence(now), "1/300 done, $0.00 of $120.00 reserved, 2 running");
     }
 
     #[test]

@@ -30,11 +30,6 @@ pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
     page
 }
 
-/// Another runner of the same batch, as a note.
-pub(crate) fn other_runner(other: &RunnerSeen) -> String {
-    format!("{} has run this batch since {:.0}: this run skips the jobs that it submits", other.name, other.since)
-}
-
 fn word(state: AttemptState) -> String {
     match state {
         AttemptState::Intended => "being sent".to_owned(),
@@ -72,6 +67,5 @@ mod tests {
           desk-1 process 7: for 5 min, last heartbeat 2 s ago, at spring / 1: 3 queued, 1 in progress
           desk-2 process 9: expired, last heartbeat 4 min ago, at spring / 1: nothing open
         ");
-        insta::assert_snapshot!(other_runner(&runner("desk-1 process 7", 2, false, &[])), @"desk-1 process 7 has run this batch since 2026-11-22T09:55:00Z: this run skips the jobs that it submits");
     }
 }

@@ -144,9 +144,14 @@ impl Cluster {
     }
 
     /// Ends it as a loss of power does, and starts it again.
-    pub fn crash_and_restart(&mut self, settings: &[&str]) {
+    pub fn crash_and_restart(&mut self) {
         self.stop();
-        self.keeper = Self::run(self.directory.path(), self.port, settings);
+        self.start_again();
+    }
+
+    /// Starts it after it was stopped.
+    pub fn start_again(&mut self) {
+        self.keeper = Self::run(self.directory.path(), self.port, &[]);
         self.wait();
     }
 
@@ -179,12 +184,6 @@ impl Database {
 
     pub fn address(&self) -> PostgresAddress {
         PostgresAddress::new(&self.url(), &|_| None).expect("an address")
-    }
-
-    /// A session of its own, which executes what is written to its standard input.
-    pub fn session(&self) -> Child {
-        let mut command = psql(self.port, &self.name);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("psql")
     }
 
     /// Asks the database itself: rows as lines, fields between bars.

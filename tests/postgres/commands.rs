@@ -152,26 +152,19 @@ fn a_ledger_moves_from_a_file_into_the_database_and_back() {
     assert_eq!(books("back.db"), books(&url));
 }
 
-/// Neither could poll the other's tasks: it would call them unknown to the service, and so failed.
+/// A runner takes over only the tasks of its own account: the service would not know the others.
 #[test]
-fn runner_of_another_account_is_refused_at_a_batch_that_is_bought() {
+fn runner_of_another_account_is_refused() {
     let team = Team::new(2, 4);
-    let flag = team.desks[0].path("halted");
-    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:1");
-    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
-    wait_until("it stands still", || flag.exists());
-    let other = || team.run(1, &["--exclude", "j0"]).env("SHOTLIST_API_KEY", "another-key");
-    let refused = other().ends_with(2).stderr;
-    let loud = team.command(1, &["run", "m.yaml", "--exclude", "j0", "--yes"]).env("SHOTLIST_API_KEY", "another-key");
-    let told = loud.ends_with(2).stderr;
-    assert!(told.contains(" since 20"), "whoever decides knows who else runs: {told}");
-    assert!(refused.contains("desk-0 process") && has_code(&refused, "other-account"), "{refused}");
-    assert!(refused.contains("`--same-account`") && refused.contains("other-account"), "{refused}");
-    assert!(team.charges().is_empty());
-    std::fs::remove_file(&flag).expect("it goes on");
-    assert_eq!(Ended::of(child).code, Some(0));
-    other().ends_with(0);
-    assert_eq!(team.agree(), (4, 0));
+    let slow = team.run(0, &["--concurrency", "2"]).starts();
+    let active = "SELECT count(*) FROM shotlist.attempt WHERE state IN ('queued', 'in_progress')";
+    let exists = || team.database.sql("SELECT to_regclass('shotlist.attempt') IS NOT NULL") == "t";
+    wait_until("a task is active", || exists() && team.database.sql(active) != "0");
+    murdered(slow);
+    let other = team.run(1, &["--lock-wait", "5m"]).env("SHOTLIST_API_KEY", "another-key");
+    other.fails_with("other-account", 2);
+    team.run(1, &["--lock-wait", "5m"]).ends();
+    team.agree();
 }
 
 /// The copy has all that the source will ever have: no one buys between the reading and the end.
@@ -226,7 +219,7 @@ fn backup_of_a_database_freezes_only_the_backup() {
 fn clocks_that_differ_by_an_hour_change_nothing() {
     let faketime = Command::new("faketime").arg("--version").output();
     assert!(faketime.is_ok(), "faketime is here: apt install faketime");
-    let team = Team::new(3, 150);
+    let team = Team::of_batches(3, 50);
     let started = ["+0h", "+1h", "-1h"].into_iter().enumerate().map(|(desk, shift)| {
         let script = format!(
             "exec faketime -f '{shift}' \"$0\" run m.yaml --yes --no-download --quiet --first-poll 0s --poll-interval 100ms \
@@ -264,37 +257,6 @@ fn whose_calendar_is_ahead_spends_no_other_day() {
     assert_eq!(team.agree(), (1, 0));
 }
 
-/// A runner with another version of the manifest learns what differs, and buys nothing.
-#[test]
-fn another_manifest_is_refused_while_others_run() {
-    let team = Team::new(2, 3);
-    team.desks[1].write("m.yaml", jobs(3).replace("number 2", "another two"));
-    let flag = team.desks[0].path("halted");
-    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:1");
-    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
-    wait_until("it stands still", || flag.exists());
-    team.run(1, &[]).fails_with("other-plan", 75);
-    std::fs::remove_file(&flag).expect("it goes on");
-    assert_eq!(Ended::of(child).code, Some(0));
-    assert_eq!(team.agree(), (3, 0));
-}
-
-/// A killed runner keeps its manifest for a lease. `--lock-wait` waits for that, too.
-#[test]
-fn run_waits_for_a_killed_runner_of_another_plan() {
-    let team = Team::new(1, 3);
-    let flag = team.desks[0].path("halted");
-    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:2");
-    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
-    wait_until("it stands still", || flag.exists());
-    murdered(child);
-    team.desks[0].write("m.yaml", jobs(3).replace("number 2", "another two"));
-    let at_once = ["--lock-wait", "1ms"];
-    team.run(0, &at_once).fails_with("other-plan", 75);
-    team.run(0, &["--lock-wait", "5m"]).ends_with(7);
-    assert_eq!(team.agree(), (2, 1), "the killed submission stays in doubt");
-}
-
 /// The order that the reference gives: a run between the restore and the reconciled bill submits nothing.
 #[test]
 fn a_restored_dump_stays_frozen_in_the_documented_order() {
@@ -316,8 +278,7 @@ fn a_restored_dump_stays_frozen_in_the_documented_order() {
     documented("pg_restore");
     team.command(0, freeze).ends_with(0);
     assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.attempt"), "2", "the dump lacks a purchase");
-    let refused = team.run(0, &[]).ends_with(3);
-    assert!(has_code(&refused.stderr, "frozen"), "{}", refused.stderr);
+    team.run(0, &[]).fails_with("frozen-by-failover", 74);
     assert_eq!(team.charges().len(), 3);
     team.command(0, unfreeze).ends_with(0);
 }

@@ -33,7 +33,8 @@ fn bought(team: &Team) -> u32 {
 #[test]
 fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
-    let mut team = Team::on(primary.database(), 2, 400, &["--speed", "40"]);
+    let mut team = Team::on(primary.database(), 2, 0, &["--speed", "40"]);
+    team.split(200);
     let proxy = Proxy::to(primary.port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
     // One job each, so that the ledger is there before it is copied.
@@ -70,9 +71,9 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     let before = bought(&team);
     let refused = team.run(1, &[]).ends();
     assert_eq!((refused.code, bought(&team)), (Some(74), before), "{}", refused.stderr);
-    assert!(refused.stderr.contains("shotlist limit set --unfreeze"), "{}", refused.stderr);
+    refused.shows("frozen-by-failover");
     team.command(0, &["limit", "set", "--unfreeze"]).ends_with(0);
-    all_end(vec![team.run(0, &[]).starts(), team.run(1, &[]).starts()], &[0, 7]);
+    all_end(team.all_at_once(&[]), &[0, 7]);
     let (charges, doubts) = team.agree();
     assert!(charges + doubts >= 400, "{charges} {doubts}");
 }
@@ -81,7 +82,8 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
 /// of the contrary.
 fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
-    let mut team = Team::on(primary.database(), 2, 200, &["--speed", "40"]);
+    let mut team = Team::on(primary.database(), 2, 0, &["--speed", "40"]);
+    team.split(100);
     let proxy = Proxy::to(primary.port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
     let mut started = team.all_at_once(&["--concurrency", "4"]);
@@ -103,7 +105,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     proxy.lead_to(standby.port);
     proxy.close(false);
     if is_dead_by_then {
-        started.push(team.run(1, &["--concurrency", "4"]).starts());
+        started.push(team.run(1, &["--concurrency", "4", "--lock-wait", "5m"]).starts());
     }
     for ended in started.into_iter().map(Ended::of) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
@@ -149,8 +151,7 @@ fn standby_that_never_saw_a_runner_freezes_purchases() {
     let plan = team.command(1, &["run", "m.yaml", "--plan"]).ends_with(74);
     let refused = team.run(1, &[]).ends_with(74);
     for told in [&plan.stderr, &refused.stderr] {
-        let is_told =
-            told.contains("another database server took over, and purchases from 20") && told.contains("reconcile");
+        let is_told = told.contains("a dump was restored, and purchases from 20") && told.contains("reconcile");
         assert!(is_told, "{told}");
     }
     assert_eq!((team.charges().len(), bought(&team)), (6, 1), "nothing is bought before a person has looked");
@@ -174,7 +175,7 @@ fn standby_that_saw_no_purchase_freezes_purchases() {
         promote(&standby.data());
         team.database = standby.named(&team.database.name);
         team.ledger = team.database.url();
-        let refused = team.run(1, &[]).ends_with(74).stderr;
+        let refused = team.run(1, &[]).fails_with("frozen-by-failover", 74).stderr;
         assert!(refused.contains("purchases from the beginning to 20"), "{refused}");
         assert_eq!(team.charges().len(), 4, "nothing is bought before a person has looked");
     }
@@ -222,17 +223,13 @@ fn runner_that_a_standby_never_saw_puts_its_purchases_back() {
 /// A primary with a team, and a standby that each commit waits for.
 fn with_a_synchronous_standby() -> (Cluster, Team, Cluster) {
     let primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
-    let team = Team::on(primary.database(), 2, 6, &["--speed", "400"]);
+    let team = Team::on(primary.database(), 2, 22, &["--speed", "400"]);
     let standby = Cluster::of_directory(standby_of(&primary), &[]);
     set_standby_names(&primary, "*");
     wait_until("commits wait for it", || {
         primary.sql("postgres", "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
     });
     (primary, team, standby)
-}
-
-fn completed_job(team: &Team) -> String {
-    team.database.sql("SELECT min(job) FROM shotlist.attempt WHERE state = 'completed'")
 }
 
 fn set_standby_names(primary: &Cluster, names: &str) {
@@ -242,35 +239,70 @@ fn set_standby_names(primary: &Cluster, names: &str) {
     wait_until("the server has the names", || primary.sql("postgres", &current) == "t");
 }
 
-fn fail_over(mut primary: Cluster, standby: &Cluster, team: &mut Team) {
+/// The primary is lost, and then the standby comes back, without what it missed.
+fn fail_over(mut primary: Cluster, standby: &mut Cluster, team: &mut Team) {
     primary.stop();
+    standby.start_again();
     promote(&standby.data());
     team.database = standby.named(&team.database.name);
     team.ledger = team.database.url();
 }
 
-/// Every commit waited for it: nothing can be missing.
+/// A standby that was synchronous, and then was not, can't know that it lacks commits: it lacks the note of that, too.
 #[test]
-fn synchronous_standby_takes_over_without_a_freeze() {
-    let (primary, mut team, standby) = with_a_synchronous_standby();
-    team.run(0, &["--sample", "3"]).ends_with(0);
-    fail_over(primary, &standby, &mut team);
-    // A write that is no intent, and comes first, freezes nothing either.
-    team.command(1, &["archive", "m.yaml", &completed_job(&team)]).ends_with(0);
-    team.run(1, &[]).ends_with(0);
-    assert_eq!((team.charges().len(), team.agree()), (6, (6, 0)));
+fn standby_that_was_synchronous_freezes_purchases() {
+    let (primary, mut team, mut standby) = with_a_synchronous_standby();
+    team.run(0, &["--sample", "2"]).ends_with(0);
+    standby.stop();
+    // The usual answer of an administrator.
+    set_standby_names(&primary, "");
+    team.run(0, &[]).ends_with(0);
+    assert_eq!(team.charges().len(), 22);
+    fail_over(primary, &mut standby, &mut team);
+    assert_eq!(bought(&team), 2, "the standby lacks twenty purchases");
+    team.run(1, &[]).fails_with("frozen-by-failover", 74);
+    assert_eq!(team.charges().len(), 22, "nothing is bought");
 }
 
-/// A write that the standby lacks may have been a task ID.
+/// A commit whose wait for the standby is canceled or terminated succeeds, and the standby lacks it.
 #[test]
-fn write_without_the_standby_freezes_after_a_failover() {
-    let (primary, mut team, standby) = with_a_synchronous_standby();
+fn canceled_waits_for_the_standby_freeze_purchases_after_a_failover() {
+    let (primary, mut team, mut standby) = with_a_synchronous_standby();
+    team.run(0, &["--sample", "2"]).ends_with(0);
+    standby.stop();
+    let mut run = team.run(0, &["--sample", "4", "--concurrency", "1"]).starts();
+    let mut ends = 0;
+    wait_until("some are bought although no standby responds", || {
+        let end = if ends % 2 == 0 { "pg_cancel_backend" } else { "pg_terminate_backend" };
+        let waits = format!("SELECT count({end}(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+        ends += primary.sql("postgres", &waits).parse::<usize>().expect("a count");
+        team.charges().len() >= 5
+    });
+    run.kill().expect("it ends");
+    drop(Ended::of(run));
+    fail_over(primary, &mut standby, &mut team);
+    let before = team.charges().len();
+    team.run(1, &["--lock-wait", "5m"]).ends_with(74);
+    assert_eq!(team.charges().len(), before, "nothing is bought");
+}
+
+/// Nobody runs while a dump is restored, so no runner misses its purchases.
+#[test]
+fn restored_dump_freezes_purchases() {
+    let team = Team::new(2, 6);
+    team.run(0, &["--sample", "1"]).ends_with(0);
+    let file = team.here.path("books.dump");
+    let url = team.database.url();
+    let dump = [format!("--dbname={url}"), "--format=custom".into(), format!("--file={}", file.display())];
+    done(std::process::Command::new(program("pg_dump")).args(dump));
     team.run(0, &["--sample", "3"]).ends_with(0);
-    set_standby_names(&primary, "");
-    team.command(0, &["archive", "m.yaml", &completed_job(&team)]).ends_with(0);
-    fail_over(primary, &standby, &mut team);
-    team.run(1, &[]).ends_with(74);
-    assert_eq!(team.charges().len(), 3);
+    let restore = ["--clean", "--if-exists", "--single-transaction", &format!("--dbname={url}")];
+    done(std::process::Command::new(program("pg_restore")).args(restore).arg(&file));
+    team.command(1, &["run", "m.yaml", "--plan"]).fails_with("frozen-by-failover", 74);
+    team.run(1, &[]).fails_with("frozen-by-failover", 74);
+    assert_eq!((team.charges().len(), bought(&team)), (4, 1));
+    team.command(1, &["limit", "set", "--unfreeze"]).ends_with(0);
+    team.run(1, &["--sample", "1"]).ends_with(0);
 }
 
 /// A reason of its own, which the failover doesn't replace.

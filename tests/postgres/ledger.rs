@@ -4,14 +4,12 @@ pub use shotlist::ledger::*;
 
 #[path = "distance.rs"]
 mod distance;
-#[path = "sharing.rs"]
-mod sharing;
-#[expect(dead_code, reason = "a file has one runner at a batch")]
+#[path = "leases.rs"]
+mod leases;
 #[path = "../../src/ledger/suite/mod.rs"]
 pub mod suite;
 
 use crate::cluster::{Cluster, Database};
-use crate::domain::BatchKey;
 use suite::{Fresh, for_store};
 
 struct OnAServer(Database);
@@ -26,11 +24,6 @@ impl Fresh for OnAServer {
 
     fn ledger(&self) -> Ledger {
         Ledger::in_database(self.0.address(), false)
-    }
-
-    async fn lock_regardless(&self, batch: &BatchKey) -> LockedBatch {
-        // A runner of its own, as on another machine.
-        self.ledger().lock(batch).await.expect("the batch")
     }
 }
 

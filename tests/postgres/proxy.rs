@@ -21,6 +21,8 @@ pub struct Proxy {
     delay_us: AtomicU64,
     /// Of a hundred answers to COMMIT, how many are lost with their connection, and how many were so far.
     lost_percent: AtomicUsize,
+    /// Of a hundred messages of clients, how many cut their connection.
+    cut_percent: AtomicUsize,
     pub lost_commits: AtomicUsize,
     port: AtomicU16,
 }
@@ -75,7 +77,11 @@ impl Proxy {
                 match who {
                     From::Client => {
                         let is_commit = bytes[..count].windows(7).any(|some| some == b"COMMIT\0");
-                        loses_answer.store(is_commit && own.loses_this(), Ordering::Relaxed);
+                        loses_answer.store(is_commit && is_among(&own.lost_percent), Ordering::Relaxed);
+                        if is_among(&own.cut_percent) {
+                            own.cuts.fetch_add(1, Ordering::Relaxed);
+                            break;
+                        }
                     }
                     // The server has answered, so it has committed.
                     From::Server if loses_answer.load(Ordering::Relaxed) => {
@@ -111,8 +117,9 @@ impl Proxy {
         self.lost_percent.store(percent, Ordering::Relaxed);
     }
 
-    fn loses_this(&self) -> bool {
-        fastrand::usize(0..100) < self.lost_percent.load(Ordering::Relaxed)
+    /// Cuts the connection of so many of a hundred messages. Counted, not timed: a slow machine gets as far as a fast one.
+    pub fn cut_messages(&self, percent: usize) {
+        self.cut_percent.store(percent, Ordering::Relaxed);
     }
 
     fn count(&self, who: From) {
@@ -152,4 +159,8 @@ impl Proxy {
     pub fn lead_to(&self, target: u16) {
         self.target.store(target, Ordering::Relaxed);
     }
+}
+
+fn is_among(percent: &AtomicUsize) -> bool {
+    fastrand::usize(0..100) < percent.load(Ordering::Relaxed)
 }

@@ -1,5 +1,5 @@
-//! Several runners with one ledger, each in a directory of its own as on another machine, and one simulator that keeps books of what
-//! it charged. Whatever happens to them, the two must agree.
+//! Several runners with one ledger, each in a directory of its own as on another machine, and one simulator that records its charges. After any
+//! fault, the two must agree.
 
 use std::collections::BTreeMap;
 use std::process::Child;
@@ -32,7 +32,22 @@ pub fn jobs(count: usize) -> String {
 }
 
 impl Team {
-    /// So many runners, with a manifest of so many jobs.
+    /// Runners with a batch each, of this many jobs.
+    pub fn of_batches(runners: usize, count: usize) -> Self {
+        let team = Self::new(runners, 0);
+        team.split(count);
+        team
+    }
+
+    /// Gives each runner a batch of its own.
+    pub fn split(&self, count: usize) {
+        for (number, desk) in self.desks.iter().enumerate() {
+            let jobs = jobs(count).replace("prompt: ", &format!("prompt: at desk {number} the "));
+            desk.write("m.yaml", format!("batch: desk-{number}\n{jobs}"));
+        }
+    }
+
+    /// Several runners with the same manifest of this many jobs.
     pub fn new(runners: usize, count: usize) -> Self {
         Self::on(Cluster::shared().database(), runners, count, &["--speed", "400"])
     }
@@ -60,7 +75,7 @@ impl Team {
         self.command(desk, &quick(args))
     }
 
-    /// Runs at all desks that wait for one another at the start.
+    /// Runs at all desks that start together.
     pub fn all_at_once(&self, args: &[&str]) -> Vec<Child> {
         let barrier = self.here.path("go");
         let script = format!(

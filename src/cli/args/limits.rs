@@ -60,7 +60,7 @@ pub(crate) struct LimitSetArgs {
     pub timezone: Option<String>,
     /// Maximum number of active tasks of all runners; `none` removes it
     ///
-    /// For a ledger on PostgreSQL. Without it, the largest `--concurrency` applies
+    /// For a ledger on PostgreSQL. Each live runner gets an equal share; without it, each has its `--concurrency`
     #[arg(long, value_name = "N|none", value_parser = slots)]
     pub slots: Option<OrNone<u32>>,
     /// Block all purchases, for example before you restore a backup

@@ -17,7 +17,7 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::service::{Address, address, connect};
 use crate::cli::{confirm, ending, paths, requested, runtime};
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
-use crate::ledger::{HoldError, LedgerError};
+use crate::ledger::HoldError;
 use crate::plan::{Plan, PlanNote, WarningView, notes};
 use crate::report::Report;
 use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
@@ -133,11 +133,7 @@ impl Run<'_> {
 
     /// Locks the batch, and checks the plan and what may be spent.
     async fn checked(&self) -> Result<Locked<'_>, Failure> {
-        let others = self.session.ledger().runners().await?;
         let held = self.hold().await?;
-        for other in others.iter().filter(|other| !other.is_expired && other.batches.contains(&held.plan().key)) {
-            self.terminal.note(NoticeCode::OtherRunner, &ui::other_runner(other));
-        }
         self.tell_what_is_open(&held);
         held.check_freeze()?;
         if let Some(freeze) = held.plan().freeze() {
@@ -207,17 +203,13 @@ impl Run<'_> {
         }
     }
 
-    /// Locks the batch. Waits up to `--lock-wait` for a run that has it, or that buys it by another plan.
+    /// Locks the batch. Waits up to `--lock-wait` for a run that has it.
     async fn hold(&self) -> Result<Locked<'_>, Failure> {
         let until = Instant::now() + self.args.lock_wait.unwrap_or_default();
         let mut has_said = false;
         loop {
-            let held = self.session.lock().await;
-            let may_wait = Instant::now() < until;
-            let busy = match held {
-                Err(Refusal::Hold(busy @ HoldError::Busy { .. })) if may_wait => busy.to_string(),
-                // After the wait, the run is refused once it is to buy.
-                Ok(held) if may_wait && held.meets_other_plan().await? => LedgerError::OtherPlan.to_string(),
+            let busy = match self.session.lock().await {
+                Err(Refusal::Hold(busy @ HoldError::Busy { .. })) if Instant::now() < until => busy,
                 held => return Ok(held?),
             };
             if !std::mem::replace(&mut has_said, true) {

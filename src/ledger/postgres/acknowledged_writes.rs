@@ -59,7 +59,8 @@ impl AcknowledgedWrites {
         }
         for work in runner_batch.values_mut() {
             work.number = ensure_batch(transaction, &work.key).await?;
-            batches::begin(transaction, runner, work).await?;
+            // Purchases freeze, so a runner that took the batch meanwhile may keep it.
+            batches::lock(transaction, runner, work.number).await?;
         }
         let ids: Vec<AttemptId> = self.rows.keys().copied().collect();
         let there = rows::locked(transaction, &ids).await?;

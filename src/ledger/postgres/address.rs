@@ -2,7 +2,7 @@
 //!
 //! `postgres://USER@HOST:PORT/DATABASE`, as libpq reads it. The password is in the URL, in `PGPASSWORD`, or in a
 //! password file (`PGPASSFILE`, `~/.pgpass`). The connection is encrypted and the server's certificate verified, unless
-//! the server is local or the URL has `sslmode=disable`; `sslrootcert=FILE` names an authority.
+//! the server is local or the URL has `sslmode=disable`; `sslrootcert=FILE` names an authority, and `system` the machine's store.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -96,6 +96,11 @@ impl PostgresAddress {
         if config.get_hosts().iter().any(|host| host_name(host).contains('@')) {
             return Err(AddressError::NotOne("write an @ in a password as %40, and a / as %2F".to_owned()));
         }
+        if config.get_options().is_some() {
+            return Err(AddressError::NotOne(
+                "`options` is not supported: each transaction has settings of its own".to_owned(),
+            ));
+        }
         let has_password = config.get_password().is_some();
         if config.get_hosts().is_empty() {
             return Err(AddressError::NotOne("it names no host".to_owned()));
@@ -127,7 +132,7 @@ impl PostgresAddress {
             config.password(password);
         }
         let shown = without_password(text).into();
-        Ok(Self { config: Box::new(config), shown, root_cert: options.sslrootcert.map(PathBuf::from), has_password })
+        Ok(Self { config: Box::new(config), shown, root_cert: options.sslrootcert, has_password })
     }
 
     /// Returns whether the text contains a password, which every user of a machine can read on a command line.
@@ -169,7 +174,7 @@ impl fmt::Debug for PostgresAddress {
 #[derive(Default)]
 struct OwnOptions {
     sslmode: Option<String>,
-    sslrootcert: Option<String>,
+    sslrootcert: Option<PathBuf>,
 }
 
 fn without_own_options(text: &str) -> (String, OwnOptions) {
@@ -181,7 +186,8 @@ fn without_own_options(text: &str) -> (String, OwnOptions) {
             false
         }
         Some(("sslrootcert", value)) => {
-            own.sslrootcert = Some(value.replace("%2F", "/").replace("%2f", "/"));
+            // As for libpq, `system` is the certificate store of this machine.
+            own.sslrootcert = (value != "system").then(|| value.replace("%2F", "/").replace("%2f", "/").into());
             false
         }
         _ => true,
@@ -319,6 +325,8 @@ mod tests {
         assert_eq!(mode("postgresql://ann@/books?host=/run/postgresql"), Ok(SslMode::Disable));
         let own = read("postgres://ann@db/books?sslrootcert=/etc/ca.pem&connect_timeout=3", &[]).expect("an address");
         assert_eq!(own.root_cert.as_deref(), Some(Path::new("/etc/ca.pem")));
+        let system = read("postgres://ann@db/books?sslrootcert=system", &[]).expect("an address");
+        assert_eq!((system.root_cert, system.config.get_ssl_mode()), (None, SslMode::Require));
         assert_eq!(
             read("POSTGRES://ann@db/books", &[]).map(|it| it.to_string()),
             Ok("postgres://ann@db/books".to_owned())
@@ -337,6 +345,7 @@ mod tests {
             "postgres://ann@db/x?sslmode=prefer",
             "postgres://ann:a@b@db/x",
             "postgres://ann@db/x?sslcert=ann.pem&sslkey=ann.key",
+            "postgres://ann@db/x?options=-csearch_path%3Dother",
         ] {
             assert!(matches!(read(wrong, &[]), Err(AddressError::NotOne(_))), "{wrong}");
         }

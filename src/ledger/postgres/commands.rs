@@ -9,14 +9,14 @@ use super::error::LeaseStatus;
 use super::error::PostgresError;
 use super::runner::{expire_at_start, heartbeats};
 use super::runner_transaction::RunnerTransaction;
-use super::slots::{pause, slots};
+use super::slots::pause;
 use super::store::PostgresStore;
-use crate::domain::{Account, AttemptId, AttemptState, BatchKey};
+use crate::domain::{Account, AttemptState, BatchKey};
 use crate::ledger::LedgerError;
 use crate::ledger::row::Row;
-use crate::ledger::rules::{Facts, Slots};
+use crate::ledger::rules::Facts;
 use crate::ledger::sql::ensure_batch;
-use crate::ledger::writing::{SharingCommand, Store, at_batch, operations};
+use crate::ledger::writing::{Store, operations};
 
 impl Store for PostgresStore {
     type Transaction = RunnerTransaction;
@@ -30,18 +30,28 @@ impl Store for PostgresStore {
 
     async fn lock(&mut self, own: usize, key: BatchKey) -> Result<usize, LedgerError> {
         let times = self.times;
+        if self.locked.values().any(|locked| locked.key == key) {
+            return Err(LedgerError::Locked("this process".to_owned()));
+        }
         let locked = self.transact_all(async |it| {
             let transaction = &it.transaction;
             let (ensures, expires) = (ensure_batch(transaction, &key), expire_at_start(transaction, &times));
             let (lease, number, expired) = futures::join!(it.lease(), ensures, expires);
-            lease?;
-            let work = RunnerBatch { key: key.clone(), number: number?, is_buying: false, seen: 0 };
+            let (lease, number) = (lease?, number?);
             expired?;
-            let begins = batches::begin(transaction, &it.runner, &work);
-            let recovers = operations::recover_intents(it, Some(work.number));
-            let (begun, recovered, latest) = futures::join!(begins, recovers, heartbeats(transaction));
-            begun?;
-            Ok((work, recovered?, latest?))
+            if lease == LeaseStatus::Expired {
+                return Err(PostgresError::Locked("this process, whose lease expired".to_owned()));
+            }
+            // The runner before this one is still in the batch's row.
+            let recovers = operations::recover_intents(it, Some(number));
+            let locks = batches::lock(transaction, &it.runner, number);
+            let (recovered, holder, latest) = futures::join!(recovers, locks, heartbeats(transaction));
+            let (recovered, latest) = (recovered?, latest?);
+            match holder? {
+                // Rolled back, so a runner that only waits for a batch is not registered.
+                Some(holder) => Err(PostgresError::Locked(holder)),
+                None => Ok((RunnerBatch { key: key.clone(), number }, recovered, latest)),
+            }
         });
         let (work, recovered, latest) = locked.await?;
         self.note_heartbeats(latest);
@@ -52,7 +62,8 @@ impl Store for PostgresStore {
 
     async fn release(&mut self, own: usize) {
         let Some(work) = self.locked.remove(&own) else { return };
-        let released = self.transact_all(async |it| batches::end(&it.transaction, &it.runner, work.number).await).await;
+        let released =
+            self.transact_all(async |it| batches::release(&it.transaction, &it.runner, work.number).await).await;
         if let Err(error) = released {
             tracing::debug!("can't release {}: {error}", work.key);
         }
@@ -66,32 +77,10 @@ impl Store for PostgresStore {
         self.broken_since.is_some()
     }
 
-    fn waits_for_slot(&self) -> bool {
-        self.waits_for_slot
-    }
-
-    async fn slot(&mut self, account: &Account) -> Result<(), LedgerError> {
-        match self.transact_all(async |it| wait_for_slot(it, account).await).await? {
-            Duration::ZERO => Ok(()),
-            wait => Err(LedgerError::Deferred(wait)),
-        }
-    }
-
-    fn note_decisions(&mut self, facts: Facts, is_deferred: bool) {
-        self.waits_for_slot = is_deferred;
-        let Some(shared) = facts.shared.filter(|shared| facts.freeze.is_none() && !shared.is_expired) else { return };
-        if let Slots::Free(_) = shared.slots {
+    fn note_decisions(&mut self, facts: Facts) {
+        // A frozen ledger's limits were not read.
+        if facts.freeze.is_none() {
             self.limits = facts.limits;
-        }
-        // This runner skips jobs that another runner took.
-        let mut known = self.shared.taken.lock();
-        for taken in shared.taken {
-            let Some((own, work)) = self.locked.iter_mut().find(|(_, work)| work.number == taken.batch) else {
-                continue;
-            };
-            work.seen = work.seen.max(taken.attempt);
-            let newest = known.entry(*own).or_default().entry(taken.job).or_insert(AttemptId(taken.attempt));
-            *newest = AttemptId(taken.attempt).max(*newest);
         }
     }
 
@@ -106,37 +95,8 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn share(&mut self, command: SharingCommand) {
-        match command {
-            SharingCommand::Join(own, joining, answer) => {
-                let join = async |it: &RunnerTransaction, (batch, _): &(i64, BatchKey)| {
-                    batches::join(&it.transaction, &it.runner, *batch, &joining).await
-                };
-                let joined = at_batch(self, own, join).await;
-                if joined.is_ok()
-                    && let Some(work) = self.locked.get_mut(&own)
-                {
-                    work.is_buying = true;
-                    self.runner.concurrency = joining.concurrency;
-                }
-                drop(answer.send(joined));
-            }
-            SharingCommand::Others(own, videos, answer) => {
-                let others = async |it: &RunnerTransaction, (batch, _): &(i64, BatchKey)| {
-                    batches::others(&it.transaction, &it.runner, *batch, videos).await.map(Ok)
-                };
-                drop(answer.send(at_batch(self, own, others).await));
-            }
-            SharingCommand::TakeOver(attempts, answer) => {
-                let take =
-                    async |it: &RunnerTransaction| batches::take_over(&it.transaction, &it.runner, &attempts).await;
-                drop(answer.send(self.transact(take).await));
-            }
-            SharingCommand::Pause(account, wait, answer) => {
-                let pauses = async |it: &RunnerTransaction| pause(&it.transaction, &account, wait).await;
-                drop(answer.send(self.transact(pauses).await));
-            }
-        }
+    async fn pause(&mut self, account: &Account, wait: Duration) -> Result<(), LedgerError> {
+        self.transact(async |it| pause(&it.transaction, account, wait).await).await
     }
 
     fn until_heartbeat(&self) -> Option<Duration> {
@@ -154,25 +114,4 @@ impl Store for PostgresStore {
             self.deregister().await;
         }
     }
-}
-
-/// The wait until a slot for this runner may be free; zero if one is. Takes no lock that others wait for: where slots are short, most intents
-/// only ask for one.
-async fn wait_for_slot(it: &RunnerTransaction, account: &Account) -> Result<Duration, PostgresError> {
-    let (lease, slots, frozen) = futures::join!(
-        it.lease(),
-        slots(&it.transaction, &it.runner, account, &it.times),
-        it.transaction.query_typed_one("SELECT frozen IS NOT NULL FROM ledger WHERE id = 1", &[])
-    );
-    let (lease, slots, frozen) = (lease?, slots?, frozen?);
-    if lease == LeaseStatus::Expired || frozen.try_get(0)? {
-        // Its intents are refused, and that is no wait.
-        return Ok(Duration::ZERO);
-    }
-    it.runner.wait(&it.transaction);
-    Ok(match slots {
-        Slots::Paused(wait) => wait,
-        Slots::Free(..=0) => it.times.look_again,
-        Slots::Free(..) => Duration::ZERO,
-    })
 }

@@ -58,6 +58,11 @@ fn refusal(address: &str, error: tokio_postgres::Error) -> PostgresError {
             "the database of the ledger does not exist".to_owned(),
             "check the name, or create the database with `createdb NAME`",
         ),
+        Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) if with_causes(&error).contains("no encryption") => (
+            false,
+            format!("the database server refuses a connection without TLS for ledger {address}"),
+            "append `?sslmode=require` to the URL, with `&sslrootcert=FILE` for an authority of your own",
+        ),
         Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => (
             false,
             format!("the database server refuses user or host for ledger {address}"),

@@ -28,10 +28,22 @@ pub(in crate::ledger) enum PostgresError {
     Unreadable(#[from] Unreadable),
     #[error("another process writes as this runner")]
     Impersonated,
+    #[error(
+        "the ledger's tables have other columns, unique indexes, triggers, rules, or row security than shotlist created"
+    )]
+    Altered,
+    #[error("the database did not store what was written: a trigger or rule changes the ledger's tables")]
+    NotStored,
+    /// The batch to lock has this live runner.
+    #[error("the batch is locked by another run ({0})")]
+    Locked(String),
     /// Never leaves the writer.
     #[error("this runner has unsettled writes")]
     Unsettled(LeaseStatus),
 }
+
+/// A statement that writes rows raises this error if a table did not take each of them: a division by zero.
+pub(super) const NOT_WRITTEN: SqlState = SqlState::DIVISION_BY_ZERO;
 
 /// The help for a database that can't be reached.
 pub(super) const NOTHING_IS_LOST: &str =
@@ -53,6 +65,7 @@ impl PostgresError {
                     "the user lacks a right in the database",
                     "grant the rights that `shotlist help machines` lists as SQL",
                 )),
+                Some(code) if *code == NOT_WRITTEN => Self::NotStored,
                 _ => Self::Sql(error),
             },
             other => other,
@@ -95,6 +108,10 @@ impl From<PostgresError> for Unavailable {
             PostgresError::Foreign { .. } => "use another database, or one without a schema of this name",
             PostgresError::ReadOnly => "name the primary server, and a user with write access to the schema",
             PostgresError::Sql(_) => "check the server's log",
+            PostgresError::Altered | PostgresError::NotStored => {
+                "undo the change, or move to a new database with `shotlist ledger copy`"
+            }
+            PostgresError::Locked(_) => "wait for the other run with `--lock-wait 2m`",
             PostgresError::Unreadable(_) | PostgresError::Impersonated | PostgresError::Unsettled(_) => {
                 "freeze purchases with `shotlist limit set --freeze`, and find out what changed the ledger"
             }
@@ -111,7 +128,10 @@ impl From<PostgresError> for CopyError {
 
 impl From<PostgresError> for LedgerError {
     fn from(error: PostgresError) -> Self {
-        Self::Unavailable(error.into())
+        match error {
+            PostgresError::Locked(holder) => Self::Locked(holder),
+            error => Self::Unavailable(error.into()),
+        }
     }
 }
 
@@ -124,6 +144,6 @@ pub(in crate::ledger) enum LeaseStatus {
     Written,
     /// The database lost a write that it acknowledged.
     Forgotten,
-    /// Others took over. It records what it bought, and buys nothing more.
+    /// It is over. The runner records only responses to its own submissions.
     Expired,
 }

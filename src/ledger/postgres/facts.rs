@@ -10,16 +10,16 @@ use tokio_postgres::types::Type;
 
 use super::error::LeaseStatus;
 use super::error::PostgresError;
-use super::freeze;
 use super::rows::{ROW, read_row};
 use super::runner::Runner;
 use super::slots::slots;
 use super::transaction::{Transaction, Typed};
-use crate::domain::{JobId, Usd};
+use super::{batches, freeze};
+use crate::domain::JobId;
 use crate::ledger::SpendLimit;
 use crate::ledger::limits::Times;
 use crate::ledger::row::Row;
-use crate::ledger::rules::{Asked, Facts, OtherRunnersFacts, Slots, Taken};
+use crate::ledger::rules::{Asked, Facts, OtherRunnersFacts};
 use crate::ledger::sql;
 
 /// The start of attempt numbers, in milliseconds since 1970: 2020-01-01.
@@ -29,50 +29,37 @@ const RANDOM_BITS: u32 = 22;
 /// The largest distance between the numbers of two intents of one commit.
 const GAP: i64 = 1024;
 
-/// Facts that a runner knows from earlier decisions.
-#[derive(Clone, Default)]
-pub(super) struct Known {
-    /// The newest attempt of each batch that it has seen.
-    pub(super) seen: HashMap<i64, i64>,
-    /// The ledger limits, as they were at the last intent.
-    pub(super) limits: Vec<SpendLimit>,
-}
-
-/// Locks the ledger's row, and returns the facts for these intents.
+/// Locks the ledger's row, and returns the facts for these intents. `known_limits` are the ledger limits at the last intent.
 pub(super) async fn facts(
     transaction: &Transaction,
     runner: &Runner,
     lease: impl Future<Output = Result<LeaseStatus, PostgresError>>,
     asked: &[Asked<'_>],
-    known: &Known,
+    known_limits: &[SpendLimit],
     times: &Times,
 ) -> Result<Facts, PostgresError> {
     let Some(first) = asked.first() else { return Ok(Facts::default()) };
     let account = first.intent.account.clone();
     let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect::<HashSet<_>>().into_iter().collect();
-    let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(&known.limits);
+    let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(known_limits);
     // Behind the lock, each statement sees what was committed before it. What earlier work of this transaction writes locks sums, so it
     // follows the lock, too.
-    let (lease, locked, written, slots, newest, attempts, paid, taken, runs, limits, used) = futures::join!(
+    let (lease, locked, written, is_lost, slots, newest, attempts, paid, limits, used) = futures::join!(
         lease,
         freeze::lock(transaction),
         transaction.execute_queued(),
-        slots(transaction, runner, &account, times),
+        batches::is_any_lost(transaction, runner, &batches),
+        slots(transaction, runner, &account),
         newest_id(transaction, &batches),
         attempts(transaction, asked),
         sql::paid(transaction, asked),
-        taken_by_others(transaction, runner, asked, &known.seen),
-        runs(transaction, &batches),
         sql::limits(transaction),
         sql::sums(transaction, spans)
     );
     let (lease, (now_us, freeze)) = (lease?, locked?);
     written?;
     let (slots, newest, attempts) = (slots?, newest?, attempts?);
-    let (paid, taken, runs, limits, mut used) = (paid?, taken?, runs?, limits?, used?);
-    if !matches!(slots, Slots::Free(free) if free >= i64::try_from(asked.len()).unwrap_or(i64::MAX)) {
-        runner.wait(transaction);
-    }
+    let (is_lost, paid, limits, mut used) = (is_lost?, paid?, limits?, used?);
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
     let limits: Vec<SpendLimit> = limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.at(now)).collect();
     // A limit that was set since the last intent takes a round trip more.
@@ -81,12 +68,10 @@ pub(super) async fn facts(
     used.extend(more);
     let shared = Some(OtherRunnersFacts {
         runner: runner.id,
-        is_expired: lease == LeaseStatus::Expired,
+        is_expired: lease == LeaseStatus::Expired || is_lost,
         account,
         slots,
         retry_after: times.look_again,
-        runs,
-        taken,
     });
     Ok(Facts { now, newest: next_id(newest, now_us), gap: GAP, freeze, attempts, paid, limits, used, shared })
 }
@@ -123,35 +108,4 @@ async fn attempts(
         attempts.entry((row.batch, row.attempt.job.clone())).or_default().push(row);
     }
     Ok(attempts)
-}
-
-/// The jobs of these batches that other runners claimed since the last look, or, at first, since the plan.
-async fn taken_by_others(
-    transaction: &Transaction,
-    runner: &Runner,
-    asked: &[Asked<'_>],
-    seen: &HashMap<i64, i64>,
-) -> Result<Vec<Taken>, PostgresError> {
-    let since: HashMap<i64, i64> = asked
-        .iter()
-        .map(|Asked { batch, intent, .. }| {
-            let known = intent.known.map_or(0, |known| known.0);
-            (*batch, seen.get(batch).copied().unwrap_or_default().max(known))
-        })
-        .collect();
-    let (batches, since): (Vec<i64>, Vec<i64>) = since.into_iter().unzip();
-    let sql = "SELECT attempt.batch, id, job FROM unnest($1, $2) AS asked (its_batch, since)
-         JOIN attempt ON attempt.batch = its_batch AND id > since WHERE runner <> $3 AND state <> 'void'";
-    let values: [Typed<'_>; 3] = [(&batches, Type::INT8_ARRAY), (&since, Type::INT8_ARRAY), (&runner.id, Type::INT8)];
-    let rows = transaction.query_typed(sql, &values).await?;
-    rows.iter()
-        .map(|row| Ok(Taken { batch: row.try_get(0)?, attempt: row.try_get(1)?, job: row.try_get(2)? }))
-        .collect()
-}
-
-/// For each batch, the newest attempt from before its runners began, and what they have spent since.
-async fn runs(transaction: &Transaction, batches: &[i64]) -> Result<HashMap<i64, (i64, Usd)>, PostgresError> {
-    let sql = "SELECT id, began, run_micros FROM batch WHERE id = ANY($1)";
-    let rows = transaction.query_typed(sql, &[(&batches, Type::INT8_ARRAY)]).await?;
-    rows.iter().map(|row| Ok((row.try_get(0)?, (row.try_get(1)?, Usd::from_micros(row.try_get(2)?))))).collect()
 }

@@ -1,40 +1,37 @@
-//! The freeze after a failover.
+//! The freeze after a failover or a restore.
 //!
-//! A standby that takes over may lack commits of any runner, also of one whose first commit it never saw. What survived can't prove that nothing
-//! is missing. So a change of timeline freezes purchases until the user unfreezes them, unless a synchronous standby acknowledged every
-//! write since the last unfreeze.
+//! A standby that takes over may lack commits of any runner, and a restored dump lacks all later ones. The tables that survived can't prove that
+//! nothing is missing: a note that every commit was acknowledged would itself be among the missing commits. So any change of the server's
+//! timeline, its cluster, or the ledger's table freezes purchases until the user unfreezes them. Synchronous standbys are no exception.
 //!
-//! Without such a standby, the ledger says so from its first row on: a standby may have the ledger, but not the first intent.
+//! A copy of the disk has the same identity, and is not detected.
 
 use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::schema::{IS_ALONE, TIMELINE};
+use super::schema::{IDENTITY, check_version};
 use super::transaction::{NOW, Transaction};
 use crate::domain::Freeze;
 
-/// The loss that a change of timeline shows.
-const ANOTHER_SERVER: &str = "another database server took over";
+/// The loss that a change of identity shows.
+const ANOTHER_SERVER: &str = "another database server took over, or a dump was restored";
 
-/// Locks the ledger's row, and freezes purchases if a server took over that may lack commits. Returns the time by the database's clock, in
-/// microseconds, and the freeze, if purchases are frozen.
+/// Locks the ledger's row, refuses a ledger of another version, and freezes purchases if the ledger may lack commits. Returns the time by the
+/// database's clock, in microseconds, and the freeze, if purchases are frozen.
 pub(super) async fn lock(transaction: &Transaction) -> Result<(i64, Option<Freeze>), PostgresError> {
     let sql = format!(
-        "SELECT frozen, by_failover, timeline <> {TIMELINE}, unacknowledged, {IS_ALONE}, {NOW}
-         FROM ledger WHERE id = 1 FOR UPDATE"
+        "SELECT frozen, by_failover, identity <> {IDENTITY}, {NOW}, version FROM ledger WHERE id = 1 FOR UPDATE"
     );
     let row = transaction.query_typed_one(&sql, &[]).await?;
     let (reason, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
-    let (has_moved, may_lack_commits, is_alone): (bool, bool, bool) =
-        (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
-    let now_us = row.try_get(5)?;
-    if has_moved || (is_alone && !may_lack_commits) {
-        let sql =
-            format!("UPDATE ledger SET timeline = {TIMELINE}, unacknowledged = unacknowledged OR $1 WHERE id = 1");
-        transaction.execute_typed(&sql, &[(&is_alone, Type::BOOL)]).await?;
+    let (has_moved, now_us): (bool, i64) = (row.try_get(2)?, row.try_get(3)?);
+    check_version(row.try_get(4)?)?;
+    if has_moved {
+        let sql = format!("UPDATE ledger SET identity = {IDENTITY} WHERE id = 1");
+        transaction.execute_typed(&sql, &[]).await?;
     }
-    if has_moved && may_lack_commits && !by_failover {
+    if has_moved && !by_failover {
         return Ok((now_us, Some(freeze(transaction, ANOTHER_SERVER).await?)));
     }
     Ok((now_us, reason.map(|why| Freeze { why: why.into(), by_failover })))
@@ -43,7 +40,7 @@ pub(super) async fn lock(transaction: &Transaction) -> Result<(i64, Option<Freez
 /// The freeze, if purchases are frozen, or the next intent will freeze them. Changes nothing, also on a standby.
 pub(super) async fn frozen(transaction: &Transaction) -> Result<Option<Freeze>, PostgresError> {
     let sql = format!(
-        "SELECT frozen, by_failover, unacknowledged AND CASE WHEN pg_is_in_recovery() THEN false ELSE timeline <> {TIMELINE} END
+        "SELECT frozen, by_failover, CASE WHEN pg_is_in_recovery() THEN false ELSE identity <> {IDENTITY} END
          FROM ledger WHERE id = 1"
     );
     let row = transaction.query_typed_one(&sql, &[]).await?;

@@ -14,7 +14,7 @@ use super::address::PostgresAddress;
 use super::connect::connect;
 use super::error::PostgresError;
 use super::error::{is_canceled, is_lost};
-use super::schema::{Found, IS_ALONE, TIMELINE, create, recognize, recognize_durable};
+use super::schema::{Found, IDENTITY, LIVE, create, recognize, recognize_durable};
 use super::store::PostgresStore;
 use super::transaction::{LOCK, Transaction};
 use super::{runners, slots};
@@ -28,7 +28,7 @@ use crate::ledger::value::Value;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, Unavailable};
 
-/// The most repetitions of a read after a broken connection or a cancellation.
+/// The maximum number of repetitions of a read after a broken connection or a cancellation.
 const MAX_TRIES: u32 = 20;
 /// The time limit of one read.
 const READ_TIMEOUT: Duration = Duration::from_mins(2);
@@ -141,9 +141,8 @@ impl PostgresLedger {
     /// Freezes purchases for this reason, or unfreezes them. To unfreeze is the user's word that nothing is missing on this server.
     pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         let freeze = "UPDATE ledger SET frozen = $1, by_failover = false WHERE id = 1";
-        let unfreeze = format!(
-            "UPDATE ledger SET frozen = $1, by_failover = false, unacknowledged = {IS_ALONE}, timeline = {TIMELINE} WHERE id = 1"
-        );
+        let unfreeze =
+            format!("UPDATE ledger SET frozen = $1, by_failover = false, identity = {IDENTITY} WHERE id = 1");
         let sql = if why.is_some() { freeze } else { &unfreeze };
         Ok(self.write(sql, &[why.into()]).await?)
     }
@@ -158,8 +157,8 @@ impl PostgresLedger {
         let client = Arc::new(self.existing().await?);
         let transaction = Transaction::writing(client, self.kind);
         transaction.batch_execute(LOCK).await.map_err(PostgresError::from)?;
-        let live = "SELECT string_agg(name, ', ') FROM runner WHERE expired_us IS NULL AND ended_us IS NULL";
-        let live = transaction.query_typed_one(live, &[]).await.and_then(|row| row.try_get::<_, Option<String>>(0));
+        let live = format!("SELECT string_agg(name, ', ') FROM runner WHERE id IN ({LIVE})");
+        let live = transaction.query_typed_one(&live, &[]).await.and_then(|row| row.try_get::<_, Option<String>>(0));
         if let Some(runners) = live.map_err(PostgresError::from)? {
             return Err(CopyError::Busy(runners));
         }
@@ -240,6 +239,7 @@ impl PostgresLedger {
         let writer = self.writer()?;
         let own = self.next.fetch_add(1, Ordering::Relaxed);
         LockedBatch::new(writer, own, batch, None).await.map_err(|error| match error {
+            LedgerError::Locked(holder) => HoldError::Busy { batch: batch.clone(), holder: format!(" ({holder})") },
             LedgerError::Unavailable(error) => error.into(),
             other => Unavailable::new(other, "try once more").into(),
         })

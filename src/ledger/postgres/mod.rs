@@ -1,23 +1,24 @@
-//! A ledger in a PostgreSQL database, for runners on several machines that share jobs, tasks, limits and places of an account.
+//! A ledger in a PostgreSQL database, for runners on several machines that share the purchases, limits, and slots of an account.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! All that the ledger promises holds for all runners together: also when one halts for an hour and wakes up, when
-//! connections break at any point, and when the database forgets its last commits. Safety never rests on who is thought to be
-//! alive; that decides only how soon the work of one that died goes on elsewhere. There are no sessions to keep, no advisory
-//! locks, no queues and no notifications, so that a pooler may hand each transaction to another connection.
+//! - One runner has a batch at a time, by a lease in the batch's row. Any number of batches run at once.
+//! - All guarantees of the ledger hold for all runners together: also if one stalls for an hour, connections break at any point, or the
+//!   database loses its last commits.
+//! - Safety never depends on liveness: a lease decides only how soon another runner continues a batch. There are no sessions, advisory locks,
+//!   or notifications, so a pooler may hand each transaction to another connection.
 //!
 //! # The argument
 //!
-//! | what happens | why nothing is paid twice |
+//! | event | why nothing is paid twice |
 //! |---|---|
-//! | two runners want one job | all decide under one lock, one after the other, and two open attempts of a job are refused by an index |
-//! | the answer to a commit is lost | the runner's own count of its writes, in the same transaction, says whether it was made; until that is known, nothing is sent |
-//! | a runner dies after its intent | its job is open, and no one else takes it; when no answer can come any more it is in doubt, which only the user settles |
-//! | a runner halts, is declared dead, and wakes up | its next intent is refused; an intent from before is not sent once its deadline is over, on a clock that counts standstill; an answer that comes late is still its own to write down |
-//! | the user says "never created" | refused while the sender may still live |
-//! | two runners poll one task | the first result counts, the second is the same |
-//! | a standby takes over that lacks the last commits | its timeline is another one: purchases freeze until the user unfreezes them, unless a synchronous standby acknowledged every intent; a runner that misses its writes puts them back and freezes purchases in any case |
+//! | two runners want one batch | the row names one of them; each intent checks that; an index refuses two open attempts of a job |
+//! | the response to a commit is lost | the runner counts its writes in each transaction, so it sees whether the commit was made; until then, nothing is sent |
+//! | a runner dies after its intent | the attempt stays open; once no response can come, it is in doubt, which only the user resolves |
+//! | a runner stalls, expires, and wakes up | its intents are refused; an earlier intent is not sent after its deadline, by a clock that counts sleep; it records responses to its own submissions, and nothing else |
+//! | the user declares "never created" | refused while the sender may still wait for the response |
+//! | a standby takes over, or a dump is restored | the identity in the ledger's row differs: purchases freeze until the user unfreezes them; a runner that misses its writes restores them |
+//! | a trigger or rule swallows a row | the structure is compared at each connection, and each write counts its rows: the transaction fails, and nothing is sent |
 //!
 //! # Modules
 //!

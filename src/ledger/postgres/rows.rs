@@ -8,44 +8,39 @@ use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::schema::{IS_ALONE, TIMELINE};
 use super::transaction::Transaction;
 use crate::domain::AttemptId;
 use crate::ledger::row::{COLUMNS, Row, Shared, Unreadable};
-use crate::ledger::rules::{Changes, RunChange, SpentChange};
+use crate::ledger::rules::{Changes, SpentChange};
 use crate::ledger::sql::attempt;
 use crate::ledger::value::Value;
 
 /// The columns of a row that are read.
-pub(super) const ROW: &str =
-    "attempt.id, record, attempt.batch, attempt.runner, assigned_runner, attempt.version, was_forgotten";
+pub(super) const ROW: &str = "attempt.id, record, attempt.batch, attempt.runner, attempt.version, was_forgotten";
 
 /// The columns that keep their first value. PostgreSQL cleans up an index sooner if no update names its columns.
 const FIXED: [&str; 8] = ["id", "batch", "fingerprint", "normalized", "model", "labels", "price_micros", "intended_us"];
 
 /// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
 ///
-/// The batch's row, once it is locked, decides which attempts belong to a run: the run may have just begun. A write that no standby acknowledges
-/// is noted, as an intent is; after a failover, the next intent decides first.
+/// Fails with [`NOT_WRITTEN`](super::error::NOT_WRITTEN) if the tables did not take each of them, as behind a trigger: the transaction is rolled back, and nothing is sent.
 static WRITE: LazyLock<String> = LazyLock::new(|| {
     let columns = COLUMNS.iter().filter(|column| !FIXED.contains(column));
-    let columns = columns.chain(&["assigned_runner", "version", "was_forgotten"]);
+    let columns = columns.chain(&["version", "was_forgotten"]);
     let sets: Vec<String> = columns.map(|column| format!("{column} = changed.{column}")).collect();
     format!(
         "
 WITH given AS (SELECT $1::text::json AS it),
     new AS MATERIALIZED (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'new') AS row),
     changed AS (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'changed') AS row),
-    inserted AS (INSERT INTO attempt SELECT * FROM new),
-    replaced AS (UPDATE attempt SET {} FROM changed WHERE attempt.id = changed.id),
+    spending AS (SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row),
+    inserted AS (INSERT INTO attempt SELECT * FROM new RETURNING 1),
+    replaced AS (UPDATE attempt SET {} FROM changed WHERE attempt.id = changed.id RETURNING 1),
     sent AS (DELETE FROM unsent USING new WHERE unsent.batch = new.batch AND unsent.job = new.job),
-    sums AS (INSERT INTO spent SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row ORDER BY 1, 2, 3
-        ON CONFLICT (label, value, quarter) DO UPDATE SET micros = spent.micros + excluded.micros),
-    alone AS (UPDATE ledger SET unacknowledged = true WHERE id = 1 AND NOT unacknowledged AND {IS_ALONE} AND timeline = {TIMELINE})
-UPDATE batch SET run_micros = run_micros + (SELECT coalesce(sum(row.micros), 0)::bigint
-        FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint, attempt bigint, micros bigint)
-        WHERE row.batch = batch.id AND row.attempt > batch.began)
-    WHERE id IN (SELECT row.batch FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint))",
+    sums AS (INSERT INTO spent SELECT * FROM spending ORDER BY 1, 2, 3
+        ON CONFLICT (label, value, quarter) DO UPDATE SET micros = spent.micros + excluded.micros RETURNING 1)
+SELECT 1 / (((SELECT count(*) FROM new), (SELECT count(*) FROM changed), (SELECT count(*) FROM spending))
+    = ((SELECT count(*) FROM inserted), (SELECT count(*) FROM replaced), (SELECT count(*) FROM sums)))::integer",
         sets.join(", ")
     )
 });
@@ -56,7 +51,6 @@ struct Written<'r> {
     new: Vec<Columns<'r>>,
     changed: Vec<Columns<'r>>,
     spent: Vec<SpentChange<'r>>,
-    runs: &'r [RunChange],
 }
 
 /// Writes changes now.
@@ -98,7 +92,6 @@ fn as_json(Changes { new, changed, sums }: &Changes<'_>) -> Result<Option<String
         new: new.iter().copied().map(Columns::of).collect::<Result<_, _>>()?,
         changed: changed.iter().copied().map(Columns::of).collect::<Result<_, _>>()?,
         spent: sums.spent().collect(),
-        runs: &sums.runs,
     })
     .map_err(Unreadable::Json)?;
     Ok(Some(without_nul(written)))
@@ -109,12 +102,7 @@ pub(super) fn read_row(row: &SqlRow) -> Result<Row, PostgresError> {
     Ok(Row {
         attempt: attempt(row, 0, None)?,
         batch: row.try_get(2)?,
-        shared: Shared {
-            runner: row.try_get(3)?,
-            assigned_runner: row.try_get(4)?,
-            version: row.try_get(5)?,
-            was_forgotten: row.try_get(6)?,
-        },
+        shared: Shared { runner: row.try_get(3)?, version: row.try_get(4)?, was_forgotten: row.try_get(5)? },
     })
 }
 

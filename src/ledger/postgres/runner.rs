@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 use super::error::LeaseStatus;
 use super::error::PostgresError;
 use super::heartbeats::Heartbeats;
-use super::schema::TIMELINE;
+use super::schema::LIVE;
 use super::transaction::{NOW, Transaction, Typed};
 use crate::domain::random;
 use crate::ledger::limits::Times;
@@ -28,26 +28,23 @@ pub(super) struct Runner {
     pub(super) writes: i64,
     /// True if the next write may exist already: the response to its commit was lost.
     pub(super) is_unsure: bool,
-    /// The most tasks that it wants at the service.
-    pub(super) concurrency: i32,
 }
 
 impl Runner {
     pub(super) fn new() -> Self {
         // Never negative, so that nothing is lost on the way.
         let id = (random() >> 2).cast_signed();
-        Self { id, machine: this_machine(), writes: 0, is_unsure: false, concurrency: 0 }
+        Self { id, machine: this_machine(), writes: 0, is_unsure: false }
     }
 
     /// Registers the runner, or registers it again after the database lost it.
     pub(super) async fn register(&self, client: &Client) -> Result<(), PostgresError> {
         let sql = format!(
-            "INSERT INTO runner (id, name, since_us, heartbeat_us, writes, concurrency)
-             VALUES ($1, $2, {NOW}, {NOW}, $3, $4) ON CONFLICT (id) DO UPDATE SET writes = $3, heartbeat_us = {NOW}"
+            "INSERT INTO runner (id, name, since_us, heartbeat_us, writes)
+             VALUES ($1, $2, {NOW}, {NOW}, $3) ON CONFLICT (id) DO UPDATE SET writes = $3, heartbeat_us = {NOW}"
         );
         let name = format!("{} process {}", self.machine, std::process::id());
-        let values: [Typed<'_>; 4] =
-            [(&self.id, Type::INT8), (&name, Type::TEXT), (&self.writes, Type::INT8), (&self.concurrency, Type::INT4)];
+        let values: [Typed<'_>; 3] = [(&self.id, Type::INT8), (&name, Type::TEXT), (&self.writes, Type::INT8)];
         client.execute_typed(&sql, &values).await?;
         Ok(())
     }
@@ -73,8 +70,7 @@ impl Runner {
     }
 }
 
-/// Expires the runners whose heartbeat is still the one that this runner has seen for the whole of a lease. Does nothing after a change of
-/// server until [`freeze`](mod@super::freeze) has noticed it.
+/// Expires the runners whose heartbeat is still the one that this runner has seen for the whole of a lease.
 pub(super) async fn expire_silent(
     transaction: &Transaction,
     heartbeats: &Heartbeats,
@@ -86,7 +82,7 @@ pub(super) async fn expire_silent(
     }
     let sql = format!(
         "UPDATE runner SET expired_us = {NOW} FROM unnest($1, $2) AS silent (its_id, its_beat) WHERE id = its_id AND heartbeat_us = its_beat
-             AND expired_us IS NULL AND (SELECT timeline = {TIMELINE} FROM ledger WHERE id = 1)"
+             AND expired_us IS NULL"
     );
     transaction.execute_typed(&sql, &[(&runners, Type::INT8_ARRAY), (&beats, Type::INT8_ARRAY)]).await?;
     Ok(())
@@ -98,8 +94,7 @@ pub(super) async fn expire_at_start(transaction: &Transaction, times: &Times) ->
     let sql = format!(
         "UPDATE runner SET expired_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE expired_us IS NULL AND ended_us IS NULL
              AND heartbeat_us < {NOW} - $1 ORDER BY id) AND expired_us IS NULL AND heartbeat_us < {NOW} - $1
-             AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint < {NOW} - $1
-             AND (SELECT timeline = {TIMELINE} FROM ledger WHERE id = 1)"
+             AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint < {NOW} - $1"
     );
     transaction.execute_typed(&sql, &[(&micros(times.lease), Type::INT8)]).await?;
     Ok(())
@@ -107,8 +102,8 @@ pub(super) async fn expire_at_start(transaction: &Transaction, times: &Times) ->
 
 /// The latest heartbeat of each live runner.
 pub(super) async fn heartbeats(transaction: &Transaction) -> Result<Vec<(i64, i64)>, PostgresError> {
-    let sql = "SELECT id, heartbeat_us FROM runner WHERE expired_us IS NULL AND ended_us IS NULL";
-    let rows = transaction.query_typed(sql, &[]).await?;
+    let sql = format!("SELECT id, heartbeat_us FROM runner WHERE id IN ({LIVE})");
+    let rows = transaction.query_typed(&sql, &[]).await?;
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
@@ -122,16 +117,10 @@ impl Runner {
         Self { writes: self.writes + 1, ..self.clone() }.register(transaction).await
     }
 
-    /// Deregisters the runner.
+    /// Deregisters the runner, and releases its batches.
     pub(super) fn deregister(&self, transaction: &Transaction) {
-        transaction.execute_last("DELETE FROM runner_batch WHERE runner = $1::bigint", self.id.to_string());
+        transaction.execute_last("UPDATE batch SET runner = NULL WHERE runner = $1::bigint", self.id.to_string());
         let sql = format!("UPDATE runner SET ended_us = {NOW} WHERE id = $1::bigint");
-        transaction.execute_last(sql, self.id.to_string());
-    }
-
-    /// Records that it waits for a slot.
-    pub(super) fn wait(&self, transaction: &Transaction) {
-        let sql = format!("UPDATE runner SET waited_us = {NOW} WHERE id = $1::bigint");
         transaction.execute_last(sql, self.id.to_string());
     }
 }

@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 
 use super::error::LeaseStatus;
 use super::error::PostgresError;
-use super::facts::{Known, facts};
+use super::facts::facts;
 use super::rows::{self, ROW, read_row};
 use super::runner::{Runner, micros};
 use super::statements::now;
@@ -20,14 +20,15 @@ use crate::ledger::rules::{Asked, Changes, Facts};
 use crate::ledger::sql::Sql as _;
 use crate::ledger::value::Kind;
 use crate::ledger::writing::{self, Locked};
-use crate::ledger::{Event, LedgerError};
+use crate::ledger::{Event, LedgerError, SpendLimit};
 
 /// A transaction of a runner.
 pub(in crate::ledger) struct RunnerTransaction {
     pub(super) transaction: Transaction,
     pub(super) runner: Runner,
     pub(super) times: Times,
-    pub(super) known: Known,
+    /// The ledger limits at the last intent.
+    known_limits: Vec<SpendLimit>,
     is_registered: bool,
     /// The state of the lease, once the transaction has started.
     pub(super) lease: OnceCell<Result<LeaseStatus, PostgresError>>,
@@ -40,11 +41,11 @@ impl RunnerTransaction {
         kind: Kind,
         runner: Runner,
         times: Times,
-        known: Known,
+        known_limits: Vec<SpendLimit>,
         is_registered: bool,
     ) -> Self {
         let transaction = Transaction::that_writes(client, kind);
-        Self { transaction, runner, times, known, is_registered, lease: OnceCell::new() }
+        Self { transaction, runner, times, known_limits, is_registered, lease: OnceCell::new() }
     }
 
     /// Starts the transaction. What is polled after the first poll of this travels with the start.
@@ -75,20 +76,13 @@ impl RunnerTransaction {
         self.transaction.query_typed(sql, values).await?.iter().map(read_row).collect()
     }
 
-    /// The name of a runner of an attempt's batch, if it is live, or expired less than so many microseconds ago.
-    async fn live_runner(
-        &self,
-        runner: Option<i64>,
-        batch: i64,
-        expired_us: i64,
-    ) -> Result<Option<String>, PostgresError> {
-        let sql = format!(
-            "SELECT name FROM runner JOIN runner_batch ON runner_batch.runner = runner.id AND runner_batch.batch = $2
-             WHERE id = $1 AND ended_us IS NULL AND (expired_us IS NULL OR expired_us > {NOW} - $3)"
-        );
-        let values: [Typed<'_>; 3] = [(&runner, Type::INT8), (&batch, Type::INT8), (&expired_us, Type::INT8)];
-        let alive = self.transaction.query_typed_opt(&sql, &values).await?;
-        Ok(alive.map(|row| row.try_get(0)).transpose()?)
+    /// The name of an expired runner that may still have a response for which it waited.
+    async fn waiting_runner(&self, runner: Option<i64>) -> Result<Option<String>, PostgresError> {
+        let sql = format!("SELECT name FROM runner WHERE id = $1 AND ended_us IS NULL AND expired_us > {NOW} - $2");
+        let response = micros(self.times.response);
+        let values: [Typed<'_>; 2] = [(&runner, Type::INT8), (&response, Type::INT8)];
+        let waiting = self.transaction.query_typed_opt(&sql, &values).await?;
+        Ok(waiting.map(|row| row.try_get(0)).transpose()?)
     }
 }
 
@@ -105,7 +99,7 @@ impl writing::Transaction for RunnerTransaction {
     }
 
     async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, PostgresError> {
-        Box::pin(facts(&self.transaction, &self.runner, self.lease(), intents, &self.known, &self.times)).await
+        Box::pin(facts(&self.transaction, &self.runner, self.lease(), intents, &self.known_limits, &self.times)).await
     }
 
     async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, PostgresError> {
@@ -127,31 +121,30 @@ impl writing::Transaction for RunnerTransaction {
         self.rows(&sql, &[(&batch, Type::INT8)]).await
     }
 
-    /// Intents of runners that are not at the batch any more, and of those that expired as long ago as a response may take.
+    /// Intents of runners that released their batch or ended, and of those that expired as long ago as a response may take.
     async fn abandoned(&self, batch: Option<i64>) -> Result<Vec<Row>, PostgresError> {
         let sql = format!(
-            "SELECT {ROW} FROM attempt LEFT JOIN runner AS its ON its.id = attempt.runner
-                 LEFT JOIN runner_batch ON runner_batch.runner = attempt.runner AND runner_batch.batch = attempt.batch
-             WHERE state = 'intended' AND (runner_batch.runner IS NULL OR its.ended_us IS NOT NULL OR its.expired_us < {NOW} - $2)
-                 AND ($1 = 0 OR attempt.batch = $1) ORDER BY attempt.id FOR UPDATE OF attempt"
+            "SELECT {ROW} FROM attempt JOIN batch ON batch.id = attempt.batch LEFT JOIN runner AS its ON its.id = attempt.runner
+             WHERE state = 'intended' AND ($1 = 0 OR attempt.batch = $1)
+                 AND (its.id IS NULL OR its.ended_us IS NOT NULL OR its.expired_us < {NOW} - $2
+                     OR its.expired_us IS NULL AND batch.runner IS DISTINCT FROM its.id)
+             ORDER BY attempt.id FOR UPDATE OF attempt"
         );
         let (batch, unanswered) = (batch.unwrap_or_default(), micros(self.times.response));
         self.rows(&sql, &[(&batch, Type::INT8), (&unanswered, Type::INT8)]).await
     }
 
     async fn objection(&self, row: &Row, event: &Event) -> Result<Option<LedgerError>, PostgresError> {
-        let job = || row.attempt.job.to_string();
-        let shared = &row.shared;
         Ok(match event {
+            // Another runner may have the batch, but only this one knows the response to its submission.
+            event if self.lease().await? == LeaseStatus::Expired && !event.is_of_sender() => {
+                Some(LedgerError::LeaseExpired)
+            }
             // An attempt that its sender put in doubt has its response.
-            Event::Denied if row.attempt.answered_at.is_none() => self
-                .live_runner(shared.runner, row.batch, micros(self.times.response))
-                .await?
-                .map(|runner| LedgerError::SenderMayLive { job: job(), runner }),
-            Event::GivenUp if shared.assigned_runner != Some(self.runner.id) => self
-                .live_runner(shared.assigned_runner, row.batch, 0)
-                .await?
-                .map(|runner| LedgerError::AssignedElsewhere { job: job(), runner }),
+            Event::Denied if row.attempt.answered_at.is_none() => {
+                let waiting = self.waiting_runner(row.shared.runner).await?;
+                waiting.map(|runner| LedgerError::SenderMayLive { job: row.attempt.job.to_string(), runner })
+            }
             _ => None,
         })
     }

@@ -37,7 +37,7 @@ pub(super) async fn seen(transaction: &Transaction, dead: Duration) -> Result<Ve
 }
 
 async fn batches(transaction: &Transaction) -> Result<HashMap<i64, Vec<BatchKey>>, PostgresError> {
-    let sql = "SELECT runner, name, batch.batch FROM runner_batch JOIN batch ON batch.id = runner_batch.batch ORDER BY name, batch.batch";
+    let sql = "SELECT runner, name, batch FROM batch WHERE runner IS NOT NULL ORDER BY name, batch";
     let mut batches: HashMap<i64, Vec<BatchKey>> = HashMap::new();
     for row in transaction.query_typed(sql, &[]).await? {
         let key = BatchKey { name: row.try_get(1)?, batch: row.try_get(2)? };
@@ -48,8 +48,8 @@ async fn batches(transaction: &Transaction) -> Result<HashMap<i64, Vec<BatchKey>
 
 async fn open(transaction: &Transaction) -> Result<HashMap<i64, Vec<(AttemptState, u32)>>, PostgresError> {
     let sql = format!(
-        "SELECT assigned_runner, state, count(*) FROM attempt WHERE {HAS_SLOT} AND assigned_runner IS NOT NULL
-         GROUP BY 1, 2 ORDER BY 1, 2"
+        "SELECT batch.runner, state, count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE {HAS_SLOT} AND batch.runner IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2"
     );
     let mut open: HashMap<i64, Vec<(AttemptState, u32)>> = HashMap::new();
     for row in transaction.query_typed(&sql, &[]).await? {

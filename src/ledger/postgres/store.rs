@@ -16,7 +16,6 @@ use super::batches::LockedBatches;
 use super::connect::connect;
 use super::error::LeaseStatus;
 use super::error::{NOTHING_IS_LOST, PostgresError, is_canceled, is_lost, is_without_tables};
-use super::facts::Known;
 use super::heartbeats::Heartbeats;
 use super::runner::Runner;
 use super::runner_transaction::RunnerTransaction;
@@ -53,8 +52,6 @@ pub(in crate::ledger) struct PostgresStore {
     has_lost_tables: bool,
     /// Since when the database can't be reached. One outage is one for all writes: what comes after its deadline is tried once.
     pub(super) broken_since: Option<Instant>,
-    /// True if the account had no slot for an intent the last time.
-    pub(super) waits_for_slot: bool,
     /// The ledger limits, as they were at the last intent.
     pub(super) limits: Vec<SpendLimit>,
     /// Until when submissions whose intent was committed last may leave.
@@ -77,7 +74,6 @@ impl PostgresStore {
             heartbeats: Heartbeats::new(),
             has_lost_tables: false,
             broken_since: None,
-            waits_for_slot: false,
             limits: Vec::new(),
             send_by: SendBy::within(Duration::ZERO),
         }
@@ -163,14 +159,16 @@ impl PostgresStore {
             self.client = Some(client);
         }
         let Some(client) = self.client.clone() else { return Ok(None) };
-        let seen = self.locked.values().map(|work| (work.number, work.seen)).collect();
-        let known = Known { seen, limits: self.limits.clone() };
-        let (kind, runner, times) = (self.kind, self.runner.clone(), self.times);
-        let mut it = RunnerTransaction::new(Arc::clone(&client), kind, runner, times, known, self.is_registered);
+        let (kind, runner, limits) = (self.kind, self.runner.clone(), self.limits.clone());
+        let mut it = RunnerTransaction::new(Arc::clone(&client), kind, runner, self.times, limits, self.is_registered);
         // An unread answer blocks those behind it, so all are awaited together.
         let (_, done) = futures::join!(it.start(), work(&it));
+        let lease = it.lease.take();
+        if matches!(lease, Some(Ok(LeaseStatus::Expired))) {
+            self.shared.expired.cancel();
+        }
         // An unsettled write, or the reason why the transaction did not begin, says more than the error that followed.
-        let done = match it.lease.take() {
+        let done = match lease {
             Some(Err(error)) => Err(error),
             Some(Ok(unsettled @ (LeaseStatus::Written | LeaseStatus::Forgotten))) => {
                 Err(PostgresError::Unsettled(unsettled))

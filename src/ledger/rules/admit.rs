@@ -48,25 +48,13 @@ pub(in crate::ledger) struct Facts {
 pub(in crate::ledger) struct OtherRunnersFacts {
     /// The runner that asks.
     pub(in crate::ledger) runner: i64,
-    /// True if its lease expired.
+    /// True if its lease expired, or another runner has one of the batches.
     pub(in crate::ledger) is_expired: bool,
     /// The account whose slots are known.
     pub(in crate::ledger) account: Account,
     pub(in crate::ledger) slots: Slots,
     /// The wait for a free slot.
     pub(in crate::ledger) retry_after: Duration,
-    /// For each batch, the newest attempt from before its runners began, and what they have spent since.
-    pub(in crate::ledger) runs: HashMap<i64, (i64, Usd)>,
-    /// Jobs that other runners took. No decision depends on them.
-    pub(in crate::ledger) taken: Vec<Taken>,
-}
-
-/// A job that another runner took.
-#[derive(Clone, Debug)]
-pub(in crate::ledger) struct Taken {
-    pub(in crate::ledger) batch: i64,
-    pub(in crate::ledger) attempt: i64,
-    pub(in crate::ledger) job: String,
 }
 
 /// The slots of the account for this runner.
@@ -85,7 +73,7 @@ impl Facts {
         let Asked { batch, intent, .. } = asked;
         self.newest += 1 + fastrand::i64(0..=self.gap);
         let runner = self.shared.as_ref().map(|shared| shared.runner);
-        let shared = Shared { runner, assigned_runner: runner, version: 1, ..Shared::default() };
+        let shared = Shared { runner, version: 1, ..Shared::default() };
         let row = Row { attempt: new_attempt(intent, AttemptId(self.newest), self.now), batch: *batch, shared };
         self.attempts.entry((*batch, intent.job.clone())).or_default().push(row.clone());
         for ((label, _), used) in &mut self.used {
@@ -93,16 +81,13 @@ impl Facts {
                 *used += intent.price;
             }
         }
-        if let Some(shared) = &mut self.shared {
-            if let Slots::Free(free) = &mut shared.slots {
-                *free -= 1;
-            }
-            shared.runs.entry(*batch).and_modify(|(_, used)| *used += intent.price);
+        if let Some(OtherRunnersFacts { slots: Slots::Free(free), .. }) = &mut self.shared {
+            *free -= 1;
         }
         Ok(row)
     }
 
-    /// Refuses for the first of these reasons: lease, freeze, claim, approval, purchases elsewhere, slots, limits, limit of the run.
+    /// Refuses for the first of these reasons: lease, freeze, claim, approval, purchases elsewhere, slots, limits.
     fn check(&self, Asked { batch, key, intent }: &Asked<'_>) -> Result<(), LedgerError> {
         let shared = self.shared.as_ref();
         if shared.is_some_and(|shared| shared.is_expired) {
@@ -112,7 +97,7 @@ impl Facts {
             return Err(LedgerError::Frozen(freeze.clone()));
         }
         let attempts = self.attempts.get(&(*batch, intent.job.clone())).map_or(&[][..], Vec::as_slice);
-        if attempts.iter().any(|row| self.is_claimed(row, intent)) {
+        if attempts.iter().any(|row| is_claimed(&row.attempt, intent)) {
             return Err(LedgerError::Claimed(intent.job.clone()));
         }
         // It is paid already, whatever the limits say.
@@ -148,30 +133,15 @@ impl Facts {
         for limit in intent.limits.iter().chain(&self.limits).filter(|limit| limit.is_about(&intent.labels)) {
             check_limit(&limit.name, limit.usd, self.used.get(&limit.key()).copied(), intent)?;
         }
-        match (&intent.run_limit, shared) {
-            (Some(run), Some(shared)) => {
-                check_limit(&run.name, run.usd, shared.runs.get(batch).map(|(_, used)| *used), intent)
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
+}
 
-    /// Returns whether an attempt forbids another one of its job: it is open, or newer than what the plan knew, or another runner made it
-    /// since the runners of the batch began.
-    fn is_claimed(&self, Row { attempt, batch, shared }: &Row, intent: &Intent) -> bool {
-        let known = intent.known.unwrap_or(AttemptId(0));
-        let is_open = attempt.state.is_doubtful()
-            || attempt.state.is_active() && attempt.fingerprint == intent.fingerprint
-            || attempt.id > known && !attempt.state.is_free();
-        let is_others = |own: &OtherRunnersFacts| {
-            let began = own.runs.get(batch).map_or(i64::MAX, |(began, _)| *began);
-            (attempt.id > known || attempt.id.0 > began)
-                && shared.runner.is_some_and(|runner| runner != own.runner)
-                && attempt.state != AttemptState::Void
-                && !(attempt.id == known && shared.assigned_runner == Some(own.runner))
-        };
-        is_open || self.shared.as_ref().is_some_and(is_others)
-    }
+/// Returns whether an attempt forbids another one of its job: it is open, or newer than the plan.
+fn is_claimed(attempt: &Attempt, intent: &Intent) -> bool {
+    attempt.state.is_doubtful()
+        || attempt.state.is_active() && attempt.fingerprint == intent.fingerprint
+        || attempt.id > intent.known.unwrap_or(AttemptId(0)) && !attempt.state.is_free()
 }
 
 /// Refuses an intent that would pass a limit. An unknown sum is an error of the store, and refuses it as well.

@@ -10,9 +10,9 @@ mod task_names;
 #[cfg(test)]
 mod tests;
 
-pub(super) use admit::{Asked, Facts, OtherRunnersFacts, Slots, SpanKey, Taken};
+pub(super) use admit::{Asked, Facts, OtherRunnersFacts, Slots, SpanKey};
 pub(super) use apply::apply;
 pub(super) use apply::recover;
 pub(super) use spent::Changes;
-pub(super) use spent::{QUARTER_US, RunChange, SpentChange, Sums, quarter};
+pub(super) use spent::{QUARTER_US, SpentChange, Sums, quarter};
 pub(super) use task_names::{Named, Owners};

@@ -20,8 +20,6 @@ pub(in crate::ledger) fn quarter(at: Timestamp) -> i64 {
 #[derive(Default)]
 pub(in crate::ledger) struct Sums {
     spent: BTreeMap<(String, String, i64), i64>,
-    /// The changes to the sums of runs.
-    pub(in crate::ledger) runs: Vec<RunChange>,
 }
 
 /// A change to the sum of everything (no label, no value) or of a label in one span.
@@ -33,17 +31,9 @@ pub(in crate::ledger) struct SpentChange<'a> {
     pub(in crate::ledger) micros: i64,
 }
 
-/// A change to the sum of the run that an attempt is part of.
-#[derive(Clone, Copy, Serialize)]
-pub(in crate::ledger) struct RunChange {
-    pub(in crate::ledger) batch: i64,
-    pub(in crate::ledger) attempt: i64,
-    pub(in crate::ledger) micros: i64,
-}
-
 impl Sums {
-    /// Adds the change of an attempt of a batch.
-    pub(in crate::ledger) fn add(&mut self, batch: i64, before: Option<&Attempt>, after: &Attempt) {
+    /// Adds the change of an attempt.
+    pub(in crate::ledger) fn add(&mut self, before: Option<&Attempt>, after: &Attempt) {
         let micros = spent(after) - before.map_or(0, spent);
         if micros == 0 {
             return;
@@ -53,7 +43,6 @@ impl Sums {
         for (label, value) in labels.chain([(String::new(), String::new())]) {
             *self.spent.entry((label, value, quarter)).or_default() += micros;
         }
-        self.runs.push(RunChange { batch, attempt: after.id.0, micros });
     }
 
     /// The changes to sums by label and span, in the order in which every transaction makes them.
@@ -86,13 +75,13 @@ pub(in crate::ledger) struct Changes<'r> {
 impl<'r> Changes<'r> {
     /// Adds a new row.
     pub(in crate::ledger) fn insert(&mut self, row: &'r Row) {
-        self.sums.add(row.batch, None, &row.attempt);
+        self.sums.add(None, &row.attempt);
         self.new.push(row);
     }
 
     /// Replaces a row.
     pub(in crate::ledger) fn replace(&mut self, before: &Row, row: &'r Row) {
-        self.sums.add(row.batch, Some(&before.attempt), &row.attempt);
+        self.sums.add(Some(&before.attempt), &row.attempt);
         self.changed.push(row);
     }
 }

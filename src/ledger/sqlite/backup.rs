@@ -119,7 +119,7 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
         if !repeats_its_record(row, &own).map_err(store)? {
             return Err(damaged(format!("the columns of attempt {id} don't match its record")));
         }
-        sums.add(own.batch, None, &own.attempt);
+        sums.add(None, &own.attempt);
     }
     for (_, batch) in &block_on(batches(connection)).map_err(store)? {
         block_on(connection.history(batch)).map_err(store)?;

@@ -204,8 +204,10 @@ pub(in crate::ledger) async fn lock_without_a_file(path: &Path, batch: &BatchKey
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Ledger;
+    use crate::domain::AttemptId;
+    use crate::ledger::suite::store::{batch, completed, intent_of, task};
     use crate::ledger::suite::{Fresh, for_store};
+    use crate::ledger::{Event, Intent, Ledger, LedgerError};
 
     struct OnDisk(tempfile::TempDir);
 
@@ -223,12 +225,26 @@ mod tests {
         fn ledger(&self) -> Ledger {
             Ledger::in_file(self.path())
         }
-
-        async fn lock_regardless(&self, batch: &BatchKey) -> LockedBatch {
-            lock_without_a_file(&self.path(), batch).await
-        }
     }
 
     for_store!(OnDisk);
-    for_store!(OnDisk: one_runner_holds_a_batch_at_a_time copies_carry_every_state);
+    for_store!(OnDisk: copies_carry_every_state);
+
+    /// As on a network file system whose locks have no effect: the second runner buys nothing that the first submits, or has bought since the
+    /// second planned.
+    #[tokio::test]
+    async fn two_runners_without_a_lock_buy_no_job_twice() {
+        let store = OnDisk::fresh();
+        let first = lock_without_a_file(&store.path(), &batch("")).await;
+        let second = lock_without_a_file(&store.path(), &batch("")).await;
+        let intent = |known| Intent { known, ..intent_of("a") };
+        let is_claimed = |result: Result<AttemptId, LedgerError>| matches!(result, Err(LedgerError::Claimed(_)));
+        let attempt = first.intend(intent(None)).await.expect("the first intent");
+        assert!(is_claimed(second.intend(intent(None)).await), "while the first is sending");
+        first.record(attempt, Event::Accepted(task("t"))).await.expect("recorded");
+        assert!(is_claimed(second.intend(intent(None)).await), "while the task is active");
+        first.record(attempt, completed()).await.expect("recorded");
+        assert!(is_claimed(second.intend(intent(None)).await), "after it was completed");
+        second.intend(intent(Some(attempt))).await.expect("a retake, which knows of it");
+    }
 }

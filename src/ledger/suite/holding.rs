@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::store::{Fresh, batch, completed, intent_of, states, task};
-use crate::domain::{AttemptId, AttemptState, Usd};
-use crate::ledger::{Event, HoldError, Intent, LedgerError};
+use super::store::{Fresh, batch, intent_of, states, task};
+use crate::domain::{AttemptState, Usd};
+use crate::ledger::{Event, HoldError, LedgerError};
 
 /// Reading makes no ledger, and finds nothing.
 pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
@@ -55,24 +55,6 @@ pub(in crate::ledger) async fn who_drops_a_batch_leaves_what_a_kill_leaves<S: Fr
     assert_eq!(states(&seen), [AttemptState::InDoubt, AttemptState::Queued]);
     drop(again);
     assert_eq!(ledger.lock(&batch("a")).await.expect("once more").recovered(), 0);
-}
-
-/// Two runners of one batch, as where a lock is of no use: the second buys nothing that the first is at, or has bought
-/// since the second made its plan.
-pub(in crate::ledger) async fn two_runners_at_once_do_not_buy_one_job_twice<S: Fresh>() {
-    let store = S::fresh();
-    let (first, second) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("")).await);
-    let intent = |known| Intent { known, ..intent_of("a") };
-    let is_claimed = |result: Result<AttemptId, LedgerError>| matches!(result, Err(LedgerError::Claimed(_)));
-
-    let attempt = first.intend(intent(None)).await.expect("the first intent");
-    assert!(is_claimed(second.intend(intent(None)).await), "while the first is sending");
-    first.record(attempt, Event::Accepted(task("t"))).await.expect("recorded");
-    assert!(is_claimed(second.intend(intent(None)).await), "while the task is at the service");
-    first.record(attempt, completed()).await.expect("recorded");
-    assert!(is_claimed(second.intend(intent(None)).await), "after it was completed");
-    // One that knows of it and wants it again, as a retake does, may have it.
-    second.intend(intent(Some(attempt))).await.expect("a retake");
 }
 
 pub(in crate::ledger) async fn a_write_that_fails_says_why_and_spares_the_others<S: Fresh>() {

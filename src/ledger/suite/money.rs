@@ -68,10 +68,10 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
     assert_eq!(of_acme.map(|line| line.attempts).sum::<u32>(), 2);
 }
 
-/// A repeated approved run buys the rest of it, and nothing twice; also if a lock is of no use.
+/// A repeated approved run buys the rest of the plan, and nothing twice.
 pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_says<S: Fresh>() {
     let store = S::fresh();
-    let held = store.lock_regardless(&batch("")).await;
+    let held = store.ledger().lock(&batch("")).await.expect("the batch");
     let approval = |plan: &str| Some(Approval { digest: Digest::of(plan), most: 1 });
     let intent = |known, plan| Intent { known, approval: approval(plan), ..intent_of("a") };
     let free = held.intend(intent(None, "one")).await.expect("an intent");

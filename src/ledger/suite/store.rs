@@ -6,7 +6,7 @@ use crate::domain::{
     Account, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, Labels, ServiceError, TaskId, TaskNames,
     Usd,
 };
-use crate::ledger::{Event, Intent, Ledger, LockedBatch};
+use crate::ledger::{Event, Intent, Ledger};
 
 /// A store that was made for one test, and is gone with it.
 pub(in crate::ledger) trait Fresh {
@@ -17,8 +17,6 @@ pub(in crate::ledger) trait Fresh {
     fn fresh() -> Self;
     /// The way into it.
     fn ledger(&self) -> Ledger;
-    /// Locks a batch although another runner has it, as where nothing can tell that it is live.
-    async fn lock_regardless(&self, batch: &BatchKey) -> LockedBatch;
 }
 
 /// Makes a test of each part of the suite, on one store.
@@ -31,8 +29,8 @@ macro_rules! for_store {
     )* };
     ($store:ty) => { crate::ledger::suite::for_store! { $store:
         nothing_is_there_before_it_is_made
+        one_runner_holds_a_batch_at_a_time
         who_drops_a_batch_leaves_what_a_kill_leaves
-        two_runners_at_once_do_not_buy_one_job_twice
         a_write_that_fails_says_why_and_spares_the_others
         a_limit_over_all_batches_is_kept_where_the_intent_is_written
         a_limit_of_one_label_is_kept_for_that_label_alone
@@ -76,7 +74,6 @@ pub(in crate::ledger) fn intent_of(job: &str) -> Intent {
         approval: None,
         local_images: None,
         imported_at: None,
-        run_limit: None,
         paid_elsewhere: None,
     }
 }

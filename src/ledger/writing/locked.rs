@@ -1,9 +1,7 @@
 //! A locked batch: the right to buy.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,12 +10,11 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::store::Store;
-use super::store::{Answer, Command, SharingCommand};
+use super::store::{Answer, Command};
 use super::writer::Writer;
 use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
-use crate::ledger::limits::Times;
 use crate::ledger::sharing::SharedState;
-use crate::ledger::{Event, Intent, Joining, LedgerError, OtherRunners};
+use crate::ledger::{Event, Intent, LedgerError};
 
 /// The longest wait for the writer of a shared store, once no batch is locked.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -120,7 +117,6 @@ impl Drop for WriterHandle {
 pub struct LockedBatch {
     own: usize,
     recovered: usize,
-    sharing: Option<Box<Sharing>>,
     writer: Arc<WriterHandle>,
     /// Released last, when everything is written.
     _lock: Option<Box<dyn std::any::Any + Send + Sync>>,
@@ -134,9 +130,8 @@ impl LockedBatch {
         key: &crate::domain::BatchKey,
         lock: Option<Box<dyn std::any::Any + Send + Sync>>,
     ) -> Result<Self, LedgerError> {
-        let sharing = Sharing::of(&writer, own).map(Box::new);
         // Made first: dropped half-way, it releases the batch.
-        let mut locked = Self { own, recovered: 0, sharing, writer, _lock: lock };
+        let mut locked = Self { own, recovered: 0, writer, _lock: lock };
         locked.recovered = locked.writer.ask(|answer| Command::Lock(own, key.clone(), answer)).await?;
         Ok(locked)
     }
@@ -146,9 +141,33 @@ impl LockedBatch {
         self.recovered
     }
 
-    /// The operations that only runners of a shared ledger need.
-    pub fn sharing(&self) -> Option<&Sharing> {
-        self.sharing.as_deref()
+    fn shared(&self) -> Option<&SharedState> {
+        if let WriterHandle::Thread { shared, .. } = &*self.writer { shared.as_deref() } else { None }
+    }
+
+    /// The time until which the submission of a new intent may leave, or `None` if that has no bound, as in a file. Taken once for an attempt.
+    pub fn send_by(&self, attempt: AttemptId) -> Option<SendBy> {
+        let known = self.shared()?.send_by.lock().remove(&attempt);
+        // Of an attempt that was not just recorded, nothing may leave.
+        Some(known.unwrap_or_else(|| SendBy::within(Duration::ZERO)))
+    }
+
+    /// Stops all submissions for an account for a while, by all runners that share the ledger.
+    pub async fn pause(&self, account: &Account, wait: Duration) -> Result<(), LedgerError> {
+        self.writer.ask(|answer| Command::Pause(account.clone(), wait, answer)).await
+    }
+
+    /// Shortens the wait of each write for an unreachable ledger to seconds.
+    pub fn hurry(&self) {
+        self.shared().inspect(|shared| shared.hurry.cancel());
+    }
+
+    /// Returns once the lease of this runner has expired, so that another one may have the batch. Never returns for a file.
+    pub async fn lease_expired(&self) {
+        match self.shared() {
+            Some(shared) => shared.expired.cancelled().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Records the intent to submit.
@@ -203,79 +222,5 @@ impl Drop for LockedBatch {
     fn drop(&mut self) {
         // A writer that is gone has released it.
         drop(self.writer.send(Command::Release(self.own)));
-    }
-}
-
-/// A locked batch of a ledger that several runners share.
-pub struct Sharing {
-    own: usize,
-    writer: Arc<WriterHandle>,
-    shared: Arc<SharedState>,
-    times: Times,
-    /// The number of others that bought when this runner joined.
-    others_at_start: AtomicU32,
-}
-
-impl Sharing {
-    fn of(writer: &Arc<WriterHandle>, own: usize) -> Option<Self> {
-        let WriterHandle::Thread { shared: Some(shared), .. } = &**writer else { return None };
-        let (writer, shared) = (Arc::clone(writer), Arc::clone(shared));
-        Some(Self { own, writer, shared, times: Times::usual(), others_at_start: AtomicU32::new(0) })
-    }
-
-    /// Starts to buy by a plan. Refused where other runners of the batch buy by another plan.
-    pub async fn join(&self, joining: Joining) -> Result<(), LedgerError> {
-        let join = |answer| Command::Share(SharingCommand::Join(self.own, Box::new(joining), answer));
-        let others = self.writer.ask(join).await?;
-        self.others_at_start.store(others, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Claims these active tasks, and completed ones whose video was never downloaded. Returns those without another live runner.
-    pub async fn take_over(&self, attempts: Vec<AttemptId>) -> Result<HashSet<AttemptId>, LedgerError> {
-        if attempts.is_empty() {
-            return Ok(HashSet::new());
-        }
-        self.writer.ask(|answer| Command::Share(SharingCommand::TakeOver(attempts, answer))).await
-    }
-
-    /// The tasks of the batch that other runners have; with `videos`, also videos that no live runner downloads.
-    pub async fn others(&self, videos: bool) -> Result<OtherRunners, LedgerError> {
-        self.writer.ask(|answer| Command::Share(SharingCommand::Others(self.own, videos, answer))).await
-    }
-
-    /// Stops all submissions for an account for a while: its service asked for that.
-    pub async fn pause(&self, account: &Account, wait: Duration) -> Result<(), LedgerError> {
-        self.writer.ask(|answer| Command::Share(SharingCommand::Pause(account.clone(), wait, answer))).await
-    }
-
-    /// Returns whether other runners submitted jobs of the batch when this one joined.
-    pub fn had_others(&self) -> bool {
-        self.others_at_start.load(Ordering::Relaxed) > 0
-    }
-
-    /// Returns whether another runner of the batch is known to have taken a job since an attempt, the newest that the plan knew. It may have
-    /// released the job since; only a new plan knows that.
-    pub fn is_claimed(&self, job: &JobId, known: Option<AttemptId>) -> bool {
-        let taken = self.shared.taken.lock();
-        let attempt = taken.get(&self.own).and_then(|jobs| jobs.get(job.as_str()));
-        attempt.is_some_and(|attempt| known.is_none_or(|known| *attempt > known))
-    }
-
-    /// The time until which the submission of a new intent may leave. Asked once for an attempt.
-    pub fn send_by(&self, attempt: AttemptId) -> SendBy {
-        let known = self.shared.send_by.lock().remove(&attempt);
-        // Of an attempt that was not just recorded, nothing may leave.
-        known.unwrap_or_else(|| SendBy::within(Duration::ZERO))
-    }
-
-    /// From now on, a write waits only seconds for a ledger that is unreachable: the run is to end.
-    pub fn hurry(&self) {
-        self.shared.hurry.cancel();
-    }
-
-    /// The wait before it is worth a look what the others have done.
-    pub fn look_again(&self) -> Duration {
-        self.times.look_again
     }
 }

@@ -8,8 +8,6 @@ pub(super) mod operations;
 mod store;
 mod writer;
 
+pub use locked::LockedBatch;
 pub(super) use locked::WriterHandle;
-pub use locked::{LockedBatch, Sharing};
-pub(super) use store::SharingCommand;
 pub(super) use store::{Locked, Store, Transaction};
-pub(super) use writer::at_batch;

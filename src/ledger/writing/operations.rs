@@ -93,8 +93,7 @@ fn write(
     owners: &mut Owners,
 ) -> Result<Option<TaskNames>, LedgerError> {
     let attempt = &mut row.attempt;
-    let is_sender = row.shared.runner == runner;
-    if matches!(event, Event::Accepted(_)) && !is_sender {
+    if matches!(event, Event::Accepted(_)) && row.shared.runner != runner {
         return Err(LedgerError::Claimed(attempt.job.clone()));
     }
     if let (Event::Accepted(task), Some(known)) = (event, &attempt.task)
@@ -116,9 +115,6 @@ fn write(
         attempt.task.clone_from(&claimed);
     }
     row.shared.version += 1;
-    if claimed.is_some() && is_sender {
-        row.shared.assigned_runner = runner;
-    }
     Ok(claimed)
 }
 

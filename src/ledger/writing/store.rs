@@ -1,6 +1,6 @@
 //! The interface of a store that is written, and the commands for it. A store knows its medium, and no rule.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskId, TaskNames
 use crate::ledger::row::{Row, Unreadable};
 use crate::ledger::rules::{Asked, Changes, Facts, Named};
 use crate::ledger::sql::Sql;
-use crate::ledger::{Event, Intent, Joining, LedgerError, OtherRunners};
+use crate::ledger::{Event, Intent, LedgerError};
 
 /// A store that is written by one [`Writer`](super::writer::Writer).
 pub(in crate::ledger) trait Store {
@@ -38,24 +38,16 @@ pub(in crate::ledger) trait Store {
         false
     }
 
-    /// Returns whether the account had no slot for an intent the last time.
-    fn waits_for_slot(&self) -> bool {
-        false
-    }
-
-    /// Defers intents for an account, unless it may have a free slot by now. Takes no lock that others wait for.
-    async fn slot(&mut self, _account: &Account) -> Result<(), LedgerError> {
-        Ok(())
-    }
-
-    /// Notes the facts behind decisions, once these are durable, and whether some intent was deferred.
-    fn note_decisions(&mut self, _facts: Facts, _is_deferred: bool) {}
+    /// Notes the facts behind decisions, once these are durable.
+    fn note_decisions(&mut self, _facts: Facts) {}
 
     /// Notes a row that is durable.
     fn note_row(&mut self, _own: usize, _row: &Row) {}
 
-    /// Does what only runners that share a ledger ask for.
-    async fn share(&mut self, _command: SharingCommand) {}
+    /// Stops all submissions for an account for a while, by all runners that share the ledger.
+    async fn pause(&mut self, _account: &Account, _wait: Duration) -> Result<(), LedgerError> {
+        Ok(())
+    }
 
     /// The time until the next heartbeat, if the store has any.
     fn until_heartbeat(&self) -> Option<Duration> {
@@ -120,13 +112,5 @@ pub(in crate::ledger) enum Command {
     MoveJobs(usize, Vec<Move>, Answer<()>),
     KeepRetake(usize, Option<UnfinishedRetake>, Answer<()>),
     Reassign(usize, Account, Answer<()>),
-    Share(SharingCommand),
-}
-
-/// A command of runners that share a ledger.
-pub(in crate::ledger) enum SharingCommand {
-    Join(usize, Box<Joining>, Answer<u32>),
-    TakeOver(Vec<AttemptId>, Answer<HashSet<AttemptId>>),
-    Others(usize, bool, Answer<OtherRunners>),
     Pause(Account, Duration, Answer<()>),
 }

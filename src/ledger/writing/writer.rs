@@ -107,12 +107,9 @@ impl<S: Store> Writer<S> {
         self.execute_group(group).await;
     }
 
-    /// Writes events and intents in one commit. Events are written first if other commands are to see them, if a task ID waits to be written, or
-    /// if the intents wait for a slot that no event frees.
+    /// Writes events and intents in one commit. Events are written first if other commands are to see them, or if a task ID waits to be written.
     async fn execute_group(&mut self, Group { mut records, mut intents, others }: Group) {
-        let frees_slot = records.iter().any(|(_, _, event, _)| event.frees_slot());
-        let waits_for_slot = self.store.waits_for_slot() && !frees_slot;
-        if !others.is_empty() || !self.unwritten.is_empty() || waits_for_slot {
+        if !others.is_empty() || !self.unwritten.is_empty() {
             self.write(std::mem::take(&mut records), Vec::new()).await;
         }
         for other in others {
@@ -123,19 +120,11 @@ impl<S: Store> Writer<S> {
         let (intents, released): (Vec<_>, Vec<_>) =
             intents.into_iter().partition(|(own, ..)| self.store.batch(*own).is_some());
         refuse(released, &LedgerError::Closed);
-        let deferred = match intents.first() {
-            Some(_) if !self.unwritten.is_empty() => Err(LedgerError::Deferred(RETRY_AFTER)),
-            Some((_, first, _)) if waits_for_slot => self.store.slot(&first.account.clone()).await,
-            _ => Ok(()),
-        };
-        let intents = match deferred {
-            Ok(()) => intents,
-            Err(error) => {
-                refuse(intents, &error);
-                Vec::new()
-            }
-        };
-        self.write(records, intents).await;
+        if self.unwritten.is_empty() {
+            self.write(records, intents).await;
+        } else {
+            refuse(intents, &LedgerError::Deferred(RETRY_AFTER));
+        }
     }
 
     /// Writes events and intents in one commit. If it fails because of one of them, tries each alone.
@@ -226,12 +215,11 @@ impl<S: Store> Writer<S> {
         if decisions.iter().any(Result::is_ok) {
             crash::point("after-intent");
         }
-        let is_deferred = decisions.iter().any(|decision| matches!(decision, Err(LedgerError::Deferred(_))));
         let is_same = intents
             .iter()
             .zip(batches)
             .all(|((own, ..), (number, _))| self.store.batch(*own).is_some_and(|(now, _)| now == *number));
-        self.store.note_decisions(facts, is_deferred);
+        self.store.note_decisions(facts);
         for ((own, _, answer), decision) in intents.into_iter().zip(decisions) {
             let id = match decision {
                 // Another server gave the batch another number meanwhile: this was written nowhere.
@@ -277,13 +265,13 @@ impl<S: Store> Writer<S> {
                     async |it: &S::Transaction, (batch, _): &(_, _)| operations::reassign(it, *batch, &account).await;
                 drop(answer.send(at_batch(store, own, change).await.map(drop)));
             }
-            Command::Share(command) => store.share(command).await,
+            Command::Pause(account, wait, answer) => drop(answer.send(store.pause(&account, wait).await)),
         }
     }
 }
 
 /// Does something with a locked batch, in one transaction. A transaction that is repeated has the number from before it.
-pub(in crate::ledger) async fn at_batch<S: Store, T: Clone>(
+async fn at_batch<S: Store, T: Clone>(
     store: &mut S,
     own: usize,
     work: impl AsyncFn(

@@ -10,7 +10,7 @@ use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
 use shotlist::plan::DownloadPlan;
 use tokio::time::Instant;
 
-use crate::support::fake::{FakeService, OwnBatch, jobs, run_fed};
+use crate::support::fake::{FakeService, OwnBatch, jobs, run_with_downloads};
 use crate::support::plans::{SECOND, plan};
 
 /// Videos that each take an hour, and how many were fetched at once.
@@ -51,7 +51,7 @@ async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
     let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
     let mut plan = plan(&jobs(12), &History::default(), None);
     plan.downloads = Some(DownloadPlan::default());
-    let (outcome, events) = run_fed(&service, &ledger, &settings, &stop, &plan, Some(&videos), async |_| {}).await;
+    let (outcome, events) = run_with_downloads(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
     let last = service.submissions().last().expect("a submission").0;
     assert!(last - start < 3600 * SECOND, "the last of twelve was submitted after {:?}", last - start);
     assert_eq!(*videos.most.lock().expect("no panic"), 4);
@@ -67,7 +67,7 @@ async fn signal_does_not_wait_for_a_download() {
     let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
     let mut plan = plan(&jobs(2), &History::default(), None);
     plan.downloads = Some(DownloadPlan::default());
-    let running = run_fed(&service, &ledger, &settings, &stop, &plan, Some(&videos), async |_| {});
+    let running = run_with_downloads(&service, &ledger, &settings, &stop, &plan, Some(&videos));
     let signal = async {
         tokio::time::sleep(600 * SECOND).await;
         stop.because(StopReason::Signal(15));

@@ -1,6 +1,5 @@
 //! Runs on a paused clock: hours pass in milliseconds, and every moment is exact.
 
-mod feed;
 mod fetching;
 mod money;
 mod outages;

@@ -11,7 +11,7 @@ use shotlist::domain::{
     TaskId,
 };
 use shotlist::download::Downloads;
-use shotlist::engine::{Engine, Feed, Outcome, RunEvent, Settings, Stop};
+use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Intent, Ledger, LockedBatch};
 use shotlist::plan::{Plan, PlanInput, Retakes};
 use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
@@ -279,24 +279,22 @@ pub async fn run(
     stop: &Stop,
     plan: &Plan,
 ) -> (Outcome, Vec<RunEvent>) {
-    run_fed(service, ledger, settings, stop, plan, None, async |_| {}).await
+    run_with_downloads(service, ledger, settings, stop, plan, None).await
 }
 
-/// The same with downloads, and a source that adds work while it runs.
-pub async fn run_fed(
+/// Runs a plan to its end, and downloads its videos.
+pub async fn run_with_downloads(
     service: &FakeService,
     ledger: &OwnBatch,
     settings: &Settings,
     stop: &Stop,
     plan: &Plan,
     downloads: Option<&dyn Downloads>,
-    source: impl AsyncFnOnce(&Feed),
 ) -> (Outcome, Vec<RunEvent>) {
     let events = Mutex::new(Vec::new());
     let emit = |event: RunEvent| events.lock().expect("no panic").push(event);
     let engine = Engine {
         prices: &|_, _, _| None,
-        run_limit: None,
         service,
         account: &account(),
         limits: &[],
@@ -309,6 +307,6 @@ pub async fn run_fed(
         assets: None,
         emit: &emit,
     };
-    let outcome = engine.run(plan.clone().into(), source).await;
+    let outcome = engine.run(plan).await;
     (outcome, events.into_inner().expect("no panic"))
 }

@@ -9,9 +9,8 @@ use super::values::*;
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, Declaration, Digest, Fingerprint, Freeze, Labels, OutputPath, Usd,
 };
-use crate::ledger::row::Row;
 use crate::ledger::rules::{Facts, OtherRunnersFacts, Slots};
-use crate::ledger::{Approval, Intent, LedgerError, RunLimit};
+use crate::ledger::{Approval, Intent, LedgerError};
 
 /// Tells an expected refusal, and removes its reason.
 type Step<'s> = (&'s dyn Fn(&LedgerError) -> bool, &'s dyn Fn(&mut Facts));
@@ -32,16 +31,13 @@ fn admit_refuses_for_the_first_of_all_reasons() {
     facts.limits = vec![limit("ledger.day", None, 1_000_000)];
     facts.used = [((None, 0), usd(100_001)), ((Some(label("acme")), 0), usd(100_001))].into();
     let other_account = Account { service: "s".into(), key: "other".into() };
-    let runs = [(BATCH, (10, usd(100_001)))].into();
-    let shared =
-        OtherRunnersFacts { is_expired: true, account: other_account, slots: Slots::Paused(wait), runs, ..others() };
+    let shared = OtherRunnersFacts { is_expired: true, account: other_account, slots: Slots::Paused(wait), ..others() };
     facts.shared = Some(shared);
     let asked = Intent {
         approval: Some(Approval { digest, most: 1 }),
         paid_elsewhere: Some(1),
         limits: vec![limit("budget.labels", Some("acme"), 1_000_000), limit("not its label", Some("other"), 0)],
         labels: [("client".to_owned(), "acme".to_owned())].into_iter().collect(),
-        run_limit: Some(RunLimit { name: "budget.run".into(), usd: usd(1_000_000) }),
         ..intent("a")
     };
     let over = |error: &LedgerError, expected: &str| matches!(error, LedgerError::OverLimit { name, used, .. } if **name == *expected && *used == usd(100_001));
@@ -79,9 +75,6 @@ fn admit_refuses_for_the_first_of_all_reasons() {
     }
     let imported = Intent { imported_at: Some(Timestamp::UNIX_EPOCH), job: intent("b").job, ..asked.clone() };
     admit(&mut facts.clone(), &imported).expect("paid already, whatever the limits");
-    let error = admit(&mut facts, &asked).expect_err("the limit of the run");
-    assert!(over(&error, "budget.run"), "{error:?}");
-    shared_of(&mut facts).runs = [(BATCH, (10, usd(100_000)))].into();
     admit(&mut facts, &asked).expect("exactly the limits");
 }
 
@@ -98,14 +91,10 @@ fn admitted_intent_counts_for_the_next() {
     let known = &first.attempt.particulars;
     assert_eq!((known.output.as_deref(), known.local_images.as_deref()), (output.as_ref(), Some("5ha256")));
     assert!((42..=46).contains(&first.attempt.id.0), "{:?}", first.attempt.id);
-    assert_eq!(
-        (first.shared.runner, first.shared.assigned_runner, first.shared.version),
-        (Some(RUNNER), Some(RUNNER), 1)
-    );
+    assert_eq!((first.shared.runner, first.shared.version), (Some(RUNNER), 1));
     assert_eq!((first.attempt.state, first.attempt.intended_at), (AttemptState::Intended, Timestamp::UNIX_EPOCH));
     let used = |value: Option<&str>| facts.used[&(value.map(label), 0)];
     assert_eq!((used(None), used(Some("acme")), used(Some("b"))), (usd(900_000), usd(900_000), Usd::ZERO));
-    assert_eq!(facts.shared.as_ref().expect("shared").runs[&BATCH].1, usd(900_000));
     assert_eq!(known.declared, None);
     assert!(matches!(admit(&mut facts, &intent("a")), Err(LedgerError::Claimed(_))), "it is open");
     let second = admit(&mut facts, &intent("b")).expect("one slot is left");
@@ -131,11 +120,6 @@ fn imported_intent_is_declared_and_has_the_time_of_its_purchase() {
 fn unknown_sum_admits_nothing() {
     let asked = Intent { limits: vec![limit("budget.day", None, 1_000_000)], ..intent("a") };
     assert!(matches!(admit(&mut Facts::default(), &asked), Err(LedgerError::OverLimit { .. })));
-    let mut facts = Facts { shared: Some(OtherRunnersFacts { runs: [].into(), ..others() }), ..Facts::default() };
-    let asked = Intent { run_limit: Some(RunLimit { name: "r".into(), usd: usd(9_000_000) }), ..intent("a") };
-    assert!(matches!(admit(&mut facts, &asked), Err(LedgerError::OverLimit { .. })));
-    // Alone, the run itself counts what it spends.
-    admit(&mut Facts::default(), &asked).expect("one runner");
 }
 
 /// The attempt, the newest that the plan knew, and whether another attempt is forbidden.
@@ -165,31 +149,6 @@ fn earlier_attempt_claims_its_job() {
     for state in [S::Void, S::Rejected] {
         assert!(!claims(state, 6, Some(5), true), "{state:?} cost nothing");
     }
-}
-
-/// Another runner's attempt since the runners of the batch began, whatever the plan knew.
-#[test]
-fn attempt_of_another_runner_claims_its_job() {
-    use AttemptState as S;
-    let claims = |id, known: i64, change: &dyn Fn(&mut Row)| {
-        let mut earlier = row("a", id, S::Failed);
-        earlier.shared.runner = Some(RUNNER + 1);
-        change(&mut earlier);
-        let mut facts = with_attempts([earlier]);
-        facts.shared = Some(others());
-        let asked = Intent { known: Some(AttemptId(known)), ..intent("a") };
-        matches!(admit(&mut facts, &asked), Err(LedgerError::Claimed(_)))
-    };
-    assert!(claims(11, 11, &|_| ()), "since the runners began");
-    assert!(!claims(10, 10, &|_| ()), "before the runners began");
-    assert!(claims(9, 8, &|_| ()), "since the plan");
-    assert!(claims(9, 8, &|row| row.attempt.state = S::Rejected), "since the plan, whatever became of it");
-    assert!(claims(11, 9, &|row| row.attempt.state = S::Rejected), "another runner decides about it");
-    assert!(!claims(11, 11, &|row| row.shared.runner = Some(RUNNER)), "its own");
-    assert!(!claims(11, 11, &|row| row.shared.runner = None), "from another ledger");
-    assert!(!claims(11, 11, &|row| row.attempt.state = S::Void), "never sent");
-    assert!(!claims(11, 11, &|row| row.shared.assigned_runner = Some(RUNNER)), "taken over");
-    assert!(claims(12, 11, &|row| row.shared.assigned_runner = Some(RUNNER)), "unknown to the plan");
 }
 
 #[test]
@@ -231,17 +190,15 @@ proptest! {
     #[test]
     fn admitted_intents_pass_no_bound(
         jobs in proptest::collection::vec((0..5_u8, any::<bool>()), 0..20),
-        (limit_micros, run_micros) in (0..12_000_000_i64, 0..12_000_000_i64),
+        limit_micros in 0..12_000_000_i64,
         (slots, most) in (0..9_i64, 0..3_u32),
     ) {
-        let runs = [(BATCH, (0, Usd::ZERO))].into();
-        let shared = OtherRunnersFacts { slots: Slots::Free(slots), runs, ..others() };
+        let shared = OtherRunnersFacts { slots: Slots::Free(slots), ..others() };
         let mut facts = Facts { used: [((None, 0), Usd::ZERO)].into(), shared: Some(shared), ..Facts::default() };
         let mut admitted: Vec<Attempt> = Vec::new();
         for (job, fails) in jobs {
             let asked = Intent {
                 limits: vec![limit("budget.day", None, limit_micros)],
-                run_limit: Some(RunLimit { name: "budget.run".into(), usd: usd(run_micros) }),
                 approval: Some(Approval { digest: Digest::of("d"), most }),
                 known: admitted.last().map(|last| last.id),
                 ..intent(&format!("j{job}"))
@@ -258,7 +215,7 @@ proptest! {
             }
         }
         let spent: Usd = admitted.iter().map(|attempt| attempt.price).sum();
-        prop_assert!(spent <= usd(limit_micros) && spent <= usd(run_micros));
+        prop_assert!(spent <= usd(limit_micros));
         prop_assert!(admitted.len() <= usize::try_from(slots).expect("small"));
         for job in admitted.iter().map(|attempt| &attempt.job) {
             prop_assert!(admitted.iter().filter(|attempt| attempt.job == *job).count() <= most as usize);

@@ -53,7 +53,6 @@ pub(super) fn intent(job: &str) -> Intent {
         approval: None,
         local_images: None,
         imported_at: None,
-        run_limit: None,
         paid_elsewhere: None,
     }
 }
@@ -65,8 +64,6 @@ pub(super) fn others() -> OtherRunnersFacts {
         account: intent("a").account,
         slots: Slots::Free(2),
         retry_after: Duration::from_millis(5),
-        runs: [(BATCH, (10, Usd::ZERO))].into(),
-        taken: Vec::new(),
     }
 }
 
