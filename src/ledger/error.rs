@@ -138,7 +138,7 @@ pub enum LedgerError {
     #[error(transparent)]
     Frozen(Freeze),
     /// This runner stalled, and another one may have its batch; nothing was written.
-    #[error("this runner's lease expired, and another runner may have its batch; its purchases are in the ledger")]
+    #[error("this runner's lease expired; its purchases are in the ledger")]
     LeaseExpired,
     /// Another runner has the batch; nothing was written.
     #[error("the batch is locked by another run ({0})")]

@@ -52,7 +52,7 @@ struct RunnerView<'r> {
     started_at: Timestamp,
     /// Seconds since its last heartbeat.
     heartbeat_age_s: u64,
-    /// True if its lease expired: other runners take over its tasks.
+    /// True if its lease expired: another runner may have its batches.
     expired: bool,
     /// The batches that it runs.
     batches: Vec<String>,

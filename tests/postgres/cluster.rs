@@ -85,7 +85,7 @@ impl Cluster {
                 .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"])
                 .arg(&data),
         );
-        let hba = "host all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n";
+        let hba = "hostnossl all tls_only 127.0.0.1/32 reject\nhost all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n";
         std::fs::write(data.join("pg_hba.conf"), hba).expect("its rules");
         Self::of_directory(directory, settings)
     }
