@@ -2,12 +2,13 @@
 //!
 //! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them of what was [`found`] of each. [`csv`],
 //! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
-//! never sees half of one and a run that is killed leaves a true one behind. [`found`] also reads one back, if its
-//! ledger is not there.
+//! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads the purchases of one, if its
+//! ledger is lost.
 
 mod columns;
 mod csv;
 mod destinations;
+mod earlier;
 mod found;
 mod html;
 mod json;
@@ -20,7 +21,8 @@ mod writer;
 mod xlsx;
 
 pub use destinations::NoReport;
-pub(crate) use found::{EarlierJob, JSON_REPORT, earlier_jobs};
+pub use earlier::Purchase;
+pub(crate) use earlier::{EarlierJob, EarlierReport, JSON_REPORT, earlier_jobs};
 pub(crate) use json::ReportView;
 pub use prometheus::{LedgerState, metrics};
 pub use row::Commands;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use super::earlier::Purchase;
 use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd, named};
 
 named! {
@@ -142,6 +143,9 @@ pub struct Row {
     /// The machine that fetched the video, where several share a ledger: the file is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
+    /// The submission behind the state above, if it may have been charged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purchase: Option<Box<Purchase>>,
     /// Facts that only a page for people shows.
     #[serde(skip)]
     pub(super) detail: Detail,
@@ -287,18 +291,14 @@ pub struct Superseded {
     pub charge: Charge,
     /// Its price.
     pub price_usd: Usd,
-    /// The labels that its job had when it was submitted.
-    #[schemars(with = "BTreeMap<String, String>")]
-    pub labels: Labels,
     /// The service's name for it.
     pub task_id: Option<String>,
     /// The URL of its video.
     pub video_url: Option<String>,
     /// Its video's file while it is there, relative to this report's directory.
     pub file: Option<String>,
-    /// The exact request.
-    #[schemars(with = "serde_json::Value")]
-    pub request: serde_json::Value,
+    /// The submission.
+    pub purchase: Purchase,
 }
 
 /// The arguments of every command about a batch, quoted for the shell.

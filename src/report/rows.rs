@@ -267,6 +267,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         archived_at: archived.map(|archived| archived.at),
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         runner: shown.and_then(|attempt| attempt.particulars.fetched_by.as_deref()).map(str::to_owned),
+        purchase: shown.filter(|attempt| attempt.charge() != Charge::None).map(|attempt| Box::new(attempt.into())),
         detail,
     }
 }
@@ -357,11 +358,10 @@ fn superseded(shown: &HashSet<AttemptId>, history: &History, directory: &Path) -
             state: state(attempt),
             charge: attempt.charge(),
             price_usd: attempt.price,
-            labels: attempt.particulars.labels.clone(),
             task_id: attempt.task.as_ref().map(|task| task.id.to_string()),
             video_url: attempt.video_url.clone(),
             file: file_of(attempt, directory).map(|file| file.path.to_string()),
-            request: serde_json::from_str(&attempt.request).unwrap_or_default(),
+            purchase: attempt.into(),
         })
         .collect()
 }

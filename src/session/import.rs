@@ -3,7 +3,9 @@
 //! # Guarantees
 //!
 //! - Nothing is submitted. A task is recorded only after the service confirmed it, and only if no attempt in the ledger has it.
-//! - A task that differs from the job's request is refused.
+//! - A task of a report is recorded with the request, price, and reviews of the report, also if the manifest has changed since. A task of a CSV is
+//!   recorded with the request of its job.
+//! - A task that differs from its request by the service's response is refused.
 //! - A task that is imported twice is one purchase. After a kill, the same command finishes the rest.
 
 use std::collections::HashMap;
@@ -13,22 +15,26 @@ use std::sync::Arc;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 
+use super::choices;
 use super::connection::Connection;
+use super::purchases::moved_to;
 use super::refusal::Refusal;
 use super::resolve::{BatchView, ResolveError};
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, Declaration, History, Job, JobId, ServiceError, TaskId, TaskNames, VideoFile,
+    Account, Attempt, AttemptId, AttemptState, Declaration, History, Job, JobId, ReviewOfTask, ServiceError, TaskId,
+    TaskNames, VideoFile,
 };
 use crate::download::{footage_of, holds};
 use crate::files::on_a_thread;
 use crate::ledger::{Event, Intent, LedgerError, LockedBatch};
+use crate::report::Purchase;
 use crate::service::{Status, TaskReport};
 
 /// The most tasks that the service is asked about at once.
 const AT_ONCE: usize = 8;
 
 /// A task that was bought for a job.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct BoughtTask {
     /// The job.
     pub job: JobId,
@@ -36,15 +42,18 @@ pub struct BoughtTask {
     pub task: TaskId,
     /// The time of its submission, if it is known.
     pub submitted_at: Option<Timestamp>,
-    /// Its video, if it was downloaded.
-    pub file: Option<VideoFile>,
+    /// The submission, if a report has it.
+    pub purchase: Option<Box<Purchase>>,
 }
 
 /// The outcome for a task.
 #[derive(Debug)]
 pub enum ImportOutcome {
     /// It is in the ledger now.
-    Imported,
+    Imported {
+        /// True if its request is not that of the manifest's job, which is due again.
+        is_changed: bool,
+    },
     /// It was in the ledger.
     Known,
     /// The task was refused.
@@ -55,7 +64,6 @@ pub enum ImportOutcome {
 struct Importer<'a> {
     batch: &'a LockedBatch,
     history: &'a History,
-    connection: &'a Connection,
     out: &'a Path,
     /// The newest attempt of each job for which one was made.
     newest: HashMap<JobId, AttemptId>,
@@ -79,18 +87,21 @@ impl BatchView<'_> {
             history.of(&bought.job).any(|attempt| attempt.task.as_ref().is_some_and(|task| task.has(&bought.task)))
         };
         let mut owners: HashMap<TaskId, JobId> = HashMap::new();
-        let asks = bought.into_iter().map(|bought| {
+        let bought = bought.into_iter().map(|bought| BoughtTask { job: moved_to(self.moves, bought.job), ..bought });
+        let asks = bought.map(|bought| {
             let owner = owners.entry(bought.task.clone()).or_insert_with(|| bought.job.clone()).clone();
+            let intent = bought.intent(jobs.get(&bought.job).copied(), connection.account());
             async {
-                let confirmed = match jobs.get(&bought.job) {
-                    None => Err(ResolveError::NoJob(bought.job.to_string())),
-                    Some(_) if owner != bought.job => {
+                let confirmed = match intent {
+                    Err(error) => Err(error),
+                    Ok(_) if owner != bought.job => {
                         let (task, batch) = (bought.task.clone(), self.key.clone());
                         Err(ResolveError::TaskTaken { task, job: owner, batch })
                     }
-                    Some(_) if is_known(&bought) => Ok(None),
-                    Some(job) => {
-                        self.confirmed_for(job, &bought.task, connection).await.map(|found| Some((*job, found)))
+                    Ok(_) if is_known(&bought) => Ok(None),
+                    Ok(intent) => {
+                        let found = self.confirmed_for(&intent, &bought.task, connection).await;
+                        found.map(|found| Some((intent, found)))
                     }
                 };
                 (bought, confirmed)
@@ -98,19 +109,89 @@ impl BatchView<'_> {
         });
         let asks: Vec<_> = asks.collect();
         let mut confirmed = stream::iter(asks).buffered(AT_ONCE);
-        let mut importer = Importer { batch: &batch, history: &history, connection, out, newest: HashMap::new() };
+        let mut importer = Importer { batch: &batch, history: &history, out, newest: HashMap::new() };
+        let mut reviews = Vec::new();
         while let Some((bought, found)) = confirmed.next().await {
+            let is_changed = |intent: &Intent| {
+                jobs.get(&bought.job).is_some_and(|job| *job.request.fingerprint() != intent.fingerprint)
+            };
             let import = match found {
                 Ok(None) => ImportOutcome::Known,
-                Ok(Some((job, (names, task)))) => match importer.take_in(job, &bought, names, &task).await {
-                    Ok(()) => ImportOutcome::Imported,
-                    Err(refusal) => ImportOutcome::Refused(refusal.into()),
-                },
+                Ok(Some((intent, (names, task)))) => {
+                    let is_changed = is_changed(&intent);
+                    match importer.take_in(intent, &bought, names, &task).await {
+                        Ok(()) => ImportOutcome::Imported { is_changed },
+                        Err(refusal) => ImportOutcome::Refused(refusal.into()),
+                    }
+                }
                 Err(error) => ImportOutcome::Refused(error),
             };
+            if !matches!(import, ImportOutcome::Refused(_)) {
+                reviews.extend(bought.reviews());
+            }
             report(&bought, import);
         }
+        self.restore_reviews(&batch, reviews).await
+    }
+
+    /// Records the reviews of a report in the order of their times, of which the last one of a reviewer counts. A video that has reviews in the
+    /// ledger keeps those.
+    async fn restore_reviews(
+        &self,
+        batch: &LockedBatch,
+        mut reviews: Vec<(Timestamp, ReviewOfTask)>,
+    ) -> Result<(), Refusal> {
+        let history = self.history().await?;
+        let has_none = |of_task: &ReviewOfTask| {
+            let mut reviewed = history.of(&of_task.job).filter(|attempt| attempt.is_reviewed_by(of_task));
+            reviewed.all(|attempt| attempt.particulars.reviews.is_empty())
+        };
+        reviews.retain(|(_, of_task)| has_none(of_task));
+        reviews.sort_by_key(|(at, _)| *at);
+        for (_, review) in reviews {
+            choices::record(batch, &history, &[review]).await?;
+        }
         Ok(())
+    }
+}
+
+impl BoughtTask {
+    /// The intent of its submission: as the report has it, and otherwise of the job as it is now.
+    fn intent(&self, job: Option<&Arc<Job>>, account: &Account) -> Result<Intent, ResolveError> {
+        let imported_at = Some(self.submitted_at.unwrap_or_else(Timestamp::now));
+        let output = job.and_then(|job| job.file.clone());
+        match (&self.purchase, job) {
+            (Some(purchase), _) => Ok(Intent {
+                job: self.job.clone(),
+                fingerprint: purchase.fingerprint.clone(),
+                normalized: purchase.normalized.clone(),
+                request: purchase.request.to_string(),
+                model: purchase.model.clone(),
+                price: purchase.price_usd,
+                charging: purchase.charging,
+                typical_s: purchase.typical_s,
+                account: account.clone(),
+                known: None,
+                limits: Vec::new(),
+                labels: purchase.labels.clone(),
+                output,
+                approval: None,
+                local_images: None,
+                imported_at,
+                paid_elsewhere: None,
+            }),
+            (None, Some(job)) => Ok(Intent { imported_at, ..Intent::new(job, account.clone()) }),
+            (None, None) => Err(ResolveError::NoJob(self.job.to_string())),
+        }
+    }
+
+    /// The reviews of its video in the report.
+    fn reviews(&self) -> impl Iterator<Item = (Timestamp, ReviewOfTask)> {
+        let reviews = self.purchase.iter().flat_map(|purchase| &purchase.reviews);
+        reviews.map(|reviewed| {
+            let (job, task, review) = (self.job.clone(), self.task.clone(), reviewed.review.clone());
+            (reviewed.at, ReviewOfTask { job, task, review })
+        })
     }
 }
 
@@ -118,28 +199,25 @@ impl Importer<'_> {
     /// Records a task as a submission in doubt whose task was found: a kill in between leaves a doubt, and no purchase is forgotten.
     async fn take_in(
         &mut self,
-        job: &Job,
+        intent: Intent,
         bought: &BoughtTask,
         names: TaskNames,
         report: &TaskReport,
     ) -> Result<(), Refusal> {
         let batch = self.batch;
-        let doubt = self.history.of(&job.id).find(|attempt| is_doubt_of(attempt, job));
-        let doubt = doubt.filter(|_| !self.newest.contains_key(&job.id));
+        let doubt = self.history.of(&bought.job).find(|attempt| is_doubt_of(attempt, &intent));
+        let doubt = doubt.filter(|_| !self.newest.contains_key(&bought.job));
         let attempt = if let Some(doubt) = doubt {
             doubt.id
         } else {
-            let known = self.history.of(&job.id).map(|attempt| attempt.id).max();
-            let known = self.newest.get(&job.id).copied().max(known);
-            let account = self.connection.account().clone();
-            let imported_at = Some(bought.submitted_at.unwrap_or_else(Timestamp::now));
-            let intent = Intent { known, imported_at, ..Intent::new(job, account) };
-            let attempt = batch.intend(intent).await?;
+            let known = self.history.of(&bought.job).map(|attempt| attempt.id).max();
+            let known = self.newest.get(&bought.job).copied().max(known);
+            let attempt = batch.intend(Intent { known, ..intent }).await?;
             let doubt = ServiceError::plain("a task of it is being recorded", "imported");
             batch.record(attempt, Event::Doubted(doubt)).await?;
             attempt
         };
-        self.newest.insert(job.id.clone(), attempt);
+        self.newest.insert(bought.job.clone(), attempt);
         if let Err(error) = batch.record(attempt, Event::Found(names)).await {
             // Only then is it certain that the job has no such task. After any other error, it stays in doubt.
             if matches!(error, LedgerError::TaskTaken { .. }) {
@@ -147,14 +225,44 @@ impl Importer<'_> {
             }
             return Err(error.into());
         }
-        if let (Status::Completed, Some(url)) = (&report.status, &report.video_url) {
-            let ended_at = report.completed_at.unwrap_or_else(Timestamp::now);
-            batch.record(attempt, Event::Completed { video_url: url.clone(), ended_at, polls: 1 }).await?;
-            if let Some(file) = &bought.file
-                && let Some(file) = self.look_up(file).await
-            {
-                batch.record(attempt, Event::Fetched(file)).await?;
+        let ended_at = report.completed_at.unwrap_or_else(Timestamp::now);
+        match (&report.status, &report.video_url) {
+            (Status::Completed, Some(url)) => {
+                batch.record(attempt, Event::Completed { video_url: url.clone(), ended_at, polls: 1 }).await?;
+                if let Some(purchase) = &bought.purchase {
+                    self.restore_video(attempt, purchase).await?;
+                }
             }
+            (Status::Failed, _) => {
+                let error = report.error.clone().unwrap_or_default();
+                batch.record(attempt, Event::Failed { error, ended_at, polls: 1 }).await?;
+                if let Some(billed) = bought.purchase.as_ref().and_then(|purchase| purchase.billed.as_deref()) {
+                    let (is_charged, source) = (billed.is_charged, billed.source.clone());
+                    batch.record(attempt, Event::Billed { is_charged, source }).await?;
+                }
+            }
+            // The next run polls it.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Records that the video of a report is here, or was archived.
+    async fn restore_video(&self, attempt: AttemptId, purchase: &Purchase) -> Result<(), Refusal> {
+        let batch = self.batch;
+        match &purchase.video {
+            Some(video) if purchase.archived.is_some() => {
+                batch.record(attempt, Event::Fetched((**video).clone())).await?;
+            }
+            Some(video) => {
+                if let Some(video) = self.look_up(video).await {
+                    batch.record(attempt, Event::Fetched(video)).await?;
+                }
+            }
+            None => {}
+        }
+        if let Some(archived) = &purchase.archived {
+            batch.record(attempt, Event::Archived { to: archived.to.clone() }).await?;
         }
         Ok(())
     }
@@ -168,7 +276,7 @@ impl Importer<'_> {
 }
 
 /// Returns whether a killed import left the attempt. A submission in doubt is another purchase, and keeps its doubt.
-fn is_doubt_of(attempt: &Attempt, job: &Job) -> bool {
+fn is_doubt_of(attempt: &Attempt, intent: &Intent) -> bool {
     let is_declared = attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::Found);
-    is_declared && attempt.state == AttemptState::InDoubt && attempt.fingerprint == *job.request.fingerprint()
+    is_declared && attempt.state == AttemptState::InDoubt && attempt.fingerprint == intent.fingerprint
 }

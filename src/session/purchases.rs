@@ -49,10 +49,19 @@ pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history
         }
     }
     let reported = reported(&options.out, &manifest.key, &manifest.moves, history);
-    let reported: HashMap<&str, &EarlierJob> = reported.iter().map(|row| (row.id.as_str(), row)).collect();
+    // By job, and by request, exact or normalized: a job may have another ID now.
+    let mut by_job: HashMap<JobId, &EarlierJob> = HashMap::new();
+    let mut by_request: HashMap<&Fingerprint, Vec<&EarlierJob>> = HashMap::new();
+    for row in &reported {
+        by_job.extend(JobId::new(&*row.id).map(|job| (moved_to(&manifest.moves, job), row)));
+        if let Some(purchase) = &row.purchase {
+            by_request.entry(&purchase.normalized).or_default().push(row);
+        }
+    }
     for planned in due.iter().filter(|planned| !questioned.contains(&planned.job.id)) {
         let job = &planned.job.id;
-        if let Some(row) = reported.get(job.as_str()) {
+        let same_request = || by_request.get_mut(&Request::normalized(&planned.job.spec)).and_then(Vec::pop);
+        if let Some(row) = by_job.get(job).copied().or_else(same_request) {
             plan.already_paid.push(by_report(&options.out, job, row));
         }
     }
@@ -80,13 +89,12 @@ fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bou
 /// the ledger has under another job counts: one of the two is wrong.
 fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Vec<EarlierJob> {
     let rows = earlier_jobs(out, key);
-    // Also under an earlier ID of the job: its first one, or one that has moved since.
-    let moved_to = |id| moves.iter().fold(id, |id, a_move| if a_move.from == id { a_move.to.clone() } else { id });
+    // Also under the first ID of a moved job.
     let moved = history.attempts().filter_map(|attempt| Some((attempt.particulars.bought_as.as_deref()?, attempt)));
     let moved: Vec<(&JobId, &Attempt)> = moved.collect();
     let attempts = |row: &EarlierJob| {
         let before = moved.iter().filter(|(id, _)| id.as_str() == row.id).map(|(_, attempt)| *attempt);
-        JobId::new(row.id.as_str()).map(|job| history.of(&moved_to(job)).chain(before).collect::<Vec<_>>())
+        JobId::new(row.id.as_str()).map(|job| history.of(&moved_to(moves, job)).chain(before).collect::<Vec<_>>())
     };
     let is_unknown = |row: &EarlierJob| {
         let Ok(attempts) = attempts(row) else { return false };
@@ -97,6 +105,11 @@ fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Ve
         }
     };
     rows.into_iter().filter(is_unknown).collect()
+}
+
+/// The ID of a job in the manifest, by one that it had earlier.
+pub(super) fn moved_to(moves: &[Move], id: JobId) -> JobId {
+    moves.iter().fold(id, |id, a_move| if a_move.from == id { a_move.to.clone() } else { id })
 }
 
 /// Refuses to replace the report in a directory if it has purchases that the ledger doesn't: it may be their only record.

@@ -15,10 +15,10 @@ use super::connection::Connection;
 use super::refusal::Refusal;
 use crate::catalog::Catalog;
 use crate::domain::{
-    Attempt, AttemptState, BatchKey, Declaration, History, Job, JobId, Move, RefusalCode, TaskId, TaskNames,
+    Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, RefusalCode, TaskId, TaskNames,
 };
 use crate::engine::{Identity, Whose, echo_differences};
-use crate::ledger::{Event, Ledger, LockedBatch, OpenElsewhere};
+use crate::ledger::{Event, Intent, Ledger, LockedBatch, OpenElsewhere};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, TaskReport, VideoService};
@@ -35,7 +35,7 @@ const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
 pub struct BatchView<'b> {
     ledger: &'b Ledger,
     pub(super) key: &'b BatchKey,
-    moves: &'b [Move],
+    pub(super) moves: &'b [Move],
 }
 
 /// The outcome of a submission, as you know it.
@@ -266,20 +266,20 @@ impl<'b> BatchView<'b> {
         Ok(names)
     }
 
-    /// Returns the names of a task that the service knows, and its report, if it resembles the job and no attempt in the ledger has it.
+    /// Returns the names of a task that the service knows, and its report, if it resembles the request and no attempt in the ledger has it.
     pub(super) async fn confirmed_for(
         &self,
-        job: &Job,
+        intent: &Intent,
         task: &TaskId,
         connection: &Connection,
     ) -> Result<(TaskNames, TaskReport), ResolveError> {
         self.refuse_taken(task).await?;
         let (names, _, report) = poll(connection.service(), task).await?;
-        let differences = differences(&report, job.request.body(), &job.spec.model, None);
+        let differences = differences(&report, &intent.request, &intent.model, None);
         if differences.is_empty() {
             return Ok((names, report));
         }
-        Err(ResolveError::TaskMismatch { task: task.clone(), job: job.id.clone(), differences })
+        Err(ResolveError::TaskMismatch { task: task.clone(), job: intent.job.clone(), differences })
     }
 
     async fn refuse_taken(&self, task: &TaskId) -> Result<(), ResolveError> {

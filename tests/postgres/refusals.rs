@@ -34,7 +34,12 @@ fn bad_addresses_and_passwords_are_reported() {
     refused(&team, "postgres:///", 2, &["names no host"]);
     Cluster::shared().sql("postgres", "CREATE ROLE tls_only LOGIN");
     refused(&team, &format!("postgres://tls_only@127.0.0.1:{port}/{name}"), 74, &["without TLS", "?sslmode=require"]);
-    refused(&team, &format!("{}?options=-csearch_path%3Dother", team.database.url()), 2, &["`options` is not supported"]);
+    refused(
+        &team,
+        &format!("{}?options=-csearch_path%3Dother", team.database.url()),
+        2,
+        &["`options` is not supported"],
+    );
     refused(&team, &format!("postgres://postgres@127.0.0.1:{port}/not_there"), 74, &["not_there"]);
     let here = Workspace::with_manifest(&crate::team::jobs(1));
     let with = format!("postgres://guarded:secret@127.0.0.1:{port}/{name}");

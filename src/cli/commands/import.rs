@@ -1,10 +1,10 @@
 //! `shotlist import`: records tasks that the ledger lost, or that another program bought.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use crate::cli::args::{ImportArgs, SelectArgs};
 use crate::cli::exit::Exit;
@@ -12,8 +12,9 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::service::{address, connect};
 use crate::cli::{paths, runtime};
-use crate::domain::{BatchKey, JobId, OutputPath, RefusalCode, TaskId, VideoFile};
+use crate::domain::{BatchKey, JobId, RefusalCode, TaskId};
 use crate::files::read_text;
+use crate::report::{EarlierJob, EarlierReport};
 use crate::session::{BatchView, BoughtTask, ImportOutcome};
 use crate::ui::{self, Page, Terminal};
 
@@ -23,46 +24,25 @@ const MAX_BYTES: u64 = 512 << 20;
 /// The money of tasks that were not imported.
 const NOTHING_SPENT: &str = "nothing was submitted; nothing was spent";
 
-/// A report, as far as it tells of tasks.
-#[derive(Deserialize)]
-struct Report {
-    name: String,
-    batch: String,
-    simulated: bool,
-    jobs: Vec<Row>,
-}
-
-/// A row of a report or of a CSV.
-#[derive(Deserialize)]
-struct Row {
-    #[serde(alias = "job")]
-    id: String,
-    #[serde(alias = "task")]
-    task_id: Option<String>,
-    #[serde(default)]
-    submitted_at: Option<String>,
-    #[serde(default)]
-    file: Option<String>,
-    #[serde(default)]
-    sha256: Option<String>,
-    #[serde(default)]
-    bytes: Option<u64>,
-}
-
 /// Takes the tasks of a file into the ledger. Exits with 1 if any was refused.
 pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let manifest = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
     let failed = |failure: Failure| Failure { money: Some(NOTHING_SPENT), ..failure };
-    let bought = tasks_in(&args.file, &manifest.key, args.manifest.sandbox).map_err(failed)?;
+    let (bought, is_report) = tasks_in(&args.file, &manifest.key, args.manifest.sandbox).map_err(failed)?;
     let (ledger, out) =
         (paths::ledger(&args.manifest)?, paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?);
     let (mut imported, mut known, mut refused) = (0, 0, Vec::new());
+    // By job, whether each imported request differs from that of the manifest.
+    let mut is_due: BTreeMap<String, bool> = BTreeMap::new();
     let ended = runtime::block_on(async {
         let service = address(&args.manifest, &args.service)?;
         let connection = connect(service, &args.manifest, &args.service, Duration::ZERO).await?;
         let count = |bought: &BoughtTask, import| match import {
-            ImportOutcome::Imported => imported += 1,
+            ImportOutcome::Imported { is_changed } => {
+                imported += 1;
+                is_due.entry(bought.job.to_string()).and_modify(|is_due| *is_due &= is_changed).or_insert(is_changed);
+            }
             ImportOutcome::Known => known += 1,
             ImportOutcome::Refused(error) => refused.push(format!("{}: {error}", bought.job)),
         };
@@ -73,41 +53,48 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
         page.line(format_args!("can't import {line}"));
     }
     page.line(ui::imported(imported, known, refused.len()));
+    let due: Vec<&str> = is_due.iter().filter(|(_, is_due)| **is_due).map(|(job, _)| job.as_str()).collect();
+    if let Some(first) = due.first() {
+        let and_more = if due.len() == 1 { String::new() } else { format!(" and {} more", due.len() - 1) };
+        page.line(format_args!("the manifest has another request now, so it is due: {first}{and_more}"));
+    }
+    if imported > 0 && !is_report {
+        page.line("a CSV has no requests: the tasks count as those of the manifest's jobs, at its prices");
+    }
     terminal.result(&page);
     ended.map_err(|failure: Failure| failed(failure).of_manifest(&args.manifest.manifest))?;
     Ok(if refused.is_empty() { Exit::Done } else { Exit::SomeFailed })
 }
 
-/// The tasks of a JSON report of this batch, or of a CSV.
-fn tasks_in(file: &Path, key: &BatchKey, is_simulated: bool) -> Result<Vec<BoughtTask>, Failure> {
+/// The tasks of a JSON report of this batch, or of a CSV, and whether it is a report.
+fn tasks_in(file: &Path, key: &BatchKey, is_simulated: bool) -> Result<(Vec<BoughtTask>, bool), Failure> {
     let refused = |why: String| {
         let failure = Failure::new(RefusalCode::ImportInvalid, format!("`{}`: {why}", file.display()));
         failure.with_help("name a `report.json` of this batch, or a CSV with the columns `id` and `task_id`")
     };
     let text = read_text(file, MAX_BYTES).map_err(|error| refused(format!("can't read the file: {error}")))?;
-    let rows: Vec<Row> = if text.trim_start().starts_with('{') {
-        let report: Report = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
-        let found = BatchKey { name: report.name, batch: report.batch };
+    let (rows, is_report): (Vec<EarlierJob>, bool) = if text.trim_start().starts_with('{') {
+        let report: EarlierReport = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        let found = BatchKey { name: report.name.clone(), batch: report.batch.clone() };
         if found != *key || report.simulated != is_simulated {
             let kind = if report.simulated { "the simulator's" } else { "real" };
             return Err(refused(format!("must be about `{key}`, found {kind} tasks of `{found}`")));
         }
-        report.jobs
+        (report.into_jobs().collect(), true)
     } else {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
-        reader.deserialize().collect::<Result<_, _>>().map_err(|error| refused(error.to_string()))?
+        let rows = reader.deserialize().collect::<Result<_, _>>().map_err(|error| refused(error.to_string()))?;
+        (rows, false)
     };
     let tasks = rows.into_iter().filter_map(|row| Some((row.task_id.clone().and_then(TaskId::new)?, row)));
     let tasks: Vec<_> = tasks.map(|(task, row)| bought(task, row).map_err(&refused)).collect::<Result<_, _>>()?;
-    if tasks.is_empty() { Err(refused("found no task ID".to_owned())) } else { Ok(tasks) }
+    if tasks.is_empty() { Err(refused("found no task ID".to_owned())) } else { Ok((tasks, is_report)) }
 }
 
-fn bought(task: TaskId, row: Row) -> Result<BoughtTask, String> {
-    let Row { id, submitted_at, file, sha256, bytes, .. } = row;
+fn bought(task: TaskId, row: EarlierJob) -> Result<BoughtTask, String> {
+    let EarlierJob { id, submitted_at, purchase, .. } = row;
     let submitted_at = submitted_at.filter(|at| !at.is_empty()).map(|at| at.parse::<Timestamp>()).transpose();
     let submitted_at = submitted_at.map_err(|error| format!("`submitted_at` of `{id}`: {error}"))?;
-    let path = file.and_then(|file| OutputPath::new(&file).ok());
-    let file =
-        path.zip(sha256).zip(bytes).map(|((path, sha256), bytes)| VideoFile { path, sha256, bytes, footage: None });
-    Ok(BoughtTask { job: JobId::new(id).map_err(|error| error.to_string())?, task, submitted_at, file })
+    let submitted_at = purchase.as_ref().map(|purchase| purchase.submitted_at).or(submitted_at);
+    Ok(BoughtTask { job: JobId::new(id).map_err(|error| error.to_string())?, task, submitted_at, purchase })
 }

@@ -53,6 +53,7 @@ fn tasks_of_a_script_are_adopted_once_the_service_confirms_them() {
     can't import j9: the manifest has no job `j9`
     can't import j4: task `done` belongs to `j0` of `m`
     imported 2 tasks, 4 refused; nothing was submitted or spent
+    a CSV has no requests: the tasks count as those of the manifest's jobs, at its prices
     ");
     assert_eq!(
         here.ledger("SELECT job, state, task FROM attempt ORDER BY id"),
@@ -99,4 +100,71 @@ fn a_submission_in_doubt_stays_in_doubt() {
     assert_eq!(here.ledger("SELECT state, task FROM attempt"), [["in_doubt", "NULL"]]);
     here.run(&service, &[]).ends_with(7);
     assert_eq!(service.posts().len(), 1);
+}
+
+/// A manifest of three models' jobs, by the prompt of the first.
+fn history_manifest(prompt: &str) -> String {
+    format!(
+        "version: 1\nname: m\njobs:\n  - {{ id: a, model: beta-2.0-lite, duration: 5, prompt: {prompt}, labels: {{ client: acme }} }}\n  \
+         - {{ id: b, model: alpha-2, prompt: two }}\n  - {{ id: c, model: beta-2.0-lite, duration: 10, prompt: three }}\n"
+    )
+}
+
+/// The manifest as it is edited after the loss, what a run buys then, and its exit code: 3 if a purchase needs a confirmation.
+const EDITS: [(&str, fn(&str) -> String, usize, i32); 7] = [
+    ("nothing", ToOwned::to_owned, 0, 0),
+    ("another prompt", |text| text.replace("prompt: two", "prompt: another two"), 1, 0),
+    ("another duration", |text| text.replace("duration: 10", "duration: 5"), 1, 0),
+    ("a removed job", |text| text.lines().filter(|line| !line.contains("id: b")).collect::<Vec<_>>().join("\n"), 0, 0),
+    ("a renamed job", |text| text.replace("id: b", "id: b9"), 0, 3),
+    ("another prompt in whitespace alone", |text| text.replace("prompt: two", "prompt: '  two '"), 0, 3),
+    ("a moved job", |text| text.replace("id: b", "id: b9") + "\nmoved: [{ from: b, to: b9 }]\n", 0, 0),
+];
+
+/// The ledger is lost, the manifest is edited, and the report is imported: the sums are the service's, and nothing is bought twice.
+#[test]
+fn import_restores_each_purchase_of_a_report() {
+    for (edit, edited, bought, code) in EDITS {
+        let (service, here) = (Service::well(), Workspace::with_manifest(&history_manifest("one")));
+        here.run(&service, &[]).ends_with(0);
+        here.write("m.yaml", history_manifest("one more"));
+        here.run(&service, &["--retake", "c"]).ends_with(0);
+        let (keep, notes) = (["b"], json!({ "b": "good" }));
+        let tasks = json!({ "b": here.report()["jobs"][1]["task_id"] });
+        let choices = json!({ "schema_version": 1, "name": "m", "reviewer": "anna", "keep": keep, "notes": notes, "tasks": tasks });
+        here.write("choices.json", choices.to_string());
+        here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0);
+        here.shotlist(&["archive", "m.yaml", "b", "--to", "nas"]).ends_with(0);
+        here.shotlist(&["report", "m.yaml"]).ends_with(0);
+        let report = here.report();
+        let spend = |file: &str| -> serde_json::Value {
+            let spent = here.shotlist(&["spend", "--ledger", file, "--by", "client", "--format", "json"]).ends_with(0);
+            serde_json::from_str(&spent.stdout).expect("JSON")
+        };
+        let (before, posts, videos) = (spend(".shotlist/ledger.db"), service.posts().len(), service.fetched().len());
+        assert_eq!(posts, 5);
+        fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
+        here.write("m.yaml", edited(&history_manifest("one more")));
+        for args in [&[][..], &["--sample", "1"], &["--select", "?9"]] {
+            here.run(&service, args).ends();
+            assert_eq!(service.posts().len(), posts, "{edit}: {args:?}");
+        }
+        let imported = import(&here, &service, "shotlist-out/m/report.json").ends_with(0).stdout;
+        assert!(imported.starts_with("imported 5 tasks;"), "{edit}: {imported}");
+        let is_changed = edit.starts_with("another");
+        assert_eq!(imported.lines().count(), 1 + usize::from(is_changed), "{edit}: {imported}");
+        assert_eq!(spend(".shotlist/ledger.db")["totals"], before["totals"], "{edit}");
+        here.run(&service, &[]).ends_with(code);
+        assert_eq!(service.posts().len(), posts + bought, "{edit}");
+        assert_eq!(service.fetched().len(), videos + bought, "{edit}");
+        if edit == "nothing" {
+            let after = here.report();
+            for field in ["task_id", "choice", "reviewer", "note", "sha256", "labels", "cost_usd"] {
+                assert_eq!(after["jobs"][1][field], report["jobs"][1][field], "{field}");
+            }
+            assert!(after["jobs"][1]["archived_at"].is_string());
+            assert_eq!(after["totals"]["spent_usd"], "23.40");
+            assert_eq!(after["superseded"].as_array().map(Vec::len), Some(2));
+        }
+    }
 }
