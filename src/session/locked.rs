@@ -86,9 +86,9 @@ impl Locked<'_> {
     }
 
     /// Refuses to replace a report with purchases that the ledger doesn't have.
-    pub(super) fn check_report(&self) -> Result<(), Refusal> {
+    pub(super) async fn check_report(&self) -> Result<(), Refusal> {
         let Session { ledger, manifest, options, .. } = self.session;
-        purchases::check_report(ledger, &options.out, &manifest.key, &manifest.moves, &self.history)
+        purchases::check_report(ledger, &options.out, &manifest.key, &manifest.moves, &self.history).await
     }
 
     /// Refuses jobs with a local image if no asset command is set.

@@ -237,7 +237,7 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
     let writer = if other.directory.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
     writer.check()?;
     if !other.directory.is_shared {
-        purchases::check_report(&session.ledger, &other.out, &other.key, &[], &other.history)?;
+        purchases::check_report(&session.ledger, &other.out, &other.key, &[], &other.history).await?;
     }
     let reporter = Reporter {
         face_reviews_usd: Usd::ZERO,

@@ -113,14 +113,18 @@ pub(super) fn moved_to(moves: &[Move], id: JobId) -> JobId {
 }
 
 /// Refuses to replace the report in a directory if it has purchases that the ledger doesn't: it may be their only record.
-pub(super) fn check_report(
+pub(super) async fn check_report(
     ledger: &Ledger,
     out: &Path,
     key: &BatchKey,
     moves: &[Move],
     history: &History,
 ) -> Result<(), Refusal> {
-    let unknown = if ledger.is_simulated() { 0 } else { reported(out, key, moves, history).len() };
+    if ledger.is_simulated() || reported(out, key, moves, history).is_empty() {
+        return Ok(());
+    }
+    // A runner whose lease expired may have recorded responses, and written its report, since the history was read.
+    let unknown = reported(out, key, moves, &ledger.history(key).await?.moved(moves)?).len();
     if unknown == 0 { Ok(()) } else { Err(Refusal::ReportUnknown { report: out.join(JSON_REPORT), jobs: unknown }) }
 }
 

@@ -25,7 +25,7 @@ impl<'s> Locked<'s> {
     /// and tasks of another account.
     /// `connection` may be missing if the plan needs no service ([`Plan::needs_service`]).
     pub async fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
-        self.check_report()?;
+        self.check_report().await?;
         match &connection {
             None if self.plan.needs_service() => return Err(Refusal::NoConnection),
             Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {

@@ -58,7 +58,7 @@ impl Session {
         self.check_reports()?;
         let history = self.history().await?;
         let Manifest { key, moves, .. } = &self.manifest;
-        purchases::check_report(&self.ledger, &self.options.out, key, moves, &history)?;
+        purchases::check_report(&self.ledger, &self.options.out, key, moves, &history).await?;
         drop(history);
         self.reporter().write().await
     }

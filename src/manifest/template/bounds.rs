@@ -1,35 +1,140 @@
-//! Keeps the texts that a template makes in proportion to what it was given.
+//! Bounds the time and memory of templates, in proportion to the values that they are given.
 //!
-//! Steps are counted, but one step can double a text, and forty of them would fill any memory. So what repeats itself
-//! without a bound is not there (`namespace`, macros, recursive loops), joining is allowed a handful of times in one text,
-//! and filters that multiply say so before they do it.
+//! Steps are counted, but one step can double a string, or walk over a list. So the engine starts empty: only filters, tests, and functions that
+//! are bounded are added. Operators that multiply are counted in the text itself, before it runs.
 
 use minijinja::value::{Rest, ValueOrKwargs};
-use minijinja::{Environment, Error, ErrorKind, State, Value};
+use minijinja::{Environment, Error, ErrorKind, State, Value, filters, tests as checks};
 
 use super::error::TemplateError;
 use crate::manifest::source::location::Part;
 
-/// The most `~` and `+` in one text: each can double what it is given at the most.
-const MAX_JOINS: usize = 12;
-/// The longest text that a template may make, in bytes; a prompt has 1500 characters.
+/// The maximum growth by the operators of one text, as a power of two: `~` and `+` double at most, and `*` multiplies.
+const MAX_GROWTH: u32 = 14;
+/// The largest number beside a `*`.
+const MAX_FACTOR: u32 = 2000;
+/// The maximum number of items that a filter walks over, and that `range` makes.
+const MAX_ITEMS: usize = 10_000;
+/// The longest string that a template may make, in bytes; a prompt has 1500 characters.
 pub(super) const MAX_TEXT_BYTES: usize = 1024 * 1024;
-/// The longest expression between braces, in bytes, and the most of them in one text: the engine goes a step deeper into its
+/// The longest expression between braces, in bytes, and the maximum number of them in one text: the engine goes a step deeper into its
 /// stack for each operator and each statement inside another.
 const MAX_TAG: usize = 4 * 1024;
 const MAX_TAGS: usize = 500;
-/// The most columns that `format` may pad to.
-const WIDEST: usize = 1000;
-/// Statements that a template has no use for and could grow by without a bound.
+/// The maximum number of columns that `format` pads to, and that `indent` adds.
+const MAX_COLUMNS: usize = 1000;
+/// Statements without a use in a prompt that can grow without a bound.
 const REFUSED: [&str; 6] = ["macro", "call", "recursive", "include", "import", "filter"];
 
-/// Replaces what multiplies by what looks first.
-pub(super) fn bound(engine: &mut Environment<'_>) {
-    engine.remove_global("namespace");
-    // Lists of as many lists as someone writes.
-    engine.remove_filter("slice");
-    engine.remove_filter("batch");
+/// An engine with bounded filters, tests, and functions.
+pub(super) fn engine() -> Environment<'static> {
+    let mut engine = Environment::empty();
+    add_tests(&mut engine);
+    add_plain_filters(&mut engine);
+    add_list_filters(&mut engine);
+    engine.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
+        let items = minijinja::functions::range(lower, upper, step)?;
+        check_items(&items).map(|()| items)
+    });
+    engine
+}
+
+fn add_tests(engine: &mut Environment<'_>) {
+    engine.add_test("defined", checks::is_defined);
+    engine.add_test("undefined", checks::is_undefined);
+    engine.add_test("none", checks::is_none);
+    engine.add_test("boolean", checks::is_boolean);
+    engine.add_test("number", checks::is_number);
+    engine.add_test("integer", checks::is_integer);
+    engine.add_test("float", checks::is_float);
+    engine.add_test("string", checks::is_string);
+    engine.add_test("sequence", checks::is_sequence);
+    engine.add_test("mapping", checks::is_mapping);
+    engine.add_test("iterable", checks::is_iterable);
+    engine.add_test("odd", checks::is_odd);
+    engine.add_test("even", checks::is_even);
+    engine.add_test("divisibleby", checks::is_divisibleby);
+    engine.add_test("startingwith", checks::is_startingwith);
+    engine.add_test("endingwith", checks::is_endingwith);
+    engine.add_test("lower", checks::is_lower);
+    engine.add_test("upper", checks::is_upper);
+    engine.add_test("eq", checks::is_eq);
+    engine.add_test("ne", checks::is_ne);
+    engine.add_test("lt", checks::is_lt);
+    engine.add_test("le", checks::is_le);
+    engine.add_test("gt", checks::is_gt);
+    engine.add_test("ge", checks::is_ge);
+    engine.add_test("in", checks::is_in);
+    engine.add_test("true", checks::is_true);
+    engine.add_test("false", checks::is_false);
+}
+
+/// Filters that make at most as much as they are given.
+fn add_plain_filters(engine: &mut Environment<'_>) {
+    engine.add_filter("lower", filters::lower);
+    engine.add_filter("upper", filters::upper);
+    engine.add_filter("title", filters::title);
+    engine.add_filter("capitalize", filters::capitalize);
+    engine.add_filter("trim", filters::trim);
+    engine.add_filter("split", filters::split);
+    engine.add_filter("lines", filters::lines);
+    engine.add_filter("length", filters::length);
+    engine.add_filter("count", filters::length);
+    engine.add_filter("default", filters::default);
+    engine.add_filter("d", filters::default);
+    engine.add_filter("round", filters::round);
+    engine.add_filter("abs", filters::abs);
+    engine.add_filter("int", filters::int);
+    engine.add_filter("float", filters::float);
+    engine.add_filter("bool", filters::bool);
+    engine.add_filter("first", filters::first);
+    add_text_filters(engine);
+}
+
+/// Filters that walk over a list.
+fn add_list_filters(engine: &mut Environment<'_>) {
+    let list_filters = [
+        ("dictsort", Value::from_function(filters::dictsort)),
+        ("items", Value::from_function(filters::items)),
+        ("last", Value::from_function(filters::last)),
+        ("list", Value::from_function(filters::list)),
+        ("map", Value::from_function(filters::map)),
+        ("max", Value::from_function(filters::max)),
+        ("min", Value::from_function(filters::min)),
+        ("reject", Value::from_function(filters::reject)),
+        ("rejectattr", Value::from_function(filters::rejectattr)),
+        ("reverse", Value::from_function(filters::reverse)),
+        ("select", Value::from_function(filters::select)),
+        ("selectattr", Value::from_function(filters::selectattr)),
+        ("sort", Value::from_function(filters::sort)),
+        ("string", Value::from_function(filters::string)),
+        ("sum", Value::from_function(filters::sum)),
+        ("unique", Value::from_function(filters::unique)),
+    ];
+    for (name, filter) in list_filters {
+        engine.add_filter(name, move |state: &mut State<'_, '_>, items: Value, rest: Rest<ValueOrKwargs>| {
+            check_items(&items)?;
+            let args: Vec<Value> = std::iter::once(items).chain(rest.0.into_iter().map(Value::from)).collect();
+            filter.call(state, &args)
+        });
+    }
+}
+
+/// Refuses a list that is too long to walk over. Text may be as long as texts are.
+fn check_items(items: &Value) -> Result<(), Error> {
+    if items.as_str().is_some() || items.len().is_none_or(|length| length <= MAX_ITEMS) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidOperation, format!("a list must have at most {MAX_ITEMS} items")))
+}
+
+/// Filters that can multiply a string: each compares the length before it makes it.
+fn add_text_filters(engine: &mut Environment<'_>) {
     engine.add_filter("indent", |text: String, width: usize, first: Option<bool>| {
+        if width > MAX_COLUMNS {
+            let message = format!("`indent` adds at most {MAX_COLUMNS} columns");
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
         within(text.len().saturating_add(width.saturating_mul(text.lines().count() + 1)))?;
         let indent = " ".repeat(width);
         let lines = text.split_inclusive('\n').enumerate();
@@ -49,13 +154,14 @@ pub(super) fn bound(engine: &mut Environment<'_>) {
         if let Some(pattern) = text.as_str()
             && !is_narrow(pattern)
         {
-            let message = format!("`format` pads to at most {WIDEST} columns, and takes no width from a value");
+            let message = format!("`format` pads to at most {MAX_COLUMNS} columns, and takes no width from a value");
             return Err(Error::new(ErrorKind::InvalidOperation, message));
         }
-        minijinja::filters::format(state, &text, values)
+        filters::format(state, &text, values)
     });
     engine.add_filter("join", |items: Value, between: Option<String>| {
         let between = between.unwrap_or_default();
+        check_items(&items)?;
         let mut text = String::new();
         for (number, item) in items.try_iter()?.enumerate() {
             if number > 0 {
@@ -73,7 +179,7 @@ fn is_narrow(pattern: &str) -> bool {
     pattern.split('%').skip(1).all(|rest| {
         let flags = rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest, |end| &rest[..end]);
         let mut widths = flags.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
-        !flags.contains('*') && widths.all(|digits| digits.parse().is_ok_and(|width: usize| width <= WIDEST))
+        !flags.contains('*') && widths.all(|digits| digits.parse().is_ok_and(|width: usize| width <= MAX_COLUMNS))
     })
 }
 
@@ -86,7 +192,7 @@ fn within(length: usize) -> Result<(), Error> {
 
 /// Refuses a template that could grow without bounds.
 pub(super) fn refuse(source: &str) -> Option<TemplateError> {
-    let (mut joins, tags) = (0, tags(source));
+    let (mut growth, tags) = (0, tags(source));
     if tags.len() > MAX_TAGS || tags.iter().any(|tag| tag.code.len() > MAX_TAG) {
         let message = format!("a string must have at most {MAX_TAGS} templates of {MAX_TAG} bytes each");
         return Some(TemplateError::new(message, "use fewer and shorter ones"));
@@ -104,12 +210,31 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
             let error = TemplateError::new(message, "use {{ name }}, {% if %} and {% for %}");
             return Some(error.at(Part::Fragment(word.to_owned(), 0)));
         }
-        joins += tag.code.matches(['~', '+']).count();
+        let Some(more) = growth_of(&tag.code) else {
+            let message = format!("`*` must have a number from 0 to {MAX_FACTOR} beside it");
+            return Some(TemplateError::new(message, "write the number itself: `{{ row.seconds * 2 }}`"));
+        };
+        growth += more;
     }
-    (joins > MAX_JOINS).then(|| {
-        let message = format!("more than {MAX_JOINS} `~` and `+` in one text");
+    (growth > MAX_GROWTH).then(|| {
+        let message = "the operators `~`, `+`, and `*` of one text could make it too long";
         TemplateError::new(message, "write the parts one after the other: `{{ one }} {{ another }}`")
     })
+}
+
+/// The growth by the operators of an expression, as a power of two, or `None` if a factor is unknown or too large.
+fn growth_of(code: &str) -> Option<u32> {
+    let ends_word = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.'));
+    let mut growth = u32::try_from(code.matches(['~', '+']).count()).unwrap_or(u32::MAX);
+    for (at, _) in code.match_indices('*').filter(|(at, _)| !code[..*at].ends_with('*')) {
+        let (before, after) = (code[..at].trim_end(), code[at..].trim_start_matches('*').trim_start());
+        let before = before.rsplit(ends_word).next().unwrap_or_default();
+        let after = after.split(ends_word).next().unwrap_or_default();
+        let factors = [before, after].into_iter().filter_map(|word| word.parse::<u32>().ok());
+        let factor = factors.max().filter(|factor| *factor <= MAX_FACTOR)?;
+        growth = growth.saturating_add(u32::BITS - factor.leading_zeros());
+    }
+    Some(growth)
 }
 
 /// The text between braces, without its quoted strings.
@@ -129,9 +254,13 @@ fn tags(source: &str) -> Vec<Tag> {
             continue;
         }
         let close = if kind == '%' { "%}" } else { "}}" };
-        let (mut code, mut quote, mut end) = (String::new(), None, rest.len());
+        let (mut code, mut quote, mut end, mut is_escaped) = (String::new(), None, rest.len(), false);
         for (at, c) in rest.char_indices().skip(1) {
+            if std::mem::take(&mut is_escaped) {
+                continue;
+            }
             match quote {
+                Some(_) if c == '\\' => is_escaped = true,
                 Some(open) if c == open => quote = None,
                 Some(_) => {}
                 None if c == '"' || c == '\'' => quote = Some(c),
@@ -163,6 +292,8 @@ mod tests {
             "{{ a + b }} + + + + + + + + + + + + + +",
             "{% raw %}{% macro f() %} {{ ' {% endraw %} {# {% macro g() %} #}",
             "{% set a = b %}{{ '%03d%%, %.2f' | format(a, b) }} filter",
+            "{{ row.seconds * 2 }} {{ 16*row.width // 9 }} {{ '* * *' }} * * *",
+            r"{{ row['it\'s * n'] }}",
         ] {
             assert!(refuse(good).is_none(), "{good}");
         }
@@ -170,14 +301,20 @@ mod tests {
             "{% macro f() %}{% endmacro %}",
             "{%- for x in y recursive %}",
             "{% import 'x' as y %}",
-            "{{ \"}\" ~ a~a~a~a~a~a~a~a~a~a~a~a~a }}",
+            "{{ \"}\" ~ a~a~a~a~a~a~a~a~a~a~a~a~a~a~a }}",
             "{% set a %}{{ a }}{{ a }}{% endset %}",
             "{%- set a -%}{{ a }}{% endset %}",
             "{% filter upper %}x{% endfilter %}",
             "{# {{ ' #}{% macro f() %}x{% endmacro %}",
             "{# it's {{ x' #}{% set a %}{{ a }}{{ a }}{% endset %}",
             "{% raw %}{{ ' {% endraw %}{% macro f() %}{% endmacro %}",
-            "{{ '}}' }}{% set a = a+a+a+a+a+a+a+a+a+a+a+a+a+a %}",
+            "{{ '}}' }}{% set a = a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a %}",
+            "{{ [1] * 100000000 }}",
+            "{{ l * n }}",
+            "{{ l * c2 }}",
+            "{{ 1_000_000 * l }}",
+            "{{ l * 1e9 }}",
+            "{{ l * 1000 * 1000 }}",
         ] {
             assert!(refuse(bad).is_some(), "{bad}");
         }

@@ -112,11 +112,10 @@ impl Scope {
 impl Templates {
     /// Sets the engine up with the vars and the date in scope.
     pub(crate) fn new(vars: impl IntoIterator<Item = (String, serde_yaml::Value)>, today: &str) -> Self {
-        let mut engine = Environment::new();
+        let mut engine = bounds::engine();
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_fuel(Some(MAX_STEPS));
         engine.set_formatter(write_value);
-        bounds::bound(&mut engine);
         engine.add_filter("slug", slug);
         engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         let mut names = vec!["today".to_owned()];

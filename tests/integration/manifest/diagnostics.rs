@@ -97,7 +97,7 @@ jobs:
   - { id: f, prompt: "{{ brand" }
   - { id: "g-{{ prompt }}", prompt: "{{ id }}" }
   - { id: i, prompt: "{{ nothing }} {{ list }}" }
-  - { id: h, prompt: "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}" }
+  - { id: h, prompt: "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}" }
 "#
     ));
 }

@@ -4,6 +4,7 @@ mod defaults;
 mod diagnostics;
 mod draft;
 mod expansion;
+mod hostile;
 mod images;
 mod mistakes;
 mod reads;
