@@ -1,9 +1,10 @@
 //! Runtime of a command, and the signals that end it early.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::failure::Failure;
-use crate::domain::NoticeCode;
+use crate::domain::{JobId, NoticeCode, Usd};
 use crate::session::{RunEvent, Stop, StopReason};
 
 #[cfg(unix)]
@@ -25,16 +26,27 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
 /// Signals that come within this time are one.
 const ONE_WISH: Duration = Duration::from_millis(300);
 
-/// Turns signals into reasons to stop; returns at the second one, with its number.
-pub(super) async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 {
+/// Turns signals into reasons to stop. Returns at the second one, with its number and the jobs that it leaves in doubt.
+pub(super) async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> (i32, BTreeMap<JobId, Usd>) {
     let first = first().await;
     stop.because(StopReason::Signal(first));
-    let message = "responses in flight are still recorded; active tasks can't be canceled, and the next run finishes \
-                   them; a second signal exits now";
-    tell(RunEvent::Stopping { reason: StopReason::Signal(first), message: message.to_owned() });
+    let in_flight = stop.in_flight();
+    let responses = match in_flight.len() {
+        0 => "a second signal exits now".to_owned(),
+        1 => format!("waiting for 1 response; a second signal leaves it in doubt: ${}", sum(&in_flight)),
+        more => format!("waiting for {more} responses; a second signal leaves them in doubt: ${}", sum(&in_flight)),
+    };
+    let message = format!("active tasks can't be canceled, and the next run finishes them; {responses}");
+    tell(RunEvent::Stopping { reason: StopReason::Signal(first), message });
     // Some senders signal the process and then its group: that is one wish, not two.
     tokio::time::sleep(ONE_WISH).await;
-    self::first().await
+    let second = self::first().await;
+    (second, stop.in_flight())
+}
+
+/// The price of submissions.
+pub(super) fn sum(in_flight: &BTreeMap<JobId, Usd>) -> Usd {
+    in_flight.values().copied().sum()
 }
 
 /// The first signal that comes, by its number.

@@ -1,10 +1,11 @@
 //! Reasons to stop submitting, and to abort polling.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::domain::{JobId, Usd};
 use crate::ledger::LedgerError;
 
 /// The reason for an early end of a run.
@@ -64,6 +65,20 @@ pub struct Stop {
     sending: CancellationToken,
     polling: CancellationToken,
     reasons: Mutex<BTreeSet<StopReason>>,
+    /// The jobs that are being submitted, each with its price.
+    in_flight: Mutex<BTreeMap<JobId, Usd>>,
+}
+
+/// A submission whose response is not recorded yet.
+pub(super) struct Sending<'s> {
+    stop: &'s Stop,
+    job: &'s JobId,
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        self.stop.in_flight.lock().remove(self.job);
+    }
 }
 
 impl Stop {
@@ -78,6 +93,17 @@ impl Stop {
             self.polling.cancel();
         }
         new
+    }
+
+    /// Registers a submission until its response is recorded: a run that ends before leaves it in doubt.
+    pub(super) fn sending<'s>(&'s self, job: &'s JobId, price: Usd) -> Sending<'s> {
+        self.in_flight.lock().insert(job.clone(), price);
+        Sending { stop: self, job }
+    }
+
+    /// Returns the jobs that would be in doubt if the run ended now, each with its price.
+    pub fn in_flight(&self) -> BTreeMap<JobId, Usd> {
+        self.in_flight.lock().clone()
     }
 
     /// Returns all reasons.

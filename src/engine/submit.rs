@@ -157,6 +157,7 @@ impl<S: VideoService> Submitter<'_, S> {
             (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::LedgerSlow, message });
             return TRY_AGAIN;
         }
+        let _sending = self.gateway.stop.sending(&job.id, job.price);
         // Boxed: it is large, and each waiting job would otherwise have room for it.
         let response = Box::pin(self.gateway.service.submit(&job.request, send_by)).await;
         Box::pin(self.respond(job, attempt, response, permit, slot, tries)).await

@@ -46,7 +46,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     });
     let outcome = match ended? {
         Ok(outcome) => outcome?,
-        Err(signal) => return Ok(Exit::Signal(signal)),
+        Err((signal, _)) => return Ok(Exit::Signal(signal)),
     };
     let report = outcome.reported?.report;
     if !terminal.is_quiet {

@@ -199,7 +199,16 @@ impl Run<'_> {
                 self.end(outcome?, &bought, &left_out, &doubts_elsewhere)
             }
             // The second one. The ledger covers everything that is left behind.
-            Err(signal) => Ok(Exit::Signal(signal)),
+            Err((signal, in_flight)) => {
+                if !in_flight.is_empty() {
+                    let jobs: Vec<&str> = in_flight.keys().map(JobId::as_str).collect();
+                    let (jobs, usd) = (jobs.join(", "), runtime::sum(&in_flight));
+                    let resolve = self.again.command("resolve", &[]);
+                    let text = format!("in doubt, ${usd} at risk: {jobs}; `{resolve}` lists them");
+                    self.terminal.failure(NoticeCode::InDoubt, &text);
+                }
+                Ok(Exit::Signal(signal))
+            }
         }
     }
 

@@ -51,22 +51,25 @@ fn an_open_submission_is_answered_and_recorded_before_the_run_ends() {
     assert_eq!(service.posts().len(), 1, "it went on submitting");
 }
 
-/// Waits until the run reports the first signal.
-fn wait_for_report(child: &mut Child) {
-    let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("stderr")));
-    let is_reported = lines.map_while(Result::ok).any(|line| line.starts_with("warning[stopping]"));
-    assert!(is_reported, "the first signal was not reported");
+/// The lines of a run's standard error.
+type Lines = std::io::Lines<std::io::BufReader<std::process::ChildStderr>>;
+
+/// Waits until the run reports the first signal. Returns the report, and the lines after it.
+fn wait_for_report(child: &mut Child) -> (String, Lines) {
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("stderr")));
+    let report = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("warning[stopping]"));
+    (report.expect("the first signal was not reported"), lines)
 }
 
 /// Two signals at the same moment are one, as from `timeout`, which signals the process and then its group. Says whether they came
 /// within a moment: on a busy machine they may not.
-fn two_at_once(child: &mut Child) -> bool {
+fn two_at_once(child: &mut Child) -> (bool, String, Lines) {
     let start = Instant::now();
     kill(child, "-INT");
     // Signals of one kind that come together count as one, so the second waits for the first to be taken.
-    wait_for_report(child);
+    let (report, rest) = wait_for_report(child);
     kill(child, "-INT");
-    start.elapsed() < Duration::from_millis(250)
+    (start.elapsed() < Duration::from_millis(250), report, rest)
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn the_second_signal_leaves_at_once_and_the_ledger_covers_it() {
         let here = Workspace::with_manifest(TWO_JOBS);
         let mut child = here.run(&service, &["--concurrency", "1"]).starts();
         wait_until("the submission is open", || service.posts().len() == 1);
-        let was_at_once = two_at_once(&mut child);
+        let (was_at_once, report, rest) = two_at_once(&mut child);
         if was_at_once {
             // That it does not end has no moment. A busy machine may show a wrong end later, and then misses it.
             std::thread::sleep(Duration::from_millis(800));
@@ -84,6 +87,11 @@ fn the_second_signal_leaves_at_once_and_the_ledger_covers_it() {
             kill(&child, "-INT");
         }
         assert_eq!(Ended::of(child).code, Some(130));
+        let told: Vec<String> = std::iter::once(report).chain(rest.map_while(Result::ok)).collect();
+        insta::assert_snapshot!(told.join("\n"), @"
+        warning[stopping]: stopped submitting, interrupted: active tasks can't be canceled, and the next run finishes them; waiting for 1 response; a second signal leaves it in doubt: $3.75
+        warning[in-doubt]: in doubt, $3.75 at risk: one; `shotlist resolve m.yaml` lists them
+        ");
         release.store(true, Ordering::SeqCst);
         here.run(&service, &["--select", "one"]).ends_with(7);
         assert_eq!(service.posts().len(), 1, "a doubtful job was sent again");
