@@ -76,7 +76,7 @@ pub struct Takes<'a> {
 impl<'a> Takes<'a> {
     /// Of all attempts of a job, oldest first, those for this request; `None` if none is completed.
     ///
-    /// The last choice of each reviewer counts. `NextCommand` is spent once there is a newer video.
+    /// The last choice of each reviewer counts. A retake is spent once there is a newer video.
     pub fn of(request: &Fingerprint, attempts: impl Iterator<Item = &'a Attempt>) -> Option<Self> {
         let is_take = |it: &&Attempt| it.state == AttemptState::Completed && it.fingerprint == *request;
         let mut newest = None;

@@ -273,11 +273,12 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
 
 fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
+    let has_all_takes = job.up_to.is_some() && takes_left(job, &attempts) == 0;
     let retake = match given.retake_of(&job.id) {
         Retake::No if takes_left(job, &attempts) > 0 => Retake::Recorded,
         asked => asked,
     };
-    let redo = Redo { retry_failed: given.retry_failed, retake };
+    let redo = Redo { retry_failed: given.retry_failed, retake, has_all_takes };
     let before = before_approval(&attempts, given.approved);
     let is_bought_already = attempts.iter().any(|attempt| !attempt.state.is_free() && !before.contains(attempt));
     let wished = decide(job, attempts.iter().copied(), redo);

@@ -69,6 +69,8 @@ pub(super) struct Redo<'r> {
     pub retry_failed: bool,
     /// The retake of a completed job.
     pub retake: Retake<'r>,
+    /// True if all takes are bought that the job may have until one is kept. Recorded choices don't exceed that.
+    pub has_all_takes: bool,
 }
 
 /// Decides about one job. `attempts` are all of this job's, oldest first. Whatever would buy waits for a face review.
@@ -121,6 +123,7 @@ fn regardless_of_review<'a>(
             Some(SpentChoice::AlreadyRetaken) => "is completed, and the interrupted run bought the retake",
             Some(SpentChoice::RetakeFailed) => "is completed, and its retake failed (`--retry-failed` retries it)",
             Some(SpentChoice::Disputed) => "is completed, and its reviewers disagree",
+            Some(SpentChoice::AllTakes) => "is completed; all its takes are bought, and none is kept",
             None => "is completed",
         };
         return Decision { spent_choice, ..Decision::about(completed, Action::Done, reason) };
@@ -171,6 +174,9 @@ fn spent_choice<'a>(
 ) -> Option<SpentChoice> {
     let last = attempts.rev().find(|attempt| !attempt.state.is_free())?;
     match redo.retake {
+        Retake::No | Retake::Recorded if redo.has_all_takes && takes.choice == Some(JobChoice::Retake) => {
+            return Some(SpentChoice::AllTakes);
+        }
         Retake::Of(_) | Retake::Recorded if takes.choice == Some(JobChoice::Conflict) => {
             return Some(SpentChoice::Disputed);
         }
@@ -334,7 +340,7 @@ mod tests {
     #[test]
     fn a_wish_buys_again_only_what_has_ended() {
         use AttemptState as S;
-        let redo = Redo { retry_failed: true, retake: Retake::Any(None) };
+        let redo = Redo { retry_failed: true, retake: Retake::Any(None), ..Redo::default() };
         let wished = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
         assert_eq!(wished(&[attempt(1, "now", S::Failed)]), Action::Retry);
         assert_eq!(wished(&[attempt(1, "now", S::Completed)]), Action::Retry);
@@ -346,7 +352,7 @@ mod tests {
     fn a_choice_is_about_the_video_that_there_was() {
         use AttemptState as S;
         let chosen = HashSet::from([task(1)]);
-        let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen) };
+        let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen), ..Redo::default() };
         let asked = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
         let first = attempt(1, "now", S::Completed);
         assert_eq!(asked(std::slice::from_ref(&first)), Action::Retry);
@@ -371,7 +377,7 @@ mod tests {
     fn why_a_choice_is_not_followed_is_reported() {
         use AttemptState as S;
         let chosen = HashSet::from([task(1)]);
-        let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen) };
+        let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen), ..Redo::default() };
         let shown = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).spent_choice;
         let first = attempt(1, "now", S::Completed);
         assert_eq!(shown(std::slice::from_ref(&first)), None);
@@ -395,7 +401,7 @@ mod tests {
     #[test]
     fn recorded_choice_is_bought_unless_another_reviewer_disagrees() {
         use AttemptState as S;
-        let redo = Redo { retry_failed: false, retake: Retake::Recorded };
+        let redo = Redo { retry_failed: false, retake: Retake::Recorded, ..Redo::default() };
         let completed = |ids: &[i64]| ids.iter().map(|id| attempt(*id, "now", S::Completed)).collect::<Vec<_>>();
         let decided = |ids: &[i64], reviews: &[(usize, bool, bool)]| {
             let history = with_reviews(completed(ids), reviews);
@@ -449,7 +455,7 @@ mod tests {
             let unasked = decide(&job("now"), history.iter(), Redo::default()).action;
             let history = with_reviews(history, &reviews);
             prop_assert_eq!(decide(&job("now"), history.iter(), Redo::default()).action, unasked, "reviews alone buy nothing");
-            let wished = decide(&job("now"), history.iter(), Redo { retry_failed, retake });
+            let wished = decide(&job("now"), history.iter(), Redo { retry_failed, retake, ..Redo::default() });
             let open = history.iter().any(|attempt| {
                 attempt.state.is_doubtful()
                     || attempt.state.is_active() && attempt.fingerprint == *job("now").request.fingerprint()

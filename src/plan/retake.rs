@@ -47,11 +47,14 @@ pub enum SpentChoice {
     AlreadyRetaken,
     /// Another reviewer keeps a video of the job.
     Disputed,
+    /// All takes of `up_to` are bought.
+    AllTakes,
 }
 
 impl SpentChoice {
     /// Every reason.
-    pub const ALL: [Self; 4] = [Self::NotTheLastTake, Self::RetakeFailed, Self::AlreadyRetaken, Self::Disputed];
+    pub const ALL: [Self; 5] =
+        [Self::NotTheLastTake, Self::RetakeFailed, Self::AlreadyRetaken, Self::Disputed, Self::AllTakes];
 }
 
 impl Retake<'_> {

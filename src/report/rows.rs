@@ -11,8 +11,8 @@ use super::found::{Found, file_of, mismatch, poster_of, state};
 use super::relative_path::relative_path;
 use super::row::{Delivered, Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, JobChoice, Reviewed, Usd, VideoFile,
-    last_reviews,
+    Attempt, AttemptId, AttemptState, BatchKey, Charge, Choice, Columns, History, Job, JobChoice, Reviewed, Usd,
+    VideoFile, last_reviews,
 };
 
 /// The names of labels, of columns and of the axes of matrices.
@@ -218,7 +218,8 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     let archived = shown.and_then(|attempt| attempt.particulars.archived.as_deref());
     // A video that has left keeps its hash.
     let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || archived.is_some());
-    let reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
+    let mut reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
+    reviews.retain(|reviewed| counts_for(reviewed.review.choice, found.choice));
     let detail = Detail {
         poster: file.filter(|_| found.has_poster).map(poster_of),
         spent,
@@ -310,6 +311,16 @@ fn submitted_at(attempt: &Attempt) -> Option<Timestamp> {
 /// Returns whether an attempt is for the request of the job as it is now.
 fn is_take(attempt: &Attempt, job: &Job) -> bool {
     attempt.fingerprint == *job.request.fingerprint()
+}
+
+/// Returns whether a reviewer's choice is part of the choice of the job. A note alone always is, and so is all that was said before an
+/// undecided take.
+fn counts_for(choice: Option<Choice>, of_job: Option<JobChoice>) -> bool {
+    match of_job {
+        None | Some(JobChoice::Conflict) => true,
+        Some(JobChoice::Keep) => choice != Some(Choice::Retake),
+        Some(JobChoice::Retake) => choice != Some(Choice::Keep),
+    }
 }
 
 /// The videos of the attempts that are not shown.

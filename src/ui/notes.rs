@@ -121,6 +121,9 @@ fn choice_spent(why: SpentChoice, jobs: &[&JobId]) -> String {
         SpentChoice::NotTheLastTake => "the choice is about an earlier take",
         SpentChoice::AlreadyRetaken => "the interrupted run already bought it, and this run continues it",
         SpentChoice::Disputed => "reviewers disagree, so nothing is bought; `shotlist status` shows their choices",
+        SpentChoice::AllTakes => {
+            "all takes of `up_to` are bought, and none is kept; raise `up_to`, or pass `--retake ID`"
+        }
         SpentChoice::RetakeFailed => "the retake failed; `--retry-failed` with the same choices retries it",
     };
     format!("no retake of {} ({}): {because}", count(jobs.len(), "job"), listed(&ids))
@@ -220,6 +223,7 @@ mod tests {
             PlanNote::ChoiceSpent(SpentChoice::AlreadyRetaken, vec![&hero, &spin]),
             PlanNote::ChoiceSpent(SpentChoice::RetakeFailed, vec![&hero]),
             PlanNote::ChoiceSpent(SpentChoice::Disputed, vec![&hero]),
+            PlanNote::ChoiceSpent(SpentChoice::AllTakes, vec![&hero]),
             PlanNote::UntilKept(vec![&hero, &spin], usd("2.70")),
             PlanNote::UntilKept(vec![&hero], usd("2.70")),
             PlanNote::UntilKept(vec![], usd("2.70")),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, Workspace, has_code, json as answer, numbered_jobs, priced};
+use crate::support::{Answer, Service, Workspace, codes, has_code, json as answer, numbered_jobs, priced};
 
 /// A batch whose videos are here, and its service.
 fn bought(jobs: usize) -> (Service, Workspace) {
@@ -257,4 +257,38 @@ fn a_plan_says_what_waits_for_a_choice_and_the_most_that_the_rest_can_cost() {
     here.run(&service, &[]).ends();
     here.run(&service, &[]).ends();
     assert_eq!((service.posts().len(), here.planned(&[])), (4, (0, "0.00".to_owned())));
+}
+
+/// A reviewer whose retake was done, and who has no choice about the new take, does not keep it.
+#[test]
+fn reviewers_are_those_of_the_choice_that_counts() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
+    here.run(&service, &[]).ends_with(0);
+    save(&here, "ben.json", "ben", &[], &["j0"]);
+    here.shotlist(&["choose", "m.yaml", "ben.json"]).ends_with(0);
+    let reviewers = |here: &Workspace| (row(here, "j0")["choice"].clone(), row(here, "j0")["reviewer"].clone());
+    here.run(&service, &["--retake", "@ledger"]).ends_with(0);
+    assert_eq!(reviewers(&here), (Value::Null, json!("ben")));
+    save(&here, "ana.json", "ana", &["j0"], &[]);
+    here.shotlist(&["choose", "m.yaml", "ana.json"]).ends_with(0);
+    here.shotlist(&["report", "m.yaml"]).ends_with(0);
+    assert_eq!(reviewers(&here), (json!("keep"), json!("ana")));
+}
+
+/// The bound of a manifest holds for the choices of the ledger, also if a run asks for them. A pattern is a wish of its own.
+#[test]
+fn recorded_retakes_stop_at_the_bound_and_say_so() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&until_kept(1, 2)));
+    for _ in 0..2 {
+        here.run(&service, &[]).ends_with(0);
+        save(&here, "anna.json", "anna", &[], &["j0"]);
+        here.shotlist(&["choose", "m.yaml", "anna.json"]).ends_with(0);
+    }
+    for args in [&[][..], &["--retake", "@ledger"]] {
+        assert!(codes(&here.plan(args)).contains(&"choice-spent"));
+        here.run(&service, args).ends_with(0);
+        assert_eq!(service.posts().len(), 2);
+    }
+    here.run(&service, &["--retake", "j0"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
 }
