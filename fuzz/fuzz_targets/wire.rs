@@ -35,6 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
         status: STATUS[usize::from(*status) % STATUS.len()],
         retry_after: (wait % 2 == 1).then_some("1"),
         is_overloaded: *wait == 3,
+        cost: None,
         location: None,
         body,
         masked: body,

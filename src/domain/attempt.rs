@@ -162,7 +162,16 @@ pub struct Sighting {
     pub percent: Option<u8>,
 }
 
+/// A reported cost above this multiple of the price is in another unit, such as credits, and is not counted.
+const MAX_COST_FACTOR: i64 = 100;
+
 impl Attempt {
+    /// The amount that limits and sums count, if it is charged: the price, or the cost that the service reports if that is higher.
+    pub fn cost(&self) -> Usd {
+        let most = Usd::from_micros(self.price.micros().saturating_mul(MAX_COST_FACTOR));
+        self.particulars.reported_usd.filter(|cost| *cost <= most).unwrap_or(self.price).max(self.price)
+    }
+
     /// Returns whether an approval counts it as a submission: it may have been charged, or met a server error that is free by the user's statement.
     pub fn counts_as_submission(&self) -> bool {
         let is_server_error = |declared: Declared| declared.what == Declaration::ServerError;

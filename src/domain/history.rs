@@ -136,6 +136,6 @@ impl History {
     }
 
     fn sum_of(&self, is_counted: impl Fn(&Attempt) -> bool) -> Usd {
-        self.attempts.iter().filter(|attempt| is_counted(attempt)).map(|attempt| attempt.price).sum()
+        self.attempts.iter().filter(|attempt| is_counted(attempt)).map(Attempt::cost).sum()
     }
 }

@@ -26,6 +26,8 @@ pub struct TerminalStates {
     pub overload_headers: Vec<String>,
     /// Places of the cost of a task in USD, as JSON pointers.
     pub costs_usd: Vec<String>,
+    /// Response headers with the cost of a task in USD.
+    pub cost_headers: Vec<String>,
     /// Other names of models in responses, with the names of the catalog.
     pub model_aliases: BTreeMap<String, String>,
 }
@@ -41,6 +43,7 @@ impl TerminalStates {
         self.video_urls.extend(more.video_urls);
         self.overload_headers.extend(more.overload_headers);
         self.costs_usd.extend(more.costs_usd);
+        self.cost_headers.extend(more.cost_headers);
         self.model_aliases.extend(more.model_aliases);
     }
 }

@@ -11,8 +11,9 @@ use super::echo::{differences, other_model};
 use super::event::RunEvent;
 use super::pace::Pace;
 use super::settings::Settings;
+use super::spend_guard::SpendGuard;
 use super::stop::{Stop, StopReason};
-use crate::domain::{Account, Asked, AttemptId, Footage, JobId, NoticeCode, PriceList, with_causes};
+use crate::domain::{Account, Asked, AttemptId, Footage, JobId, NoticeCode, PriceList, Usd, with_causes};
 use crate::ledger::{Event, LedgerError, LockedBatch};
 use crate::service::Echo;
 
@@ -27,6 +28,7 @@ pub(super) struct Gateway<'e, S> {
     pub connectivity: Connectivity,
     pub stop: &'e Stop,
     pub circuit_breaker: CircuitBreaker,
+    pub spend_guard: SpendGuard,
     /// The prices of the catalog.
     pub prices: &'e PriceList<'e>,
     pub clock_offset: SignedDuration,
@@ -135,6 +137,14 @@ impl<S> Gateway<'_, S> {
         } else {
             RunEvent::Warned { code, message }
         });
+    }
+
+    /// Records the cost that the service reports for a task. Limits count what is above the price.
+    pub(super) async fn record_cost(&self, attempt: AttemptId, request: &str, usd: Usd) {
+        let asked = Asked::of(request);
+        let price = asked.price(asked.model(), self.prices).unwrap_or(usd);
+        self.spend_guard.record_overrun(attempt, usd.saturating_sub(price));
+        self.record(attempt, Event::Reported { usd }).await;
     }
 
     /// Records an event. If the ledger fails, submitting stops: a later run polls the task, or puts the job in doubt. Returns whether it is recorded.

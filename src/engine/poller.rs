@@ -169,7 +169,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 Note::Made(echo) => {
                     gateway.compare(bought.request, &echo, bought.is_new);
                     if let Some(usd) = echo.cost {
-                        gateway.record(bought.attempt, Event::Reported { usd }).await;
+                        gateway.record_cost(bought.attempt, bought.request, usd).await;
                     }
                 }
                 Note::Alias(task) => (gateway.emit)(RunEvent::TaskAlias { job: job(), task }),

@@ -80,7 +80,7 @@ impl<S: VideoService> Submitter<'_, S> {
             Ok(task) => {
                 self.slow_start.record_accepted();
                 if let Some(usd) = echo.cost {
-                    self.gateway.record(attempt, Event::Reported { usd }).await;
+                    self.gateway.record_cost(attempt, job.request.body(), usd).await;
                 }
                 let submitted = RunEvent::Submitted { job: job.id.clone(), task: task.clone(), price: job.price };
                 (self.gateway.emit)(submitted);

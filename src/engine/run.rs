@@ -69,6 +69,7 @@ impl<S: VideoService> Engine<'_, S> {
             pace: Pace::new(self.settings.rps),
             connectivity: Connectivity::default(),
             circuit_breaker: CircuitBreaker::new(self.settings.accepts_mismatch),
+            spend_guard: SpendGuard::new(plan),
             prices: self.prices,
             stop: self.stop,
             clock_offset: self.clock_offset,
@@ -81,7 +82,6 @@ impl<S: VideoService> Engine<'_, S> {
             slow_start: SlowStart::new(self.settings.concurrency, self.settings.max_doubts),
             limits: self.limits,
             approval: self.approval,
-            spend_guard: SpendGuard::new(plan),
             preflight: Preflight::default(),
         };
         let (submitter, image_urls) = (&submitter, &ImageUrls::new(self.assets));

@@ -1,8 +1,10 @@
 //! Reservation of a job's price before its submission, so that concurrency can't exceed a spend limit.
 
+use std::collections::HashMap;
+
 use parking_lot::Mutex;
 
-use crate::domain::{Job, Usd};
+use crate::domain::{AttemptId, Job, Usd};
 use crate::plan::{Limit, Plan};
 
 /// The balances of a run's spend limits.
@@ -10,7 +12,11 @@ use crate::plan::{Limit, Plan};
 /// A retry gets only what the first submissions leave: a job that fails repeatedly must not use the money of one that
 /// was never submitted.
 #[derive(Debug)]
-pub(super) struct SpendGuard(Mutex<Vec<LimitBalance>>);
+pub(super) struct SpendGuard {
+    balances: Mutex<Vec<LimitBalance>>,
+    /// What tasks cost above their price.
+    overruns: Mutex<HashMap<AttemptId, Usd>>,
+}
 
 /// A limit with its balance.
 #[derive(Debug)]
@@ -29,19 +35,19 @@ impl LimitBalance {
 }
 
 impl SpendGuard {
-    /// Guards the limits of a plan. A plan that is added later has only jobs of this one.
+    /// Guards the limits of a plan.
     pub(super) fn new(plan: &Plan) -> Self {
         let balances = plan.every_limit().map(|limit| LimitBalance {
             limit: limit.clone(),
             taken: Usd::ZERO,
             waiting: plan.cost_under(limit),
         });
-        Self(Mutex::new(balances.collect()))
+        Self { balances: Mutex::new(balances.collect()), overruns: Mutex::default() }
     }
 
     /// Reserves the price of a first submission. Returns false without a reservation if a limit is too low.
     pub(super) fn reserve(&self, job: &Job) -> bool {
-        let mut balances = self.0.lock();
+        let mut balances = self.balances.lock();
         let mut own: Vec<&mut LimitBalance> =
             balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
         for balance in &mut own {
@@ -52,15 +58,27 @@ impl SpendGuard {
 
     /// Reserves the price of a retry from what the first submissions leave.
     pub(super) fn reserve_retry(&self, job: &Job) -> bool {
-        let mut balances = self.0.lock();
+        let mut balances = self.balances.lock();
         let own = balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
         take(own, job.price, |balance| balance.waiting)
+    }
+
+    /// Takes what a task costs above its reserved price. It may be any job's, so only limits on everything know of it here; the ledger counts it for
+    /// all.
+    pub(super) fn record_overrun(&self, attempt: AttemptId, usd: Usd) {
+        let mut overruns = self.overruns.lock();
+        let known = overruns.entry(attempt).or_default();
+        let more = usd.saturating_sub(*known);
+        *known += more;
+        for balance in self.balances.lock().iter_mut().filter(|balance| balance.limit.label.is_none()) {
+            balance.taken += more;
+        }
     }
 
     /// Releases a reservation: the submission certainly bought nothing. A job that `is_due` waits again, because this
     /// runner may submit it later, or another runner has under the same limit.
     pub(super) fn release(&self, job: &Job, is_due: bool) {
-        for balance in self.0.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
+        for balance in self.balances.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
             balance.taken = balance.taken.saturating_sub(job.price);
             balance.waiting += if is_due { job.price } else { Usd::ZERO };
         }
@@ -114,7 +132,7 @@ mod tests {
             taken: Usd::ZERO,
             waiting: usd(waiting),
         });
-        SpendGuard(Mutex::new(balances.collect()))
+        SpendGuard { balances: Mutex::new(balances.collect()), overruns: Mutex::default() }
     }
 
     #[test]

@@ -21,7 +21,6 @@ use super::gateway::Gateway;
 use super::preflight::Preflight;
 use super::slots::{Slot, Slots};
 use super::slow_start::{Permit, SlowStart};
-use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
 use crate::domain::{AttemptId, Job, NoticeCode, SendBy, TaskNames, with_causes};
 use crate::ledger::{Approval, Event, Intent, LedgerError, SpendLimit};
@@ -43,7 +42,6 @@ pub(super) struct Submitter<'e, S> {
     pub limits: &'e [SpendLimit],
     /// The approval that covers all submissions.
     pub approval: Option<&'e Approval>,
-    pub spend_guard: SpendGuard,
     pub preflight: Preflight,
 }
 
@@ -91,7 +89,7 @@ impl<S: VideoService> Submitter<'_, S> {
 
     /// Submits a job again whose task failed, unless the run stops or the first submissions need the money.
     pub(super) async fn retry(&self, job: &Job, failed: AttemptId, slot: &mut Slot<'_>) -> Submitted {
-        if self.gateway.stop.is_stopping() || !self.spend_guard.reserve_retry(job) {
+        if self.gateway.stop.is_stopping() || !self.gateway.spend_guard.reserve_retry(job) {
             return Submitted::NotSent;
         }
         (self.gateway.emit)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
@@ -112,7 +110,7 @@ impl<S: VideoService> Submitter<'_, S> {
         };
         if tries.is_reserved && matches!(submitted, Submitted::NotSent | Submitted::Rejected) {
             // A retry is not among the first submissions that wait for their money.
-            self.spend_guard.release(job, matches!(submitted, Submitted::NotSent) && !is_retry);
+            self.gateway.spend_guard.release(job, matches!(submitted, Submitted::NotSent) && !is_retry);
         }
         submitted
     }
@@ -127,7 +125,7 @@ impl<S: VideoService> Submitter<'_, S> {
             return NOT_SENT;
         }
         // Not reserved earlier: the first job without money stops all that still wait.
-        tries.is_reserved = tries.is_reserved || self.spend_guard.reserve(job);
+        tries.is_reserved = tries.is_reserved || self.gateway.spend_guard.reserve(job);
         if !tries.is_reserved {
             self.gateway.stop_because(StopReason::SpendLimit, format!("`{}` would exceed a spend limit", job.id));
             return NOT_SENT;

@@ -52,7 +52,7 @@ impl Row {
             attempt.particulars.declared.is_some().into(),
             attempt.is_unfinished().into(),
             attempt.needs_download().into(),
-            attempt.price.micros().into(),
+            attempt.cost().micros().into(),
             task.map(|task| task.id.as_str()).into(),
             task.and_then(|task| task.alias.as_ref()).map(TaskId::as_str).into(),
             attempt.intended_at.as_microsecond().into(),

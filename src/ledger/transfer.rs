@@ -100,7 +100,7 @@ impl Contents {
     pub(super) fn count(&mut self, attempt: &Attempt) {
         self.attempts += 1;
         if attempt.charge() != Charge::None {
-            self.price += attempt.price;
+            self.price += attempt.cost();
         }
     }
 }

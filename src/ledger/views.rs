@@ -146,7 +146,7 @@ impl OpenElsewhere {
             AttemptState::Intended => self.unanswered += 1,
             AttemptState::InDoubt => {
                 self.doubtful += 1;
-                self.at_risk += attempt.price;
+                self.at_risk += attempt.cost();
             }
             AttemptState::Completed => {
                 self.unfetched += u32::from(attempt.needs_download());

@@ -47,7 +47,7 @@ const fn column(name: &'static str, kind: Kind, text: for<'r> fn(&'r Row) -> Cow
 
 /// The columns in their order. Behind them come one for each label, each column of a table that jobs were made of, and each axis of a
 /// matrix: those of [`of_sheet`]. Users script against them: they are never renamed or moved.
-pub(super) const COLUMNS: [Column; 36] = [
+pub(super) const COLUMNS: [Column; 37] = [
     column("id", Kind::Text, |row| row.id.as_str().into()).wide(24.0),
     column("batch", Kind::Text, |row| row.batch.as_str().into()),
     column("model", Kind::Text, |row| row.model.as_str().into()).wide(20.0),
@@ -87,6 +87,7 @@ pub(super) const COLUMNS: [Column; 36] = [
     column("fps", Kind::Number, |row| shown(row.delivered.fps)),
     column("audio", Kind::Text, |row| text(row.delivered.audio.map(|audio| if audio { "yes" } else { "no" }))),
     column("mismatch", Kind::Text, |row| text(row.delivered.mismatch.as_deref())).wide(40.0),
+    column("reported_usd", Kind::Money, |row| shown(row.reported_usd)),
 ];
 
 /// A column of the sheet that jobs were made of.

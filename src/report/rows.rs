@@ -96,7 +96,7 @@ impl Report {
         let totals =
             history.attempts().filter(|attempt| mismatch(attempt).is_some()).fold(totals, |totals, attempt| Totals {
                 mismatched: totals.mismatched + 1,
-                mismatched_usd: totals.mismatched_usd + attempt.price,
+                mismatched_usd: totals.mismatched_usd + attempt.cost(),
                 ..totals
             });
         let superseded = superseded(&shown, &history, directory);
@@ -200,7 +200,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     let (shown, state) = (found.shown(history), found.state);
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
     let sum = |is_meant: fn(&Attempt) -> bool| -> Usd {
-        attempts.iter().filter(|attempt| is_meant(attempt)).map(|attempt| attempt.price).sum()
+        attempts.iter().filter(|attempt| is_meant(attempt)).map(|attempt| attempt.cost()).sum()
     };
     let (spent, at_risk) = (sum(|it| it.charge() == Charge::Charged), sum(|it| it.state.is_doubtful()));
     let perhaps = sum(|it| it.charge() == Charge::Unknown);

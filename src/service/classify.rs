@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::wire::{Status, TaskReport};
+use super::wire::{Status, TaskReport, cost_of};
 use super::{PollAnswer, Readiness, Submission, bounds, json, reason};
 use crate::domain::{ServiceError, TaskId, TerminalStates, retry_after};
 
@@ -19,6 +19,8 @@ pub struct Answer<'a> {
     pub retry_after: Option<&'a str>,
     /// True if a header says that the request was not passed on to the service.
     pub is_overloaded: bool,
+    /// The cost of the task in USD by a header, as it came.
+    pub cost: Option<&'a str>,
     /// The header `Location` as it came.
     pub location: Option<&'a str>,
     /// The body.
@@ -151,8 +153,15 @@ fn names_a_task(answer: &Answer<'_>) -> bool {
     report(answer).is_some_and(|report| report.names.is_some() && report.error.is_none())
 }
 
-/// The report of a task in a response. IDs and the URL of the video stay as they are; secrets are masked in the rest before it is cut.
+/// The report of a task in a response, with the cost of a header if that is higher.
 fn report(answer: &Answer<'_>) -> Option<TaskReport> {
+    let mut report = masked_report(answer)?;
+    report.echo.cost = report.echo.cost.max(answer.cost.and_then(cost_of));
+    Some(report)
+}
+
+/// The report of a task in a body. IDs and the URL of the video stay as they are; secrets are masked in the rest before it is cut.
+fn masked_report(answer: &Answer<'_>) -> Option<TaskReport> {
     let report = TaskReport::parse(answer.body, answer.words)?;
     if answer.body == answer.masked {
         return Some(report);
@@ -237,6 +246,7 @@ mod tests {
         no_funds: Vec::new(),
         video_urls: Vec::new(),
         overload_headers: Vec::new(),
+        cost_headers: Vec::new(),
         costs_usd: Vec::new(),
         model_aliases: std::collections::BTreeMap::new(),
     };
@@ -250,6 +260,7 @@ mod tests {
             status,
             retry_after,
             is_overloaded: false,
+            cost: None,
             location: None,
             body: body.as_bytes(),
             masked: body.as_bytes(),
@@ -457,6 +468,7 @@ mod tests {
                 status,
                 retry_after: None,
                 is_overloaded: false,
+                cost: None,
                 location: None,
                 body: text.as_bytes(),
                 masked: text.as_bytes(),

@@ -331,16 +331,19 @@ struct Head {
     status: u16,
     retry_after: Option<String>,
     is_overloaded: bool,
+    cost: Option<String>,
     location: Option<String>,
 }
 
 impl Head {
     fn of(response: &Response, words: &TerminalStates) -> Self {
-        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let header = |name| text(response.headers().get(name));
         Self {
             status: response.status().as_u16(),
             retry_after: header(RETRY_AFTER),
             is_overloaded: words.overload_headers.iter().any(|name| response.headers().contains_key(name)),
+            cost: words.cost_headers.iter().find_map(|name| text(response.headers().get(name))),
             location: header(LOCATION),
         }
     }
@@ -353,7 +356,8 @@ impl Head {
 
     fn answer<'a>(&'a self, body: &'a [u8], masked: &'a [u8], words: &'a TerminalStates) -> Answer<'a> {
         let (retry_after, location) = (self.retry_after.as_deref(), self.location.as_deref());
-        Answer { status: self.status, retry_after, is_overloaded: self.is_overloaded, location, body, masked, words }
+        let (is_overloaded, cost) = (self.is_overloaded, self.cost.as_deref());
+        Answer { status: self.status, retry_after, is_overloaded, cost, location, body, masked, words }
     }
 }
 

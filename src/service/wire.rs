@@ -166,11 +166,16 @@ impl TaskReport {
     }
 }
 
-/// An amount above zero, to the millionth of a dollar.
+/// An amount above zero, to the millionth of a dollar. More than a million is a million.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be within the range")]
 fn dollars(amount: f64) -> Option<Usd> {
     let micros = (amount * 1e6).round();
-    (1.0..1e12).contains(&micros).then(|| Usd::from_micros(micros as i64))
+    (micros >= 1.0).then(|| Usd::from_micros(micros.min(1e12) as i64))
+}
+
+/// The cost of a task by a header.
+pub(super) fn cost_of(header: &str) -> Option<Usd> {
+    dollars(header.trim().parse().ok()?)
 }
 
 /// The task, out of the envelope that some gateways put it in (new-api: `{"code": "success", "data": {…}}`), or out of a list of one.

@@ -19,7 +19,7 @@ use crate::ledger::value::Value;
 pub(super) const ROW: &str = "attempt.id, record, attempt.batch, attempt.runner, attempt.version, was_forgotten";
 
 /// The columns that keep their first value. PostgreSQL cleans up an index sooner if no update names its columns.
-const FIXED: [&str; 8] = ["id", "batch", "fingerprint", "normalized", "model", "labels", "price_micros", "intended_us"];
+const FIXED: [&str; 7] = ["id", "batch", "fingerprint", "normalized", "model", "labels", "intended_us"];
 
 /// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
 ///

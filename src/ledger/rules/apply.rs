@@ -61,7 +61,8 @@ pub(in crate::ledger) fn apply(
         Event::Started { percent } => {
             attempt.seen.get_or_insert(Sighting { at, percent: *percent });
         }
-        Event::Reported { usd } => known.reported_usd = Some(*usd),
+        // Of several reports, the highest counts.
+        Event::Reported { usd } => known.reported_usd = known.reported_usd.max(Some(*usd)),
         Event::Left { polls } => attempt.polls = attempt.polls.saturating_add(*polls),
         Event::Completed { video_url, ended_at, polls } => {
             (attempt.video_url, attempt.ended_at) = (Some(video_url.clone()), Some(*ended_at));

@@ -58,7 +58,7 @@ impl Sums {
 
 /// The price, unless nothing was charged for certain.
 fn spent(attempt: &Attempt) -> i64 {
-    if attempt.charge() == Charge::None { 0 } else { attempt.price.micros() }
+    if attempt.charge() == Charge::None { 0 } else { attempt.cost().micros() }
 }
 
 /// The changes of a transaction.

@@ -128,7 +128,7 @@ pub(in crate::ledger) async fn the_books_add_up<S: Fresh>() {
         let ledger = store.ledger();
         lived(&ledger.lock(&batch("")).await.expect("the batch"), &lives).await;
         let history = ledger.history(&batch("")).await.expect("read");
-        let cost = |wanted: fn(&&Attempt) -> bool| history.attempts().filter(wanted).map(|it| it.price).sum::<Usd>();
+        let cost = |wanted: fn(&&Attempt) -> bool| history.attempts().filter(wanted).map(Attempt::cost).sum::<Usd>();
         let used = ledger.used_since(Timestamp::UNIX_EPOCH, None).await.expect("read");
         assert_eq!(used, cost(|attempt| attempt.charge() != Charge::None));
         let books = ledger.spending(Timestamp::UNIX_EPOCH).await.expect("read");

@@ -246,8 +246,29 @@ fn a_reported_cost_above_the_price_stops_the_model() {
     let job = &here.report()["jobs"][0];
     assert_eq!(
         (&job["reported_usd"], &job["cost_usd"], &job["charge"]),
-        (&json!("8.25"), &json!("7.50"), &json!("charged"))
+        (&json!("8.25"), &json!("8.25"), &json!("charged"))
     );
+    // The day's limit and the books count what the service says that it costs.
+    let limited = fs::read_to_string(here.path("m.yaml")).expect("the manifest");
+    here.write("m.yaml", limited.replace("version: 1\n", "version: 1\nbudget: { day: 21.75 }\n"));
+    let next = ["--accept-mismatch", "--select", "more*", "--sample", "1"];
+    here.run(&service, &next).fails_with("over-limit", 3);
+    let spent = here.shotlist(&["spend", "m.yaml", "--format", "json"]).ends_with(0).stdout;
+    let spent: serde_json::Value = serde_json::from_str(&spent).expect("JSON");
+    assert_eq!((&spent["totals"]["spent_usd"], service.posts().len()), (&json!("14.75"), 2));
+    // A header of the response says it, too.
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => raw(200, &[("x-litellm-response-cost", "8.25")], json!({ "id": "x" }).to_string()),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(BATCH);
+    here.run(&service, &["--select", "one"]).ends_with(1);
+    assert_eq!(here.report()["totals"]["spent_usd"], "8.25");
+    // Credits of a gateway are no dollars: they stop the model, and are not counted.
+    let (service, here) = (reporting(json!({ "cost": 1e300 })), Workspace::with_manifest(BATCH));
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    assert!(has_code(&ended.stderr, "price-mismatch"), "{}", ended.stderr);
+    assert_eq!((&here.report()["totals"]["spent_usd"], service.posts().len()), (&json!("14.00"), 2));
     // What gateways report where they don't know it, and what is no more than the price, stops nothing.
     for usage in [
         json!({ "cost": 0 }),

@@ -111,10 +111,10 @@ fn history_manifest(prompt: &str) -> String {
 }
 
 /// The name of an edit, the edit, the number of purchases, and the exit code.
-type Edit = (&'static str, fn(&str) -> String, usize, i32);
+type ManifestEdit = (&'static str, fn(&str) -> String, usize, i32);
 
 /// The manifest as it is edited after the loss, what a run buys then, and its exit code: 3 if a purchase needs a confirmation.
-const EDITS: [Edit; 7] = [
+const EDITS: [ManifestEdit; 7] = [
     ("nothing", ToOwned::to_owned, 0, 0),
     ("another prompt", |text| text.replace("prompt: two", "prompt: another two"), 1, 0),
     ("another duration", |text| text.replace("duration: 10", "duration: 5"), 1, 0),

@@ -175,7 +175,7 @@ jobs:
     assert!(other.contains(",../shotlist-out/m/formula.mp4,"), "{other}");
     let text = text.strip_prefix('\u{feff}').expect("a byte order mark");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    insta::assert_snapshot!(reader.headers().expect("a header").iter().collect::<Vec<_>>().join(","), @"id,batch,model,state,charge,cost_usd,task_id,video_url,file,sha256,bytes,size,aspect_ratio,duration_s,take,tags,face,attempts,polls,submitted_at,completed_at,generation_s,error_code,error_message,prompt,price_usd,at_risk_usd,choice,reviewer,note,delivered_s,width,height,fps,audio,mismatch");
+    insta::assert_snapshot!(reader.headers().expect("a header").iter().collect::<Vec<_>>().join(","), @"id,batch,model,state,charge,cost_usd,task_id,video_url,file,sha256,bytes,size,aspect_ratio,duration_s,take,tags,face,attempts,polls,submitted_at,completed_at,generation_s,error_code,error_message,prompt,price_usd,at_risk_usd,choice,reviewer,note,delivered_s,width,height,fps,audio,mismatch,reported_usd");
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("rows");
     assert_eq!(&rows[0][24], "'=1+1");
     assert_eq!((&rows[0][5], &rows[0][15], &rows[0][17]), ("0.90", "a, b", "1"));

@@ -52,10 +52,10 @@ fn an_open_submission_is_answered_and_recorded_before_the_run_ends() {
 }
 
 /// The lines of a run's standard error.
-type Lines = std::io::Lines<std::io::BufReader<std::process::ChildStderr>>;
+type StderrLines = std::io::Lines<std::io::BufReader<std::process::ChildStderr>>;
 
 /// Waits until the run reports the first signal. Returns the report, and the lines after it.
-fn wait_for_report(child: &mut Child) -> (String, Lines) {
+fn wait_for_report(child: &mut Child) -> (String, StderrLines) {
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("stderr")));
     let report = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("warning[stopping]"));
     (report.expect("the first signal was not reported"), lines)
@@ -63,7 +63,7 @@ fn wait_for_report(child: &mut Child) -> (String, Lines) {
 
 /// Two signals at the same moment are one, as from `timeout`, which signals the process and then its group. Says whether they came
 /// within a moment: on a busy machine they may not.
-fn two_at_once(child: &mut Child) -> (bool, String, Lines) {
+fn two_at_once(child: &mut Child) -> (bool, String, StderrLines) {
     let start = Instant::now();
     kill(child, "-INT");
     // Signals of one kind that come together count as one, so the second waits for the first to be taken.
