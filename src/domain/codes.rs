@@ -101,6 +101,7 @@ codes! {
     Completed "completed" "A task is completed."
     DefaultSkipped "default-skipped" "A default does not apply to the jobs of a model."
     DeliveryMismatch "delivery-mismatch" "The first video of a model differs from its request; another duration or shape stops submitting the model."
+    ModelOnTrial "model-on-trial" "A model begins with one job in flight, because its newest delivery was not as it was bought."
     ModelMismatch "model-mismatch" "The service reports another model of the catalog than was requested, and submitting that one stops."
     EchoMismatch "echo-mismatch" "The service reports another request than was sent."
     Executed "executed" "A hook ended for a video."

@@ -1,11 +1,13 @@
 //! Stops submitting a model whose tasks or videos differ from what was requested.
 //!
 //! The first video of a model in a run is judged, because the next ones would differ in the same way. Active tasks are paid for, and are polled to
-//! their end.
+//! their end. A model whose newest delivery of an earlier run was at fault is on trial: one job at a time, until one is right.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The differences seen of each model, and the models that are no longer submitted.
 #[derive(Debug, Default)]
@@ -20,14 +22,29 @@ struct State {
     /// By model and field.
     seen: HashSet<(String, &'static str)>,
     stopped: HashSet<String>,
+    /// The models on trial, each with the turn of one job.
+    trials: HashMap<String, Arc<Semaphore>>,
     /// Videos of another duration or shape that this run bought.
     mismatches: usize,
 }
 
 impl CircuitBreaker {
-    /// A circuit breaker that stops no model if `is_off`.
-    pub(super) fn new(is_off: bool) -> Self {
-        Self { is_off, state: Mutex::default() }
+    /// A circuit breaker that stops no model if `is_off`, with models on trial.
+    pub(super) fn new<'m>(is_off: bool, on_trial: impl Iterator<Item = &'m str>) -> Self {
+        let trials = on_trial.map(|model| (model.to_owned(), Arc::new(Semaphore::new(1)))).collect();
+        Self { is_off, state: Mutex::new(State { trials, ..State::default() }) }
+    }
+
+    /// Waits for the turn of a job, if its model is on trial. The turn lasts until the value is dropped.
+    pub(super) async fn turn(&self, model: &str) -> Option<OwnedSemaphorePermit> {
+        let turn = self.state.lock().trials.get(model).cloned()?;
+        // Closed at the end of the trial.
+        turn.acquire_owned().await.ok()
+    }
+
+    /// Ends the trial of a model. All of its jobs may go on.
+    pub(super) fn end_trial(&self, model: &str) {
+        self.state.lock().trials.remove(model).inspect(|turn| turn.close());
     }
 
     /// Records a difference of a model. Returns whether it is the first one of this field in the run.
@@ -39,6 +56,7 @@ impl CircuitBreaker {
     pub(super) fn stop(&self, model: &str) -> bool {
         if !self.is_off {
             self.state.lock().stopped.insert(model.to_owned());
+            self.end_trial(model);
         }
         !self.is_off
     }

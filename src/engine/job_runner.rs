@@ -102,6 +102,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, known: Known, permit: Option<SemaphorePermit<'r>>) {
         let Some(job) = Box::pin(self.with_images(&job)).await else { return };
         let job = &*job;
+        let (breaker, model) = (&self.gateway.circuit_breaker, &job.spec.model);
+        let Some(_turn) = Box::pin(self.gateway.stop.unless_stopping(breaker.turn(model))).await else { return };
         // Boxed, like everything shorter than a task: ten thousand jobs wait here.
         let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
         drop(permit);
@@ -116,7 +118,11 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             let ended = self.settle(slot, &bought, &mut task).await;
             failed = ended.has_no_video;
             let destination = |_: &DownloadPlan| Destination { directory: None, path: job.output(), is_version: false };
+            let is_completed = ended.video_url.is_some();
             Box::pin(self.fetch_video(&bought, task, ended.video_url, destination)).await;
+            if is_completed && !breaker.is_stopped(model) {
+                breaker.end_trial(model);
+            }
             // A failure in the same words would only be paid for again.
             let is_repeated = last_why.is_some() && last_why == ended.why;
             last_why = ended.why;

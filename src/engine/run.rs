@@ -68,7 +68,10 @@ impl<S: VideoService> Engine<'_, S> {
             settings: self.settings,
             pace: Pace::new(self.settings.rps),
             connectivity: Connectivity::default(),
-            circuit_breaker: CircuitBreaker::new(self.settings.accepts_mismatch),
+            circuit_breaker: CircuitBreaker::new(
+                self.settings.accepts_mismatch,
+                plan.on_trial.iter().map(|(model, _)| &**model),
+            ),
             spend_guard: SpendGuard::new(plan),
             prices: self.prices,
             stop: self.stop,

@@ -62,6 +62,8 @@ pub struct Plan {
     pub frozen: Option<Freeze>,
     /// The retake that an earlier run didn't end and that the patterns of this run would replace.
     pub unfinished_retake: Option<UnfinishedRetake>,
+    /// Models that begin with one job in flight, each with the fault of its newest delivery.
+    pub on_trial: Vec<(String, String)>,
     /// The open work of other batches of the same name.
     pub elsewhere: Vec<Elsewhere>,
     /// Due jobs that are left for another run.
@@ -125,6 +127,7 @@ impl Plan {
             digest,
             frozen: None,
             unfinished_retake: given.retake.replaced(given.history.retake()).cloned(),
+            on_trial: Vec::new(),
             elsewhere: Vec::new(),
             others: HashSet::new(),
             left_out,

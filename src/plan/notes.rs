@@ -26,6 +26,8 @@ pub enum PlanNote<'p> {
     ChoiceSpent(SpentChoice, Vec<&'p JobId>),
     /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
     UntilKept(Vec<&'p JobId>, Usd),
+    /// Models that begin with one job in flight, each with the fault of its newest delivery.
+    OnTrial(&'p [(String, String)]),
     /// A retake that an earlier run did not finish.
     RetakeUnfinished(&'p UnfinishedRetake),
     /// The number of active tasks that the run polls.
@@ -62,6 +64,7 @@ impl PlanNote<'_> {
             Self::LeftOut(_) => NoticeCode::LeftOut,
             Self::ChoiceSpent(..) => NoticeCode::ChoiceSpent,
             Self::UntilKept(..) => NoticeCode::UntilKept,
+            Self::OnTrial(_) => NoticeCode::ModelOnTrial,
             Self::RetakeUnfinished(_) => NoticeCode::RetakeUnfinished,
             Self::ActiveTasks(_) => NoticeCode::ActiveTasks,
             Self::AbandonedTasks(_) => NoticeCode::AbandonedTasks,
@@ -108,6 +111,7 @@ pub fn notes(plan: &Plan) -> Vec<PlanNote<'_>> {
     let (most, worst) = (plan.most(), plan.worst_case());
     let (day, age) = plan.prices;
     let middle = [
+        (!plan.on_trial.is_empty()).then_some(PlanNote::OnTrial(&plan.on_trial)),
         plan.unfinished_retake.as_ref().map(PlanNote::RetakeUnfinished),
         some(active, PlanNote::ActiveTasks(active)),
         some(plan.abandoned.len(), PlanNote::AbandonedTasks(plan.abandoned.len())),

@@ -1,14 +1,14 @@
 //! The plan of a session.
 
 use std::cell::LazyCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::refusal::Refusal;
 use super::start::Session;
 use super::{ledger_limits, purchases};
 use crate::domain::{Attempt, History, JobId, VideoFile};
 use crate::download::is_whole;
-use crate::ledger::{OpenElsewhere, this_machine};
+use crate::ledger::{OpenElsewhere, Unavailable, this_machine};
 use crate::plan::{Elsewhere, Plan, PlanInput};
 
 impl Session {
@@ -62,9 +62,22 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     }
     plan.frozen = controls.freeze;
     purchases::add_already_paid(session, &mut plan, history).await?;
+    plan.on_trial = on_trial(session, &plan).await?;
     let open = session.ledger.open_elsewhere(&manifest.key).await?;
     plan.elsewhere = if options.finishes_other_batches { open_elsewhere(&open, options.downloads) } else { Vec::new() };
     Ok((plan, open))
+}
+
+/// The models of due jobs whose newest delivery was not as it was bought, each with the fault.
+async fn on_trial(session: &Session, plan: &Plan) -> Result<Vec<(String, String)>, Unavailable> {
+    let due = plan.jobs.iter().filter(|planned| planned.action.buys());
+    let models: BTreeSet<&str> = due.map(|planned| planned.job.spec.model.as_str()).collect();
+    let mut on_trial = Vec::new();
+    for model in models.into_iter().filter(|_| !session.options.settings.accepts_mismatch) {
+        let fault = session.ledger.newest_delivery(model).await?.and_then(|attempt| attempt.delivery_fault());
+        on_trial.extend(fault.map(|fault| (model.to_owned(), fault)));
+    }
+    Ok(on_trial)
 }
 
 /// The work left in other batches, with or without downloads.

@@ -37,6 +37,10 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
             };
             format!("{waits}later takes, until one is kept: at most ${later}")
         }
+        PlanNote::OnTrial(models) => {
+            let each = models.iter().map(|(model, fault)| format!("{model} begins with 1 job, after {fault}"));
+            each.collect::<Vec<_>>().join("; ")
+        }
         PlanNote::RetakeUnfinished(begun) => retake_unfinished(begun),
         PlanNote::AbandonedTasks(tasks) => {
             format!("{} to poll once, before anything is bought", count(*tasks, "abandoned task"))
@@ -227,6 +231,7 @@ mod tests {
             PlanNote::UntilKept(vec![&hero, &spin], usd("2.70")),
             PlanNote::UntilKept(vec![&hero], usd("2.70")),
             PlanNote::UntilKept(vec![], usd("2.70")),
+            PlanNote::OnTrial(&[("beta-2.0-lite".to_owned(), "5 s, requested 10 s".to_owned())]),
             PlanNote::RetakeUnfinished(&begun),
             PlanNote::RetakeUnfinished(&many),
             PlanNote::ActiveTasks(1),

@@ -137,6 +137,12 @@ impl Ledger {
         question!(self, Vec::new(), sql => sql::open_elsewhere(sql, &batch))
     }
 
+    /// The newest attempt of a model that is completed, in any batch.
+    pub async fn newest_delivery(&self, model: &str) -> Result<Option<Attempt>, Unavailable> {
+        let model = model.to_owned();
+        question!(self, None, sql => sql::newest_delivery(sql, &model))
+    }
+
     /// Attempts for one of these normalized requests in batches that this batch [may repeat](BatchKey::may_repeat), unless they cost nothing.
     /// Calls `requests` only if there is such a batch, because it takes time to normalize many requests.
     pub async fn bought_elsewhere(

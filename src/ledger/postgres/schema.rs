@@ -100,6 +100,7 @@ CREATE UNIQUE INDEX attempt_by_task ON attempt (md5(task), service) WHERE task I
 CREATE INDEX attempt_put_back ON attempt (md5(task)) WHERE task IS NOT NULL AND was_forgotten;
 CREATE INDEX attempt_by_alias ON attempt (md5(alias)) WHERE alias IS NOT NULL;
 CREATE INDEX attempt_by_normalized ON attempt (normalized);
+CREATE INDEX attempt_by_model ON attempt (model, id) WHERE state = 'completed';
 CREATE TABLE unsent (
     batch  BIGINT NOT NULL REFERENCES batch (id),
     job    TEXT NOT NULL,

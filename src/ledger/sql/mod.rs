@@ -11,6 +11,6 @@ pub(super) use copying::{ensure_batch, keep_retake, note_unsent, set_limit};
 pub(super) use copying::{is_empty, receive_all, send_all};
 pub(super) use medium::{Line, Sql, attempt, key};
 pub(super) use questions::{
-    batches, bought_elsewhere, from_json, limits, names, open_elsewhere, paid, spending, submissions, sums, unsent,
-    used,
+    batches, bought_elsewhere, from_json, limits, names, newest_delivery, open_elsewhere, paid, spending, submissions,
+    sums, unsent, used,
 };

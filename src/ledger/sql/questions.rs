@@ -75,6 +75,13 @@ pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
     Ok(BoughtElsewhere::of(batch, sql.lines(&newest, &[(&requests).into()], read).await?))
 }
 
+/// The newest attempt of a model that is completed, in any batch.
+pub(in crate::ledger) async fn newest_delivery<S: Sql>(sql: &S, model: &str) -> Result<Option<Attempt>, S::Error> {
+    let newest =
+        "SELECT id, record FROM attempt WHERE model = $1 AND state = 'completed' ORDER BY model DESC, id DESC LIMIT 1";
+    sql.line(newest, &[model.into()], |line| attempt(line, 0, None)).await
+}
+
 /// The open work of other batches of the same name.
 pub(in crate::ledger) async fn open_elsewhere<S: Sql>(
     sql: &S,

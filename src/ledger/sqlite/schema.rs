@@ -21,7 +21,7 @@ impl Kind {
 pub(super) const VERSION: i32 = 1;
 
 /// The tables and indexes. `checksum` and `sums` are explained in [`checksum`](super::checksum).
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "CREATE TABLE batch (
     id       INTEGER PRIMARY KEY,
     name     TEXT NOT NULL,
@@ -58,6 +58,7 @@ const TABLES: [&str; 13] = [
     "CREATE INDEX attempt_by_task ON attempt (task) WHERE task IS NOT NULL",
     "CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL",
     "CREATE INDEX attempt_by_normalized ON attempt (normalized)",
+    "CREATE INDEX attempt_by_model ON attempt (model, id) WHERE state = 'completed'",
     "CREATE TABLE ledger (
     id       INTEGER PRIMARY KEY CHECK (id = 1),
     commits  BIGINT NOT NULL,

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Answer, Asked, Service, Workspace, has_code, json as answer, raw};
+use crate::support::{Answer, Asked, Service, Workspace, codes, has_code, json as answer, raw};
 
 fn atom(name: &str, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
@@ -301,4 +301,38 @@ fn a_plan_says_how_old_its_prices_are() {
     assert!(crate::support::codes(&json).contains(&"old-prices"), "{json}");
     here.write("prices.yaml", "version: 1\nprices_taken_on: soon\n");
     here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "prices.yaml"]).fails_with("catalog-invalid", 2);
+}
+
+/// A model that delivered too little is bought one by one in the next runs, whatever their batch, until a video is right.
+#[test]
+fn model_on_trial_begins_with_one_job_in_flight() {
+    let trusted = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_trusted = std::sync::Arc::clone(&trusted);
+    let service = Service::scripted_wholly(move |asked: &Asked| {
+        if !asked.path.starts_with("/videos/t") {
+            return Answer::Well;
+        }
+        let seconds = if is_trusted.load(std::sync::atomic::Ordering::SeqCst) { 10 } else { 5 };
+        raw(200, &[], clip(seconds, 1280, 720))
+    });
+    let here = Workspace::with_manifest(BATCH);
+    let night = |number: &str| {
+        let before = service.posts().len();
+        let args = ["--exclude", "other", "--concurrency", "20", "--buy-again", "*", "--batch", number];
+        let ended = here.run(&service, &args).ends();
+        (ended.code, service.posts().len() - before)
+    };
+    let (code, bought) = night("1");
+    assert!(code == Some(1) && bought > 1, "a first run begins with several: {bought}");
+    let plan = here.plan(&["--batch", "2", "--exclude", "other"]);
+    assert!(codes(&plan).contains(&"model-on-trial"), "{plan}");
+    assert_eq!([night("2"), night("3")], [(Some(1), 1), (Some(1), 1)]);
+    trusted.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(night("4"), (Some(0), JOBS - 1));
+    assert!(!codes(&here.plan(&["--batch", "5", "--exclude", "other"])).contains(&"model-on-trial"));
+    // The user may accept it.
+    trusted.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(night("5").0, Some(1));
+    let accepted = ["--accept-mismatch", "--batch", "6", "--exclude", "other", "--buy-again", "*"];
+    assert!(!codes(&here.plan(&accepted)).contains(&"model-on-trial"));
 }
