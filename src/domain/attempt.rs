@@ -168,8 +168,7 @@ const MAX_COST_FACTOR: i64 = 100;
 impl Attempt {
     /// The fault of a delivery for which its model is not trusted: another duration or shape, or a cost above the price.
     pub fn delivery_fault(&self) -> Option<String> {
-        let footage = self.file.as_ref().and_then(|file| file.footage.as_ref());
-        let differences = footage.map(|footage| footage.differences(&self.request)).unwrap_or_default();
+        let differences = self.file.as_ref().map(|file| file.differences(&self.request)).unwrap_or_default();
         let grave: Vec<String> = differences.into_iter().filter(|it| it.is_grave).map(|it| it.text).collect();
         let dearer = self.particulars.reported_usd.filter(|cost| *cost > self.price);
         let dearer = dearer.map(|cost| format!("a cost of ${cost}, priced at ${}", self.price));

@@ -81,23 +81,29 @@ impl Footage {
         self.frames_per_1000_s.map(|frames| std::time::Duration::from_millis(frames).as_secs_f64())
     }
 
-    /// Returns its differences from the body of its request. An unknown fact is no difference.
+    /// Returns its differences from the body of its request. A fact that was requested and can't be read is one, because the video may have
+    /// been made to hide it.
     pub fn differences(&self, request: &str) -> Vec<Difference> {
         let asked = Asked::of(request);
         let grave = |text| Difference { is_grave: true, text };
-        let duration = self.duration_s().zip(asked.duration.as_f64());
-        let duration = duration.filter(|(made, asked)| (made - asked).abs() >= MIN_DURATION_DIFFERENCE_S);
-        let duration = duration.map(|(made, asked)| grave(format!("{made} s, requested {asked} s")));
+        let duration = asked.duration.as_f64().and_then(|asked| match self.duration_s() {
+            None => Some(format!("an unknown duration, requested {asked} s")),
+            Some(made) if (made - asked).abs() < MIN_DURATION_DIFFERENCE_S => None,
+            Some(made) => Some(format!("{made} s, requested {asked} s")),
+        });
+        let duration = duration.map(grave);
         let size = asked.size.as_str().and_then(|size| sides(size, 'x'));
+        let between = if size.is_some() { 'x' } else { ':' };
         let shape = size.or_else(|| sides(asked.aspect_ratio.as_str()?, ':'));
-        let shape = self.size.zip(shape).filter(|((width, height), (wide, high))| {
-            let (made, asked) = (f64::from(*width) / f64::from(*height), f64::from(*wide) / f64::from(*high));
-            (made / asked - 1.0).abs() >= MIN_SHARE
+        let shape = shape.and_then(|(wide, high)| match self.size {
+            None => Some(format!("an unknown shape, requested {wide}{between}{high}")),
+            Some((width, height)) => {
+                let (made, asked) = (f64::from(width) / f64::from(height), f64::from(wide) / f64::from(high));
+                let is_other = (made / asked - 1.0).abs() >= MIN_SHARE;
+                is_other.then(|| format!("{width}x{height}, requested {wide}{between}{high}"))
+            }
         });
-        let shape = shape.map(|((width, height), (wide, high))| {
-            let between = if size.is_some() { 'x' } else { ':' };
-            grave(format!("{width}x{height}, requested {wide}{between}{high}"))
-        });
+        let shape = shape.map(grave);
         let lines = self.size.zip(size).map(|((width, height), (wide, high))| (width.min(height), wide.min(high)));
         let lines = lines.filter(|(made, asked)| f64::from(*made) <= f64::from(*asked) * (1.0 - MIN_SHARE));
         let lines = lines.map(|(made, asked)| Difference {
@@ -120,6 +126,13 @@ pub struct VideoFile {
     /// Its facts, if its index was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub footage: Option<Footage>,
+}
+
+impl VideoFile {
+    /// Returns its differences from the body of its request, also if nothing of it could be read.
+    pub fn differences(&self, request: &str) -> Vec<Difference> {
+        self.footage.as_ref().unwrap_or(&Footage::default()).differences(request)
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +165,8 @@ mod tests {
             differing(9458, (854, 480), beta),
             ["9.458 s, requested 10 s", "480 pixels on the short side, requested 720"]
         );
-        assert_eq!(Footage::default().differences(beta), []);
+        let unknown: Vec<String> = Footage::default().differences(beta).into_iter().map(|it| it.text).collect();
+        assert_eq!(unknown, ["an unknown duration, requested 10 s", "an unknown shape, requested 1280x720"]);
+        assert_eq!(Footage::default().differences("{}"), []);
     }
 }

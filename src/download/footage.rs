@@ -59,7 +59,8 @@ pub(super) fn footage(index: &Index, length: u64) -> Result<Footage, String> {
     let per_1000_s = per_1000_s.map(|(frames, scale)| scaled(frames.count, scale * 1000, frames.ticks));
     let sound: Vec<&Track> = of_kind(b"soun").collect();
     Ok(Footage {
-        duration_ms: video.edited_ms(&index.movie).or(played),
+        // An edit list may claim what the samples don't have, and samples may be cut by the edit list.
+        duration_ms: played.map(|played| video.edited_ms(&index.movie).unwrap_or(played).min(played)),
         size: video.size(),
         frames_per_1000_s: per_1000_s.filter(|frames| *frames > 0),
         codecs: std::iter::once(video).chain(sound.iter().copied()).filter_map(Track::codec).collect(),
@@ -287,6 +288,11 @@ mod tests {
         );
         let turned = footage(&index(&[track(1, "vide", 240, Some(9500), true)], vec![]), 1000).expect("no flaw");
         assert_eq!((turned.duration_ms, turned.size, turned.has_audio), (Some(9500), Some((720, 1280)), false));
+        let duration = |frames, edited| {
+            footage(&index(&[track(1, "vide", frames, edited, false)], vec![]), 1000).expect("no flaw").duration_ms
+        };
+        assert_eq!(duration(240, Some(12_000)), Some(10_000), "an edit list makes no frames");
+        assert_eq!(duration(0, Some(12_000)), None, "and says nothing without them");
     }
 
     #[test]

@@ -96,9 +96,9 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
             return Ok(None);
         }
         let (stored, link) = self.fetch_from_anywhere(download, &destination).await?;
-        let footage = stored.file.footage.clone();
+        let footage = stored.file.footage.clone().unwrap_or_default();
         self.write_down(download, stored, link, &occupants).await;
-        Ok(footage)
+        Ok(Some(footage))
     }
 
     /// Returns the result of waiting, unless the run aborts first.

@@ -97,7 +97,7 @@ fn is_poster_of(directory: &Path, poster: &str, video: &VideoFile) -> bool {
 
 /// The differences of a delivered video from its request, as text.
 pub(super) fn mismatch(attempt: &Attempt) -> Option<String> {
-    let footage = attempt.file.as_ref()?.footage.as_ref()?;
-    let texts: Vec<String> = footage.differences(&attempt.request).into_iter().map(|it| it.text).collect();
+    let differences = attempt.file.as_ref()?.differences(&attempt.request);
+    let texts: Vec<String> = differences.into_iter().map(|it| it.text).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }

@@ -134,8 +134,8 @@ impl BatchView<'_> {
         self.restore_reviews(&batch, reviews).await
     }
 
-    /// Records the reviews of a report in the order of their times, of which the last one of a reviewer counts. A video that has reviews in the
-    /// ledger keeps those.
+    /// Records the reviews of a report, oldest first, because the last one of each reviewer counts. A video with reviews in the ledger keeps
+    /// them.
     async fn restore_reviews(
         &self,
         batch: &LockedBatch,
@@ -156,7 +156,7 @@ impl BatchView<'_> {
 }
 
 impl BoughtTask {
-    /// The intent of its submission: as the report has it, and otherwise of the job as it is now.
+    /// The intent of the submission in the report, or of today's job.
     fn intent(&self, job: Option<&Arc<Job>>, account: &Account) -> Result<Intent, ResolveError> {
         let imported_at = Some(self.submitted_at.unwrap_or_else(Timestamp::now));
         let output = job.and_then(|job| job.file.clone());
@@ -185,7 +185,7 @@ impl BoughtTask {
         }
     }
 
-    /// The reviews of its video in the report.
+    /// The reviews in the report.
     fn reviews(&self) -> impl Iterator<Item = (Timestamp, ReviewOfTask)> {
         let reviews = self.purchase.iter().flat_map(|purchase| &purchase.reviews);
         reviews.map(|reviewed| {

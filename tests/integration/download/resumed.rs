@@ -14,7 +14,10 @@ use crate::support::{Answer, Asked, Ended, Service, Workspace, answer_of_video, 
 
 /// A video of this length, in which each byte tells its place.
 fn long_video(length: usize, seed: usize) -> Vec<u8> {
-    let start = b"\0\0\0\x08ftyp\0\0\0\x3cmoov\0\0\0\x34trak\0\0\0\x2cmdia\0\0\0\x14hdlr\0\0\0\0\0\0\0\0vide\0\0\0\x10minf\0\0\0\x08stbl\0\0\0\0mdat";
+    let mut start = video("");
+    // The frames continue to the end of the file.
+    let size = start.len() - 8;
+    start[size..size + 4].fill(0);
     let rest = (start.len()..length).map(|at| u8::try_from((at / 256 + at + seed) % 251).expect("a byte"));
     start.iter().copied().chain(rest).collect()
 }

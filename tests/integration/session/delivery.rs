@@ -4,39 +4,21 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Answer, Asked, Service, Workspace, codes, has_code, json as answer, raw};
+use crate::support::{Answer, Asked, Service, Workspace, clip, codes, has_code, json as answer, raw};
 
-fn atom(name: &str, parts: &[&[u8]]) -> Vec<u8> {
-    let content = parts.concat();
-    let size = u32::try_from(content.len() + 8).expect("short").to_be_bytes();
-    [&size, name.as_bytes(), &content].concat()
+/// The video of a task among these, of which later tasks get the last one.
+fn clip_of(videos: &[(u32, u32, u32)], file: &str) -> Answer {
+    let number = file.trim_start_matches('t').trim_end_matches(".mp4");
+    let number: usize = number.parse().expect("the number of a task");
+    let (seconds, width, height) = videos[number.min(videos.len() - 1)];
+    raw(200, &[], clip(seconds, width, height, file))
 }
 
-fn words(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_be_bytes()).collect()
-}
-
-/// A video of 25 frames a second, as far as its index tells.
-fn clip(seconds: u32, width: u32, height: u32) -> Vec<u8> {
-    let entry = atom("avc1", &[&[0; 24], &words(&[(width << 16) + height])]);
-    let samples =
-        [atom("stsd", &[&words(&[0, 1]), &entry]), atom("stts", &[&words(&[0, 1, seconds * 25, 40])])].concat();
-    let media = [
-        atom("mdhd", &[&words(&[0, 0, 0, 1000, seconds * 1000, 0])]),
-        atom("hdlr", &[&[0; 8], b"vide"]),
-        atom("minf", &[&atom("stbl", &[&samples])]),
-    ];
-    let track = atom("trak", &[&atom("tkhd", &[&words(&[0, 0, 0, 1]), &[0; 68]]), &atom("mdia", &[&media.concat()])]);
-    [atom("ftyp", &[b"isom"]), atom("moov", &[&track]), atom("mdat", &[&words(&[seconds, width, height])])].concat()
-}
-
-/// Gives these videos, one task after another, the last one again and again.
+/// Gives these videos, one task after another, and then the last one.
 fn giving(videos: &'static [(u32, u32, u32)]) -> Service {
-    Service::scripted_wholly(move |asked: &Asked| {
-        let Some(number) = asked.path.strip_prefix("/videos/t") else { return Answer::Well };
-        let number: usize = number.trim_end_matches(".mp4").parse().expect("the number of a task");
-        let (seconds, width, height) = videos[number.min(videos.len() - 1)];
-        raw(200, &[], clip(seconds, width, height))
+    Service::scripted_wholly(move |asked: &Asked| match asked.path.strip_prefix("/videos/") {
+        Some(file) => clip_of(videos, file),
+        None => Answer::Well,
     })
 }
 
@@ -99,7 +81,16 @@ fn accepted_differences_are_reported_and_bought() {
 
 #[test]
 fn mismatch_after_a_good_video_ends_with_1_also_with_quiet() {
-    let (service, here) = (giving(&[(10, 854, 480), (5, 1280, 720)]), Workspace::with_manifest(BATCH));
+    let here = Workspace::with_manifest(BATCH);
+    let first = here.path("shotlist-out/m/one.mp4");
+    let service = Service::scripted_wholly(move |asked: &Asked| match asked.path.rsplit('/').next() {
+        Some(file) if asked.path.starts_with("/videos/") => clip_of(&[(10, 854, 480), (5, 1280, 720)], file),
+        // No later task ends before the first video is here: two downloads have no order.
+        Some(task) if asked.method == "GET" && task != "t0" && !first.exists() => {
+            answer(200, &json!({ "id": task, "status": "in_progress" }))
+        }
+        _ => Answer::Well,
+    });
     let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other", "-q"]).ends_with(1);
     insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @r"
     warning[delivery-mismatch]: the video of one has 480 pixels on the short side, requested 720
@@ -298,7 +289,7 @@ fn a_plan_says_how_old_its_prices_are() {
     // A catalog of one's own has its own day.
     here.write("prices.yaml", format!("version: 1\nprices_taken_on: {day}\nmodels: {{}}\n"));
     let json = here.plan(&["--catalog", "prices.yaml"]);
-    assert!(crate::support::codes(&json).contains(&"old-prices"), "{json}");
+    assert!(codes(&json).contains(&"old-prices"), "{json}");
     here.write("prices.yaml", "version: 1\nprices_taken_on: soon\n");
     here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "prices.yaml"]).fails_with("catalog-invalid", 2);
 }
@@ -313,7 +304,7 @@ fn model_on_trial_begins_with_one_job_in_flight() {
             return Answer::Well;
         }
         let seconds = if is_trusted.load(std::sync::atomic::Ordering::SeqCst) { 10 } else { 5 };
-        raw(200, &[], clip(seconds, 1280, 720))
+        raw(200, &[], clip(seconds, 1280, 720, &asked.path))
     });
     let here = Workspace::with_manifest(BATCH);
     let night = |number: &str| {
@@ -335,4 +326,22 @@ fn model_on_trial_begins_with_one_job_in_flight() {
     assert_eq!(night("5").0, Some(1));
     let accepted = ["--accept-mismatch", "--batch", "6", "--exclude", "other", "--buy-again", "*"];
     assert!(!codes(&here.plan(&accepted)).contains(&"model-on-trial"));
+}
+
+/// What can't be read of a video is no proof of anything.
+#[test]
+fn unreadable_video_is_a_mismatch() {
+    let bare = b"\0\0\0\x08ftyp\0\0\0\x3cmoov\0\0\0\x34trak\0\0\0\x2cmdia\0\0\0\x14hdlr\0\0\0\0\0\0\0\0vide\0\0\0\x10minf\0\0\0\x08stbl\0\0\0\x09mdatx";
+    let service =
+        Service::scripted_wholly(
+            move |asked: &Asked| {
+                if asked.path.starts_with("/videos/") { raw(200, &[], bare) } else { Answer::Well }
+            },
+        );
+    let here = Workspace::with_manifest(BATCH);
+    let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other"]).ends_with(1);
+    insta::assert_snapshot!(warnings(&ended.stderr)[0], @"warning[delivery-mismatch]: the video of one has an unknown duration, requested 10 s, and an unknown shape, requested 1280x720; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
+    assert!(service.posts().len() <= 3, "{}", service.posts().len());
+    let listed = fs::read_to_string(here.path("shotlist-out/m/mismatches.csv")).expect("a list");
+    assert!(listed.contains("an unknown duration, requested 10 s; an unknown shape, requested 1280x720"), "{listed}");
 }

@@ -48,7 +48,7 @@ fn labels_are_kept_with_what_was_bought_and_reported_everywhere() {
             head.ends_with(",audio,mismatch,reported_usd,label.client,label.country,label.order")
         })
     );
-    assert!(rows.next().is_some_and(|row| row.ends_with(",a lake,0.90,0.00,,,,,,,,no,,,acme,de,")));
+    assert!(rows.next().is_some_and(|row| row.ends_with(",a lake,0.90,0.00,,,,12,1280,720,25,no,,,acme,de,")));
     assert!(read(&here, "report.html").contains("<bdi>client Zoë &#38; Co</bdi>"));
     // What was bought for someone stays bought for him, whatever the manifest says now, and costs nothing.
     here.write("m.yaml", CLIENTS.replace("acme", "brand-new"));

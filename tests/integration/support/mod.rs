@@ -15,6 +15,6 @@ pub use codes::{codes, has_code, priced};
 pub use http::request;
 pub use ledger::{open_ledger, show_records};
 pub use program::{Ended, LEFT_AFTER, Program, kill, output_of, wait_until};
-pub use service::{Answer, Asked, Service, answer_of_video, json, raw, video};
+pub use service::{Answer, Asked, Service, answer_of_video, clip, json, raw, video};
 pub use simulator::Simulator;
 pub use workspace::{TWO_JOBS, Workspace, numbered_jobs, sha256};
