@@ -71,28 +71,29 @@ impl LedgerLimit {
     }
 }
 
-/// The time that is allowed for the answer to a submission, and a little: no one waits longer (interface §2.2 gives none).
+/// The timeout of a submission, and some more: the interface gives none (§2.2).
 const RESPONSE: Duration = Duration::from_secs(190);
 
 /// The times of runners that share a ledger.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Times {
-    /// Between two signs of life.
+    /// The time between two heartbeats.
     pub(super) heartbeat: Duration,
-    /// Without one for this long, a runner is declared dead.
+    /// The time after the last heartbeat for which a runner keeps its batches.
     pub(super) lease: Duration,
-    /// After its death, no one can still wait for the answer to its submission.
+    /// The time after the end of a lease in which the response to a submission may still come.
     pub(super) response: Duration,
-    /// After an acknowledged intent, the first byte leaves within this time or never.
+    /// The time after an acknowledged intent within which the first byte leaves, or never.
     pub(super) send: Duration,
-    /// The longest transaction, after which its connection counts as broken.
+    /// The maximum length of a transaction, after which its connection counts as broken.
     pub(super) answer: Duration,
-    /// The longest wait of a transaction for another, and its longest idle time: an idle one must not block the others.
+    /// The maximum wait of a transaction for another.
     pub(super) lock: Duration,
+    /// The maximum time for which a transaction is idle: it must not block others.
     pub(super) standstill: Duration,
-    /// For how long a ledger that can't be reached is tried again before a write fails.
+    /// The time for which an unreachable ledger is tried again before a write fails.
     pub(super) outage: Duration,
-    /// After how long it is asked again for a place at the service.
+    /// The wait before a deferred intent is tried again.
     pub(super) look_again: Duration,
 }
 

@@ -91,7 +91,7 @@ impl Ledger {
         ask!(self, it => it.is_simulated())
     }
 
-    /// Returns whether several runners may run a batch at once.
+    /// Returns whether runners on several machines can use it.
     pub fn is_shared(&self) -> bool {
         self.database().is_some()
     }

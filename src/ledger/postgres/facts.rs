@@ -1,6 +1,6 @@
 //! The facts that decide whether intents are admitted.
 //!
-//! The ledger's row is locked first, so of all runners one decides at a time, and sees everything that the others decided. All questions
+//! The ledger's row is locked first, so one runner decides at a time, and sees all decisions of the others. All questions
 //! travel together, in one round trip.
 
 use std::collections::{HashMap, HashSet};

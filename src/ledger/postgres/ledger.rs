@@ -37,8 +37,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const FREEZE: &str = "UPDATE ledger SET frozen = $1 WHERE id = 1";
 /// A copy waits for its other side for as long as that takes.
 const PATIENT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
-/// For how long a runner that was declared dead is still shown.
-const STILL_TOLD: Duration = Duration::from_hours(24);
+/// The time for which an expired runner is shown.
+const SHOWN_AFTER_EXPIRY: Duration = Duration::from_hours(24);
 
 /// A ledger in a PostgreSQL database, which runners on several machines share. Its tables are made when a batch of it is held
 /// for the first time.
@@ -127,7 +127,7 @@ impl PostgresLedger {
         Ok(found == Found::Ledger)
     }
 
-    /// Sets the maximum number of active tasks of all runners. `None` is the largest `--concurrency` among them.
+    /// Sets the maximum number of active tasks of all runners, which live ones share equally. With `None`, each has its `--concurrency`.
     pub async fn set_slots(&self, slots: Option<u32>) -> Result<(), Unavailable> {
         let slots = slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX).to_string());
         Ok(self.write("UPDATE ledger SET slots = $1::integer WHERE id = 1", &[slots.as_deref().into()]).await?)
@@ -253,7 +253,7 @@ impl PostgresLedger {
     }
 
     pub(in crate::ledger) async fn runners(&self) -> Result<Vec<RunnerSeen>, Unavailable> {
-        self.ask(Vec::new(), async |snapshot| runners::seen(snapshot, STILL_TOLD).await).await
+        self.ask(Vec::new(), async |snapshot| runners::seen(snapshot, SHOWN_AFTER_EXPIRY).await).await
     }
 }
 

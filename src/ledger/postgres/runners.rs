@@ -12,15 +12,15 @@ use super::schema::HAS_SLOT;
 use super::transaction::{NOW, Transaction};
 use crate::domain::{AttemptState, BatchKey, RunnerSeen};
 
-/// The runners that live, and those that were declared dead not longer than this ago: first who began first.
-pub(super) async fn seen(transaction: &Transaction, dead: Duration) -> Result<Vec<RunnerSeen>, PostgresError> {
+/// The live runners, and those that expired at most this long ago, in the order of their start.
+pub(super) async fn seen(transaction: &Transaction, expired: Duration) -> Result<Vec<RunnerSeen>, PostgresError> {
     let sql = format!(
         "SELECT id, name, since_us, greatest({NOW} - heartbeat_us, 0), expired_us IS NOT NULL FROM runner
          WHERE ended_us IS NULL AND (expired_us IS NULL OR expired_us > {NOW} - $1) ORDER BY since_us, id"
     );
     let mut batches = batches(transaction).await?;
     let mut open = open(transaction).await?;
-    let rows = transaction.query_typed(&sql, &[(&micros(dead), Type::INT8)]).await?;
+    let rows = transaction.query_typed(&sql, &[(&micros(expired), Type::INT8)]).await?;
     rows.iter()
         .map(|row| {
             let (id, since, silent): (i64, i64, i64) = (row.try_get(0)?, row.try_get(2)?, row.try_get(3)?);
