@@ -17,10 +17,22 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         .enable_all()
         .build()
         .map_err(|error| Failure::cannot_write(&error))?;
-    let done = runtime.block_on(work);
+    let done = runtime.block_on(async {
+        catch_file_size_limit();
+        work.await
+    });
     // A download that was given up may still be writing.
     runtime.shutdown_background();
     done
+}
+
+/// Lets a write beyond the limit on file sizes fail like one on a full disk, in place of a signal that kills the process.
+fn catch_file_size_limit() {
+    #[cfg(unix)]
+    {
+        // Its handler stays for the life of the process. Without one, the ledger covers a kill.
+        let _uncaught = tokio::signal::unix::signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    }
 }
 
 /// Signals that come within this time are one.
