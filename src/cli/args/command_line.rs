@@ -10,7 +10,7 @@ use clap_complete::Shell;
 
 use super::doctor::DoctorArgs;
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
-use super::ledger::NamedLedger;
+use super::ledger::{NamedLedger, PathParser};
 use super::limits::{FetchArgs, LimitArgs, StoreArgs};
 use super::run::RunArgs;
 use super::sandbox::SandboxArgs;
@@ -155,7 +155,7 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub selection: SelectArgs,
     /// Directory with the videos [default: as for `run`]
-    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     /// Show only jobs in this state; repeatable
     #[arg(long, env = "SHOTLIST_STATE", help_heading = "Jobs", value_name = "STATE", value_delimiter = ',', value_parser = state())]
@@ -171,7 +171,7 @@ pub(crate) struct ChooseArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// Files that the contact sheet saved [default: the newest of this batch in the download directory, after a question]
-    #[arg(help_heading = "Arguments", index = 2, display_order = 2, value_name = "FILE")]
+    #[arg(value_parser = PathParser, help_heading = "Arguments", index = 2, display_order = 2, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Reviewer [default: the name in the file, or your user name]
     #[arg(long, env = "SHOTLIST_REVIEWER", value_name = "NAME", help_heading = "Choices")]
@@ -187,10 +187,10 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// JSON report, or CSV with the columns `id` and `task_id`, and perhaps `submitted_at`
-    #[arg(help_heading = "Arguments", index = 2, display_order = 2, value_name = "FILE")]
+    #[arg(value_parser = PathParser, help_heading = "Arguments", index = 2, display_order = 2, value_name = "FILE")]
     pub file: PathBuf,
     /// Directory with the videos [default: as for `run`]
-    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub service: ServiceArgs,
@@ -215,10 +215,10 @@ pub(crate) struct ArchiveArgs {
     #[arg(long, help_heading = "Jobs")]
     pub kept: bool,
     /// Move the videos to this directory; verified by hash, never overwriting
-    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    #[arg(value_parser = PathParser, long, value_name = "DIR", help_heading = "Files")]
     pub to: Option<PathBuf>,
     /// Directory with the videos [default: as for `run`]
-    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
 }
 
@@ -267,6 +267,7 @@ pub(crate) struct Verdict {
 #[derive(Debug, Args)]
 pub(crate) struct SpendArgs {
     /// Manifest beside the ledger [default: the working directory's ledger]
+    #[arg(value_parser = PathParser)]
     pub manifest: Option<PathBuf>,
     /// Show spending since this day, for example 2026-11-01
     #[arg(long, value_name = "DATE", value_parser = day)]
@@ -297,8 +298,10 @@ pub(crate) enum SpendFormat {
 #[derive(Debug, Args)]
 pub(crate) struct ReconcileArgs {
     /// Bill as CSV
+    #[arg(value_parser = PathParser)]
     pub bill: PathBuf,
     /// Manifest beside the ledger [default: the working directory's ledger]
+    #[arg(value_parser = PathParser)]
     pub manifest: Option<PathBuf>,
     /// Column with task IDs
     #[arg(long, value_name = "COLUMN")]
@@ -350,6 +353,7 @@ pub(crate) enum LedgerCommand {
     /// Copy a ledger to a new file while runs use it
     Backup {
         /// File to write; never overwritten
+        #[arg(value_parser = PathParser)]
         file: PathBuf,
     },
     /// Verify the file, its attempts, its sums, and its age
@@ -360,9 +364,10 @@ pub(crate) enum LedgerCommand {
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// Manifest to write; never overwritten [default: shotlist.yaml, or the spreadsheet's name]
+    #[arg(value_parser = PathParser)]
     pub file: Option<PathBuf>,
     /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx, ods)
-    #[arg(long, value_name = "SHEET")]
+    #[arg(value_parser = PathParser, long, value_name = "SHEET")]
     pub from: Option<PathBuf>,
     /// Sheet of the workbook [default: the first visible one that names a prompt]
     #[arg(long, value_name = "NAME", requires = "from")]
@@ -404,6 +409,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Directory for man1; without it, the first page is printed
+    #[arg(value_parser = PathParser)]
     pub dir: Option<PathBuf>,
 }
 

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::groups::{ManifestArgs, ServiceArgs};
 use super::hooks::HookArgs;
+use super::ledger::PathParser;
 
 /// The manifest of a command without one: the working directory, whose ledger it uses.
 pub(crate) const NO_MANIFEST: &str = "./";
@@ -21,7 +22,7 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub hooks: HookArgs,
     /// Directory for reports and videos [default: shotlist-out/NAME[/BATCH]]
-    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     /// Format of the output
     #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]

@@ -7,26 +7,26 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::ledger::NamedLedger;
+use super::ledger::{NamedLedger, PathParser};
 
 /// The manifest, and additions to it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Manifest")]
 pub(crate) struct ManifestArgs {
     /// Manifest to read, or - for stdin
-    #[arg(help_heading = "Arguments", index = 1, display_order = 1)]
+    #[arg(value_parser = PathParser, help_heading = "Arguments", index = 1, display_order = 1)]
     pub manifest: PathBuf,
     /// Override a variable under `vars`; repeatable
     #[arg(long, hide_short_help = true, env = "SHOTLIST_SET", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub set: Vec<(String, String)>,
     /// Allow the manifest to read files below DIR
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_ROOT", value_name = "DIR")]
+    #[arg(value_parser = PathParser, long, hide_short_help = true, env = "SHOTLIST_ROOT", value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Use this batch instead of the manifest's; `''` is the unnamed batch
     #[arg(long, env = "SHOTLIST_BATCH", value_name = "KEY")]
     pub batch: Option<String>,
     /// Catalog that adds models or changes prices
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_CATALOG", value_name = "FILE")]
+    #[arg(value_parser = PathParser, long, hide_short_help = true, env = "SHOTLIST_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// Ledger, a file or a PostgreSQL database [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, hide_short_help = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
@@ -58,10 +58,10 @@ pub(crate) struct ReportArgs {
     /// Directory for reports and videos [default: shotlist-out/NAME[/BATCH]]
     ///
     /// It is beside the manifest. With `--sandbox`, it is `shotlist-sandbox/NAME[/BATCH]`, or `sandbox` in DIR
-    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR")]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write another report: csv, xlsx, json, or html; repeatable
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_REPORT", value_name = "PATH")]
+    #[arg(value_parser = PathParser, long, hide_short_help = true, env = "SHOTLIST_REPORT", value_name = "PATH")]
     pub report: Vec<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct ServiceArgs {
     #[arg(long, env = "SHOTLIST_BASE_URL", value_name = "URL")]
     pub base_url: Option<String>,
     /// File with the API key [default: the key in `SHOTLIST_API_KEY`]
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_API_KEY_FILE", value_name = "PATH")]
+    #[arg(value_parser = PathParser, long, hide_short_help = true, env = "SHOTLIST_API_KEY_FILE", value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
     /// Program that prints the API key
     ///

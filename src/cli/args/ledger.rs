@@ -1,6 +1,10 @@
-//! The option `--ledger`.
+//! The values of options that name a path or a ledger.
+//!
+//! Only a shell expands `~` and variables. Where none does, as in a unit of systemd or behind `--out=`, the name itself would become a directory,
+//! and a ledger in it would be empty.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
@@ -25,6 +29,50 @@ impl ValueParserFactory for NamedLedger {
     }
 }
 
+/// Reads a path.
+#[derive(Clone, Debug)]
+pub(crate) struct PathParser;
+
+impl TypedValueParser for PathParser {
+    type Value = PathBuf;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, text: &OsStr) -> Result<PathBuf, Error> {
+        let shown = text.to_string_lossy();
+        let Some(message) = unexpanded(&shown) else { return Ok(text.into()) };
+        let option = arg.map(ToString::to_string).unwrap_or_default();
+        Err(command.clone().error(ErrorKind::ValueValidation, format!("`{shown}` for `{option}`: {message}")))
+    }
+}
+
+/// Returns why a text is no path, although every text is the name of some file.
+fn unexpanded(text: &str) -> Option<String> {
+    let refused = |found: &str, help: &str| Some(format!("must be a path, found {found}\n  help: {help}"));
+    let by_shell =
+        "write the whole path, or `./NAME` for a file of that name; only a shell expands it, outside of quotes";
+    if text.starts_with("./") {
+        return None;
+    }
+    if text == "~" || text.starts_with("~/") || text.starts_with("~\\") {
+        return refused("`~`", by_shell);
+    }
+    if text.starts_with("file:") {
+        return refused("a `file:` URL", "leave out `file://`");
+    }
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    if scheme.is_some_and(|scheme| scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')) {
+        return refused("a URL", "download the file, and name it");
+    }
+    let begins_name = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{'));
+    if text.split('$').skip(1).any(begins_name) {
+        return refused("a variable", by_shell);
+    }
+    // Unlike the escapes of a URL, which downloaded files may have.
+    let is_name = |part: &str| part.len() > 2 && part.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let parts: Vec<&str> = text.split('%').collect();
+    let is_percent = parts.len() > 2 && parts[1..parts.len() - 1].iter().any(|part| is_name(part));
+    if is_percent { refused("a variable", by_shell) } else { None }
+}
+
 /// Reads the address of a ledger. Its errors never quote the text, which may contain a password.
 #[derive(Clone, Debug)]
 pub(crate) struct LedgerParser;
@@ -46,6 +94,11 @@ impl TypedValueParser for LedgerParser {
         let refuse = |message: String| command.clone().error(ErrorKind::ValueValidation, message);
         let address = LedgerAddress::new(text, &|name| std::env::var_os(name))
             .map_err(|error| refuse(format!("{error}\n  help: {}", error.help())))?;
+        if let LedgerAddress::File(_) = address
+            && let Some(message) = unexpanded(&text.to_string_lossy())
+        {
+            return Err(refuse(message));
+        }
         // A profile is as private as the environment.
         let is_from_environment = source != ValueSource::CommandLine;
         match &address {
@@ -55,6 +108,48 @@ impl TypedValueParser for LedgerParser {
                 Err(refuse(format!("{message}\n  help: {help}")))
             }
             _ => Ok(NamedLedger { address, is_from_environment }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_written_out_paths_are_paths() {
+        for path in [
+            "m.yaml",
+            "-",
+            "/home/ann/m.yaml",
+            "C:\\videos\\m.yaml",
+            "./~",
+            "./$x",
+            "a~1.csv",
+            "100% cotton, 50% off.csv",
+            "My%20File%20v2.csv",
+            "a%C3%A4%C3%BC.csv",
+            "5$ per video.csv",
+            "a:b.csv",
+            "naïve/файл.csv",
+        ] {
+            assert_eq!(unexpanded(path), None, "{path}");
+        }
+        for other in [
+            "~",
+            "~/m.yaml",
+            "~\\m.yaml",
+            "$HOME/m.yaml",
+            "out/$DAY",
+            "${HOME}/x",
+            "%USERPROFILE%\\x",
+            "file:///m.yaml",
+            "file:m.yaml",
+            "https://x/m.yaml",
+            "s3://bucket/out",
+            "sftp://x/y",
+        ] {
+            assert!(unexpanded(other).is_some(), "{other}");
         }
     }
 }

@@ -8,7 +8,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Subcommand};
 
 use super::groups::{ManifestArgs, SelectArgs, ServiceArgs, name_and_value};
-use super::ledger::NamedLedger;
+use super::ledger::{NamedLedger, PathParser};
 use crate::domain::{Label, Usd};
 
 /// Options of `limit`.
@@ -91,7 +91,7 @@ pub(crate) struct FetchArgs {
     #[command(flatten)]
     pub selection: SelectArgs,
     /// Directory for the videos [default: as for `run`]
-    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub service: ServiceArgs,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::groups::{at_least_one, decimal};
+use super::ledger::PathParser;
 use crate::sandbox::Fault;
 
 /// Options of `sandbox`.
@@ -29,7 +30,7 @@ pub(crate) struct SandboxArgs {
     #[arg(long, value_name = "NAME=P", value_parser = fault)]
     pub fault: Vec<(Fault, f64)>,
     /// Catalog that adds models or changes prices
-    #[arg(long, env = "SHOTLIST_CATALOG", value_name = "FILE")]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// Maximum requests per second; more get a 429
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

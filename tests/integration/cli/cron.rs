@@ -148,7 +148,7 @@ fn what_several_machines_start_is_a_command() {
     assert_eq!((&job["spec"]["completions"], &job["spec"]["completionMode"]), (&3.into(), &"Indexed".into()));
     let in_a_cluster = words(&job["spec"]["template"]["spec"]["containers"][0]["args"]);
     let composed = words(&yaml("machines/compose.yml")["services"]["runner"]["command"]);
-    let unit = example("machines/shotlist@.service").replace("%i", "daily");
+    let unit = example("machines/shotlist@.service").replace("%i", "daily").replace("${CREDENTIALS_DIRECTORY}", "/run");
     let unit =
         unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/shotlist ")).expect("a command");
     let unit = unit.split(' ').map(str::to_owned).collect();

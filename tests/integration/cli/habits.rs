@@ -285,3 +285,35 @@ fn ledger_url_is_refused_without_its_password() {
     assert!(!ended.stderr.contains("secret"), "{}", ended.stderr);
     assert!(!here.path("x.db").exists());
 }
+
+/// Where no shell expands a name, it would become a directory, and a ledger in it would be empty.
+#[test]
+fn names_that_a_shell_would_expand_are_refused_before_a_file_is_made() {
+    let here = Workspace::with_manifest(crate::support::TWO_JOBS);
+    let before = here.files();
+    let run = ["run", "m.yaml", "--sandbox", "--yes"];
+    for option in [
+        "--out=~/videos",
+        "--out=$HOME/videos",
+        "--report=%TEMP%/r.csv",
+        "--ledger=~/.shotlist/l.db",
+        "--catalog=https://x/c.yaml",
+    ] {
+        here.shotlist(&[&run[..], &[option]].concat()).ends_with(2);
+    }
+    for (name, value) in
+        [("SHOTLIST_OUT", "~/videos"), ("SHOTLIST_LEDGER", "file:///books.db"), ("SHOTLIST_ROOT", "${HOME}")]
+    {
+        here.shotlist(&run).env(name, value).ends_with(2);
+    }
+    let told = here.shotlist(&["run", "~/m.yaml", "--plan"]).ends_with(2).stderr;
+    insta::assert_snapshot!(told, @"
+    error: `~/m.yaml` for `<MANIFEST>`: must be a path, found `~`
+      help: write the whole path, or `./NAME` for a file of that name; only a shell expands it, outside of quotes
+
+    Usage: shotlist run [OPTIONS] <MANIFEST>
+
+    For more information, try '--help'.
+    ");
+    assert_eq!(here.files(), before);
+}
