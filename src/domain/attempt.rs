@@ -165,21 +165,26 @@ pub struct Sighting {
 /// A reported cost above this multiple of the price is in another unit, such as credits, and is not counted.
 const MAX_COST_FACTOR: i64 = 100;
 
+/// What limits and sums count for a task: its price, or the cost that the service reports if that is higher and in the same unit.
+pub fn counted_cost(price: Usd, reported: Option<Usd>) -> Usd {
+    let most = Usd::from_micros(price.micros().saturating_mul(MAX_COST_FACTOR));
+    reported.filter(|cost| *cost <= most).unwrap_or(price).max(price)
+}
+
 impl Attempt {
     /// The fault of a delivery for which its model is not trusted: another duration or shape, or a cost above the price.
     pub fn delivery_fault(&self) -> Option<String> {
         let differences = self.file.as_ref().map(|file| file.differences(&self.request)).unwrap_or_default();
         let grave: Vec<String> = differences.into_iter().filter(|it| it.is_grave).map(|it| it.text).collect();
-        let dearer = self.particulars.reported_usd.filter(|cost| *cost > self.price);
+        let dearer = Some(self.cost()).filter(|cost| *cost > self.price);
         let dearer = dearer.map(|cost| format!("a cost of ${cost}, priced at ${}", self.price));
         let faults: Vec<String> = grave.into_iter().chain(dearer).collect();
         (!faults.is_empty()).then(|| faults.join(", and "))
     }
 
-    /// The amount that limits and sums count, if it is charged: the price, or the cost that the service reports if that is higher.
+    /// The amount that limits and sums count, if it is charged.
     pub fn cost(&self) -> Usd {
-        let most = Usd::from_micros(self.price.micros().saturating_mul(MAX_COST_FACTOR));
-        self.particulars.reported_usd.filter(|cost| *cost <= most).unwrap_or(self.price).max(self.price)
+        counted_cost(self.price, self.particulars.reported_usd)
     }
 
     /// Returns whether an approval counts it as a submission: it may have been charged, or met a server error that is free by the user's statement.

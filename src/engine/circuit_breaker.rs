@@ -1,7 +1,8 @@
 //! Stops submitting a model whose tasks or videos differ from what was requested.
 //!
 //! The first video of a model in a run is judged, because the next ones would differ in the same way. Active tasks are paid for, and are polled to
-//! their end. A model whose newest delivery of an earlier run was at fault is on trial: one job at a time, until one is right.
+//! their end. A model whose newest delivery of an earlier run was at fault is on trial: one job at a time, until a video is right,
+//! or, without downloads, a task is completed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use super::pace::Pace;
 use super::settings::Settings;
 use super::spend_guard::SpendGuard;
 use super::stop::{Stop, StopReason};
-use crate::domain::{Account, Asked, AttemptId, Footage, JobId, NoticeCode, PriceList, Usd, with_causes};
+use crate::domain::{Account, Asked, AttemptId, Footage, JobId, NoticeCode, PriceList, Usd, counted_cost, with_causes};
 use crate::ledger::{Event, LedgerError, LockedBatch};
 use crate::service::Echo;
 
@@ -143,7 +143,7 @@ impl<S> Gateway<'_, S> {
     pub(super) async fn record_cost(&self, attempt: AttemptId, request: &str, usd: Usd) {
         let asked = Asked::of(request);
         let price = asked.price(asked.model(), self.prices).unwrap_or(usd);
-        self.spend_guard.record_overrun(attempt, usd.saturating_sub(price));
+        self.spend_guard.record_overrun(attempt, counted_cost(price, Some(usd)).saturating_sub(price));
         self.record(attempt, Event::Reported { usd }).await;
     }
 
@@ -153,9 +153,13 @@ impl<S> Gateway<'_, S> {
         recorded.inspect_err(|error| self.ledger_failed(error)).is_ok()
     }
 
-    /// Stops submitting, because the ledger can't be written.
+    /// Stops submitting, because the ledger can't be written, or the batch may be another runner's.
     pub(super) fn ledger_failed(&self, error: &LedgerError) {
-        self.stop_because(StopReason::LedgerFailed, with_causes(error));
+        let is_expired = matches!(error, LedgerError::LeaseExpired);
+        self.stop_because(
+            if is_expired { StopReason::LeaseExpired } else { StopReason::LedgerFailed },
+            with_causes(error),
+        );
     }
 
     /// Stops submitting. Reports each reason once.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::Either;
 use parking_lot::Mutex;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
 
 use super::event::{LeaveReason, RunEvent};
 use super::fetcher::Fetcher;
@@ -26,12 +26,20 @@ use crate::service::VideoService;
 
 /// A piece of a plan's work: a submission, an active task, or a download.
 pub(super) enum Task<'r> {
-    /// Submits a job, with the permit of its submission.
-    Submit(Slot<'r>, Arc<Job>, Known, Option<SemaphorePermit<'r>>),
+    /// Submits a job that has its turns.
+    Submit(Slot<'r>, Arc<Job>, Known, Turns<'r>),
     /// Polls an active task.
     Resume(Slot<'r>, Box<Attempt>),
     /// Downloads a video of an earlier run.
     Fetch(Box<Download>),
+}
+
+/// The turns that a job has to wait for, beside its slot.
+pub(super) struct Turns<'r> {
+    /// Lasts until the response to the submission.
+    pub(super) slow_start: Option<SemaphorePermit<'r>>,
+    /// Lasts until the job ends, while its model is on trial.
+    pub(super) trial: Option<OwnedSemaphorePermit>,
 }
 
 /// The end of a task for its job.
@@ -66,7 +74,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     /// Runs a piece of work to its end.
     pub(super) fn run<'w>(&'w self, task: Task<'r>) -> impl Future<Output = ()> + use<'w, 'r, S> {
         match task {
-            Task::Submit(slot, job, known, permit) => Either::Left(self.buy(slot, job, known, permit)),
+            Task::Submit(slot, job, known, turns) => Either::Left(self.buy(slot, job, known, turns)),
             Task::Resume(slot, attempt) => Either::Right(Either::Left(self.resume(slot, attempt))),
             // Boxed: it is larger than the state of a waiting job.
             Task::Fetch(download) => Either::Right(Either::Right(Box::pin(self.fetch_earlier(download)))),
@@ -99,14 +107,14 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     }
 
     /// Submits a job, and again up to `retries` times if its task fails.
-    async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, known: Known, permit: Option<SemaphorePermit<'r>>) {
+    async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, known: Known, turns: Turns<'r>) {
+        let Turns { slow_start, trial: _trial } = turns;
         let Some(job) = Box::pin(self.with_images(&job)).await else { return };
         let job = &*job;
         let (breaker, model) = (&self.gateway.circuit_breaker, &job.spec.model);
-        let Some(_turn) = Box::pin(self.gateway.stop.unless_stopping(breaker.turn(model))).await else { return };
         // Boxed, like everything shorter than a task: ten thousand jobs wait here.
         let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
-        drop(permit);
+        drop(slow_start);
         let (mut retries, mut failed, mut last_why) = (self.plan.retries, false, None);
         let last = loop {
             let (attempt, mut task) = match submitted {
@@ -119,8 +127,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             failed = ended.has_no_video;
             let destination = |_: &DownloadPlan| Destination { directory: None, path: job.output(), is_version: false };
             let is_completed = ended.video_url.is_some();
-            Box::pin(self.fetch_video(&bought, task, ended.video_url, destination)).await;
-            if is_completed && !breaker.is_stopped(model) {
+            let is_judged = Box::pin(self.fetch_video(&bought, task, ended.video_url, destination)).await;
+            if is_completed && is_judged && !breaker.is_stopped(model) {
                 breaker.end_trial(model);
             }
             // A failure in the same words would only be paid for again.
@@ -156,16 +164,16 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         None
     }
 
-    /// Downloads the video of a completed task, unless downloads are off.
+    /// Downloads the video of a completed task, unless downloads are off. Returns false if there is one, and it did not come.
     async fn fetch_video(
         &self,
         bought: &Bought<'_>,
         task: TaskNames,
         video_url: Option<String>,
         destination: impl FnOnce(&DownloadPlan) -> Destination,
-    ) {
+    ) -> bool {
         let (Some(fetcher), Some(wanted), Some(video_url)) = (&self.fetcher, &self.plan.downloads, video_url) else {
-            return;
+            return true;
         };
         let download = Download {
             job: bought.job.clone(),
@@ -179,6 +187,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         };
         let is_here = fetcher.fetch_new(wanted, &download, bought.is_new).await;
         self.outcome.lock().unfetched += usize::from(!is_here);
+        is_here
     }
 
     /// Stops submitting when too many jobs have failed or are in doubt.

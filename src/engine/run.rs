@@ -1,5 +1,6 @@
 //! The pipeline of a run, from its plan to the outcome.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -12,7 +13,7 @@ use super::event::RunEvent;
 use super::fetcher::Fetcher;
 use super::gateway::{Connectivity, Gateway};
 use super::image_urls::ImageUrls;
-use super::job_runner::{JobRunner, Task};
+use super::job_runner::{JobRunner, Task, Turns};
 use super::pace::Pace;
 use super::poller::Poller;
 use super::preflight::Preflight;
@@ -109,7 +110,8 @@ impl<S: VideoService> Engine<'_, S> {
         }
     }
 
-    /// The work of a plan: active tasks and downloads immediately, then due jobs in manifest order, each with a free slot. Ends when the run stops.
+    /// The work of a plan: active tasks and downloads immediately, then due jobs in manifest order, each with a free slot. Of a model on trial, the
+    /// jobs behind its first one come last, so that no other job waits for its judgement. Ends when the run stops.
     fn work_of<'r>(&'r self, plan: &'r Plan, submitter: &'r Submitter<'r, S>) -> impl Stream<Item = Task<'r>> {
         let totals = plan.totals();
         (self.emit)(RunEvent::Started {
@@ -124,18 +126,28 @@ impl<S: VideoService> Engine<'_, S> {
         let missing =
             missing.filter(|_| self.downloads.is_some()).map(|download| Task::Fetch(Box::new(download.clone())));
         let at_once: Vec<Task<'r>> = resumed.chain(missing).collect();
-        let due = stream::iter(plan.jobs.iter().filter(|planned| planned.action.buys()))
+        let mut tried: HashSet<&str> = HashSet::new();
+        let waits = |planned: &&'r Planned| {
+            let model = planned.job.spec.model.as_str();
+            plan.on_trial.iter().any(|(on_trial, _)| on_trial == model) && !tried.insert(model)
+        };
+        let (waiting, first): (Vec<&Planned>, Vec<_>) =
+            plan.jobs.iter().filter(|planned| planned.action.buys()).partition(waits);
+        let due = stream::iter(first.into_iter().chain(waiting))
             .then(|planned| self.due(plan, planned, submitter))
             .take_while(|next| std::future::ready(next.is_some()))
             .filter_map(std::future::ready);
         stream::iter(at_once).chain(due)
     }
 
-    /// A due job with its slot, or `None` if the run stops first.
+    /// A due job with its slot, or `None` if the run stops first. It waits for the turn of a trial before it takes a slot: the job that has the turn
+    /// may need one for a retry.
     async fn due<'r>(&'r self, plan: &Plan, planned: &'r Planned, submitter: &'r Submitter<'r, S>) -> Option<Task<'r>> {
+        let trial = submitter.gateway.circuit_breaker.turn(&planned.job.spec.model);
+        let trial = self.stop.unless_stopping(trial).await?;
         let slot = self.stop.unless_stopping(submitter.slots.acquire()).await?;
-        let permit = self.stop.unless_stopping(submitter.slow_start.turn()).await?;
+        let slow_start = self.stop.unless_stopping(submitter.slow_start.turn()).await?;
         let known = Known { newest: plan.newest, paid_elsewhere: planned.paid_elsewhere };
-        Some(Task::Submit(slot, Arc::clone(&planned.job), known, permit))
+        Some(Task::Submit(slot, Arc::clone(&planned.job), known, Turns { slow_start, trial }))
     }
 }

@@ -42,7 +42,9 @@ impl SpendGuard {
             taken: Usd::ZERO,
             waiting: plan.cost_under(limit),
         });
-        Self { balances: Mutex::new(balances.collect()), overruns: Mutex::default() }
+        // The limits know what earlier runs were told.
+        let overruns = plan.active_tasks().map(|task| (task.id, task.cost().saturating_sub(task.price)));
+        Self { balances: Mutex::new(balances.collect()), overruns: Mutex::new(overruns.collect()) }
     }
 
     /// Reserves the price of a first submission. Returns false without a reservation if a limit is too low.
@@ -76,7 +78,7 @@ impl SpendGuard {
     }
 
     /// Releases a reservation: the submission certainly bought nothing. A job that `is_due` waits again, because this
-    /// runner may submit it later, or another runner has under the same limit.
+    /// run may submit it later.
     pub(super) fn release(&self, job: &Job, is_due: bool) {
         for balance in self.balances.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
             balance.taken = balance.taken.saturating_sub(job.price);

@@ -75,11 +75,12 @@ pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
     Ok(BoughtElsewhere::of(batch, sql.lines(&newest, &[(&requests).into()], read).await?))
 }
 
-/// The newest attempt of a model that is completed, in any batch.
+/// The newest completed attempt of a model, in any batch, of whose delivery something is known. What was never fetched says nothing of its model, and
+/// may hide what does.
 pub(in crate::ledger) async fn newest_delivery<S: Sql>(sql: &S, model: &str) -> Result<Option<Attempt>, S::Error> {
-    let newest =
-        "SELECT id, record FROM attempt WHERE model = $1 AND state = 'completed' ORDER BY model DESC, id DESC LIMIT 1";
-    sql.line(newest, &[model.into()], |line| attempt(line, 0, None)).await
+    let newest = "SELECT id, record FROM attempt WHERE model = $1 AND state = 'completed' ORDER BY model DESC, id DESC LIMIT 100";
+    let newest = sql.lines(newest, &[model.into()], |line| attempt(line, 0, None)).await?;
+    Ok(newest.into_iter().find(|attempt| attempt.file.is_some() || attempt.particulars.reported_usd.is_some()))
 }
 
 /// The open work of other batches of the same name.

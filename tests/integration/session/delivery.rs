@@ -82,11 +82,14 @@ fn accepted_differences_are_reported_and_bought() {
 #[test]
 fn mismatch_after_a_good_video_ends_with_1_also_with_quiet() {
     let here = Workspace::with_manifest(BATCH);
-    let first = here.path("shotlist-out/m/one.mp4");
+    let earlier = ["one.mp4", "more.mp4"].map(|file| here.path("shotlist-out/m").join(file));
     let service = Service::scripted_wholly(move |asked: &Asked| match asked.path.rsplit('/').next() {
         Some(file) if asked.path.starts_with("/videos/") => clip_of(&[(10, 854, 480), (5, 1280, 720)], file),
-        // No later task ends before the first video is here: two downloads have no order.
-        Some(task) if asked.method == "GET" && task != "t0" && !first.exists() => {
+        // No task ends before the videos of the earlier ones are here: two downloads have no order.
+        Some(task)
+            if asked.method == "GET"
+                && (0..).zip(&earlier).any(|(n, file)| task > format!("t{n}").as_str() && !file.exists()) =>
+        {
             answer(200, &json!({ "id": task, "status": "in_progress" }))
         }
         _ => Answer::Well,
@@ -326,6 +329,33 @@ fn model_on_trial_begins_with_one_job_in_flight() {
     assert_eq!(night("5").0, Some(1));
     let accepted = ["--accept-mismatch", "--batch", "6", "--exclude", "other", "--buy-again", "*"];
     assert!(!codes(&here.plan(&accepted)).contains(&"model-on-trial"));
+}
+
+/// The job whose turn it is needs a slot for its retry, and a video that did not come judges nothing.
+#[test]
+fn trial_outlasts_a_retry_and_a_missing_video() {
+    let unjudged = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&unjudged);
+    let service = Service::scripted_wholly(move |asked: &Asked| {
+        let last = asked.path.rsplit('/').next().unwrap_or_default();
+        match (asked.method.as_str(), last.trim_end_matches(".mp4")) {
+            ("GET", "t1") => answer(200, &json!({ "id": "t1", "status": "failed", "error": { "message": "a fault" } })),
+            ("GET", "t2") if asked.path.starts_with("/videos/") => {
+                seen.lock().push(asked.path.clone());
+                answer(404, &json!({ "message": "it is gone" }))
+            }
+            ("GET", task) if asked.path.starts_with("/videos/") => {
+                raw(200, &[], clip(if task == "t0" { 5 } else { 10 }, 1280, 720, task))
+            }
+            _ => Answer::Well,
+        }
+    });
+    let here = Workspace::with_manifest(BATCH);
+    here.run(&service, &["--select", "one"]).ends_with(1);
+    let args = ["--exclude", "other", "--batch", "2", "--buy-again", "*", "--retries", "1", "--concurrency", "2"];
+    here.run(&service, &args).ends_with(1);
+    assert_eq!(service.posts().len(), 1 + JOBS, "one of them twice");
+    assert!(!unjudged.lock().is_empty());
 }
 
 /// What can't be read of a video is no proof of anything.
