@@ -82,6 +82,24 @@ async fn intent_of_an_expired_runner_is_in_doubt_once_no_response_can_come() {
     lock(&store, "").await.record(sent, Event::Denied).await.expect("no response can come");
 }
 
+/// As after a failover that lost a runner's registration: it registers again, and another has its batch.
+#[tokio::test]
+async fn intent_of_a_live_runner_without_its_batch_is_not_denied() {
+    let store = OnAServer::fresh();
+    let first = store.ledger().lock(&batch("")).await.expect("the batch");
+    let sent = first.intend(intent_of("a")).await.expect("an intent");
+    expire_all(&store, 0);
+    let second = store.ledger().lock(&batch("")).await.expect("the lease is over");
+    store.0.sql("UPDATE shotlist.runner SET expired_us = NULL");
+    drop(second);
+    let third = lock(&store, "").await;
+    let denied = third.record(sent, Event::Denied).await;
+    assert!(denied.is_err(), "the response may still come");
+    first.accept(sent, task("t")).await.expect("it came");
+    let history = store.ledger().history(&batch("")).await.expect("read");
+    assert_eq!(states(&history), [AttemptState::Queued]);
+}
+
 #[tokio::test]
 async fn pause_holds_for_all_runners_of_an_account() {
     let store = OnAServer::fresh();

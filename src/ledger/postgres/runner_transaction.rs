@@ -76,11 +76,14 @@ impl RunnerTransaction {
         self.transaction.query_typed(sql, values).await?.iter().map(read_row).collect()
     }
 
-    /// The name of an expired runner that may still have a response for which it waited.
+    /// The name of another runner that lives, or expired so lately that it may still have the response for which it waited.
     async fn waiting_runner(&self, runner: Option<i64>) -> Result<Option<String>, PostgresError> {
-        let sql = format!("SELECT name FROM runner WHERE id = $1 AND ended_us IS NULL AND expired_us > {NOW} - $2");
+        let sql = format!(
+            "SELECT name FROM runner WHERE id = $1 AND id <> $3 AND ended_us IS NULL
+             AND (expired_us IS NULL OR expired_us > {NOW} - $2)"
+        );
         let response = micros(self.times.response);
-        let values: [Typed<'_>; 2] = [(&runner, Type::INT8), (&response, Type::INT8)];
+        let values: [Typed<'_>; 3] = [(&runner, Type::INT8), (&response, Type::INT8), (&self.runner.id, Type::INT8)];
         let waiting = self.transaction.query_typed_opt(&sql, &values).await?;
         Ok(waiting.map(|row| row.try_get(0)).transpose()?)
     }
@@ -121,13 +124,14 @@ impl writing::Transaction for RunnerTransaction {
         self.rows(&sql, &[(&batch, Type::INT8)]).await
     }
 
-    /// Intents of runners that released their batch or ended, and of those that expired as long ago as a response may take.
+    /// Intents of runners that released their batch or ended, and of those that expired as long ago as a response may take. One that lives while
+    /// another has its batch, as after a failover, may still get its response.
     async fn abandoned(&self, batch: Option<i64>) -> Result<Vec<Row>, PostgresError> {
         let sql = format!(
             "SELECT {ROW} FROM attempt JOIN batch ON batch.id = attempt.batch LEFT JOIN runner AS its ON its.id = attempt.runner
              WHERE state = 'intended' AND ($1 = 0 OR attempt.batch = $1)
                  AND (its.id IS NULL OR its.ended_us IS NOT NULL OR its.expired_us < {NOW} - $2
-                     OR its.expired_us IS NULL AND batch.runner IS DISTINCT FROM its.id)
+                     OR its.expired_us IS NULL AND batch.runner IS NULL)
              ORDER BY attempt.id FOR UPDATE OF attempt"
         );
         let (batch, unanswered) = (batch.unwrap_or_default(), micros(self.times.response));

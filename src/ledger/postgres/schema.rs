@@ -160,8 +160,9 @@ pub(super) async fn recognize(client: &Client, kind: Kind) -> Result<Found, Post
         Err(error) if !is_foreign(error.code()) => return Err(error.into()),
         _ => return Err(PostgresError::Foreign { schema }),
     }
-    match structure?.map(|row| row.try_get(0)).transpose()? {
-        Some(true) => Ok(Found::Ledger),
+    match structure {
+        Ok(Some(row)) if row.try_get(0)? => Ok(Found::Ledger),
+        Err(error) if !is_foreign(error.code()) => Err(error.into()),
         _ => Err(PostgresError::Altered),
     }
 }
@@ -175,8 +176,8 @@ pub(super) fn check_version(found: i32) -> Result<(), Unavailable> {
     Err(Unavailable::new(what, "use the same shotlist version on all machines"))
 }
 
-/// A digest of what decides which rows the tables accept: columns, unique indexes, triggers, rules, and row security. Other tables and plain
-/// indexes don't matter. Independent of the search path, so that every connection computes the same.
+/// A digest of what decides which rows the tables accept: columns, valid unique indexes, triggers, rules, and row security. Other tables, plain
+/// indexes, and the copies that a `REINDEX CONCURRENTLY` makes don't matter. Independent of the search path, so that every connection computes the same.
 fn structure(schema: &str) -> String {
     format!(
         "WITH own AS (SELECT oid, relname, relrowsecurity FROM pg_class WHERE relnamespace = to_regnamespace('{schema}')
@@ -184,13 +185,13 @@ fn structure(schema: &str) -> String {
          SELECT md5(string_agg(fact, '; ' ORDER BY fact COLLATE \"C\")) FROM (
              SELECT concat_ws(' ', relname, relrowsecurity, attname, format_type(atttypid, atttypmod), attnotnull) AS fact
                  FROM own JOIN pg_attribute ON attrelid = own.oid WHERE attnum > 0 AND NOT attisdropped
-             UNION ALL SELECT concat_ws(' ', relname, indisvalid, pg_get_expr(indpred, indrelid),
+             UNION SELECT concat_ws(' ', relname, pg_get_expr(indpred, indrelid),
                      (SELECT string_agg(pg_get_indexdef(indexrelid, place, true), ', ' ORDER BY place)
                       FROM generate_series(1, indnkeyatts) AS place))
-                 FROM own JOIN pg_index ON indrelid = own.oid WHERE indisunique
-             UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname) FROM own JOIN pg_trigger ON tgrelid = own.oid
+                 FROM own JOIN pg_index ON indrelid = own.oid WHERE indisunique AND indisvalid
+             UNION SELECT concat_ws(' ', 'trigger', relname, tgname) FROM own JOIN pg_trigger ON tgrelid = own.oid
                  WHERE NOT tgisinternal
-             UNION ALL SELECT concat_ws(' ', 'rule', relname, rulename) FROM own JOIN pg_rewrite ON ev_class = own.oid
+             UNION SELECT concat_ws(' ', 'rule', relname, rulename) FROM own JOIN pg_rewrite ON ev_class = own.oid
          ) AS facts"
     )
 }
