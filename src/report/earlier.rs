@@ -29,6 +29,9 @@ pub struct Purchase {
     pub model: String,
     /// The price, if it is charged.
     pub price_usd: Usd,
+    /// The cost that the service reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_usd: Option<Usd>,
     /// The moment at which the model's family charges.
     #[schemars(with = "String")]
     pub charging: Charging,
@@ -67,6 +70,7 @@ impl From<&Attempt> for Purchase {
             normalized: attempt.normalized.clone(),
             model: attempt.model.clone(),
             price_usd: attempt.price,
+            reported_usd: known.reported_usd,
             charging: attempt.charging,
             typical_s: attempt.typical_s,
             labels: known.labels.clone(),
@@ -124,9 +128,14 @@ pub(crate) struct EarlierJob {
     /// The URL of the video.
     #[serde(default)]
     pub video_url: Option<String>,
-    /// The submission, which only the JSON form has.
-    #[serde(default)]
+    /// The submission, which only the JSON form has. What can't be read of it takes nothing from the rest: the task still counts.
+    #[serde(default, deserialize_with = "purchase")]
     pub purchase: Option<Box<Purchase>>,
+}
+
+fn purchase<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Purchase>>, D::Error> {
+    let purchase = Option::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(purchase.and_then(|purchase| serde_json::from_value(purchase).ok()))
 }
 
 fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>, D::Error> {

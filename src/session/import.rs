@@ -225,6 +225,10 @@ impl Importer<'_> {
             }
             return Err(error.into());
         }
+        let reported = bought.purchase.as_ref().and_then(|purchase| purchase.reported_usd);
+        if let Some(usd) = reported.max(report.echo.cost) {
+            batch.record(attempt, Event::Reported { usd }).await?;
+        }
         let ended_at = report.completed_at.unwrap_or_else(Timestamp::now);
         match (&report.status, &report.video_url) {
             (Status::Completed, Some(url)) => {

@@ -49,23 +49,31 @@ pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history
         }
     }
     let reported = reported(&options.out, &manifest.key, &manifest.moves, history);
-    // By job, and by request, exact or normalized: a job may have another ID now.
+    let unquestioned = due.iter().filter(|planned| !questioned.contains(&planned.job.id));
+    let jobs: Vec<&Job> = unquestioned.map(|planned| &*planned.job).collect();
+    let matched = matched(&reported, &jobs, &manifest.moves);
+    plan.already_paid.extend(matched.into_iter().map(|(job, row)| by_report(&options.out, &job.id, row)));
+    Ok(())
+}
+
+/// The row of a report about each job: of the job itself, or one of its request that is about no other, because a job may have another ID now.
+fn matched<'j, 'r>(reported: &'r [EarlierJob], jobs: &[&'j Job], moves: &[Move]) -> Vec<(&'j Job, &'r EarlierJob)> {
+    let of_row = |row: &EarlierJob| JobId::new(&*row.id).ok().map(|job| moved_to(moves, job));
+    let named: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
     let mut by_job: HashMap<JobId, &EarlierJob> = HashMap::new();
     let mut by_request: HashMap<&Fingerprint, Vec<&EarlierJob>> = HashMap::new();
-    for row in &reported {
-        by_job.extend(JobId::new(&*row.id).map(|job| (moved_to(&manifest.moves, job), row)));
-        if let Some(purchase) = &row.purchase {
-            by_request.entry(&purchase.normalized).or_default().push(row);
+    for row in reported {
+        match (of_row(row).filter(|job| named.contains(job)), &row.purchase) {
+            (Some(job), _) => _ = by_job.insert(job, row),
+            (None, Some(purchase)) => by_request.entry(&purchase.normalized).or_default().push(row),
+            (None, None) => {}
         }
     }
-    for planned in due.iter().filter(|planned| !questioned.contains(&planned.job.id)) {
-        let job = &planned.job.id;
-        let same_request = || by_request.get_mut(&Request::normalized(&planned.job.spec)).and_then(Vec::pop);
-        if let Some(row) = by_job.get(job).copied().or_else(same_request) {
-            plan.already_paid.push(by_report(&options.out, job, row));
-        }
-    }
-    Ok(())
+    let mut row = |job: &Job| {
+        let same_request = || by_request.get_mut(&Request::normalized(&job.spec)).and_then(Vec::pop);
+        by_job.get(&job.id).copied().or_else(same_request)
+    };
+    jobs.iter().filter_map(|job| Some((*job, row(job)?))).collect()
 }
 
 fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bought: &BoughtElsewhere) -> AlreadyPaid {

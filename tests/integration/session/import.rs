@@ -171,3 +171,38 @@ fn import_restores_each_purchase_of_a_report() {
         }
     }
 }
+
+/// What a service said that a task costs is known again, and an edited record takes nothing from the task beside it.
+#[test]
+fn report_guards_its_tasks_whatever_became_of_their_records() {
+    let service = Service::scripted_wholly(|asked| match asked.method.as_str() {
+        "GET" if asked.path.ends_with("t0") => {
+            let video = json!({ "url": "http://127.0.0.1:9/v.mp4" });
+            answer(200, &json!({ "id": "t0", "status": "completed", "video": video, "usage": { "cost": 5.25 } }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    here.run(&service, &["--no-download", "--accept-mismatch"]).ends();
+    let (posts, before) = (service.posts().len(), here.report());
+    fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
+    let mut edited = before.clone();
+    edited["jobs"][1]["purchase"]["charging"] = json!("whenever");
+    here.write("shotlist-out/m/report.json", edited.to_string());
+    // A new job of the same request is not the one that the report has.
+    let manifest = numbered_jobs(2);
+    here.write("m.yaml", manifest.clone() + &manifest.lines().last().expect("a job").replace("j1", "new") + "\n");
+    let plan = here.plan(&[]);
+    let before_run = plan["bought_before"].as_array().expect("a list").iter();
+    let mut paid: Vec<&str> = before_run.filter_map(|bought| bought["job"].as_str()).collect();
+    paid.sort_unstable();
+    assert_eq!(paid, ["j0", "j1"], "{plan}");
+    here.write("m.yaml", manifest);
+    here.run(&service, &[]).ends_with(3);
+    import(&here, &service, "shotlist-out/m/report.json").ends_with(0);
+    here.run(&service, &["--no-download"]).ends();
+    assert_eq!(service.posts().len(), posts);
+    let after = here.report();
+    assert_eq!(after["totals"]["spent_usd"], before["totals"]["spent_usd"], "{after}");
+    assert_eq!(after["jobs"][0]["reported_usd"], "5.25", "{after}");
+}
