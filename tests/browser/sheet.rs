@@ -236,7 +236,7 @@ fn texts_from_outside_stay_texts() {
     ];
     let mut manifest = json!({ "version": 1, "name": "<b>evil</b>", "jobs": [] });
     for (number, prompt) in prompts.iter().enumerate() {
-        let job = json!({ "id": format!("j{number}"), "model": "beta-2.0-lite", "prompt": format!("{{% raw %}}{prompt}{{% endraw %}}"), "tags": [evil] });
+        let job = json!({ "id": format!("j{number}"), "model": "beta-2.0-lite", "prompt": prompt, "tags": [evil] });
         manifest["jobs"].as_array_mut().expect("a list").push(job);
     }
     manifest["jobs"][2]["prompt"] = json!("{{ '{{ 7 * 7 }} {% raw %} <!-- ' }}");

@@ -23,8 +23,8 @@ const MAX_TAG: usize = 4 * 1024;
 const MAX_TAGS: usize = 500;
 /// The maximum number of columns that `format` pads to, and that `indent` adds.
 const MAX_COLUMNS: usize = 1000;
-/// Statements without a use in a prompt that can grow without a bound.
-const REFUSED: [&str; 6] = ["macro", "call", "recursive", "include", "import", "filter"];
+/// Words of statements without a use in a prompt that can grow without a bound. A `set` without `=` ends with `endset`.
+const REFUSED: [&str; 7] = ["macro", "call", "recursive", "include", "import", "filter", "endset"];
 
 /// An engine with bounded filters, tests, and functions.
 pub(super) fn engine() -> Environment<'static> {
@@ -198,16 +198,18 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
         return Some(TemplateError::new(message, "use fewer and shorter ones"));
     }
     for tag in tags {
-        if tag.is_statement
-            && tag.code.trim_start_matches(['-', '+', ' ']).starts_with("set ")
-            && !tag.code.contains('=')
-        {
-            return Some(TemplateError::new("templates can't use `set` without `=`", "write {% set name = value %}"));
-        }
-        let words = || tag.code.split(|c: char| !c.is_alphanumeric() && c != '_');
-        if let Some(word) = words().find(|word| tag.is_statement && REFUSED.contains(word)) {
+        let words = || tag.code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        // What stands in a raw block is no template, and would have to be told apart here as the engine does it.
+        let raw = words().next().filter(|word| *word == "raw");
+        let refused = raw.or_else(|| words().find(|word| REFUSED.contains(word)));
+        if let Some(word) = refused.filter(|_| tag.is_statement) {
             let message = format!("templates can't use `{word}`");
-            let error = TemplateError::new(message, "use {{ name }}, {% if %} and {% for %}");
+            let help = if word == "raw" {
+                "write {{ '{{' }} for two braces"
+            } else {
+                "use {{ name }}, {% set name = value %}, {% if %} and {% for %}"
+            };
+            let error = TemplateError::new(message, help);
             return Some(error.at(Part::Fragment(word.to_owned(), 0)));
         }
         let Some(more) = growth_of(&tag.code) else {
@@ -237,7 +239,7 @@ fn growth_of(code: &str) -> Option<u32> {
     Some(growth)
 }
 
-/// The text between braces, without its quoted strings.
+/// The text between braces, without its quoted strings. The braces end where no bracket is open, as in the engine.
 struct Tag {
     is_statement: bool,
     code: String,
@@ -255,26 +257,27 @@ fn tags(source: &str) -> Vec<Tag> {
         }
         let close = if kind == '%' { "%}" } else { "}}" };
         let (mut code, mut quote, mut end, mut is_escaped) = (String::new(), None, rest.len(), false);
+        let mut open = 0_i64;
         for (at, c) in rest.char_indices().skip(1) {
             if std::mem::take(&mut is_escaped) {
                 continue;
             }
             match quote {
                 Some(_) if c == '\\' => is_escaped = true,
-                Some(open) if c == open => quote = None,
+                Some(begin) if c == begin => quote = None,
                 Some(_) => {}
                 None if c == '"' || c == '\'' => quote = Some(c),
-                None if rest[at..].starts_with(close) => {
+                None if open == 0 && rest[at..].starts_with(close) => {
                     end = at;
                     break;
                 }
-                None => code.push(c),
+                None => {
+                    open += i64::from(matches!(c, '(' | '[' | '{')) - i64::from(matches!(c, ')' | ']' | '}'));
+                    code.push(c);
+                }
             }
         }
         rest = &rest[end..];
-        if kind == '%' && code.trim_matches(['-', '+', ' ']) == "raw" {
-            rest = rest.find("endraw").map_or("", |end| &rest[end..]);
-        }
         tags.push(Tag { is_statement: kind == '%', code });
     }
     tags
@@ -290,7 +293,7 @@ mod tests {
             "import {{ row.call }} {{ \"{% macro %}\" }}",
             "{% for c in 'a+b+c+d+e+f+g+h+i+j+k+l+m+n' %}{{ c ~ \" + \" }}{% endfor %}",
             "{{ a + b }} + + + + + + + + + + + + + +",
-            "{% raw %}{% macro f() %} {{ ' {% endraw %} {# {% macro g() %} #}",
+            "{# {% macro g() %} #}{{ {'a': {'b': 1}} }}{% if raw %}x{% endif %}",
             "{% set a = b %}{{ '%03d%%, %.2f' | format(a, b) }} filter",
             "{{ row.seconds * 2 }} {{ 16*row.width // 9 }} {{ '* * *' }} * * *",
             r"{{ row['it\'s * n'] }}",
@@ -307,7 +310,13 @@ mod tests {
             "{% filter upper %}x{% endfilter %}",
             "{# {{ ' #}{% macro f() %}x{% endmacro %}",
             "{# it's {{ x' #}{% set a %}{{ a }}{{ a }}{% endset %}",
-            "{% raw %}{{ ' {% endraw %}{% macro f() %}{% endmacro %}",
+            "{%\nset a %}{{ a }}{{ a }}{% endset %}",
+            "{% set(a) %}{{ a }}{{ a }}{%-\tendset %}",
+            "{% set a | default(1==1) %}{{ a }}{{ a }}{% endset %}",
+            "{%+ raw %} endraw {{ ' {% endraw %}{% set a %}{{ a }}{{ a }}{% endset %}",
+            "{%\nraw %}{{ '{% endraw %}",
+            "{{ {'a': {'b': 1}} ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a }}",
+            "{{ ({}}}) ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a }}",
             "{{ '}}' }}{% set a = a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a %}",
             "{{ [1] * 100000000 }}",
             "{{ l * n }}",
