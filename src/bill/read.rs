@@ -3,11 +3,10 @@
 use jiff::Timestamp;
 
 use crate::domain::Usd;
+use crate::files::table::{decoded, line_of, separated};
 
 /// The most lines that are read: a year of the largest manifests has fewer.
 const MAX_LINES: usize = 10_000_000;
-/// The separators of cells.
-const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
 /// The meanings of columns.
 #[derive(Clone, Debug)]
@@ -60,9 +59,9 @@ pub struct Line {
 /// The reason why a file is not a bill.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BillError {
-    /// It is no text.
-    #[error("must be UTF-8; save it as CSV UTF-8")]
-    NotText,
+    /// It is no text that can be read without a guess.
+    #[error("{0}; save it as CSV UTF-8")]
+    Undecoded(String),
     /// There is nothing in it.
     #[error("it is empty")]
     Empty,
@@ -77,17 +76,14 @@ pub enum BillError {
     TooLong,
 }
 
-/// Reads a bill: comma, semicolon or tab, with or without a byte order mark. A line that makes no sense is reported, and no line is
+/// Reads a bill, in every form in which a spreadsheet program saves a table. A line that makes no sense is reported, and no line is
 /// left out silently.
-pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| BillError::NotText)?;
-    let text = text.trim_start_matches('\u{feff}');
-    // Excel may say `sep=;` in a first line of its own.
-    let above = text.lines().next().filter(|line| line.trim_matches('"').starts_with("sep=")).map_or(0, str::len);
-    let (text, before) = (text[above..].trim_start_matches(['\r', '\n']), u64::from(above > 0));
-    let head = text.lines().find(|line| !line.trim().is_empty()).ok_or(BillError::Empty)?;
-    let count = |separator: &u8| head.bytes().filter(|byte| byte == separator).count();
-    let separator = SEPARATORS.into_iter().max_by_key(count).unwrap_or(b',');
+pub fn read(bytes: Vec<u8>, columns: &Columns<'_>) -> Result<Bill, BillError> {
+    let text = decoded(bytes, None).map_err(|why| BillError::Undecoded(why.to_string()))?;
+    let (text, separator, before) = separated(&text);
+    if text.trim().is_empty() {
+        return Err(BillError::Empty);
+    }
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(text.as_bytes());
     let heads = reader.headers().map_err(|_| BillError::Empty)?.clone();
     let place = |name: &str| column(&heads, name);
@@ -118,7 +114,7 @@ pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
             bill.unread.push(unread(why));
             continue;
         }
-        let (usd, is_credit) = match amount(cell(usd)) {
+        let (usd, is_credit) = match amount(cell(usd), separator) {
             Ok(amount) => amount,
             Err(why) => {
                 bill.unread.push(unread(why));
@@ -141,14 +137,6 @@ pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
     Ok(bill)
 }
 
-/// The line on which a record begins, from 1: the reader's own count is of where the last record ended.
-fn line_of(text: &str, record: &csv::StringRecord) -> u64 {
-    let Some(position) = record.position() else { return 0 };
-    let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
-    let blank = text.get(start..).unwrap_or_default().bytes().take_while(|byte| matches!(byte, b'\n' | b'\r'));
-    position.line() + blank.filter(|&byte| byte == b'\n').count() as u64
-}
-
 fn column(heads: &csv::StringRecord, name: &str) -> Result<usize, BillError> {
     let named: Vec<usize> =
         heads.iter().enumerate().filter(|(_, head)| head.trim() == name.trim()).map(|(at, _)| at).collect();
@@ -159,11 +147,12 @@ fn column(heads: &csv::StringRecord, name: &str) -> Result<usize, BillError> {
     }
 }
 
-/// An amount of dollars and whether it is given back, as bills write it: `0.90`, `$0.90`, `-0.90`, `(0.90)`, `0.90 USD`, `1,234.50`.
-fn amount(cell: &str) -> Result<(Usd, bool), String> {
+/// An amount of dollars and whether it is given back, as bills write it: `0.90`, `$0.90`, `-0.90`, `(0.90)`, `0.90 USD`, `1,234.50`,
+/// `3.75E+00`, and, where semicolons separate the cells, `0,90`.
+fn amount(cell: &str, separator: u8) -> Result<(Usd, bool), String> {
     let refused = || {
         let has_comma = cell.contains(',') && !cell.contains('.');
-        let help = if has_comma { "; write a decimal point, because a comma is ambiguous" } else { "" };
+        let help = if has_comma { "; write a decimal point, because this comma is ambiguous" } else { "" };
         format!("`{cell}` must be an amount in USD{help}")
     };
     if cell.is_empty() {
@@ -183,8 +172,26 @@ fn amount(cell: &str) -> Result<(Usd, bool), String> {
     for mark in ["USD", "$"] {
         rest = rest.strip_suffix(mark).unwrap_or(rest).trim_end();
     }
-    let digits = without_thousands(rest).ok_or_else(refused)?;
-    digits.parse::<Usd>().map(|usd| (usd, is_credit && !usd.is_zero())).map_err(|_| refused())
+    let digits = if separator == b';' { with_point(rest) } else { without_thousands(rest) }.ok_or_else(refused)?;
+    let usd = Usd::of_calculated(&digits).ok_or_else(refused)?;
+    Ok((usd, is_credit && !usd.is_zero()))
+}
+
+/// The same with a decimal point, where semicolons leave the comma to the decimals. Three digits behind the only mark may be
+/// thousands, and no one can know.
+fn with_point(text: &str) -> Option<String> {
+    match text.rsplit_once([',', '.']) {
+        None => Some(text.to_owned()),
+        Some((whole, digits)) if !whole.contains([',', '.']) => {
+            let is_ambiguous = digits.len() == 3 && whole.trim_start_matches('0') != "";
+            (!is_ambiguous && !digits.is_empty()).then(|| format!("{whole}.{digits}"))
+        }
+        Some((whole, _)) if text[whole.len()..].starts_with('.') => without_thousands(text),
+        Some((whole, digits)) if !whole.contains(',') => {
+            without_thousands(&format!("{}.{digits}", whole.replace('.', ",")))
+        }
+        Some(_) => None,
+    }
 }
 
 /// The same without commas between thousands, where a point shows that they are. Any other comma may be a point in another country, and
@@ -219,8 +226,9 @@ mod tests {
 
     #[test]
     fn amounts_are_read_as_bills_write_them_and_never_guessed() {
-        let read =
-            |cell: &str| amount(cell).map(|(usd, is_credit)| format!("{}{usd}", if is_credit { "-" } else { "" }));
+        let read = |cell: &str| {
+            amount(cell, b',').map(|(usd, is_credit)| format!("{}{usd}", if is_credit { "-" } else { "" }))
+        };
         for (cell, expected) in [
             ("0.90", "0.90"),
             ("$0.90", "0.90"),
@@ -235,6 +243,10 @@ mod tests {
             ("(0.90)", "-0.90"),
             ("0", "0.00"),
             ("-0.00", "0.00"),
+            ("3.75E+00", "3.75"),
+            ("-9e-1", "-0.90"),
+            ("3.7500000000000004", "3.75"),
+            ("0.8999999999999999", "0.90"),
         ] {
             assert_eq!(read(cell).as_deref(), Ok(expected), "{cell}");
         }
@@ -249,7 +261,9 @@ mod tests {
             "1,2345",
             "12,34,567",
             "NaN",
-            "1e3",
+            "1e",
+            "1e40",
+            "3.7499999",
             "free",
             "--1",
             "0.0000001",
@@ -259,9 +273,30 @@ mod tests {
     }
 
     #[test]
+    fn a_comma_is_a_point_where_semicolons_separate_and_it_can_be_nothing_else() {
+        let read = |cell: &str| amount(cell, b';').map(|(usd, _)| usd.to_string());
+        for (cell, expected) in [
+            ("0,90", "0.90"),
+            ("3,7500000000000004", "3.75"),
+            ("3,75E+00", "3.75"),
+            ("0,125", "0.125"),
+            ("3.75", "3.75"),
+            ("1.234,50", "1234.50"),
+            ("1,234.50", "1234.50"),
+            ("$ 7,5", "7.50"),
+            ("12", "12.00"),
+        ] {
+            assert_eq!(read(cell).as_deref(), Ok(expected), "{cell}");
+        }
+        for cell in ["1,900", "1.900", "1.234.567", "1,2,3", "12.34,5", ",", "1,"] {
+            assert!(read(cell).is_err(), "{cell}: {:?}", read(cell));
+        }
+    }
+
+    #[test]
     fn a_bill_is_read_with_its_own_columns_and_nothing_of_it_is_left_out() {
-        let text = "\u{feff}Invoice;When;Task ID;Amount\n1;2026-11-20;t1;0.90\n1;2026-11-20T10:00:00Z;t2;$3.75\n\n1;;;4.65\n1;;;1.00\n1;x;t3;3,75\n1;x\n";
-        let bill = read(text.as_bytes(), &COLUMNS).expect("a bill");
+        let text = "\u{feff}Invoice;When;Task ID;Amount\n1;2026-11-20;t1;0.90\n1;2026-11-20T10:00:00Z;t2;$3.75\n\n1;;;4.65\n1;;;1.00\n1;x;t3;3,750\n1;x\n";
+        let bill = read(text.into(), &COLUMNS).expect("a bill");
         let shown: Vec<(u64, &str, String)> =
             bill.lines.iter().map(|line| (line.number, line.task.as_str(), line.usd.to_string())).collect();
         assert_eq!(shown, [(2, "t1", "0.90".to_owned()), (3, "t2", "3.75".to_owned())]);
@@ -273,7 +308,7 @@ mod tests {
         );
         let unread: Vec<(u64, &str, &str)> =
             bill.unread.iter().map(|unread| (unread.number, unread.task.as_str(), &unread.why[..10])).collect();
-        assert_eq!(unread, [(7, "t3", "`3,75` mus"), (8, "", "it has 2 o")]);
+        assert_eq!(unread, [(7, "t3", "`3,750` mu"), (8, "", "it has 2 o")]);
     }
 
     #[test]
@@ -283,7 +318,7 @@ mod tests {
             "sep=,\ntask,usd\na,1\n\nb,2\n",
             "\"sep=,\"\r\ntask,usd\r\na,1\r\n\r\nb,2",
         ] {
-            let bill = read(text.as_bytes(), &Columns { task: "task", usd: "usd", time: None }).expect("a bill");
+            let bill = read(text.into(), &Columns { task: "task", usd: "usd", time: None }).expect("a bill");
             let above = u64::from(text.contains("sep="));
             let numbers: Vec<u64> = bill.lines.iter().map(|line| line.number).collect();
             assert_eq!(numbers, [2 + above, 4 + above], "{text:?}");
@@ -292,9 +327,13 @@ mod tests {
 
     #[test]
     fn what_is_no_bill_is_refused_with_what_to_do() {
-        let refused = |text: &[u8]| read(text, &COLUMNS).expect_err("it is none").to_string();
+        let refused = |text: &[u8]| read(text.to_vec(), &COLUMNS).expect_err("it is none").to_string();
         assert_eq!(refused(b""), "it is empty");
-        assert_eq!(refused(b"\xff\xfea\0"), "must be UTF-8; save it as CSV UTF-8");
+        assert_eq!(
+            refused(b"Auftr\xe4ge;Gr\xf6\xdfe\n"),
+            "it is neither UTF-8 nor UTF-16; as `windows-1252`, it would read `Auftr\u{e4}ge`, `Gr\u{f6}\u{df}e`; save it as CSV UTF-8"
+        );
+        assert_eq!(refused(b"\xff\xfet\0a\0s\0k\0"), "found no column `Task ID`; the columns are: task");
         assert_eq!(refused(b"task,usd\n"), "found no column `Task ID`; the columns are: task, usd");
         assert_eq!(refused(b"Task ID,Amount,Amount,When\n"), "found two columns `Amount`");
     }

@@ -195,7 +195,8 @@ codes! {
     CsvTooLong "csv-too-long" "A file of rows has too many rows."
     DurationOutOfRange "duration-out-of-range" "The family does not offer the duration."
     Empty "empty" "The manifest is empty."
-    EncodingAssumed "encoding-assumed" "A table is not UTF-8, and its encoding was assumed."
+    EncodingUnknown "encoding-unknown" "There is no encoding of the name."
+    EncodingUnnamed "encoding-unnamed" "A table is not in the encoding that the manifest names, or names none and is neither UTF-8 nor UTF-16."
     ExtraContradicts "extra-contradicts" "`extra` contains a documented field."
     ExtraNotJson "extra-not-json" "A value under `extra` can't be sent as JSON."
     ExtraUndocumented "extra-undocumented" "A field under `extra` is undocumented, and is sent as it is."
@@ -270,7 +271,6 @@ impl Rule {
         matches!(
             self,
             Self::CellsMerged
-                | Self::EncodingAssumed
                 | Self::ImageIsAPage
                 | Self::PromptEmptyCell
                 | Self::PromptPlaceholder

@@ -55,6 +55,17 @@ impl Usd {
     }
 }
 
+impl Usd {
+    /// The amount that a program calculated and wrote with all digits of a binary fraction, or with an exponent: `3.75E+00`, or
+    /// `0.8999999999999999`. What differs from an amount by more than such a fraction can be off is none.
+    pub fn of_calculated(text: &str) -> Option<Self> {
+        let calculated = if text.contains(['e', 'E']) { Decimal::from_scientific(text) } else { text.parse() }.ok()?;
+        let exact = calculated.round_dp(DECIMALS);
+        let is_noise = (calculated - exact).abs() <= Decimal::new(1, 12) * calculated.abs().max(Decimal::ONE);
+        is_noise.then(|| exact.normalize().to_string().parse().ok()).flatten()
+    }
+}
+
 impl FromStr for Usd {
     type Err = InvalidUsd;
 

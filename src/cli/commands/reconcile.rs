@@ -30,8 +30,9 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let unread =
         |why: String| Failure::plain(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
     let bytes = read_at_most(&args.bill, MAX_BILL).map_err(|error| unread(format!("can't read the file: {error}")))?;
+    let source = source(&args.bill, &bytes);
     let columns = Columns { task: &args.task_column, usd: &args.usd_column, time: args.time_column.as_deref() };
-    let bill = read(&bytes, &columns).map_err(|error| {
+    let bill = read(bytes, &columns).map_err(|error| {
         let failure = unread(error.to_string());
         match error {
             BillError::NoColumn(..) => failure.with_help(
@@ -49,7 +50,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let again = |key: &BatchKey| leads_to(args, own.as_ref() == Some(&key.name), key);
     terminal.result(&ui::reconciliation(&bill, &comparison, period.is_said, &again));
     if args.apply {
-        apply(&bill, &reconciliation, &source(&args.bill, &bytes), terminal)?;
+        apply(&bill, &reconciliation, &source, terminal)?;
     } else if comparison.settled().next().is_some() {
         terminal.note(NoticeCode::BillNotApplied, "nothing was recorded; `--apply` records what the bill settles");
     }

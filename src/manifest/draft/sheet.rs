@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use super::columns::{self, Column};
-use super::text::{Chosen, Table, text, unused};
+use super::text::{Chosen, Table, Where, text, unused};
 use crate::catalog::Catalog;
 use crate::domain::text::one_line;
+use crate::files::table::name_of;
 use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
 use crate::manifest::source::location::Pointer;
@@ -69,8 +70,8 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
     }
     let mut found = Vec::new();
     let access = FileAccess::new(directory, None, None);
-    let Place { table, others, is_without_header } = find(file, sheet, &access, catalog);
-    let (sheet, header_row) = (table.sheet.clone(), table.header_row);
+    let Place { table, words, others, is_without_header } = find(file, sheet, &access, catalog);
+    let (sheet, header_row, encoding) = (table.sheet.clone(), table.header_row, table.encoding.map(name_of));
     let rows = rows::read(&RawForEach::File(table), &access, &Pointer::top(), &mut found);
     if let Some(Diagnostic { message, help, row, .. }) =
         found.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error)
@@ -92,14 +93,19 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
     let columns = columns::settled(columns);
     let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
     let hidden = rows.iter().filter(|row| row.is_hidden).count();
-    let read = choice(sheet.as_deref(), &others, header_row);
-    let table = Table { file, sheet: sheet.as_deref(), header_row, rows: rows.len(), hidden, read: read.as_deref() };
+    let encoded = encoding.as_deref().map(|encoding| format!("read as `{encoding}`, which may be wrong: {words}"));
+    let read: Vec<String> = encoded.into_iter().chain(choice(sheet.as_deref(), &others, header_row)).collect();
+    let read = (!read.is_empty()).then(|| read.join("; "));
+    let place = Where { sheet: sheet.as_deref(), header_row, encoding: encoding.as_deref() };
+    let table = Table { file, place, rows: rows.len(), hidden, read: read.as_deref() };
     Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns, model.name, catalog), read })
 }
 
 /// The table in a file.
 struct Place {
     table: RawTable,
+    /// Words that show whether its encoding is right.
+    words: String,
     /// The other visible sheets.
     others: Vec<String>,
     /// True if its first line is data, and no line names columns.
@@ -108,7 +114,8 @@ struct Place {
 
 /// Finds the sheet whose header names a prompt and the most columns: the first of equals, and the first visible sheet if none does.
 fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog) -> Place {
-    let mut sheets = rows::beginnings(file, access, HIGHEST_HEADER);
+    let (encoding, words) = rows::unnamed_encoding(file, access).unzip();
+    let mut sheets = rows::beginnings(file, encoding, access, HIGHEST_HEADER);
     let rank =
         |lines: &[Line]| header(lines).map(|(_, cells)| (columns::names_prompt(cells), columns::names_in(cells)));
     let is_wanted = |name: &Option<String>| wanted.is_none_or(|wanted| name.as_deref() == Some(wanted));
@@ -121,7 +128,8 @@ fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog
     let header = header(&lines);
     let header_row = header.map(|(line, _)| *line).filter(|line| Some(*line) != first).unwrap_or(1);
     let is_without_header = header.is_some_and(|(_, cells)| columns::is_data(cells, catalog));
-    Place { table: RawTable { sheet, header_row, ..RawTable::of(file.to_owned()) }, others, is_without_header }
+    let table = RawTable { sheet, header_row, encoding, ..RawTable::of(file.to_owned()) };
+    Place { table, words: words.unwrap_or_default(), others, is_without_header }
 }
 
 /// A line of a sheet: its number, from 1, and its cells.

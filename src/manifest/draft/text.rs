@@ -13,19 +13,28 @@ use crate::manifest::template::engine::slug;
 /// The longest beginning of an id that is made of a name, in characters.
 const MAX_STEM: usize = 60;
 
-/// The sheet, and which of a workbook's.
-pub(super) struct Table<'t> {
-    /// Its name, as the manifest has it.
-    pub file: &'t str,
+/// The place and the form of a table in its file.
+#[derive(Clone, Copy)]
+pub(super) struct Where<'t> {
     /// The sheet of the workbook; nothing for its only one.
     pub sheet: Option<&'t str>,
     /// The line with the names of the columns, from 1.
     pub header_row: u64,
+    /// The encoding, if it is neither UTF-8 nor UTF-16.
+    pub encoding: Option<&'t str>,
+}
+
+/// The table, and what was found in it.
+pub(super) struct Table<'t> {
+    /// The name of its file, as the manifest has it.
+    pub file: &'t str,
+    /// Where it is in the file.
+    pub place: Where<'t>,
     /// The number of its rows.
     pub rows: usize,
     /// The number of those that are hidden in it.
     pub hidden: usize,
-    /// A comment on the sheet and the header that were found.
+    /// A comment on the sheet, the header, and the encoding that were found.
     pub read: Option<&'t str>,
 }
 
@@ -40,7 +49,7 @@ pub(super) struct Chosen<'m> {
 
 /// The manifest that makes a job of each row.
 pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
-    let Table { file, sheet, header_row, rows, hidden, read } = *from;
+    let Table { file, place: Where { sheet, header_row, encoding }, rows, hidden, read } = *from;
     let name = Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
     let rates: Vec<String> =
         catalog.suggested_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();
@@ -69,6 +78,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     text += &read.map(|read| format!("    # {read}\n")).unwrap_or_default();
     let sheet = sheet.map(|sheet| format!(", sheet: {}", quoted(sheet))).unwrap_or_default();
     let header_row = if header_row == 1 { String::new() } else { format!(", header_row: {header_row}") };
+    let encoding = encoding.map(|encoding| format!(", encoding: {encoding}")).unwrap_or_default();
     let (mut left_out, mut why) = (String::new(), Vec::new());
     if hidden > 0 {
         left_out += ", hidden: skip";
@@ -87,7 +97,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     if !why.is_empty() {
         text += &format!("    # Left out: {}.\n", why.join(", and "));
     }
-    text += &match sheet + &header_row + &left_out {
+    text += &match sheet + &header_row + &encoding + &left_out {
         plain if plain.is_empty() => format!("    for_each: {}\n", quoted(file)),
         place => format!("    for_each: {{ file: {}{place} }}\n", quoted(file)),
     };

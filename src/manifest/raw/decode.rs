@@ -1,5 +1,6 @@
 //! From values to the mirror: what is wrong is reported, and what is right is still there.
 
+use encoding_rs::Encoding;
 use serde_yaml::{Mapping, Value};
 
 use super::budget;
@@ -199,7 +200,7 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
                 return Some(RawForEach::Rows(Vec::new()));
             };
             let file = decode_file(file, &mut table);
-            table.close(&["file", "sheet", "header_row", "hidden", "exclude"]);
+            table.close(&["file", "sheet", "header_row", "encoding", "hidden", "exclude"]);
             Some(RawForEach::File(file))
         }
         Value::Sequence(rows) if rows.is_empty() => {
@@ -223,6 +224,14 @@ fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
         match value.as_u64() {
             Some(row @ 1..) => decoded.header_row = row,
             _ => table.tell_wrong_type("header_row", "a whole number from 1", &value),
+        }
+    }
+    if let Some(label) = table.text("encoding") {
+        decoded.encoding = Encoding::for_label(label.as_bytes());
+        if decoded.encoding.is_none() {
+            let message = format!("found no encoding `{label}`");
+            let diagnostic = Diagnostic::error(Rule::EncodingUnknown, message, table.at("encoding").value());
+            table.tell(diagnostic.with_help("use a name such as `windows-1250`, `gbk`, `shift_jis`, or `macintosh`"));
         }
     }
     if let Some(value) = table.take("hidden") {

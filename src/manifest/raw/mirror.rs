@@ -2,6 +2,7 @@
 //!
 //! `schemas/manifest.schema.json` describes the same to editors. A test holds its keys against those that are decoded here.
 
+use encoding_rs::Encoding;
 use serde_yaml::{Mapping, Value};
 
 use super::budget::RawBudget;
@@ -40,7 +41,7 @@ pub(crate) struct RawManifest {
 pub(crate) struct RawJob {
     /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
     pub id: Option<String>,
-    /// A file of rows (.csv, .tsv, .xlsx, .ods, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: …, hidden: skip, exclude: […] }` for a sheet of a workbook, a header below line 1, and rows to leave out) or a list of mappings: one job for each, as `row` and `row_number` in templates.
+    /// A file of rows (.csv, .tsv, .xlsx, .ods, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: …, encoding: …, hidden: skip, exclude: […] }` for a sheet of a workbook, a header below line 1, an encoding other than UTF-8 and UTF-16, and rows to leave out) or a list of mappings: one job for each, as `row` and `row_number` in templates.
     pub for_each: Option<RawForEach>,
     /// One job for each combination of these values, with `exclude` as GitHub Actions has it. A value
     /// that is named like a field is that field; every value is in scope in templates by its name.
@@ -69,6 +70,8 @@ pub(crate) struct RawTable {
     pub sheet: Option<String>,
     /// The line with the names of the columns, from 1.
     pub header_row: u64,
+    /// The encoding, unless it is UTF-8 or UTF-16.
+    pub encoding: Option<&'static Encoding>,
     /// True if rows that are hidden in the sheet are left out.
     pub skips_hidden: bool,
     /// Rows with all of these texts in their columns are left out.
@@ -78,7 +81,7 @@ pub(crate) struct RawTable {
 impl RawTable {
     /// A whole file, with its header in line 1.
     pub(crate) fn of(file: String) -> Self {
-        Self { file, sheet: None, header_row: 1, skips_hidden: false, exclude: Vec::new() }
+        Self { file, sheet: None, header_row: 1, encoding: None, skips_hidden: false, exclude: Vec::new() }
     }
 }
 

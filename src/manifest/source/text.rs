@@ -6,14 +6,13 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use encoding_rs::{MACINTOSH, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::Encoding;
 use parking_lot::Mutex;
+
+use crate::files::table::{self, Undecoded};
 
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-
-/// Letters and signs beyond ASCII that are frequent in western Europe.
-const LETTERS: &str = "äöüßÄÖÜéèêëàâáãçñíìîïóòôõúùûåæøÉÀÇÑÅØœ„“”’–…€°";
 
 /// The reason why a file can't be read as text.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +41,9 @@ pub(crate) enum TextError {
     /// It is in the encoding that Windows calls Unicode.
     #[error("must be UTF-8, found UTF-16")]
     Utf16,
+    /// It is a table, in another encoding than the manifest says, or than is read without a word.
+    #[error(transparent)]
+    Undecoded(#[from] Undecoded),
     /// Its bytes are no UTF-8.
     #[error("must be UTF-8: line {line} contains the byte 0x{byte:02x}")]
     NotUtf8 {
@@ -56,7 +58,9 @@ impl TextError {
     /// The help that is the same for every use of the file.
     pub(crate) fn help(&self) -> Option<&'static str> {
         match self {
-            Self::NotUtf8 { .. } | Self::Utf16 => Some("save the file as UTF-8; Excel calls that \"CSV UTF-8\""),
+            Self::NotUtf8 { .. } | Self::Utf16 | Self::Undecoded(_) => {
+                Some("save the file as UTF-8; Excel calls that \"CSV UTF-8\"")
+            }
             Self::Workbook => Some(
                 "name it with the ending .xlsx if it is one; otherwise save it as .xlsx or \"CSV UTF-8\", and name that file",
             ),
@@ -155,13 +159,15 @@ impl FileAccess {
         if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok((path, bytes)) }
     }
 
-    /// The text of a table, as spreadsheets write one, and its encoding if that was a guess.
-    pub(crate) fn read_table(&self, name: &str, largest: u64) -> Result<(String, Option<&'static str>), TextError> {
-        match self.read(name, largest) {
-            Err(TextError::Utf16 | TextError::NotUtf8 { .. }) => Ok(decoded(&self.read_bytes(name, largest)?.1)),
-            Ok(text) if text.bytes().take(2).any(|byte| byte == 0) => Ok(decoded(text.as_bytes())),
-            read => Ok((read?, None)),
-        }
+    /// The text of a table in an encoding that the manifest may name.
+    pub(crate) fn read_table(
+        &self,
+        name: &str,
+        encoding: Option<&'static Encoding>,
+        largest: u64,
+    ) -> Result<String, TextError> {
+        let (_, bytes) = self.read_bytes(name, largest)?;
+        if is_workbook(&bytes) { Err(TextError::Workbook) } else { Ok(table::decoded(bytes, encoding)?) }
     }
 
     /// A file below the top, which is noted as read.
@@ -202,20 +208,9 @@ pub(crate) fn read_at_most(path: &Path, largest: u64) -> Result<String, TextErro
     read_all(file, usize::try_from(length).unwrap_or_default() + 1, largest)
 }
 
-/// The text of bytes that are not UTF-8: UTF-16, or whichever of two old encodings makes more letters of them that people write.
-fn decoded(bytes: &[u8]) -> (String, Option<&'static str>) {
-    let of_utf16 = match bytes {
-        [0xff, 0xfe, ..] | [_, 0, ..] => Some(UTF_16LE),
-        [0xfe, 0xff, ..] | [0, _, ..] => Some(UTF_16BE),
-        _ => None,
-    };
-    if let Some(encoding) = of_utf16 {
-        return (encoding.decode(bytes).0.into_owned(), None);
-    }
-    let letters = |text: &str| text.chars().filter(|letter| LETTERS.contains(*letter)).count();
-    let guesses = [("Mac Roman", MACINTOSH), ("Windows-1252", WINDOWS_1252)];
-    let texts = guesses.map(|(name, encoding)| (encoding.decode(bytes).0.into_owned(), Some(name)));
-    texts.into_iter().max_by_key(|(text, _)| letters(text)).unwrap_or_default()
+/// Returns whether it is a zip archive, as .xlsx and .ods are, or the older .xls.
+fn is_workbook(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0])
 }
 
 /// All of a text of at most so many bytes, without a byte order mark. There is room for as many as are expected.
@@ -224,8 +219,7 @@ pub(crate) fn read_all(source: impl Read, expected: usize, largest: u64) -> Resu
     // The bound holds for devices and pipes too, whose length no one knows beforehand.
     let read = source.take(largest + 1).read_to_end(&mut bytes);
     read.map_err(|error| if error.kind() == ErrorKind::IsADirectory { TextError::Directory } else { error.into() })?;
-    // A zip archive, as .xlsx and .ods are, and the older .xls.
-    if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0]) {
+    if is_workbook(&bytes) {
         return Err(TextError::Workbook);
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {

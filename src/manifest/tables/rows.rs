@@ -1,6 +1,7 @@
 //! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); prompt sets come
 //! as one text a line or as one JSON object a line ([`lines`]).
 
+use encoding_rs::Encoding;
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
@@ -10,6 +11,7 @@ use super::row::Row;
 use super::sheet;
 use super::workbook::{self, Beginning};
 use crate::domain::Rule;
+use crate::files::table::Undecoded;
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::raw::table::wrong_type;
@@ -93,13 +95,28 @@ fn is_skipped(row: &Row) -> bool {
     status.any(|name| row.cells.get(name).is_some_and(|text| is(text, "skip")))
 }
 
+/// The encoding that a file of rows has to name, and words of it that show whether it is right.
+pub(crate) fn unnamed_encoding(file: &str, access: &FileAccess) -> Option<(&'static Encoding, String)> {
+    match access.read_table(file, None, MAX_FILE_BYTES) {
+        Err(TextError::Undecoded(Undecoded::Unnamed { encoding, words })) => {
+            Some((Encoding::for_label(encoding.as_bytes())?, words))
+        }
+        _ => None,
+    }
+}
+
 /// The first lines of a file of rows, or of each visible sheet of a workbook, with its name. What can't be read has none.
-pub(crate) fn beginnings(file: &str, access: &FileAccess, most: usize) -> Vec<(Option<String>, Beginning)> {
+pub(crate) fn beginnings(
+    file: &str,
+    encoding: Option<&'static Encoding>,
+    access: &FileAccess,
+    most: usize,
+) -> Vec<(Option<String>, Beginning)> {
     if is_workbook(file) {
         let bytes = access.read_bytes(file, MAX_FILE_BYTES).map(|(_, bytes)| bytes).unwrap_or_default();
         workbook::beginnings(&bytes, file, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
     } else {
-        let text = access.read_table(file, MAX_FILE_BYTES).map(|(text, _)| text).unwrap_or_default();
+        let text = access.read_table(file, encoding, MAX_FILE_BYTES).unwrap_or_default();
         vec![(None, sheet::beginning(&text, most))]
     }
 }
@@ -150,18 +167,21 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         found.push(diagnostic);
         return Vec::new();
     }
-    let (text, assumed) = match access.read_table(file, MAX_FILE_BYTES) {
-        Ok((text, _)) if is_page(text.as_bytes()) => {
+    let text = match access.read_table(file, table.encoding, MAX_FILE_BYTES) {
+        Ok(text) if is_page(text.as_bytes()) => {
             found.push(page());
             return Vec::new();
         }
-        Ok(read) => read,
+        Ok(text) => text,
+        Err(TextError::Undecoded(why)) => {
+            found.push(undecoded(file, &why, at));
+            return Vec::new();
+        }
         Err(error) => {
             found.push(refused(&error));
             return Vec::new();
         }
     };
-    found.extend(assumed.map(|encoding| assumption(file, encoding, &text, at)));
     if table.sheet.is_some() || table.skips_hidden {
         let diagnostic = Diagnostic::error(
             Rule::SheetUnknown,
@@ -177,13 +197,16 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
     }
 }
 
-/// The warning that the encoding of a file was assumed, with words that show whether it is right.
-fn assumption(file: &str, encoding: &str, text: &str, at: &Pointer) -> Diagnostic {
-    let words = text.split([' ', '\n', '\r', '\t', ',', ';', '"']).filter(|word| !word.is_ascii()).take(3);
-    let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
-    let message = format!("{file} is not UTF-8; assumed {encoding}: {}", words.join(", "));
-    let diagnostic = Diagnostic::warning(Rule::EncodingAssumed, message, at.clone().value());
-    diagnostic.with_help("if these words are wrong, save the file as \"CSV UTF-8\"")
+/// The error that the encoding of a file has to be named: a guess would be bought.
+fn undecoded(file: &str, why: &Undecoded, at: &Pointer) -> Diagnostic {
+    let help = match why {
+        Undecoded::Unnamed { encoding, .. } => format!(
+            "if these words are right, write `for_each: {{ file: {file}, encoding: {encoding} }}`; otherwise save the file as \"CSV UTF-8\""
+        ),
+        Undecoded::Utf32 | Undecoded::Damaged(_) => "save the file as \"CSV UTF-8\"".to_owned(),
+    };
+    let message = format!("can't read {file}: {why}");
+    Diagnostic::error(Rule::EncodingUnnamed, message, at.clone().value()).with_help(help)
 }
 
 /// A row of the manifest, in which nothing means the same as an empty cell of a spreadsheet.

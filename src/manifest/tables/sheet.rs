@@ -9,6 +9,7 @@ use super::row::Row;
 use super::workbook::Beginning;
 use crate::domain::spreadsheet::as_written;
 use crate::domain::{Cells, Columns, Rule};
+use crate::files::table::{line_of, separated, separator};
 use crate::manifest::source::bounds::MAX_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
@@ -87,12 +88,12 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
 
 /// The table from its header row on, the separator of its cells, and the number of lines above.
 fn below(csv: &str, header_row: u64) -> (&str, u8, u64) {
-    let (csv, separator, above) = separated(csv);
+    let (csv, between, above) = separated(csv);
     let skipped =
         csv.split_inclusive('\n').take(usize::try_from(header_row.saturating_sub(above + 1)).unwrap_or(usize::MAX));
     let (begin, lines) = skipped.fold((0, 0), |(begin, lines), line| (begin + line.len(), lines + 1));
     let csv = &csv[begin..];
-    (csv, if lines == 0 { separator } else { self::separator(csv) }, above + lines)
+    (csv, if lines == 0 { between } else { separator(csv) }, above + lines)
 }
 
 /// The names of the columns.
@@ -117,40 +118,6 @@ fn columns(reader: &mut csv::Reader<&[u8]>, file: &str, place: Location) -> Resu
 
 fn counted(cells: usize) -> String {
     if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
-}
-
-/// The line on which a record starts, from 1. The reader counts from where the last record ended, so that blank lines
-/// before a record would count as part of it.
-fn line_of(csv: &str, cells: &StringRecord) -> u64 {
-    let Some(position) = cells.position() else { return 0 };
-    let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
-    let blank = csv.get(start..).unwrap_or_default().bytes().take_while(|byte| matches!(byte, b'\n' | b'\r'));
-    position.line() + blank.filter(|&byte| byte == b'\n').count() as u64
-}
-
-/// The table, what separates its cells, and how many lines stand above it: Excel may say `sep=;` in a first line of its own.
-fn separated(csv: &str) -> (&str, u8, u64) {
-    let (first, rest) = csv.split_once('\n').unwrap_or((csv, ""));
-    match first.trim_end_matches('\r').trim_matches('"').strip_prefix("sep=").map(str::as_bytes) {
-        Some([separator @ (b',' | b';' | b'\t')]) => (rest, *separator, 1),
-        _ => (csv, separator(csv), 0),
-    }
-}
-
-/// Comma, semicolon or tab, whichever the header has most of outside quotes: a German Excel writes semicolons, and a table that
-/// was copied comes with tabs.
-fn separator(csv: &str) -> u8 {
-    let (mut counts, mut quoted) = ([(b',', 0), (b';', 0), (b'\t', 0)], false);
-    for byte in csv.bytes() {
-        match byte {
-            b'"' => quoted = !quoted,
-            b'\n' if !quoted => break,
-            byte if !quoted => counts.iter_mut().filter(|(known, _)| *known == byte).for_each(|(_, count)| *count += 1),
-            _ => {}
-        }
-    }
-    // The first of equals.
-    counts.iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(separator, _)| *separator)
 }
 
 /// The separator of which most of the first lines have the same number: a title has none, and a text any number of commas.

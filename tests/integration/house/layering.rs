@@ -19,7 +19,7 @@ const ROOMS: [Line; 17] = [
     // Expansion asks the catalog which fields a family takes, to pass over soft defaults and to check each job.
     ("manifest", &["domain", "files", "catalog"]),
     ("plan", &["domain"]),
-    ("bill", &["domain"]),
+    ("bill", &["domain", "files"]),
     ("service", &["domain"]),
     ("hooks", &["domain", "files"]),
     ("ledger", &["domain", "files"]),

@@ -95,7 +95,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "jobs: [{ id: hero, prompt: x }]\nmoved: [{ from: a, to: hreo }, { from: b, to: hreo }]",
     ),
     ("a decimal with a comma", "budget: { run: 12,50 }\njobs: [{ id: a, prompt: x }]"),
-    ("a cell without braces", "jobs: [{ id: \"{{ row.id }}\", for_each: latin1.csv, prompt: row.p }]"),
+    (
+        "a cell without braces",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: { file: latin1.csv, encoding: windows-1252 }, prompt: row.p }]",
+    ),
     ("a block of code from a chat", "```yaml\nversion: 1\njobs: [{ id: a, prompt: x, model: alpha-2 }]\n```"),
     ("the end of a block of code", "version: 1\njobs: [{ id: a, prompt: x, model: alpha-2 }]\n```"),
     ("a rich text", "{\\rtf1\\ansi {\\fonttbl\\f0\\fswiss Helvetica;}\n\\f0\\fs24 version: 1\\\n}"),
@@ -104,7 +107,10 @@ const MISTAKES: &[(&str, &str)] = &[
     ("several keys on one line", "jobs:\n  - id: a, model: alpha-2, prompt: A dog runs"),
     ("a key one column to the left", "jobs:\n  - id: a\n    takes: 2\n   prompt: A dog runs"),
     ("a template that is not closed", "vars: { brand: x }\njobs: [{ id: a, prompt: \"A dog by {{ brand\" }]"),
-    ("a cell in half the braces", "jobs: [{ id: \"{row.id}\", for_each: latin1.csv, prompt: x }]"),
+    (
+        "a cell in half the braces",
+        "jobs: [{ id: \"{row.id}\", for_each: { file: latin1.csv, encoding: windows-1252 }, prompt: x }]",
+    ),
     (
         "a place for a word",
         "jobs: [{ id: a, prompt: \"[PRODUCT] on a table\" }, { id: b, prompt: \"a ${surface} mug\" }]",

@@ -40,6 +40,11 @@ const CASES: &[(&str, &str, &[&str])] = &[
         "jobs: [{ id: \"{{ row.SKU }}-{{ row_number }}\", prompt: x, for_each: filtered.xlsx }]",
         &["--strict"],
     ),
+    (
+        "encoding-unknown",
+        "jobs: [{ id: \"{{ row.id }}\", prompt: x, for_each: { file: rows.csv, encoding: ansi } }]",
+        &[],
+    ),
     ("set-unknown", "vars: { brand: x }\njobs: [{ id: a, prompt: \"{{ brand }}\" }]", &["--set", "brnad=y"]),
     (
         "sheet-unknown",
