@@ -6,7 +6,7 @@
 //! interface says so for family A and nothing for family B.
 //!
 //! It can be made to misbehave, so that users and tests can rehearse what services do on bad days: [`Fault`] lists the
-//! ways, each with a probability of its own, and there are limits on requests and tasks.
+//! ways, each with a probability of its own, and the number of active tasks can be limited.
 //!
 //! A task's whole life is written into its id ([`task`]), so another process of the simulator can go on where one was
 //! killed: `run --sandbox` can be interrupted and continued like the real thing.
@@ -16,7 +16,6 @@ mod faults;
 mod limits;
 mod server;
 mod task;
-mod trouble;
 
 pub use faults::Fault;
 pub use server::{Options, Sandbox, start};

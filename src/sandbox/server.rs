@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
-use axum::http::header::{ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
@@ -21,12 +21,9 @@ use tokio::task::JoinHandle;
 
 use super::body;
 use super::body::spec;
-use super::faults::{Fault, Faults};
-use super::limits::Limits;
-use super::limits::{Charge, Charges};
-use super::limits::{Refusal, refuse};
+use super::faults::{self, Fault, Faults};
+use super::limits::{Charge, Charges, Limits, Refusal, refuse};
 use super::task::Task;
-use super::trouble::{self, Trouble};
 use crate::catalog::{Catalog, Family, Model, Severity};
 use crate::domain::{NoticeCode, Spec};
 
@@ -37,14 +34,8 @@ pub struct Options {
     pub port: u16,
     /// The factor by which generation is faster than documented.
     pub speed: f64,
-    /// Makes generation times and failures repeatable.
-    pub seed: u64,
-    /// The share of tasks that fail, 0 to 1.
-    pub fail_rate: f64,
     /// Faults with their probabilities, 0 to 1.
     pub faults: Vec<(Fault, f64)>,
-    /// The most requests in a second.
-    pub max_rps: Option<u32>,
     /// The most tasks at once.
     pub max_tasks: Option<usize>,
     /// The models with their bounds and prices.
@@ -54,16 +45,7 @@ pub struct Options {
 impl Default for Options {
     /// Behaves as the interface document has it, without a fault, on any free port.
     fn default() -> Self {
-        Self {
-            port: 0,
-            speed: 1.0,
-            seed: 0,
-            fail_rate: 0.0,
-            faults: Vec::new(),
-            max_rps: None,
-            max_tasks: None,
-            catalog: Catalog::embedded(),
-        }
+        Self { port: 0, speed: 1.0, faults: Vec::new(), max_tasks: None, catalog: Catalog::embedded() }
     }
 }
 
@@ -99,7 +81,8 @@ const KEY_WITHOUT_GROUP: &str = "key-without-group";
 
 struct Shared {
     options: Options,
-    trouble: Arc<Trouble>,
+    faults: Arc<Faults>,
+    limits: Limits,
     base_url: String,
     accepted: AtomicU32,
     charges: Charges,
@@ -111,14 +94,11 @@ type Service = State<Arc<Shared>>;
 pub async fn start(options: Options) -> std::io::Result<Sandbox> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
     let address = listener.local_addr()?;
-    let trouble = Arc::new(Trouble {
-        faults: Faults::new(&options.faults, options.seed),
-        limits: Limits::new(options.max_rps, options.max_tasks),
-        speed: options.speed,
-    });
+    let faults = Arc::new(Faults::new(&options.faults, options.speed));
     let shared = Shared {
+        limits: Limits::new(options.max_tasks),
         options,
-        trouble: Arc::clone(&trouble),
+        faults: Arc::clone(&faults),
         base_url: format!("http://{address}"),
         accepted: AtomicU32::new(0),
         charges: Charges::default(),
@@ -127,7 +107,7 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
         .route("/v1/videos", post(submit))
         .route("/v1/videos/{id}", get(poll))
         .route("/v1/videos/{id}/content", get(content))
-        .layer(middleware::from_fn_with_state(trouble, trouble::answer))
+        .layer(middleware::from_fn_with_state(faults, faults::answer))
         .route("/videos/{file}", get(video))
         .route("/_sandbox/ledger", get(ledger))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "there is nothing here", "not_found") })
@@ -166,7 +146,7 @@ async fn submit(
         return Err(refuse(StatusCode::BAD_REQUEST, &broken.message, broken.rule.code()));
     }
     let task = shared.new_task(&spec, model);
-    if let Some(refusal) = shared.trouble.limits.refuse_task(Duration::from_millis(task.lasts_ms.into())) {
+    if let Some(refusal) = shared.limits.refuse_task(Duration::from_millis(task.lasts_ms.into())) {
         return Ok(refusal);
     }
     shared.charges.add(Charge {
@@ -202,24 +182,24 @@ fn is_family_a(family: &Family) -> bool {
 async fn poll(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
     authorize(&headers)?;
     let task = known(&id)?;
-    Ok(Json(shared.distorted(shared.report(&task))).into_response())
+    Ok(Json(shared.report(&task)).into_response())
 }
 
 async fn content(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
     authorize(&headers)?;
     let task = known(&id)?;
     finished(&shared, &task)?;
-    Ok(clip(&task, &headers))
+    Ok(clip(&task))
 }
 
 /// The direct link: no key needed, as for a video host.
-async fn video(State(shared): Service, headers: HeaderMap, Path(file): Path<String>) -> Result<Response, Refusal> {
+async fn video(State(shared): Service, Path(file): Path<String>) -> Result<Response, Refusal> {
     let task = known(file.strip_suffix(".mp4").unwrap_or_default())?;
     finished(&shared, &task)?;
-    if shared.trouble.faults.strikes(Fault::ExpiredUrl) {
+    if shared.faults.strikes(Fault::ExpiredUrl) {
         return Err(refuse(StatusCode::FORBIDDEN, "the link is no longer good", "expired"));
     }
-    Ok(clip(&task, &headers))
+    Ok(clip(&task))
 }
 
 async fn ledger(State(shared): Service) -> Response {
@@ -229,8 +209,7 @@ async fn ledger(State(shared): Service) -> Response {
 impl Shared {
     fn new_task(&self, spec: &Spec, model: Model<'_>) -> Task {
         let serial = self.accepted.fetch_add(1, Ordering::Relaxed);
-        let mut random =
-            fastrand::Rng::with_seed(self.options.seed.wrapping_mul(0x9e37_79b9).wrapping_add(serial.into()));
+        let mut random = fastrand::Rng::with_seed(serial.into());
         // The generator's first outputs for neighboring seeds are alike.
         let _discarded = random.u64(..);
         let (min, max) = model.family.typical_s();
@@ -254,7 +233,7 @@ impl Shared {
                 .unwrap_or(u8::MAX),
             duration_s: spec.duration.and_then(|seconds| u8::try_from(seconds).ok()).unwrap_or(0),
             is_upright: spec.is_upright(),
-            fails: random.f64() < self.options.fail_rate,
+            fails: self.faults.strikes(Fault::FailedTask),
         }
     }
 
@@ -266,22 +245,6 @@ impl Shared {
             report["object"] = "video".into();
             report["aspect_ratio"] = if task.is_upright { "9:16" } else { "16:9" }.into();
             report["duration"] = task.duration_s.into();
-        }
-        report
-    }
-
-    /// The report of a task, distorted if one of its faults occurs.
-    fn distorted(&self, mut report: Value) -> Value {
-        let faults = &self.trouble.faults;
-        if faults.strikes(Fault::UnknownStatus) {
-            report["status"] = "being_considered".into();
-        }
-        if report["status"] == "completed" && faults.strikes(Fault::NoUrl) {
-            report["video_url"] = Value::Null;
-        }
-        if report["status"] == "in_progress" && faults.strikes(Fault::Backwards) {
-            let progress = report["progress"].as_u64().and_then(|progress| usize::try_from(progress).ok());
-            report["progress"] = faults.pick(progress.unwrap_or(0).max(1)).into();
         }
         report
     }
@@ -322,31 +285,8 @@ fn finished(shared: &Shared, task: &Task) -> Result<(), Refusal> {
     Err(refuse(StatusCode::NOT_FOUND, "the task has no video", "no_video"))
 }
 
-/// The clip, or the part of it that a `Range` header asks for.
-fn clip(task: &Task, headers: &HeaderMap) -> Response {
+/// The clip.
+fn clip(task: &Task) -> Response {
     let clip = body::clip(task.duration_s.into(), task.is_upright, task.serial.wrapping_mul(0x9e37_79b9));
-    let version = format!("\"{}\"", task.id());
-    let whole = [(CONTENT_TYPE, "video/mp4"), (ACCEPT_RANGES, "bytes"), (ETAG, &version)];
-    let is_this = headers.get(IF_RANGE).is_none_or(|wanted| wanted == version.as_str());
-    let Some(range) = headers.get(RANGE).filter(|_| is_this).and_then(|value| value.to_str().ok()) else {
-        return (whole, clip).into_response();
-    };
-    let Some((from, to)) = part(range, clip.len()) else {
-        return (StatusCode::RANGE_NOT_SATISFIABLE, [(CONTENT_RANGE, format!("bytes */{}", clip.len()))])
-            .into_response();
-    };
-    let shown = [(CONTENT_RANGE, format!("bytes {from}-{to}/{}", clip.len()))];
-    (StatusCode::PARTIAL_CONTENT, whole, shown, clip[from..=to].to_vec()).into_response()
-}
-
-/// First and last byte of a range such as `bytes=100-` or `bytes=-100` in a file of this length.
-fn part(range: &str, length: usize) -> Option<(usize, usize)> {
-    let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
-    if from.is_empty() {
-        let last: usize = to.parse().ok()?;
-        return (last > 0).then(|| (length.saturating_sub(last), length - 1));
-    }
-    let from: usize = from.parse().ok()?;
-    let to = if to.is_empty() { length - 1 } else { to.parse::<usize>().ok()?.min(length - 1) };
-    (from <= to).then_some((from, to))
+    ([(CONTENT_TYPE, "video/mp4")], clip).into_response()
 }

@@ -17,24 +17,15 @@ pub(crate) struct SandboxArgs {
     /// Speed-up over the real service
     #[arg(long, value_name = "X", default_value = "1", value_parser = decimal(0.01..=1_000_000.0))]
     pub speed: f64,
-    /// Seed of generation times and failures
-    #[arg(long, value_name = "S", default_value = "0")]
-    pub seed: u64,
-    /// Share of tasks that fail, 0 to 1
-    #[arg(long, value_name = "P", default_value = "0", value_parser = decimal(0.0..=1.0))]
-    pub fail_rate: f64,
     /// Fault and its share, 0 to 1; repeatable
     ///
-    /// On any response: `lost-response` (handled, then the connection is cut), `truncated`, `malformed`, `slow`, `server-error`,
-    /// `retry-after` (429 in seconds), `retry-after-date`. On a task's state: `unknown-status`, `no-url`, `backwards`. On a video: `expired-url`
+    /// Of a response: `lost-response` (the request is handled, then the connection is cut), `server-error`, `retry-after`, `slow`. Of a task:
+    /// `failed-task`. Of a video: `expired-url`
     #[arg(long, value_name = "NAME=P", value_parser = fault)]
     pub fault: Vec<(Fault, f64)>,
     /// Catalog that adds models or changes prices
     #[arg(value_parser = PathParser, long, env = "SHOTLIST_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
-    /// Maximum requests per second; more get a 429
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_rps: Option<u32>,
     /// Maximum number of active tasks; a submission above it gets a 429
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_tasks: Option<usize>,

@@ -13,10 +13,7 @@ pub(super) fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Fai
     let options = Options {
         port: args.port,
         speed: args.speed,
-        seed: args.seed,
-        fail_rate: args.fail_rate,
         faults: args.fault.clone(),
-        max_rps: args.max_rps,
         max_tasks: args.max_tasks,
         catalog: catalog(args.catalog.as_deref())?,
     };
