@@ -20,6 +20,15 @@ const SAME_ACCOUNT: &str =
 /// The help for a submission whose runner may still receive the response.
 const RUNNER_MAY_LIVE: &str =
     "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min";
+/// The help for a batch that another run has.
+const WAIT: &str = "wait with `--lock-wait 5m`; on PostgreSQL, the lease of a killed run ends after 60 s";
+/// The help for jobs that were both paid for.
+const MOVED_ONTO: &str = "remove the entry from `moved`: both jobs are paid for, or may be";
+/// The help after something changed meanwhile.
+const SHOW_PLAN: &str = "look at the plan again with `--plan`";
+const RUN_AGAIN: &str = "run the command again; it continues from the ledger";
+/// The help for an ID that no task has.
+const CHECK_TASK: &str = "check the task ID";
 /// The help for a file that can't be written.
 const WRITABLE: &str = "check the path, the permissions of its directory, and the free space";
 
@@ -31,22 +40,23 @@ impl Failure {
 
     /// A change that the ledger refused.
     fn of_write(error: &LedgerError) -> Self {
-        let refused = Self::new(error.code(), with_causes(error));
-        match error {
-            LedgerError::Unavailable(error) => Self::of_ledger(error),
-            LedgerError::SenderMayLive { .. } => refused.with_help(RUNNER_MAY_LIVE),
-            LedgerError::Frozen(freeze) => Self::frozen(freeze),
-            LedgerError::OverLimit { .. } => refused.with_help("raise the limit, or choose fewer jobs"),
-            LedgerError::PaidElsewhere { .. } | LedgerError::Claimed(_) | LedgerError::Approved(_) => {
-                refused.with_help("look at the plan again with `--plan`")
-            }
-            LedgerError::TaskTaken { .. } => refused.with_help("check the task ID"),
-            LedgerError::RolledBack => refused.with_help(LOOK_FIRST),
-            LedgerError::LeaseExpired | LedgerError::Closed => {
-                refused.with_help("run the command again; it continues from the ledger")
-            }
-            _ => refused.with_help(WRITABLE),
-        }
+        let (code, help) = match error {
+            LedgerError::Unavailable(error) => return Self::of_ledger(error),
+            LedgerError::Frozen(freeze) => return Self::frozen(freeze),
+            LedgerError::MovedOnto(_) => (RefusalCode::MovedOnto, MOVED_ONTO),
+            LedgerError::SenderMayLive { .. } => (RefusalCode::RunnerMayLive, RUNNER_MAY_LIVE),
+            LedgerError::OverLimit { .. } => (RefusalCode::OverLimit, "raise the limit, or choose fewer jobs"),
+            LedgerError::PaidElsewhere { .. } => (RefusalCode::AlreadyPaid, SHOW_PLAN),
+            LedgerError::Claimed(_) | LedgerError::Approved(_) => (RefusalCode::LedgerRefuses, SHOW_PLAN),
+            LedgerError::TaskTaken { .. } => (RefusalCode::TaskTaken, CHECK_TASK),
+            LedgerError::RolledBack => (RefusalCode::NotWritable, LOOK_FIRST),
+            LedgerError::LeaseExpired => (RefusalCode::LedgerRefuses, RUN_AGAIN),
+            LedgerError::Closed => (RefusalCode::NotWritable, RUN_AGAIN),
+            LedgerError::Locked(_) => (RefusalCode::BatchLocked, WAIT),
+            LedgerError::Store(_) => (RefusalCode::NotWritable, WRITABLE),
+            LedgerError::Illegal(_) | LedgerError::Deferred(_) => (RefusalCode::LedgerRefuses, RUN_AGAIN),
+        };
+        Self::new(code, with_causes(error)).with_help(help)
     }
 
     /// A ledger whose purchases are frozen: by the user, or by a failover after which purchases may be missing.
@@ -109,86 +119,113 @@ refusals!(MovedOnto HoldError OtherAccount ConnectionError);
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        let refused = Self::new(refusal.code(), with_causes(&refusal));
-        let help = match &refusal {
+        use RefusalCode as Code;
+        let (code, help) = match &refusal {
             Refusal::Hold(HoldError::Unavailable(error)) | Refusal::Ledger(error) => return Self::of_ledger(error),
             Refusal::Write(error) => return Self::of_write(error),
             Refusal::Frozen(freeze) => return Self::frozen(freeze),
-            Refusal::Connection(_) | Refusal::NoConnection | Refusal::OtherKind { .. } => return refused,
-            Refusal::Hold(HoldError::Busy { .. }) => {
-                "wait with `--lock-wait 5m`; on PostgreSQL, the lease of a killed run ends after 60 s"
-            }
-            Refusal::PrivateLedger => {
-                "set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest"
-            }
-            Refusal::SlotsOfFile => "pass `--concurrency` to each run instead",
-            Refusal::Moved(_) => "remove the entry from `moved`: both jobs are paid for, or may be",
+            Refusal::Connection(_) => return Self::new(Code::NoClient, with_causes(&refusal)),
+            Refusal::NoConnection => return Self::new(Code::NoConnection, with_causes(&refusal)),
+            Refusal::OtherKind { .. } => return Self::new(Code::LedgerKind, with_causes(&refusal)),
+            Refusal::Hold(HoldError::Busy { .. }) => (Code::BatchLocked, WAIT),
+            Refusal::PrivateLedger => (
+                Code::LedgerPrivate,
+                "set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest",
+            ),
+            Refusal::SlotsOfFile => (Code::OptionInvalid, "pass `--concurrency` to each run instead"),
+            Refusal::Moved(_) => (Code::MovedOnto, MOVED_ONTO),
             Refusal::KeyInRequest { .. } => {
-                "remove the secret from the prompt, or from the file that the manifest reads"
+                (Code::SecretInRequest, "remove the secret from the prompt, or from the file that the manifest reads")
             }
-            Refusal::Replaces(_) => "write another `file`, or choose another directory with `--out`",
-            Refusal::NoReport(_) => "name another file, or move that one away",
-            Refusal::Files(_) | Refusal::Thread(_) => WRITABLE,
-            Refusal::OverLimit(limits) if limits.iter().any(|(_, limit)| limit.source.starts_with("ledger.")) => {
-                "raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`"
+            Refusal::Replaces(_) => {
+                (Code::ReplacesInput, "write another `file`, or choose another directory with `--out`")
             }
-            Refusal::OverLimit(_) => "raise the limit, or choose fewer jobs with `--select` or `--tag`",
-            Refusal::OtherAccount(_) => SAME_ACCOUNT,
-            Refusal::BoughtBefore { .. } => {
-                "pass `--buy-again GLOB` for the jobs to buy again, follow the hint for each job above, or leave it out with `--exclude`"
+            Refusal::NoReport(_) => (Code::NotAReport, "name another file, or move that one away"),
+            Refusal::Files(_) | Refusal::Thread(_) => (Code::NotWritable, WRITABLE),
+            Refusal::OverLimit(limits) if limits.iter().any(|(_, limit)| limit.source.starts_with("ledger.")) => (
+                Code::OverLimit,
+                "raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`",
+            ),
+            Refusal::OverLimit(_) => {
+                (Code::OverLimit, "raise the limit, or choose fewer jobs with `--select` or `--tag`")
             }
+            Refusal::OtherAccount(_) => (Code::OtherAccount, SAME_ACCOUNT),
+            Refusal::BoughtBefore { .. } => (
+                Code::AlreadyPaid,
+                "pass `--buy-again GLOB` for the jobs to buy again, follow the hint for each job above, or leave it out with `--exclude`",
+            ),
             Refusal::ReportUnknown { report, .. } => {
                 let report = quoted(&report.to_string_lossy());
-                return refused.with_help(format!(
+                return Self::new(Code::ReportUnknown, with_causes(&refusal)).with_help(format!(
                     "restore the directory `.shotlist`, or record them at no cost: `shotlist import MANIFEST {report}`; move the report away if it is not yours"
                 ));
             }
-            Refusal::NoAssetCommand { .. } => {
-                "pass `--asset-command CMD`: it gets the path of an image as its last argument, and prints a URL for the service"
+            Refusal::NoAssetCommand { .. } => (
+                Code::NoAssetCommand,
+                "pass `--asset-command CMD`: it gets the path of an image as its last argument, and prints a URL for the service",
+            ),
+            Refusal::NotApproved { .. } => (
+                Code::PlanDiffers,
+                "approve the plan as it is now, or restore what was approved; `diff` of two plans that were saved with `--format json` shows the changes",
+            ),
+            Refusal::Unconfirmed { .. } => (
+                Code::ConfirmationNeeded,
+                "pass `--yes`, `--max-cost`, or `--approved`, or set `budget.run` in the manifest; `--plan` shows the cost",
+            ),
+            Refusal::NoVideo { .. } => {
+                (Code::ChoicesInvalid, "run `shotlist report`, and choose on the contact sheet again")
             }
-            Refusal::NotApproved { .. } => {
-                "approve the plan as it is now, or restore what was approved; `diff` of two plans that were saved with `--format json` shows the changes"
+            Refusal::NothingToArchive(_) => {
+                (Code::NotArchivable, "archive only completed jobs: `shotlist status MANIFEST` lists all states")
             }
-            Refusal::Unconfirmed { .. } => {
-                "pass `--yes`, `--max-cost`, or `--approved`, or set `budget.run` in the manifest; `--plan` shows the cost"
+            Refusal::NotHere(_) => {
+                (Code::NotArchivable, "name its directory with `--out`, or leave out `--to` if it was moved already")
             }
-            Refusal::NoVideo { .. } => "run `shotlist report`, and choose on the contact sheet again",
-            Refusal::NothingToArchive(_) => "archive only completed jobs: `shotlist status MANIFEST` lists all states",
-            Refusal::NotHere(_) => "name its directory with `--out`, or leave out `--to` if it was moved already",
             Refusal::Copy(CopyVideoError::Same(_)) => {
-                "name a directory that is not the output directory under another name"
+                (Code::NotWritable, "name a directory that is not the output directory under another name")
             }
-            Refusal::Copy(_) => "name another directory with `--to`, or remove what is in the way",
-            Refusal::Remove { .. } => "the copy is complete and recorded: remove the original by hand",
+            Refusal::Copy(_) => (Code::NotWritable, "name another directory with `--to`, or remove what is in the way"),
+            Refusal::Remove { .. } => {
+                (Code::NotWritable, "the copy is complete and recorded: remove the original by hand")
+            }
         };
-        refused.with_help(help)
+        Self::new(code, with_causes(&refusal)).with_help(help)
     }
 }
 
 impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
-        let refused = Self::new(error.code(), error.to_string());
-        let help = match error {
+        use RefusalCode as Code;
+        let message = error.to_string();
+        let (code, help) = match error {
             ResolveError::Refusal(refusal) => return refusal.into(),
             ResolveError::NoAttempt(_)
             | ResolveError::NotInDoubt { is_active: false, .. }
-            | ResolveError::NoActiveTask(_) => {
-                "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`"
+            | ResolveError::NoActiveTask(_) => (
+                Code::NotResolvable,
+                "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`",
+            ),
+            ResolveError::NotInDoubt { .. } => {
+                (Code::NotResolvable, "wait for its active task; `--abandon` gives up a task that never ends")
             }
-            ResolveError::NotInDoubt { .. } => "wait for its active task; `--abandon` gives up a task that never ends",
-            ResolveError::NoJob(_) => "name jobs of the manifest",
-            ResolveError::NothingToUndo(_) => "look at the job with `shotlist status MANIFEST`",
-            ResolveError::SeveralTasks { .. } => "name the task that never ends: `--abandon=ID`",
-            ResolveError::SeveralJobs(_) => "pass the ID of one job",
-            ResolveError::RunnerMayLive(_) => RUNNER_MAY_LIVE,
-            ResolveError::TaskMismatch { .. } => "check the task ID; pass `--anyway` if it is still this job's task",
-            ResolveError::NoTask(..) => "check the task ID; if no task exists, pass `--never-created`",
-            ResolveError::Unreachable(..) => "repeat the command later",
-            ResolveError::Pattern(_) => "`*`, `?`, and `[a-z]` have a meaning in a pattern",
-            ResolveError::TaskTaken { .. } | ResolveError::Unconfirmed(_) => "check the task ID",
-            ResolveError::KeyRefused(_) => "check the API key",
+            ResolveError::NoJob(_) => (Code::NotResolvable, "name jobs of the manifest"),
+            ResolveError::NothingToUndo(_) => (Code::NotResolvable, "look at the job with `shotlist status MANIFEST`"),
+            ResolveError::SeveralTasks { .. } => (Code::NotResolvable, "name the task that never ends: `--abandon=ID`"),
+            ResolveError::SeveralJobs(_) => (Code::NotResolvable, "pass the ID of one job"),
+            ResolveError::RunnerMayLive(_) => (Code::RunnerMayLive, RUNNER_MAY_LIVE),
+            ResolveError::TaskMismatch { .. } => {
+                (Code::TaskMismatch, "check the task ID; pass `--anyway` if it is still this job's task")
+            }
+            ResolveError::NoTask(..) => {
+                (Code::TaskUnconfirmed, "check the task ID; if no task exists, pass `--never-created`")
+            }
+            ResolveError::Unreachable(..) => (Code::Unreachable, "repeat the command later"),
+            ResolveError::Pattern(_) => (Code::OptionInvalid, "`*`, `?`, and `[a-z]` have a meaning in a pattern"),
+            ResolveError::TaskTaken { .. } => (Code::TaskTaken, CHECK_TASK),
+            ResolveError::Unconfirmed(_) => (Code::TaskUnconfirmed, CHECK_TASK),
+            ResolveError::KeyRefused(_) => (Code::KeyRefused, "check the API key"),
         };
-        refused.with_help(help)
+        Self::new(code, message).with_help(help)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::IllegalEvent;
-use crate::domain::{BatchKey, Freeze, JobId, MovedOnto, RefusalCode, TaskId, Usd};
+use crate::domain::{BatchKey, Freeze, JobId, MovedOnto, TaskId, Usd};
 
 /// The error of a store.
 type StoreError = Arc<dyn Error + Send + Sync>;
@@ -157,24 +157,4 @@ pub enum LedgerError {
     /// The writer is gone.
     #[error("the ledger is closed")]
     Closed,
-}
-
-impl LedgerError {
-    /// The code of the refusal.
-    pub fn code(&self) -> RefusalCode {
-        match self {
-            Self::OverLimit { .. } => RefusalCode::OverLimit,
-            Self::MovedOnto(_) => RefusalCode::MovedOnto,
-            Self::PaidElsewhere { .. } => RefusalCode::AlreadyPaid,
-            Self::Frozen(freeze) => freeze.code(),
-            Self::SenderMayLive { .. } => RefusalCode::RunnerMayLive,
-            Self::Locked(_) => RefusalCode::BatchLocked,
-            Self::Unavailable(_) => RefusalCode::LedgerUnavailable,
-            Self::Store(_) | Self::RolledBack | Self::Closed => RefusalCode::NotWritable,
-            Self::TaskTaken { .. } => RefusalCode::TaskTaken,
-            Self::Claimed(_) | Self::Approved(_) | Self::Illegal(_) | Self::Deferred(_) | Self::LeaseExpired => {
-                RefusalCode::LedgerRefuses
-            }
-        }
-    }
 }

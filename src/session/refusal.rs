@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::connection::{ConnectionError, OtherAccount};
 use super::outputs::Replaces;
-use crate::domain::{Digest, Freeze, JobId, MovedOnto, RefusalCode, TaskId, Usd};
+use crate::domain::{Digest, Freeze, JobId, MovedOnto, TaskId, Usd};
 use crate::download::CopyVideoError;
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
@@ -144,35 +144,4 @@ fn over_limit((cost, limit): &(Usd, Limit)) -> String {
     let label = limit.label.as_ref().map(|label| format!(" for {label}")).unwrap_or_default();
     let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
     format!("the run costs ${cost}{label}, but the limit is ${} ({}){used}", limit.usd, limit.source)
-}
-
-impl Refusal {
-    /// Returns the stable code of the refusal.
-    pub fn code(&self) -> RefusalCode {
-        match self {
-            Self::Hold(HoldError::Busy { .. }) => RefusalCode::BatchLocked,
-            Self::Hold(HoldError::Unavailable(_)) | Self::Ledger(_) => RefusalCode::LedgerUnavailable,
-            Self::PrivateLedger => RefusalCode::LedgerPrivate,
-            Self::SlotsOfFile => RefusalCode::OptionInvalid,
-            Self::Write(error) => error.code(),
-            Self::Moved(_) => RefusalCode::MovedOnto,
-            Self::NoReport(_) => RefusalCode::NotAReport,
-            Self::KeyInRequest { .. } => RefusalCode::SecretInRequest,
-            Self::Replaces(_) => RefusalCode::ReplacesInput,
-            Self::Files(_) | Self::Thread(_) | Self::Copy(_) | Self::Remove { .. } => RefusalCode::NotWritable,
-            Self::NoVideo { .. } => RefusalCode::ChoicesInvalid,
-            Self::NothingToArchive(_) | Self::NotHere(_) => RefusalCode::NotArchivable,
-            Self::Connection(_) => RefusalCode::NoClient,
-            Self::Frozen(freeze) => freeze.code(),
-            Self::OverLimit(_) => RefusalCode::OverLimit,
-            Self::NoConnection => RefusalCode::NoConnection,
-            Self::OtherKind { .. } => RefusalCode::LedgerKind,
-            Self::OtherAccount(_) => RefusalCode::OtherAccount,
-            Self::BoughtBefore { .. } => RefusalCode::AlreadyPaid,
-            Self::ReportUnknown { .. } => RefusalCode::ReportUnknown,
-            Self::NoAssetCommand { .. } => RefusalCode::NoAssetCommand,
-            Self::NotApproved { .. } => RefusalCode::PlanDiffers,
-            Self::Unconfirmed { .. } => RefusalCode::ConfirmationNeeded,
-        }
-    }
 }

@@ -14,9 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::connection::Connection;
 use super::refusal::Refusal;
 use crate::catalog::Catalog;
-use crate::domain::{
-    Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, RefusalCode, TaskId, TaskNames,
-};
+use crate::domain::{Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, TaskId, TaskNames};
 use crate::engine::{Identity, Whose, echo_differences};
 use crate::ledger::{Event, Intent, Ledger, LockedBatch, OpenElsewhere};
 use crate::manifest::Manifest;
@@ -146,29 +144,6 @@ pub enum ResolveError {
     /// The service is unreachable.
     #[error("can't confirm task `{0}` now: {1}")]
     Unreachable(TaskId, String),
-}
-
-impl ResolveError {
-    /// Returns the stable code of the error.
-    pub fn code(&self) -> RefusalCode {
-        match self {
-            Self::Refusal(refusal) => refusal.code(),
-            Self::Pattern(_) => RefusalCode::OptionInvalid,
-            Self::NoAttempt(_)
-            | Self::NotInDoubt { .. }
-            | Self::NoJob(_)
-            | Self::NothingToUndo(_)
-            | Self::NoActiveTask(_)
-            | Self::SeveralTasks { .. }
-            | Self::SeveralJobs(_) => RefusalCode::NotResolvable,
-            Self::RunnerMayLive(_) => RefusalCode::RunnerMayLive,
-            Self::TaskTaken { .. } => RefusalCode::TaskTaken,
-            Self::TaskMismatch { .. } => RefusalCode::TaskMismatch,
-            Self::NoTask(..) | Self::Unconfirmed(_) => RefusalCode::TaskUnconfirmed,
-            Self::KeyRefused(_) => RefusalCode::KeyRefused,
-            Self::Unreachable(..) => RefusalCode::Unreachable,
-        }
-    }
 }
 
 impl<'b> BatchView<'b> {

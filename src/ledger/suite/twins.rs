@@ -242,7 +242,7 @@ impl Side {
 
 /// An answer in words: of an error, its kind and its facts.
 fn answer<T: std::fmt::Debug>(answer: Result<T, LedgerError>) -> String {
-    answer.map_or_else(|error| format!("{}: {error}", error.code().code()), |value| format!("{value:?}"))
+    answer.map_or_else(|error| format!("{error}"), |value| format!("{value:?}"))
 }
 
 /// Leaves out the times, which each ledger has of its own; whether there is one remains.
