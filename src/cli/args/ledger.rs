@@ -1,7 +1,7 @@
 //! The values of options that name a path or a ledger.
 //!
-//! Only a shell expands `~` and variables. Where none does, as in a unit of systemd or behind `--out=`, the name itself would become a directory,
-//! and a ledger in it would be empty.
+//! Where no shell expands `~/`, as in a unit of systemd or behind `--out=`, it is expanded here. Other names that only a shell expands are refused: the
+//! name itself would become a directory, and a ledger in it would be empty.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -37,10 +37,19 @@ impl TypedValueParser for PathParser {
     type Value = PathBuf;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, text: &OsStr) -> Result<PathBuf, Error> {
-        let shown = text.to_string_lossy();
-        let Some(message) = unexpanded(&shown) else { return Ok(text.into()) };
-        let option = arg.map(ToString::to_string).unwrap_or_default();
-        Err(command.clone().error(ErrorKind::ValueValidation, format!("`{shown}` for `{option}`: {message}")))
+        expanded(text).map_err(|message| {
+            let (option, shown) = (arg.map(ToString::to_string).unwrap_or_default(), text.to_string_lossy());
+            command.clone().error(ErrorKind::ValueValidation, format!("`{shown}` for `{option}`: {message}"))
+        })
+    }
+}
+
+/// The path that a text names: below the home directory with `~/` in front, as a shell has it.
+fn expanded(text: &OsStr) -> Result<PathBuf, String> {
+    let shown = text.to_string_lossy();
+    match shown.strip_prefix("~/").zip(std::env::home_dir()) {
+        Some((rest, home)) if !rest.starts_with('/') => Ok(home.join(rest)),
+        _ => unexpanded(&shown).map_or_else(|| Ok(text.into()), Err),
     }
 }
 
@@ -52,7 +61,7 @@ fn unexpanded(text: &str) -> Option<String> {
     if text.starts_with("./") {
         return None;
     }
-    if text == "~" || text.starts_with("~/") || text.starts_with("~\\") {
+    if text == "~" || text.starts_with('~') && text.contains(['/', '\\']) {
         return refused("`~`", by_shell);
     }
     if text.starts_with("file:") {
@@ -94,12 +103,10 @@ impl TypedValueParser for LedgerParser {
         let refuse = |message: String| command.clone().error(ErrorKind::ValueValidation, message);
         let address = LedgerAddress::new(text, &|name| std::env::var_os(name))
             .map_err(|error| refuse(format!("{error}\n  help: {}", error.help())))?;
-        if let LedgerAddress::File(_) = address
-            && let Some(message) = unexpanded(&text.to_string_lossy())
-        {
-            return Err(refuse(message));
-        }
-        // A profile is as private as the environment.
+        let address = match address {
+            LedgerAddress::File(_) => LedgerAddress::File(expanded(text).map_err(refuse)?),
+            database @ LedgerAddress::Database(_) => database,
+        };
         let is_from_environment = source != ValueSource::CommandLine;
         match &address {
             LedgerAddress::Database(database) if database.has_password() && !is_from_environment => {

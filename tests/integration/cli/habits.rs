@@ -293,22 +293,21 @@ fn names_that_a_shell_would_expand_are_refused_before_a_file_is_made() {
     let before = here.files();
     let run = ["run", "m.yaml", "--sandbox", "--yes"];
     for option in [
-        "--out=~/videos",
+        "--out=~anna/videos",
         "--out=$HOME/videos",
         "--report=%TEMP%/r.csv",
-        "--ledger=~/.shotlist/l.db",
+        "--ledger=~",
         "--catalog=https://x/c.yaml",
     ] {
         here.shotlist(&[&run[..], &[option]].concat()).ends_with(2);
     }
-    for (name, value) in
-        [("SHOTLIST_OUT", "~/videos"), ("SHOTLIST_LEDGER", "file:///books.db"), ("SHOTLIST_ROOT", "${HOME}")]
+    for (name, value) in [("SHOTLIST_OUT", "~"), ("SHOTLIST_LEDGER", "file:///books.db"), ("SHOTLIST_ROOT", "${HOME}")]
     {
         here.shotlist(&run).env(name, value).ends_with(2);
     }
-    let told = here.shotlist(&["run", "~/m.yaml", "--plan"]).ends_with(2).stderr;
+    let told = here.shotlist(&["run", "$HOME/m.yaml", "--plan"]).ends_with(2).stderr;
     insta::assert_snapshot!(told, @"
-    error: `~/m.yaml` for `<MANIFEST>`: must be a path, found `~`
+    error: `$HOME/m.yaml` for `<MANIFEST>`: must be a path, found a variable
       help: write the whole path, or `./NAME` for a file of that name; only a shell expands it, outside of quotes
 
     Usage: shotlist run [OPTIONS] <MANIFEST>
@@ -316,4 +315,12 @@ fn names_that_a_shell_would_expand_are_refused_before_a_file_is_made() {
     For more information, try '--help'.
     ");
     assert_eq!(here.files(), before);
+
+    let set = ["limit", "set", "--month", "100"];
+    let home = here.path("home");
+    std::fs::create_dir(&home).expect("a directory");
+    let home = home.to_str().expect("UTF-8");
+    here.shotlist(&set).env("SHOTLIST_LEDGER", "~/books.db").env("HOME", home).ends_with(0);
+    here.shotlist(&["run", "~/m.yaml", "--plan"]).env("HOME", here.root().to_str().expect("UTF-8")).ends_with(0);
+    assert!(here.path("home/books.db").exists() && !here.path("~").exists());
 }
