@@ -180,18 +180,14 @@ fn amount(cell: &str, separator: u8) -> Result<(Usd, bool), String> {
 /// The same with a decimal point, where semicolons leave the comma to the decimals. Three digits behind the only mark may be
 /// thousands, and no one can know.
 fn with_point(text: &str) -> Option<String> {
-    match text.rsplit_once([',', '.']) {
-        None => Some(text.to_owned()),
-        Some((whole, digits)) if !whole.contains([',', '.']) => {
-            let is_ambiguous = digits.len() == 3 && whole.trim_start_matches('0') != "";
-            (!is_ambiguous && !digits.is_empty()).then(|| format!("{whole}.{digits}"))
-        }
-        Some((whole, _)) if text[whole.len()..].starts_with('.') => without_thousands(text),
-        Some((whole, digits)) if !whole.contains(',') => {
-            without_thousands(&format!("{}.{digits}", whole.replace('.', ",")))
-        }
-        Some(_) => None,
+    let Some((whole, digits)) = text.rsplit_once([',', '.']) else { return Some(text.to_owned()) };
+    let is_only = !whole.contains([',', '.']);
+    let (mark, thousands) = if text[whole.len()..].starts_with(',') { (',', '.') } else { ('.', ',') };
+    let is_ambiguous = is_only && digits.len() == 3 && whole.trim_start_matches('0') != "";
+    if digits.is_empty() || is_ambiguous || whole.contains(mark) {
+        return None;
     }
+    without_thousands(&format!("{}.{digits}", whole.replace(thousands, ",")))
 }
 
 /// The same without commas between thousands, where a point shows that they are. Any other comma may be a point in another country, and
@@ -210,12 +206,8 @@ fn without_thousands(text: &str) -> Option<String> {
 
 /// A time as bills write it; a day is its beginning in UTC. One that can't be read is none: no line hangs on it.
 fn moment(cell: &str) -> Option<Timestamp> {
-    let of_day = |day: jiff::civil::Date| day.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|at| at.timestamp());
     let of_clock = |at: jiff::civil::DateTime| at.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|at| at.timestamp());
-    let timestamp = cell.parse::<Timestamp>().ok();
-    timestamp
-        .or_else(|| cell.parse::<jiff::civil::DateTime>().ok().and_then(of_clock))
-        .or_else(|| cell.parse::<jiff::civil::Date>().ok().and_then(of_day))
+    cell.parse().ok().or_else(|| cell.parse().ok().and_then(of_clock))
 }
 
 #[cfg(test)]

@@ -12,10 +12,12 @@ use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
 use super::{commands, environment, front};
 use crate::catalog::Catalog;
+use crate::manifest::WORKBOOK_THREAD;
 use crate::ui::{self, Terminal};
 
 /// Reads the command line, does what it says, and says how that ended.
 pub fn main() -> ExitCode {
+    hide_caught_panics();
     let words: Vec<_> = std::env::args_os().collect();
     let cli = match command_line(&words) {
         Ok(cli) => cli,
@@ -31,6 +33,16 @@ pub fn main() -> ExitCode {
         exit
     });
     if terminal.tell_lost_results() { exit.max(Exit::CannotWrite).into() } else { exit.into() }
+}
+
+/// Says nothing of panics in the library that reads workbooks: they are caught, and the workbook is refused.
+fn hide_caught_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().name() != Some(WORKBOOK_THREAD) {
+            report(panic);
+        }
+    }));
 }
 
 /// Parses the command line and the environment.

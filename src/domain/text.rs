@@ -72,25 +72,25 @@ pub(crate) fn causes(error: &dyn Error) -> Option<String> {
 
 /// An enumeration with its values, their names, and the value of a name.
 macro_rules! named {
-    ($(#[$attribute:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$attribute])*
-        pub enum $name {
+        $visibility enum $name {
             $($(#[$doc])* $variant,)+
         }
 
         impl $name {
             /// Every value, in this order.
-            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
+            $visibility const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
 
             /// Its name.
-            pub const fn name(self) -> &'static str {
+            $visibility const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
                 }
             }
 
             /// The value with this name.
-            pub fn named(name: &str) -> Option<Self> {
+            $visibility fn named(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.name() == name)
             }
         }

@@ -1,37 +1,38 @@
 //! A table that a spreadsheet program saved as text: its encoding, its separator, and the lines of its rows.
 //!
-//! UTF-8 and UTF-16 are read. Any other encoding has to be named: the bytes do not tell it, and a wrong one turns words into other words.
+//! UTF-8 and UTF-16 are read. The user has to name any other encoding: detection is a guess, and a wrong one changes the prompts.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, MACINTOSH, UTF_16BE, UTF_16LE};
+use memchr::memchr2_iter;
 
 /// The separators of cells.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
-/// Signs beside letters that people type.
+/// Typographic signs that people type.
 const SIGNS: &str = "„“”‘’–…€°";
 /// The most words that show how an encoding reads.
 const MAX_WORDS: usize = 3;
 
-/// The reason why bytes are not the text of a table.
+/// The reason that a table can't be decoded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Undecoded {
-    /// They are in another encoding, as far as can be told.
+    /// The table has another encoding, and the manifest does not name it.
     #[error("it is neither UTF-8 nor UTF-16; as `{encoding}`, it would read {words}")]
     Unnamed {
-        /// The name of the encoding that fits best, in lower case.
+        /// The detected encoding, in lower case.
         encoding: String,
-        /// Words of the text, read so.
+        /// Words of the table in this encoding.
         words: String,
     },
-    /// They are UTF-32, which no spreadsheet program reads either.
+    /// Spreadsheet programs don't read UTF-32 either.
     #[error("it is UTF-32")]
     Utf32,
-    /// They are not what the manifest, or their first bytes, say.
+    /// Some bytes are invalid in the named encoding, or after the byte order mark.
     #[error("it is not `{0}`: some of its bytes mean nothing in it")]
     Damaged(String),
 }
 
-/// The name of an encoding, as a manifest has it.
+/// The name of an encoding in a manifest.
 pub(crate) fn name_of(encoding: &'static Encoding) -> String {
     encoding.name().to_ascii_lowercase()
 }
@@ -41,7 +42,7 @@ pub(crate) fn decoded(bytes: Vec<u8>, named: Option<&'static Encoding>) -> Resul
     if let [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] | [_, 0, 0, 0, ..] | [0, 0, 0, _, ..] = bytes[..] {
         return Err(Undecoded::Utf32);
     }
-    // The names of columns begin with letters of which UTF-16 fills only one byte of two.
+    // Column names start with ASCII letters, so in UTF-16 one of the first two bytes is zero.
     let without_mark = match bytes[..] {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => None,
         [_, 0, ..] => Some(UTF_16LE),
@@ -58,7 +59,7 @@ pub(crate) fn decoded(bytes: Vec<u8>, named: Option<&'static Encoding>) -> Resul
     })
 }
 
-/// The encoding that fits bytes best. Browsers never meet that of old Macs, in which Excel still saves.
+/// Detects an encoding. The detector is made for web pages, and lacks Mac Roman, in which Excel for Mac saves CSV files.
 fn detected(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(bytes, true);
@@ -67,7 +68,7 @@ fn detected(bytes: &[u8]) -> &'static Encoding {
     if guess.is_single_byte() && fits(MACINTOSH) > fits(guess) { MACINTOSH } else { guess }
 }
 
-/// The number of characters beyond ASCII that stand where people write them: a capital begins a word.
+/// Counts the plausible characters outside ASCII: a capital letter starts a word.
 fn fitting(text: &str) -> usize {
     let mut before = ' ';
     let fits = |c: char| {
@@ -78,7 +79,7 @@ fn fitting(text: &str) -> usize {
     text.chars().map(fits).filter(|fits| *fits).count()
 }
 
-/// Words with characters beyond ASCII, each in backticks.
+/// Words with characters outside ASCII, each in backticks.
 fn words(text: &str) -> String {
     let parts = text.split(|c: char| c.is_ascii_punctuation() || c.is_whitespace());
     let words: Vec<String> =
@@ -86,7 +87,7 @@ fn words(text: &str) -> String {
     words.join(", ")
 }
 
-/// A table, what separates its cells, and the number of lines above it: Excel may say `sep=;` in a first line of its own.
+/// The table, its separator, and the number of lines above it: Excel may write `sep=;` into an extra first line.
 pub(crate) fn separated(csv: &str) -> (&str, u8, u64) {
     let (first, rest) = csv.split_once('\n').unwrap_or((csv, ""));
     match first.trim_end_matches('\r').trim_matches('"').strip_prefix("sep=").map(str::as_bytes) {
@@ -95,8 +96,7 @@ pub(crate) fn separated(csv: &str) -> (&str, u8, u64) {
     }
 }
 
-/// Comma, semicolon, or tab, whichever the header has most of outside quotes: a German Excel writes semicolons, and a table that
-/// was copied comes with tabs.
+/// The most frequent separator in the header, outside quotes: Excel in German writes semicolons, and copied tables have tabs.
 pub(crate) fn separator(csv: &str) -> u8 {
     let (mut counts, mut is_quoted) = (SEPARATORS.map(|separator| (separator, 0)), false);
     for byte in csv.trim_ascii_start().bytes() {
@@ -113,13 +113,34 @@ pub(crate) fn separator(csv: &str) -> u8 {
     counts.iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(separator, _)| *separator)
 }
 
-/// The line on which a record begins, from 1: the reader's own count is of where the last record ended, so that blank lines before
-/// a record would count as part of it.
+/// The first line of a record, from 1. The reader counts from the end of the previous record, and thus includes blank lines.
 pub(crate) fn line_of(csv: &str, record: &csv::StringRecord) -> u64 {
     let Some(position) = record.position() else { return 0 };
     let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
     let blank = csv.get(start..).unwrap_or_default().bytes().take_while(|byte| matches!(byte, b'\n' | b'\r'));
     position.line() + blank.filter(|&byte| byte == b'\n').count() as u64
+}
+
+/// Returns the line of an opening quote without an end, from 1. The reader takes all later rows for one cell, which would be a long prompt.
+pub(crate) fn unclosed(csv: &str, separator: u8) -> Option<u64> {
+    let bytes = csv.as_bytes();
+    // The reader skips a byte order mark.
+    let begin = if bytes.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
+    let begins_a_cell = |at: usize| at == begin || [separator, b'\n', b'\r'].contains(&bytes[at - 1]);
+    let (mut line, mut opened, mut escaped) = (1, None, None);
+    for at in memchr2_iter(b'"', b'\n', bytes) {
+        let is_escaped = escaped.take() == Some(at);
+        match (bytes[at], opened) {
+            (b'\n', _) => line += 1,
+            (_, None) if begins_a_cell(at) => opened = Some(line),
+            (_, Some(_)) if is_escaped => {}
+            // Two quotes in a quoted cell are one that is part of it.
+            (_, Some(_)) if bytes.get(at + 1) == Some(&b'"') => escaped = Some(at + 1),
+            (_, Some(_)) => opened = None,
+            (_, None) => {}
+        }
+    }
+    opened
 }
 
 #[cfg(test)]
@@ -128,10 +149,11 @@ mod tests {
         BIG5, EUC_KR, GBK, ISO_8859_2, SHIFT_JIS, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252, WINDOWS_1253, WINDOWS_1254,
         X_MAC_CYRILLIC,
     };
+    use proptest::prelude::*;
 
     use super::*;
 
-    /// What Excel saves as CSV on machines of these countries, and the same on a Mac.
+    /// CSV files of Excel on Windows and macOS in several countries.
     const SAVED: [(&'static Encoding, &str); 13] = [
         (WINDOWS_1252, "id;prompt\n1;Ein Fuchs läuft über die Straße, früh am Morgen\n2;Größe und Wärme\n"),
         (WINDOWS_1252, "id;prompt\n1;Un été à la forêt, l’eau coule\n2;Où est passé le garçon ?\n"),
@@ -160,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Most of them can't be told from others; that is why none is believed.
+    /// Many encodings are valid for the same bytes, so none is assumed.
     #[test]
     fn no_table_in_another_encoding_becomes_text_unless_it_is_named() {
         for encoding in [ISO_8859_2, X_MAC_CYRILLIC].into_iter().chain(SAVED.map(|(encoding, _)| encoding)) {
@@ -210,5 +232,39 @@ mod tests {
         }
         let odd = [0xff, 0xfe, b'a', 0, b'b'];
         assert_eq!(decoded(odd.to_vec(), None), Err(Undecoded::Damaged("utf-16le".to_owned())));
+    }
+
+    /// The same letter by letter: the line of a quote that is never closed.
+    fn by_letters(csv: &str, separator: u8) -> Option<u64> {
+        let (mut line, mut opened, mut at_start) = (1, None, true);
+        let mut bytes = csv.strip_prefix('\u{feff}').unwrap_or(csv).bytes().peekable();
+        while let Some(byte) = bytes.next() {
+            line += u64::from(byte == b'\n');
+            match (opened, byte) {
+                (None, b'"') if at_start => opened = Some(line),
+                (Some(_), b'"') if bytes.peek() == Some(&b'"') => {
+                    bytes.next();
+                }
+                (Some(_), b'"') => opened = None,
+                _ => {}
+            }
+            at_start = opened.is_none() && (byte == separator || byte == b'\n' || byte == b'\r');
+        }
+        opened
+    }
+
+    #[test]
+    fn unclosed_quote_is_found_by_its_line() {
+        assert_eq!(unclosed("a,b\n1,\"x\n2,y\n", b','), Some(2));
+        assert_eq!(unclosed("a,b\n1,5\" wide\n2,\"say \"\"hi\"\"\"\n", b','), None);
+    }
+
+    proptest! {
+        #[test]
+        fn unclosed_quote_is_found_whatever_stands_around_it(csv in "[ab,;\"\r\né\u{feff}]{0,40}") {
+            for separator in [b',', b';'] {
+                prop_assert_eq!(unclosed(&csv, separator), by_letters(&csv, separator));
+            }
+        }
     }
 }

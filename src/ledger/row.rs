@@ -61,28 +61,15 @@ impl Row {
     }
 }
 
+macro_rules! columns {
+    ($($name:ident)*) => { [$(stringify!($name)),*] };
+}
+
 /// The columns of an attempt in every store. All but the record repeat what is in it: queries and indexes need them.
-pub(super) const COLUMNS: [&str; 19] = [
-    "id",
-    "batch",
-    "job",
-    "fingerprint",
-    "normalized",
-    "model",
-    "labels",
-    "service",
-    "key",
-    "state",
-    "charge",
-    "is_declared",
-    "is_unfinished",
-    "needs_download",
-    "price_micros",
-    "task",
-    "alias",
-    "intended_us",
-    "record",
-];
+pub(super) const COLUMNS: [&str; 19] = columns!(
+    id batch job fingerprint normalized model labels service key state charge is_declared is_unfinished needs_download
+    price_micros task alias intended_us record
+);
 
 /// A value of the ledger that can't be read, or written. Someone else changed it, and a guess would cost money.
 #[derive(Debug, thiserror::Error)]

@@ -23,3 +23,4 @@ pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};
 pub(crate) use source::origin::{home, is_stream};
 pub(crate) use source::suggest::nearest;
+pub(crate) use tables::WORKBOOK_THREAD;

@@ -8,21 +8,8 @@ use crate::domain::Footage;
 use crate::domain::spreadsheet::cell;
 
 /// The columns. Users script against them: they are never renamed or moved.
-const COLUMNS: [&str; 13] = [
-    "task_id",
-    "id",
-    "model",
-    "mismatch",
-    "delivered_s",
-    "width",
-    "height",
-    "price_usd",
-    "charge",
-    "submitted_at",
-    "completed_at",
-    "sha256",
-    "video_url",
-];
+const COLUMNS: &str =
+    "task_id,id,model,mismatch,delivered_s,width,height,price_usd,charge,submitted_at,completed_at,sha256,video_url";
 
 /// The first of them, which tell that a file is such a table.
 pub(super) const MARK: &str = "task_id,id,model,mismatch";
@@ -31,7 +18,7 @@ pub(super) const MARK: &str = "task_id,id,model,mismatch";
 pub(super) fn write(report: &Report, to: &mut impl Write) -> std::io::Result<()> {
     to.write_all("\u{feff}".as_bytes())?;
     let mut writer = csv::Writer::from_writer(to);
-    writer.write_record(COLUMNS)?;
+    writer.write_record(COLUMNS.split(','))?;
     for (attempt, mismatch) in report.mismatches() {
         let file = attempt.file.as_deref();
         let footage = file.and_then(|file| file.footage.as_ref());

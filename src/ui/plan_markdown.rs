@@ -96,18 +96,9 @@ fn stated(put: &mut impl FnMut(String), plan: &Plan, again: &NextCommand) {
 
 /// Adds the jobs, those that need attention first, as far as a comment has room.
 fn sections(text: &mut String, plan: &Plan) {
+    use Action::{Changed, Done, Failed, Fetch, Hold, InDoubt, Resume, Retry, Submit};
     let mut left_out = 0;
-    for action in [
-        Action::InDoubt,
-        Action::Failed,
-        Action::Changed,
-        Action::Retry,
-        Action::Submit,
-        Action::Resume,
-        Action::Hold,
-        Action::Fetch,
-        Action::Done,
-    ] {
+    for action in [InDoubt, Failed, Changed, Retry, Submit, Resume, Hold, Fetch, Done] {
         let jobs: Vec<&Planned> = plan.jobs.iter().filter(|planned| planned.action == action).collect();
         if jobs.is_empty() {
             continue;

@@ -282,18 +282,6 @@ pub(super) fn counted(totals: &Totals) -> String {
 const MAX_BYTES: usize = 60_000;
 /// Room behind the rows for the count of omitted jobs.
 const LAST_LINE_BYTES: usize = 200;
-/// The order of the rows: first the states that need the user.
-const ORDER: [JobState; 8] = [
-    JobState::InDoubt,
-    JobState::Failed,
-    JobState::Rejected,
-    JobState::Pending,
-    JobState::Held,
-    JobState::InProgress,
-    JobState::Queued,
-    JobState::Completed,
-];
-
 /// Sums and jobs, at most [`MAX_BYTES`]. The first line is a hidden marker, by which CI finds its earlier comment.
 pub(crate) fn status_markdown(report: &Report) -> String {
     let key = report.key.to_string();
@@ -307,7 +295,9 @@ pub(crate) fn status_markdown(report: &Report) -> String {
     let _infallible = writeln!(text, "\n{}.\n", states(&report.totals));
     text.push_str("| state | job | model | cost | detail |\n|---|---|---|---:|---|\n");
     let mut left_out = report.totals.jobs;
-    'rows: for state in ORDER {
+    use JobState::{Completed, Failed, Held, InDoubt, InProgress, Pending, Queued, Rejected};
+    // First the states that need the user.
+    'rows: for state in [InDoubt, Failed, Rejected, Pending, Held, InProgress, Queued, Completed] {
         for row in report.rows_in(|of| of == state) {
             let line = line(&row);
             if text.len() + line.len() + LAST_LINE_BYTES > MAX_BYTES {

@@ -7,6 +7,7 @@ Needs LibreOffice (`soffice`), openpyxl and XlsxWriter. The files are kept, beca
 import datetime
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -213,6 +214,9 @@ def by_libreoffice():
         for number, name in enumerate(["cover", "filtered", "merged", "times", "zeros", "dates", "errors", "title", "status", "pinned"]):
             made = office(folder / str(number), "en-US", HERE / f"{name}.xlsx", "ods")
             shutil.copy(made, HERE / f"{name}.ods")
+        for name in ["cover", "filtered", "merged", "dates", "errors"]:
+            made = office(folder / f"xls-{name}", "en-US", HERE / f"{name}.xlsx", "xls")
+            shutil.copy(made, HERE / f"{name}.xls")
         seconds = [[sku, prompt, 5.0 if at else 7.5] for at, (sku, prompt, _) in enumerate(ROWS)]
         for language, head, separator, encoding, name in [
             ("de-DE", ["Artikelnummer", "Beschreibung", "Länge"], 59, UTF8, "german.csv"),
@@ -247,8 +251,63 @@ def text(name, lines, encoding="utf-8", end="\n"):
     (HERE / name).write_bytes((end.join(lines) + end).encode(encoding))
 
 
+def renamed(name, source, rename):
+    """A workbook whose parts have other names than others call them by."""
+    with zipfile.ZipFile(HERE / source) as old, zipfile.ZipFile(HERE / name, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.namelist():
+            new.writestr(rename(part), old.read(part))
+
+
+def record(kind, data=b""):
+    """A record of an .xlsb: type and length in seven bits a byte."""
+    made = bytes([kind]) if kind < 0x80 else bytes([kind & 0x7F | 0x80, kind >> 7])
+    length = len(data)
+    while length >= 0x80:
+        made, length = made + bytes([length & 0x7F | 0x80]), length >> 7
+    return made + bytes([length]) + data
+
+
+def wide(string):
+    return struct.pack("<I", len(string)) + string.encode("utf-16-le")
+
+
+def binary_workbook(name, rows, hidden, merged):
+    """An .xlsb with one sheet: strings and numbers, a hidden row, and a cell over two rows."""
+    sheet = record(0x81) + record(0x94, struct.pack("<IIII", 0, len(rows) - 1, 0, 2)) + record(0x91)
+    for row, cells in enumerate(rows):
+        sheet += record(0x00, struct.pack("<IIHBBBI", row, 0, 300, 0, 0x10 if row == hidden else 0, 0, 0))
+        for column, cell in enumerate(cells):
+            place = struct.pack("<II", column, 0)
+            if isinstance(cell, str):
+                sheet += record(0x06, place + wide(cell))
+            elif cell is not None:
+                sheet += record(0x05, place + struct.pack("<d", cell))
+    sheet += record(0x92) + record(0x1B1, struct.pack("<I", 1)) + record(0xB0, struct.pack("<IIII", *merged)) + record(0x1B2)
+    sheets = record(0x8F) + record(0x9C, struct.pack("<II", 0, 1) + wide("rId1") + wide("Videos")) + record(0x90)
+    book = record(0x83) + record(0x99, bytes(12)) + sheets + record(0x9D, bytes(26)) + record(0x84)
+    of_package = "http://schemas.openxmlformats.org/package/2006"
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
+    with zipfile.ZipFile(HERE / name, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("[Content_Types].xml", f'<Types xmlns="{of_package}/content-types"/>')
+        target = f'<Relationship Id="rId1" Type="{kind}" Target="worksheets/sheet1.bin"/>'
+        made.writestr("xl/_rels/workbook.bin.rels", f'<Relationships xmlns="{of_package}/relationships">{target}</Relationships>')
+        made.writestr("xl/workbook.bin", book)
+        made.writestr("xl/worksheets/sheet1.bin", sheet + record(0x82))
+
+
 def by_hand():
     """As other programs write them, byte by byte."""
+    renamed("backslashes.xlsx", "status.xlsx", lambda part: part.replace("/", "\\"))
+    renamed("capitals.xlsx", "status.xlsx", lambda part: part.replace("sheet1", "Sheet1"))
+    seconds = [[sku, prompt, 5.0 if at == 1 else None] for at, (sku, prompt, _) in enumerate(ROWS, 1)]
+    binary_workbook("binary.xlsb", [["SKU", "Prompt", "Seconds"], *seconds], hidden=2, merged=(1, 2, 2, 2))
+    text("chinese-gbk.csv", ["id,提示词", "a1,一只红狐狸在清晨的雪地里奔跑，镜头跟随", "a2,城市夜景，霓虹灯倒映在雨后的街道上"], "gbk", "\r\n")
+    text("polish-1250.csv", ["id;Opis", "a1;Lis biegnie przez śnieg o świcie, żółte światło", "a2;Łódź płynie wolno"], "cp1250", "\r\n")
+    text("russian-1251.csv", ["id;Описание", "a1;Лиса бежит по снегу на рассвете", "a2;Лодка медленно плывёт"], "cp1251", "\r\n")
+    text("utf32.csv", ["id,prompt", "a,A mug for Zoë"], "utf-32")
+    long = "What the viewer should notice in the opening picture"
+    text("long-header.csv", [",,", '"Autumn shots, as agreed in September",,', f"Region,Setting,{long}", "North,harbour at dawn,Gulls over the water", "South,street at night,A tram in the rain"])
+    text("json.xlsx", ['[{ "id": "a", "prompt": "A mug" }]'])
     text("google.csv", ["SKU,Prompt,Aspect ratio", 'MUG-01,"A mug, turning",16:9', "LAMP-02,A lamp,9:16"], end="\r\n")
     text("numbers.csv", ["Table 1", "SKU,Prompt,Aspect ratio", "MUG-01,A mug turns,16:9", "LAMP-02,A lamp shines,9:16"])
     text("excel-utf16.csv", ["SKU\tPrompt", "MUG-01\tA mug for Zoë", "LAMP-02\tA lamp"], "utf-16", "\r\n")
@@ -272,7 +331,7 @@ def by_hand():
 
 if __name__ == "__main__":
     for old in HERE.iterdir():
-        if old.suffix in {".xlsx", ".ods", ".csv", ".xls"}:
+        if old.suffix in {".xlsx", ".ods", ".csv", ".xls", ".xlsb"}:
             old.unlink()
     for make in (by_openpyxl, by_xlsxwriter, google, by_libreoffice, by_hand):
         make()

@@ -185,16 +185,28 @@ pub(super) fn names_prompt(line: &[String]) -> bool {
 
 /// Returns whether a line has a sentence, and fewer names than other cells.
 pub(super) fn is_sentence(line: &[String]) -> bool {
-    let has_sentence = line.iter().any(|cell| cell.chars().count() >= PROMPT_LENGTH && cell.contains(' '));
-    has_sentence && 2 * names_in(line) < line.len()
+    line.iter().any(|cell| is_long(cell)) && 2 * names_in(line) < line.len()
 }
 
-/// Returns whether a line has cells that no header has: a shape, a model, a URL, or a sentence.
-pub(super) fn is_data(line: &[String], catalog: &Catalog) -> bool {
+/// Returns whether a line has cells that no header has: a shape, a model, a URL, or a sentence with others in the lines below.
+pub(super) fn is_data<'l>(
+    line: &[String],
+    below: impl Iterator<Item = &'l Vec<String>> + Clone,
+    catalog: &Catalog,
+) -> bool {
     let is_value = |cell: &String| {
         cell.contains("://") || is_ratio(cell) && is_known_ratio(cell, catalog) || is_like_a_model(cell, catalog)
     };
-    is_sentence(line) || line.iter().any(is_value)
+    let are_sentences = |(at, cell): (usize, &String)| {
+        let below = below.clone().filter_map(|line| line.get(at)).filter(|cell| !cell.is_empty());
+        let (all, sentences) = (below.clone().count(), below.filter(|cell| is_long(cell)).count());
+        is_long(cell) && 2 * sentences >= all
+    };
+    is_sentence(line) && line.iter().enumerate().any(are_sentences) || line.iter().any(is_value)
+}
+
+fn is_long(cell: &str) -> bool {
+    cell.chars().count() >= PROMPT_LENGTH && cell.contains(' ')
 }
 
 /// The first cell that is in an earlier row already.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use super::columns::{self, Column};
-use super::text::{Chosen, Table, Where, text, unused};
+use super::text::{Chosen, Table, text, unused};
 use crate::catalog::Catalog;
 use crate::domain::text::one_line;
 use crate::files::table::name_of;
@@ -96,8 +96,8 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
     let encoded = encoding.as_deref().map(|encoding| format!("read as `{encoding}`, which may be wrong: {words}"));
     let read: Vec<String> = encoded.into_iter().chain(choice(sheet.as_deref(), &others, header_row)).collect();
     let read = (!read.is_empty()).then(|| read.join("; "));
-    let place = Where { sheet: sheet.as_deref(), header_row, encoding: encoding.as_deref() };
-    let table = Table { file, place, rows: rows.len(), hidden, read: read.as_deref() };
+    let (sheet, encoding) = (sheet.as_deref(), encoding.as_deref());
+    let table = Table { file, sheet, header_row, encoding, rows: rows.len(), hidden, read: read.as_deref() };
     Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns, model.name, catalog), read })
 }
 
@@ -127,7 +127,10 @@ fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog
     let first = lines.first().map(|(line, _)| *line);
     let header = header(&lines);
     let header_row = header.map(|(line, _)| *line).filter(|line| Some(*line) != first).unwrap_or(1);
-    let is_without_header = header.is_some_and(|(_, cells)| columns::is_data(cells, catalog));
+    let is_without_header = header.is_some_and(|(number, cells)| {
+        let below = lines.iter().filter(|(line, _)| line > number).map(|(_, cells)| cells);
+        columns::is_data(cells, below, catalog)
+    });
     let table = RawTable { sheet, header_row, encoding, ..RawTable::of(file.to_owned()) };
     Place { table, words: words.unwrap_or_default(), others, is_without_header }
 }

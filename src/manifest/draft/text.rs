@@ -13,23 +13,16 @@ use crate::manifest::template::engine::slug;
 /// The longest beginning of an id that is made of a name, in characters.
 const MAX_STEM: usize = 60;
 
-/// The place and the form of a table in its file.
-#[derive(Clone, Copy)]
-pub(super) struct Where<'t> {
+/// The table, and what was found in it.
+pub(super) struct Table<'t> {
+    /// The name of its file, as the manifest has it.
+    pub file: &'t str,
     /// The sheet of the workbook; nothing for its only one.
     pub sheet: Option<&'t str>,
     /// The line with the names of the columns, from 1.
     pub header_row: u64,
     /// The encoding, if it is neither UTF-8 nor UTF-16.
     pub encoding: Option<&'t str>,
-}
-
-/// The table, and what was found in it.
-pub(super) struct Table<'t> {
-    /// The name of its file, as the manifest has it.
-    pub file: &'t str,
-    /// Where it is in the file.
-    pub place: Where<'t>,
     /// The number of its rows.
     pub rows: usize,
     /// The number of those that are hidden in it.
@@ -49,7 +42,7 @@ pub(super) struct Chosen<'m> {
 
 /// The manifest that makes a job of each row.
 pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
-    let Table { file, place: Where { sheet, header_row, encoding }, rows, hidden, read } = *from;
+    let Table { file, sheet, header_row, encoding, rows, hidden, read } = *from;
     let name = Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
     let rates: Vec<String> =
         catalog.suggested_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();

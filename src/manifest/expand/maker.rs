@@ -85,7 +85,7 @@ pub(super) struct Maker<'r, 't, 'c> {
     pub(super) defaults: &'r Fields<'t>,
     pub(super) combination: &'r [Cell],
     /// The state of each field.
-    pub(super) states: [State; JobField::COUNT],
+    pub(super) states: [State; JobField::ALL.len()],
     pub(super) scope: Arc<Scope>,
     pub(super) model: Option<Model<'c>>,
     pub(super) passed_over: Vec<Field>,
@@ -110,7 +110,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         own,
         defaults,
         combination,
-        states: [const { State::Unmade }; JobField::COUNT],
+        states: [const { State::Unmade }; JobField::ALL.len()],
         scope,
         model: None,
         passed_over: Vec::new(),

@@ -22,8 +22,8 @@ pub(super) const TOP_KEYS: [&str; 11] =
 pub(super) const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
 
 /// The names of what may stand on a job and under `defaults`.
-pub(super) fn field_keys() -> [&'static str; F::SHARED.len()] {
-    F::SHARED.map(F::name)
+pub(super) fn field_keys() -> Vec<&'static str> {
+    F::shared().map(F::name).collect()
 }
 
 impl RawManifest {
@@ -171,7 +171,7 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
     let matrix_at = table.at("matrix");
     let matrix = table.take("matrix").map(|value| matrix::decode(value, &matrix_at, table.found()));
     let fields = decode_fields(&mut table);
-    table.close(&[ENTRY_KEYS.as_slice(), &field_keys()].concat());
+    table.close(&[&ENTRY_KEYS[..], &field_keys()].concat());
     let is_damaged = !found.is_empty();
     label(found, id.as_deref(), &fields);
     Some(RawJob { id, for_each, matrix, fields, is_damaged })

@@ -5,81 +5,41 @@
 //! `expand`, and a use in `expand::maker`; for one that is sent, a [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalog.
 //! A test holds the schema and the reference against the names.
 
-use crate::domain::Field;
+use crate::domain::{Field, named};
 
-/// Something that may be said about a job, or under `defaults`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(in crate::manifest) enum JobField {
-    Id,
-    Model,
-    Prompt,
-    PromptFile,
-    Duration,
-    AspectRatio,
-    Size,
-    Image,
-    ImageFile,
-    ImageKey,
-    Face,
-    Takes,
-    Tags,
-    Labels,
-    File,
-    Extra,
+named! {
+    /// Something that may be said about a job, or under `defaults`.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub(crate) enum JobField {
+        Model = "model",
+        Prompt = "prompt",
+        PromptFile = "prompt_file",
+        Duration = "duration",
+        AspectRatio = "aspect_ratio",
+        Size = "size",
+        Image = "image",
+        ImageFile = "image_file",
+        ImageKey = "image_key",
+        Face = "face",
+        Takes = "takes",
+        Tags = "tags",
+        Labels = "labels",
+        File = "file",
+        Extra = "extra",
+        Id = "id",
+    }
 }
 
 use JobField as F;
 
 impl JobField {
-    /// The number of fields.
-    pub(in crate::manifest) const COUNT: usize = Self::SHARED.len() + 1;
-    /// All that may stand on a job and under `defaults`; an id is on a job alone.
-    pub(in crate::manifest) const SHARED: [Self; 15] = [
-        F::Model,
-        F::Prompt,
-        F::PromptFile,
-        F::Duration,
-        F::AspectRatio,
-        F::Size,
-        F::Image,
-        F::ImageFile,
-        F::ImageKey,
-        F::Face,
-        F::Takes,
-        F::Tags,
-        F::Labels,
-        F::File,
-        F::Extra,
-    ];
     /// One value each, which templates may use, in the order in which they are made.
     pub(in crate::manifest) const PLAIN: [Self; 7] =
         [F::Model, F::Duration, F::AspectRatio, F::Size, F::Face, F::Prompt, F::Id];
 
-    /// Its name in the manifest.
-    pub(in crate::manifest) const fn name(self) -> &'static str {
-        match self {
-            F::Id => "id",
-            F::Model => "model",
-            F::Prompt => "prompt",
-            F::PromptFile => "prompt_file",
-            F::Duration => "duration",
-            F::AspectRatio => "aspect_ratio",
-            F::Size => "size",
-            F::Image => "image",
-            F::ImageFile => "image_file",
-            F::ImageKey => "image_key",
-            F::Face => "face",
-            F::Takes => "takes",
-            F::Tags => "tags",
-            F::Labels => "labels",
-            F::File => "file",
-            F::Extra => "extra",
-        }
-    }
-
-    /// The field that has this name.
-    pub(in crate::manifest) fn named(name: &str) -> Option<Self> {
-        Self::SHARED.into_iter().chain([F::Id]).find(|field| field.name() == name)
+    /// All that may stand on a job and under `defaults`; an id is on a job alone.
+    pub(in crate::manifest) fn shared() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|field| *field != F::Id)
     }
 
     /// The field of the request that it says, if it says one.
@@ -98,7 +58,7 @@ impl JobField {
 
     /// The field of a job for a field of the request.
     pub(in crate::manifest) fn of(field: Field) -> Self {
-        let found = Self::SHARED.into_iter().find(|own| own.of_request() == Some(field));
+        let found = Self::ALL.into_iter().find(|own| own.of_request() == Some(field));
         found.expect("each field of a request is one of a job")
     }
 

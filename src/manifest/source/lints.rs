@@ -1,7 +1,7 @@
 //! Lints: valid input that is probably wrong. They are warnings, because the input would be paid for.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use memchr::memchr3;
 
@@ -11,49 +11,14 @@ use super::marks::Marks;
 use super::suggest::nearest;
 use crate::domain::{Job, Label, OutputPath, Rule, Spec};
 
-/// Errors that spreadsheets write into a cell.
-pub(in crate::manifest) const OF_SPREADSHEETS: [&str; 40] = [
-    "#REF!",
-    "#N/A",
-    "#VALUE!",
-    "#NAME?",
-    "#DIV/0!",
-    "#NULL!",
-    "#NUM!",
-    "#SPILL!",
-    "#ERROR!",
-    "#CALC!",
-    "#FIELD!",
-    "#BLOCKED!",
-    "#BUSY!",
-    "#GETTING_DATA",
-    "#WERT!",
-    "#BEZUG!",
-    "#NV",
-    "#ZAHL!",
-    "#ÜBERLAUF!",
-    "#VALEUR!",
-    "#NOM?",
-    "#NOMBRE!",
-    "#¡VALOR!",
-    "#¡REF!",
-    "#¿NOMBRE?",
-    "#¡NUM!",
-    "#¡DIV/0!",
-    "#VALORE!",
-    "#RIF!",
-    "#NOME?",
-    "#N/D",
-    "#VALOR!",
-    "#ARG!",
-    "#ADR!",
-    "#LICZBA!",
-    "#NAZWA?",
-    "#WAARDE!",
-    "#VERW!",
-    "#NAAM?",
-    "#GETAL!",
-];
+/// Errors that spreadsheets write into a cell, in several languages.
+pub(in crate::manifest) static OF_SPREADSHEETS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    "#REF! #N/A #VALUE! #NAME? #DIV/0! #NULL! #NUM! #SPILL! #ERROR! #CALC! #FIELD! #BLOCKED! #BUSY! #GETTING_DATA \
+     #WERT! #BEZUG! #NV #ZAHL! #ÜBERLAUF! #VALEUR! #NOM? #NOMBRE! #¡VALOR! #¡REF! #¿NOMBRE? #¡NUM! #¡DIV/0! \
+     #VALORE! #RIF! #NOME? #N/D #VALOR! #ARG! #ADR! #LICZBA! #NAZWA? #WAARDE! #VERW! #NAAM? #GETAL!"
+        .split(' ')
+        .collect()
+});
 /// Without one of these bytes nothing was left to be filled in. Looked for three at a time.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// Words for an empty cell.

@@ -35,10 +35,10 @@ pub(crate) fn home(path: &Path) -> PathBuf {
 /// The manifest's text.
 pub(crate) fn read(path: &Path) -> Result<String, TextError> {
     if path == Path::new(STANDARD_INPUT) {
-        text::read_all(io::stdin().lock(), 0, MAX_FILE_BYTES)
+        text::read_all(io::stdin().lock(), MAX_FILE_BYTES)
     } else if path.to_str().is_some_and(text::is_url) {
         Err(TextError::Url)
     } else {
-        text::read_at_most(path, MAX_FILE_BYTES)
+        text::read_all(std::fs::File::open(path)?, MAX_FILE_BYTES)
     }
 }

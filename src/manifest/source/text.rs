@@ -149,7 +149,7 @@ impl FileAccess {
 
     /// The text of a plain file below the top, of at most so many bytes.
     pub(crate) fn read(&self, name: &str, largest: u64) -> Result<String, TextError> {
-        read_at_most(&self.inside(name)?, largest)
+        read_all(File::open(self.inside(name)?)?, largest)
     }
 
     /// The same of a file that is no text, with where it is when every link is followed.
@@ -157,17 +157,6 @@ impl FileAccess {
         let (path, mut bytes) = (self.inside(name)?, Vec::new());
         File::open(&path)?.take(largest + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok((path, bytes)) }
-    }
-
-    /// The text of a table in an encoding that the manifest may name.
-    pub(crate) fn read_table(
-        &self,
-        name: &str,
-        encoding: Option<&'static Encoding>,
-        largest: u64,
-    ) -> Result<String, TextError> {
-        let (_, bytes) = self.read_bytes(name, largest)?;
-        if is_workbook(&bytes) { Err(TextError::Workbook) } else { Ok(table::decoded(bytes, encoding)?) }
     }
 
     /// A file below the top, which is noted as read.
@@ -201,11 +190,9 @@ impl FileAccess {
     }
 }
 
-/// The text of a file that holds at most so many bytes, without a byte order mark.
-pub(crate) fn read_at_most(path: &Path, largest: u64) -> Result<String, TextError> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len().min(largest);
-    read_all(file, usize::try_from(length).unwrap_or_default() + 1, largest)
+/// The text of a table in an encoding that the manifest may name.
+pub(crate) fn table_text(bytes: Vec<u8>, encoding: Option<&'static Encoding>) -> Result<String, TextError> {
+    if is_workbook(&bytes) { Err(TextError::Workbook) } else { Ok(table::decoded(bytes, encoding)?) }
 }
 
 /// Returns whether it is a zip archive, as .xlsx and .ods are, or the older .xls.
@@ -213,9 +200,9 @@ fn is_workbook(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0])
 }
 
-/// All of a text of at most so many bytes, without a byte order mark. There is room for as many as are expected.
-pub(crate) fn read_all(source: impl Read, expected: usize, largest: u64) -> Result<String, TextError> {
-    let mut bytes = Vec::with_capacity(expected);
+/// All of a text of at most so many bytes, without a byte order mark.
+pub(crate) fn read_all(source: impl Read, largest: u64) -> Result<String, TextError> {
+    let mut bytes = Vec::new();
     // The bound holds for devices and pipes too, whose length no one knows beforehand.
     let read = source.take(largest + 1).read_to_end(&mut bytes);
     read.map_err(|error| if error.kind() == ErrorKind::IsADirectory { TextError::Directory } else { error.into() })?;

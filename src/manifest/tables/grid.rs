@@ -9,8 +9,15 @@ pub(super) const MAX_COLUMNS: usize = 16_384;
 pub(super) const MAX_CELLS: usize = 2_000_000;
 pub(super) const MAX_TEXT: usize = 64 << 20;
 
+/// The most that a workbook may unpack to, in bytes: four times what a hundred thousand rows of ten columns take.
+pub(super) const MAX_UNPACKED: u64 = 192 << 20;
+/// The most places of all sheets, blank or not, where the library makes each of them.
+const MAX_MADE: u64 = 3_000_000;
+
 /// The text in place of a formula whose result no one stored, as in a workbook that a program wrote.
 pub(super) const NO_RESULT: &str = "#NO-RESULT!";
+/// The text in place of a cell to which a text box is pinned.
+pub(super) const TEXT_BOX: &str = "#TEXT-BOX!";
 
 /// The reason why a sheet can't be read.
 #[derive(Debug)]
@@ -26,6 +33,11 @@ impl Problem {
     pub(super) fn unreadable(error: impl ToString) -> Self {
         Self::Unreadable(error.to_string())
     }
+}
+
+/// Refuses more places than the library should make.
+pub(super) fn check_places(places: u64) -> Result<(), Problem> {
+    if places > MAX_MADE { Err(Problem::TooLong(format!("{MAX_MADE} cells, blank or not"))) } else { Ok(()) }
 }
 
 /// The cells of one row that hold something, by their columns.

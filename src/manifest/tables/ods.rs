@@ -1,232 +1,186 @@
-//! A workbook of LibreOffice, with its values as people see them. It repeats rows and cells by a number, which may be any, so it is read cell by cell
-//! with the bounds of a [`Grid`].
+//! What a workbook of LibreOffice comes to, and the marks of its sheets. It repeats rows and cells by a number, which may be any, and the library
+//! makes them all.
 
-use std::collections::HashSet;
-use std::io::{Cursor, Read as _};
+use std::collections::HashMap;
+use std::io::BufRead;
 
+use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
-use zip::ZipArchive;
 
-use super::grid::{Grid, MAX_COLUMNS, MAX_TEXT, Merged, NO_RESULT, Problem};
-use super::parts::{MAX_UNPACKED, attribute, unpacks_to_more};
+use super::cells::Marks;
+use super::grid::{MAX_COLUMNS, MAX_TEXT, Merged, NO_RESULT, Problem, TEXT_BOX, check_places};
 
-/// An unpacked workbook.
-pub(super) struct Ods {
-    content: String,
+/// The document up to some place.
+#[derive(Default)]
+struct Document {
+    sheets: HashMap<String, Marks>,
+    /// The places of the finished sheets, blank or not, and the bytes of all texts.
+    places: u64,
+    bytes: u64,
+    sheet: OpenSheet,
+    row: OpenRow,
+    cell: OpenCell,
+    /// The number of open elements, and of those of drawings and notes.
+    depth: usize,
+    drawings: usize,
+    notes: usize,
 }
 
-/// The place in the document.
 #[derive(Default)]
-struct Reading<'w> {
-    wanted: &'w str,
-    most: usize,
-    sheets: Vec<(String, bool)>,
-    grid: Option<Grid>,
-    /// The styles of hidden sheets.
-    hidden_styles: HashSet<String>,
-    style: String,
-    is_wanted: bool,
-    /// The number of the row, from 1, and the number of rows like it.
-    row: u64,
+struct OpenSheet {
+    name: String,
+    marks: Marks,
+    /// The last row that holds something, and the number of columns.
+    height: u64,
+    width: u64,
+}
+
+#[derive(Default)]
+struct OpenRow {
+    /// Its number, from 1, and the number of rows like it.
+    number: u64,
     alike: u64,
     is_hidden: bool,
-    cells: Vec<(usize, String)>,
-    bytes: usize,
-    column: usize,
-    cell: Option<Cell>,
-    /// The number of paragraphs around the place, and of notes and drawings that are pinned to a cell.
-    paragraphs: usize,
-    pinned: usize,
+    /// The column of the next cell, from 0.
+    column: u64,
 }
 
-/// The cell that is being read.
 #[derive(Default)]
-struct Cell {
-    /// The number of cells like it.
-    alike: usize,
-    /// The rows that it reaches over.
+struct OpenCell {
+    /// The number of cells like it, and of the rows that it reaches over.
+    alike: u64,
     rows: u64,
-    kind: String,
-    value: String,
+    has_value: bool,
     has_formula: bool,
-    text: String,
+    has_text_box: bool,
+    bytes: u64,
 }
 
-impl Ods {
-    pub(super) fn open(bytes: &[u8]) -> Result<Self, Problem> {
-        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(Problem::unreadable)?;
-        let entry = archive.by_name("content.xml").map_err(Problem::unreadable)?;
-        let mut content = String::new();
-        entry.take(MAX_UNPACKED + 1).read_to_string(&mut content).map_err(Problem::unreadable)?;
-        if content.len() as u64 > MAX_UNPACKED {
-            return Err(Problem::Unreadable(unpacks_to_more()));
-        }
-        Ok(Self { content })
-    }
+/// The value of an attribute, without its entities.
+pub(super) fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
+    let attribute = element.try_get_attribute(name).ok()??;
+    attribute.normalized_value(XmlVersion::Implicit1_0).ok().map(String::from)
+}
 
-    /// The name of each sheet, and whether it is visible.
-    pub(super) fn sheets(&self) -> Result<Vec<(String, bool)>, Problem> {
-        Ok(self.read("", 0)?.sheets)
-    }
-
-    /// The first lines of a sheet.
-    pub(super) fn grid(&self, sheet: &str, most: usize) -> Result<Grid, Problem> {
-        Ok(self.read(sheet, most)?.grid.unwrap_or_default())
-    }
-
-    fn read<'w>(&self, wanted: &'w str, most: usize) -> Result<Reading<'w>, Problem> {
-        let mut reading = Reading { wanted, most, ..Reading::default() };
-        let mut xml = Reader::from_str(&self.content);
-        xml.config_mut().expand_empty_elements = true;
-        loop {
-            match xml.read_event().map_err(Problem::unreadable)? {
-                Event::Start(element) => reading.start(&element)?,
-                Event::Text(text) => reading.text(&text.xml10_content())?,
-                Event::GeneralRef(entity) => {
-                    let character = entity.resolve_char_ref().ok().flatten().map(String::from);
-                    let named = quick_xml::escape::resolve_predefined_entity(&entity).map(str::to_owned);
-                    reading.text(&character.or(named).unwrap_or_default())?;
-                }
-                Event::End(element) => reading.end(element.name().as_ref())?,
-                Event::Eof => return Ok(reading),
-                _ => {}
-            }
+/// The marks of each sheet by its name.
+pub(super) fn marks(content: impl BufRead) -> Result<HashMap<String, Marks>, Problem> {
+    let (mut xml, mut buffer, mut document) = (Reader::from_reader(content), Vec::new(), Document::default());
+    xml.config_mut().expand_empty_elements = true;
+    loop {
+        buffer.clear();
+        match xml.read_event_into(&mut buffer).map_err(Problem::unreadable)? {
+            Event::Start(element) => document.start(&element)?,
+            Event::Text(text) => document.text(text.len() as u64),
+            Event::End(element) => document.end(element.name().as_ref())?,
+            // The library would look for the missing ends forever.
+            Event::Eof if document.depth > 0 => return Err(Problem::unreadable("it is truncated")),
+            Event::Eof => return Ok(document.sheets),
+            _ => {}
         }
     }
 }
 
-impl Reading<'_> {
+impl Document {
     fn start(&mut self, element: &BytesStart<'_>) -> Result<(), Problem> {
         let text = |name: &str| attribute(element, name).unwrap_or_default();
         let number = |name: &str| text(name).parse::<u64>().unwrap_or(1).max(1);
+        self.depth += 1;
         match element.name().as_ref() {
-            "style:style" => self.style = text("style:name"),
-            "style:table-properties" if text("table:display") == "false" => {
-                self.hidden_styles.insert(std::mem::take(&mut self.style));
-            }
             "table:table" => {
-                let name = text("table:name");
-                self.is_wanted = name == self.wanted && self.grid.is_none();
-                if self.is_wanted {
-                    self.grid = Some(Grid::up_to(self.most));
-                }
-                self.sheets.push((name, !self.hidden_styles.contains(&text("table:style-name"))));
-                (self.row, self.alike) = (0, 1);
+                self.sheet = OpenSheet { name: text("table:name"), ..OpenSheet::default() };
+                self.row = OpenRow { alike: 1, ..OpenRow::default() };
             }
-            "table:table-row" if self.is_wanted => {
-                self.row = self.row.saturating_add(self.alike);
-                self.alike = number("table:number-rows-repeated");
-                self.is_hidden = matches!(text("table:visibility").as_str(), "collapse" | "filter");
-                (self.column, self.bytes) = (0, 0);
-                self.cells.clear();
-            }
-            "table:table-cell" | "table:covered-table-cell" if self.is_wanted => {
-                let kind = text("office:value-type");
-                let value = match kind.as_str() {
-                    "date" => text("office:date-value"),
-                    "boolean" => text("office:boolean-value").to_uppercase(),
-                    _ => text("office:value"),
+            "table:table-row" => {
+                self.row = OpenRow {
+                    number: self.row.number.saturating_add(self.row.alike),
+                    alike: number("table:number-rows-repeated"),
+                    is_hidden: matches!(text("table:visibility").as_str(), "collapse" | "filter"),
+                    ..OpenRow::default()
                 };
-                self.cell = Some(Cell {
-                    alike: usize::try_from(number("table:number-columns-repeated")).unwrap_or(usize::MAX),
-                    rows: number("table:number-rows-spanned"),
-                    kind,
-                    value,
-                    has_formula: attribute(element, "table:formula").is_some(),
-                    ..Cell::default()
-                });
             }
-            name if is_pinned(name) => self.pinned += 1,
-            "text:p" => {
-                self.paragraphs += 1;
-                if self.cell.as_ref().is_some_and(|cell| !cell.text.is_empty()) {
-                    self.text("\n")?;
+            "table:table-cell" | "table:covered-table-cell" => {
+                let has = |name: &str| attribute(element, name).is_some_and(|value| !value.is_empty());
+                let values = ["office:value", "office:date-value", "office:time-value", "office:boolean-value"];
+                self.cell = OpenCell {
+                    alike: number("table:number-columns-repeated"),
+                    rows: number("table:number-rows-spanned"),
+                    has_value: has("office:string-value") || values.into_iter().any(has),
+                    has_formula: has("table:formula"),
+                    has_text_box: false,
+                    bytes: element.len() as u64,
+                };
+                if !self.cell.has_value {
+                    self.cell.bytes = 0;
                 }
             }
-            "text:line-break" => self.text("\n")?,
-            "text:tab" => self.text("\t")?,
-            "text:s" => {
-                self.text(&" ".repeat(usize::try_from(number("text:c")).unwrap_or(usize::MAX).min(MAX_COLUMNS)))?;
+            "text:s" if number("text:c") > MAX_COLUMNS as u64 => {
+                return Err(Problem::unreadable("it has a cell with too many blanks"));
             }
+            "office:annotation" => self.notes += 1,
+            name if name.starts_with("draw:") => self.drawings += 1,
+            "text:s" => self.cell.bytes += number("text:c"),
             _ => {}
         }
         Ok(())
     }
 
-    fn text(&mut self, text: &str) -> Result<(), Problem> {
-        let is_own = self.pinned == 0 && self.paragraphs > 0;
-        let Some(cell) = self.cell.as_mut().filter(|_| is_own) else { return Ok(()) };
-        cell.text.push_str(text);
-        self.count(text.len())
-    }
-
-    fn count(&mut self, bytes: usize) -> Result<(), Problem> {
-        self.bytes += bytes;
-        let too_long = || Problem::TooLong(format!("{} MiB of text", MAX_TEXT >> 20));
-        if self.bytes > MAX_TEXT { Err(too_long()) } else { Ok(()) }
+    fn text(&mut self, bytes: u64) {
+        if self.notes == 0 {
+            self.cell.has_text_box |= self.drawings > 0;
+            self.cell.bytes += bytes;
+        }
     }
 
     fn end(&mut self, name: &str) -> Result<(), Problem> {
+        self.depth = self.depth.saturating_sub(1);
         match name {
-            name if is_pinned(name) => self.pinned = self.pinned.saturating_sub(1),
-            "text:p" => self.paragraphs = self.paragraphs.saturating_sub(1),
-            "table:table-cell" | "table:covered-table-cell" => {
-                let Some(cell) = self.cell.take() else { return Ok(()) };
-                self.take(&cell)?;
-                self.column = self.column.saturating_add(cell.alike);
-            }
-            "table:table-row" if self.is_wanted => self.take_row()?,
-            "table:table" => self.is_wanted = false,
+            "office:annotation" => self.notes = self.notes.saturating_sub(1),
+            name if name.starts_with("draw:") => self.drawings = self.drawings.saturating_sub(1),
             _ => {}
         }
-        Ok(())
+        match name {
+            "table:table-cell" | "table:covered-table-cell" => self.end_cell(),
+            "table:table" => {
+                self.places += self.sheet.height * self.sheet.width;
+                let OpenSheet { name, marks, .. } = std::mem::take(&mut self.sheet);
+                self.sheets.insert(name, marks);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
-    fn take(&mut self, cell: &Cell) -> Result<(), Problem> {
-        let text = cell.shown();
-        if text.trim().is_empty() {
+    fn end_cell(&mut self) -> Result<(), Problem> {
+        let OpenCell { alike, rows, has_value, has_formula, has_text_box, bytes } = std::mem::take(&mut self.cell);
+        let column = self.row.column;
+        self.row.column = column.saturating_add(alike);
+        if !has_value && !has_formula && bytes == 0 {
             return Ok(());
         }
-        if let Some(grid) = self.grid.as_mut().filter(|_| cell.rows > 1) {
-            grid.merged.push(Merged { rows: (self.row, self.row.saturating_add(cell.rows - 1)), column: self.column });
+        self.sheet.width = self.sheet.width.max(self.row.column);
+        self.bytes = self.bytes.saturating_add(bytes.saturating_mul(alike).saturating_mul(self.row.alike));
+        if self.bytes > MAX_TEXT as u64 {
+            return Err(Problem::TooLong(format!("{} MiB of text", MAX_TEXT >> 20)));
         }
-        for column in self.column..self.column.saturating_add(cell.alike.min(MAX_COLUMNS + 1)) {
-            self.count(text.len())?;
-            self.cells.push((column, text.to_owned()));
+        self.sheet.height = self.row.number.saturating_add(self.row.alike - 1);
+        // The library makes each of them.
+        check_places(self.places.saturating_add(self.sheet.height.saturating_mul(self.sheet.width)))?;
+        if self.row.is_hidden {
+            self.sheet.marks.hidden.extend(self.row.number..=self.sheet.height);
+        }
+        let first = usize::try_from(column).unwrap_or(usize::MAX);
+        if rows > 1 {
+            let last = self.row.number.saturating_add(rows - 1);
+            self.sheet.marks.merged.push(Merged { rows: (self.row.number, last), column: first });
+        }
+        let is_without_result = has_formula && !has_value && bytes == 0;
+        // The library adds its words to those of the cell.
+        let mark = if is_without_result { Some(NO_RESULT) } else { has_text_box.then_some(TEXT_BOX) };
+        for number in self.row.number..self.row.number + self.row.alike {
+            let cells = (column..self.row.column).filter_map(|column| Some(((number, column as usize), mark?)));
+            self.sheet.marks.broken.extend(cells);
         }
         Ok(())
-    }
-
-    fn take_row(&mut self) -> Result<(), Problem> {
-        let Some(grid) = &mut self.grid else { return Ok(()) };
-        for row in (self.row..self.row.saturating_add(self.alike)).take_while(|_| !self.cells.is_empty()) {
-            for (column, text) in &self.cells {
-                if !grid.add(row, *column, self.is_hidden, text)? {
-                    self.is_wanted = false;
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether an element is a note, an image, or a text box, whose texts are not those of the cell.
-fn is_pinned(name: &str) -> bool {
-    name == "office:annotation" || name.starts_with("draw:")
-}
-
-impl Cell {
-    /// Its text as the sheet shows it, but dates as ISO, and numbers with a point.
-    fn shown(&self) -> &str {
-        // As in a column of article numbers: 00007.
-        let has_zeros = || self.text.starts_with('0') && self.text.bytes().all(|byte| byte.is_ascii_digit());
-        match self.kind.as_str() {
-            "" if self.has_formula && self.text.is_empty() => NO_RESULT,
-            "float" if has_zeros() => &self.text,
-            "date" | "boolean" | "float" | "percentage" | "currency" => &self.value,
-            _ => &self.text,
-        }
     }
 }

@@ -1,76 +1,83 @@
-//! The parts of an Excel workbook, read before the library reads them: what they unpack to, what they claim, and what it does not tell.
+//! A workbook is a packed file, and a small one may unpack to anything. Its parts are read before the library reads them: for what they come to and
+//! claim, and for what the library does not tell.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, BufReader, Cursor, Read as _};
 
+use calamine::{Ods, Reader as _, Sheets, Xls, Xlsb, Xlsx};
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use zip::ZipArchive;
 
-use super::grid::{MAX_CELLS, address};
+use super::cells::{Marks, Opened};
+use super::grid::{MAX_CELLS, MAX_UNPACKED, NO_RESULT, Problem, address};
+use super::ods::attribute;
+use super::{binary, ods};
 
-/// The most that a workbook may unpack to, in bytes: four times what a hundred thousand rows of ten columns take.
-pub(super) const MAX_UNPACKED: u64 = 192 << 20;
-
-/// The facts of a sheet besides its values.
-#[derive(Debug, Default)]
-pub(super) struct Marks {
-    /// The rows that the user or a filter hides, from 1.
-    pub hidden: HashSet<u64>,
-    /// Rows, from 1, and columns, from 0, of formulas without a stored result.
-    pub without_result: HashSet<(u64, usize)>,
-    /// The same of formulas whose result is 0.
-    zeros: HashSet<(u64, usize)>,
-}
+/// What makes a packed file another document than a workbook, by the name of a part.
+const OTHERS: [(&str, &str); 3] = [
+    ("word/document.xml", "it is a Word document"),
+    ("ppt/presentation.xml", "it is a presentation"),
+    ("index/document.iwa", "it is a Numbers document; export it as Excel"),
+];
 
 /// The contents of the parts.
 #[derive(Default)]
 struct Parts {
-    /// By the part's name.
+    /// Those of the sheets, by the part's name.
     marks: HashMap<String, Marks>,
+    /// The places of formulas whose result is 0, by the part's name.
+    zeros: HashMap<String, HashSet<(u64, usize)>>,
     /// The name of each sheet, with the ID of its part.
     sheets: Vec<(String, String)>,
     /// The parts of the workbook by ID.
     targets: HashMap<String, String>,
     /// True if the results are to be calculated when it is opened: a program stores 0 for each.
     has_no_results: bool,
+    /// True if its parts are binary.
+    is_binary: bool,
+    /// The type of an OpenDocument.
+    mimetype: String,
+    /// The marks of an OpenDocument's sheets, by their names.
+    open_document: Option<HashMap<String, Marks>>,
 }
 
-/// The marks of each sheet by its name. Everything is unpacked to find them, because what a workbook says of itself may be a lie.
-pub(super) fn read(bytes: &[u8]) -> Result<HashMap<String, Marks>, String> {
-    let mut archive = ZipArchive::new(Cursor::new(bytes))
-        .map_err(|error| format!("it is not a workbook, or it is truncated ({error})"))?;
-    let (mut left, mut parts) = (MAX_UNPACKED, Parts::default());
-    for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(|error| error.to_string())?;
-        let name = entry.name().map(String::from).unwrap_or_default();
-        let mut unpacked = entry.take(left + 1);
-        parts.read(&name, BufReader::new(&mut unpacked))?;
-        io::copy(&mut unpacked, &mut io::sink()).map_err(|error| error.to_string())?;
-        left = unpacked.limit().checked_sub(1).ok_or_else(unpacks_to_more)?;
+/// Opens a workbook of any kind, with the marks of its sheets by their names.
+pub(super) fn open(bytes: &[u8]) -> Result<(Opened<'_>, HashMap<String, Marks>), Problem> {
+    let cursor = Cursor::new(bytes);
+    if bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0]) {
+        let marks = binary::marks_of_xls(bytes)?;
+        let book = Xls::new(cursor).map_err(Problem::unreadable)?;
+        let names = book.sheets_metadata().iter().map(|sheet| sheet.name.clone());
+        let marks = names.zip(marks).collect();
+        return Ok((Sheets::Xls(book), marks));
     }
-    let Parts { mut marks, sheets, targets, has_no_results } = parts;
-    let mut marks_of = |id: &str| {
-        let target = targets.get(id)?.trim_start_matches(['.', '/']);
-        let part = marks.keys().find(|part| part.ends_with(target))?.clone();
-        let Marks { hidden, mut without_result, zeros } = marks.remove(&part)?;
-        if has_no_results {
-            without_result.extend(zeros);
-        }
-        Some(Marks { hidden, without_result, ..Marks::default() })
+    if !bytes.starts_with(b"PK") {
+        let what = match bytes.trim_ascii_start() {
+            [b'{' | b'[', ..] => "it is JSON",
+            [b'%', b'P', b'D', b'F', ..] => "it is a PDF",
+            _ => "it is not a workbook",
+        };
+        return Err(Problem::Unreadable(what.to_owned()));
+    }
+    let mut parts = Parts::unpack(bytes)?;
+    let book = match &parts.open_document {
+        Some(_) => Sheets::Ods(Ods::new(cursor).map_err(Problem::unreadable)?),
+        None if parts.is_binary => Sheets::Xlsb(Xlsb::new(cursor).map_err(Problem::unreadable)?),
+        None => Sheets::Xlsx(Xlsx::new(cursor).map_err(Problem::unreadable)?),
     };
-    Ok(sheets.into_iter().filter_map(|(name, id)| Some((name, marks_of(&id)?))).collect())
+    let marks = parts.open_document.take().unwrap_or_else(|| parts.into_marks());
+    Ok((book, marks))
 }
 
-pub(super) fn unpacks_to_more() -> String {
-    format!("it unpacks to more than {} MiB", MAX_UNPACKED >> 20)
+fn unpacks_to_more() -> Problem {
+    Problem::Unreadable(format!("it unpacks to more than {} MiB", MAX_UNPACKED >> 20))
 }
 
-/// The value of an attribute, without its entities.
-pub(super) fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
-    let attribute = element.try_get_attribute(name).ok()??;
-    attribute.normalized_value(XmlVersion::Implicit1_0).ok().map(String::from)
+/// The name of a part as it is compared: some programs write it with other slashes, or in other cases.
+fn normal(part: &str) -> String {
+    part.replace('\\', "/").to_lowercase()
 }
 
 /// The ID of a part, under any prefix.
@@ -85,18 +92,74 @@ fn is_true(text: &str) -> bool {
 }
 
 impl Parts {
+    /// Unpacks everything, because what a workbook says of itself may be a lie.
+    fn unpack(bytes: &[u8]) -> Result<Self, Problem> {
+        let mut archive = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|error| Problem::Unreadable(format!("it is not a workbook, or it is truncated ({error})")))?;
+        let (mut left, mut parts) = (MAX_UNPACKED, Self::default());
+        for index in 0..archive.len() {
+            let entry = archive.by_index(index).map_err(Problem::unreadable)?;
+            let name = normal(&entry.name().map(String::from).unwrap_or_default());
+            let mut unpacked = entry.take(left + 1);
+            parts.read(&name, BufReader::new(&mut unpacked))?;
+            io::copy(&mut unpacked, &mut io::sink()).map_err(Problem::unreadable)?;
+            left = unpacked.limit().checked_sub(1).ok_or_else(unpacks_to_more)?;
+        }
+        Ok(parts)
+    }
+
+    /// The marks of each sheet by its name.
+    fn into_marks(mut self) -> HashMap<String, Marks> {
+        let mut marks_of = |id: &str| {
+            let target = self.targets.get(id)?.trim_start_matches(['.', '/']);
+            let part = self.marks.keys().find(|part| part.ends_with(target))?.clone();
+            let mut marks = self.marks.remove(&part)?;
+            if self.has_no_results {
+                let zeros = self.zeros.remove(&part).unwrap_or_default();
+                marks.broken.extend(zeros.into_iter().map(|place| (place, NO_RESULT)));
+            }
+            Some(marks)
+        };
+        self.sheets.into_iter().filter_map(|(name, id)| Some((name, marks_of(&id)?))).collect()
+    }
+
+    fn read(&mut self, part: &str, mut content: impl BufRead) -> Result<(), Problem> {
+        if let Some((_, what)) = OTHERS.into_iter().find(|(name, _)| *name == part) {
+            return Err(Problem::Unreadable(what.to_owned()));
+        }
+        let is_sheet = part.starts_with("xl/worksheets/");
+        match part {
+            "mimetype" => _ = content.take(100).read_to_string(&mut self.mimetype),
+            "content.xml" if self.mimetype.ends_with("spreadsheet") => self.open_document = Some(ods::marks(content)?),
+            "content.xml" => return Err(Problem::unreadable("it is an OpenDocument, but no spreadsheet")),
+            _ if part.ends_with(".bin") && (is_sheet || part == "xl/workbook.bin") => {
+                self.is_binary = true;
+                let mut bytes = Vec::new();
+                content.read_to_end(&mut bytes).map_err(Problem::unreadable)?;
+                if is_sheet {
+                    self.marks.insert(part.to_owned(), binary::marks_of_xlsb(&bytes));
+                } else {
+                    self.sheets = binary::sheets_of_xlsb(&bytes);
+                }
+            }
+            _ => self.read_xml(part, content).map_err(Problem::Unreadable)?,
+        }
+        Ok(())
+    }
+
     /// Reads a part by its first element. Broken XML is for the library to tell.
-    fn read(&mut self, part: &str, xml: impl BufRead) -> Result<(), String> {
+    fn read_xml(&mut self, part: &str, xml: impl BufRead) -> Result<(), String> {
         let (mut xml, mut buffer, mut is_index) = (Reader::from_reader(xml), Vec::new(), false);
         // An element without contents ends, too.
         xml.config_mut().expand_empty_elements = true;
         while let Ok(event) = xml.read_event_into(&mut buffer) {
             match event {
                 Event::Start(element) => match element.local_name().as_ref() {
-                    "workbook" | "Relationships" if part.contains("workbook.xml") => is_index = true,
+                    "workbook" | "Relationships" if part.contains("workbook.") => is_index = true,
                     "worksheet" => {
-                        let marks = marks(xml).map_err(|why| format!("{why} in {part}"))?;
+                        let (marks, zeros) = marks(xml).map_err(|why| format!("{why} in {part}"))?;
                         self.marks.insert(part.to_owned(), marks);
+                        self.zeros.insert(part.to_owned(), zeros);
                         return Ok(());
                     }
                     "sst" => return reserves_little(&element),
@@ -104,7 +167,9 @@ impl Parts {
                         self.sheets.extend(attribute(&element, "name").zip(id_of(&element)));
                     }
                     "Relationship" if is_index => {
-                        self.targets.extend(attribute(&element, "Id").zip(attribute(&element, "Target")));
+                        self.targets.extend(
+                            attribute(&element, "Id").zip(attribute(&element, "Target").map(|target| normal(&target))),
+                        );
                     }
                     "calcPr" if is_index => {
                         self.has_no_results =
@@ -129,9 +194,9 @@ fn reserves_little(root: &BytesStart<'_>) -> Result<(), String> {
     if is_possible { Ok(()) } else { Err(format!("it claims to have {count} texts")) }
 }
 
-/// The marks of a sheet. A cell without a place in the sheet is an error: the library would put it somewhere.
-fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<Marks, String> {
-    let (mut marks, mut row, mut column) = (Marks::default(), 0, 0);
+/// The marks of a sheet, and the places of formulas whose result is 0. A cell without a place in the sheet is an error: the library would put it somewhere.
+fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<(Marks, HashSet<(u64, usize)>), String> {
+    let (mut marks, mut zeros, mut row, mut column) = (Marks::default(), HashSet::new(), 0, 0);
     // Of the cell that is being read.
     let (mut has_formula, mut has_value, mut is_value, mut kind) = (false, false, false, String::new());
     let mut buffer = Vec::new();
@@ -166,7 +231,7 @@ fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<Marks, String> {
                 has_value |= !text.trim().is_empty();
                 // The library takes what is no number for the first text.
                 if kind.is_empty() && has_formula && text.trim() == "0" {
-                    marks.zeros.insert((row, column));
+                    zeros.insert((row, column));
                 }
                 if kind == "s" && text.trim().parse::<u32>().is_err() {
                     return Err(format!("no text has the number {}", text.trim()));
@@ -176,14 +241,14 @@ fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<Marks, String> {
                 "v" => is_value = false,
                 "c" => {
                     if has_formula && !has_value {
-                        marks.without_result.insert((row, column));
+                        marks.broken.insert((row, column), NO_RESULT);
                     }
                     column += 1;
                 }
-                "sheetData" => return Ok(marks),
+                "sheetData" => return Ok((marks, zeros)),
                 _ => {}
             },
-            Ok(Event::Eof) | Err(_) => return Ok(marks),
+            Ok(Event::Eof) | Err(_) => return Ok((marks, zeros)),
             Ok(_) => {}
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minijinja::value::{Enumerator, Object};
 use minijinja::{Error, ErrorKind, Value};
 
-use super::grid::NO_RESULT;
+use super::grid::{NO_RESULT, TEXT_BOX};
 use crate::domain::{Cells, Columns};
 use crate::manifest::source::diagnostic::{BrokenCell, RowLocation};
 use crate::manifest::source::lints::OF_SPREADSHEETS;
@@ -45,11 +45,16 @@ impl Object for InTemplates {
 
 /// The error of whoever uses a cell that holds an error of the spreadsheet: nothing else in its row is at fault.
 fn broken(column: &str, cell: &str) -> Option<Error> {
-    let is_error = cell.starts_with('#') && (cell == NO_RESULT || OF_SPREADSHEETS.contains(&cell))
+    let held = match cell {
+        NO_RESULT => "a formula without a result",
+        TEXT_BOX => "a text box beside its text",
+        _ => cell,
+    };
+    let is_error = held != cell
+        || cell.starts_with('#') && OF_SPREADSHEETS.contains(&cell)
         || cell
             .strip_prefix("Err:")
             .is_some_and(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()));
-    let held = if cell == NO_RESULT { "a formula without a result" } else { cell };
     is_error.then(|| {
         Error::new(ErrorKind::InvalidOperation, format!("the cell under `{column}` contains {held}"))
             .with_source(BrokenCell)

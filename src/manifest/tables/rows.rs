@@ -18,7 +18,7 @@ use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::suggest;
-use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, TextError, is_url};
+use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, TextError, is_url, table_text};
 
 /// The most hidden rows that are named in a message.
 const MAX_NAMED: usize = 8;
@@ -97,7 +97,8 @@ fn is_skipped(row: &Row) -> bool {
 
 /// The encoding that a file of rows has to name, and words of it that show whether it is right.
 pub(crate) fn unnamed_encoding(file: &str, access: &FileAccess) -> Option<(&'static Encoding, String)> {
-    match access.read_table(file, None, MAX_FILE_BYTES) {
+    let (_, bytes) = access.read_bytes(file, MAX_FILE_BYTES).ok()?;
+    match table_text(bytes, None) {
         Err(TextError::Undecoded(Undecoded::Unnamed { encoding, words })) => {
             Some((Encoding::for_label(encoding.as_bytes())?, words))
         }
@@ -112,12 +113,11 @@ pub(crate) fn beginnings(
     access: &FileAccess,
     most: usize,
 ) -> Vec<(Option<String>, Beginning)> {
+    let bytes = access.read_bytes(file, MAX_FILE_BYTES).map(|(_, bytes)| bytes).unwrap_or_default();
     if is_workbook(file) {
-        let bytes = access.read_bytes(file, MAX_FILE_BYTES).map(|(_, bytes)| bytes).unwrap_or_default();
-        workbook::beginnings(&bytes, file, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
+        workbook::beginnings(&bytes, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
     } else {
-        let text = access.read_table(file, encoding, MAX_FILE_BYTES).unwrap_or_default();
-        vec![(None, sheet::beginning(&text, most))]
+        vec![(None, sheet::beginning(&table_text(bytes, encoding).unwrap_or_default(), most))]
     }
 }
 
@@ -133,7 +133,7 @@ fn is_page(bytes: &[u8]) -> bool {
 }
 
 fn is_workbook(file: &str) -> bool {
-    matches!(ending(file).as_deref(), Some("xlsx" | "xlsm" | "ods"))
+    matches!(ending(file).as_deref(), Some("xlsx" | "xlsm" | "xlsb" | "xls" | "ods"))
 }
 
 fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
@@ -149,38 +149,26 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         );
         return Vec::new();
     }
-    let refused = |error: &TextError| {
-        let diagnostic = unreadable("file of rows", &access.path_of(file), error, at.clone().value());
-        diagnostic.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
+    let refused = |diagnostic: Diagnostic, found: &mut Vec<Diagnostic>| {
+        found.push(diagnostic);
+        Vec::new()
     };
-    let page = || {
+    let bytes = match access.read_bytes(file, MAX_FILE_BYTES) {
+        Ok((_, bytes)) => bytes,
+        Err(error) => return refused(cannot_read(file, access, &error, at), found),
+    };
+    if is_page(&bytes) {
         let message = format!("{file} is a web page, whatever its name says");
         let diagnostic = Diagnostic::error(Rule::Unreadable, message, at.clone().value());
-        diagnostic.with_help("open it in a spreadsheet program, and save it as .xlsx")
-    };
-    if is_workbook(file) {
-        let diagnostic = match access.read_bytes(file, MAX_FILE_BYTES) {
-            Ok((_, bytes)) if is_page(&bytes) => page(),
-            Ok((_, bytes)) => return workbook::parse(&bytes, table, at, found),
-            Err(error) => refused(&error),
-        };
-        found.push(diagnostic);
-        return Vec::new();
+        return refused(diagnostic.with_help("open it in a spreadsheet program, and save it as .xlsx"), found);
     }
-    let text = match access.read_table(file, table.encoding, MAX_FILE_BYTES) {
-        Ok(text) if is_page(text.as_bytes()) => {
-            found.push(page());
-            return Vec::new();
-        }
+    if is_workbook(file) {
+        return workbook::parse(&bytes, table, at, found);
+    }
+    let text = match table_text(bytes, table.encoding) {
         Ok(text) => text,
-        Err(TextError::Undecoded(why)) => {
-            found.push(undecoded(file, &why, at));
-            return Vec::new();
-        }
-        Err(error) => {
-            found.push(refused(&error));
-            return Vec::new();
-        }
+        Err(TextError::Undecoded(why)) => return refused(undecoded(file, &why, at), found),
+        Err(error) => return refused(cannot_read(file, access, &error, at), found),
     };
     if table.sheet.is_some() || table.skips_hidden {
         let diagnostic = Diagnostic::error(
@@ -195,6 +183,11 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         Some("txt") => lines::texts(&text, file, at, found),
         _ => sheet::parse(&text, file, table.header_row, at, found),
     }
+}
+
+fn cannot_read(file: &str, access: &FileAccess, error: &TextError, at: &Pointer) -> Diagnostic {
+    let diagnostic = unreadable("file of rows", &access.path_of(file), error, at.clone().value());
+    diagnostic.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
 }
 
 /// The error that the encoding of a file has to be named: a guess would be bought.

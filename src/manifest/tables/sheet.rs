@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use csv::StringRecord;
 
-use super::quotes::unclosed;
 use super::row::Row;
 use super::workbook::Beginning;
 use crate::domain::spreadsheet::as_written;
 use crate::domain::{Cells, Columns, Rule};
-use crate::files::table::{line_of, separated, separator};
+use crate::files::table::{line_of, separated, separator, unclosed};
 use crate::manifest::source::bounds::MAX_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};

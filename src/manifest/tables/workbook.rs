@@ -1,14 +1,15 @@
 //! A sheet of a workbook as rows.
-//!
-//! A workbook is a packed file, and a small one may unpack to anything: what it comes to is found out before it is read, and its cells
-//! are taken one by one, because a sheet with one cell in its last corner has seventeen billion of them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::thread;
 
-use super::grid::{Grid, Line, MAX_CELLS, Problem};
-use super::ods::Ods;
+use calamine::{Reader as _, SheetType, SheetVisible};
+
+use super::cells::{self, Marks, Opened};
+use super::grid::{Grid, Line, MAX_CELLS, NO_RESULT, Problem};
+use super::parts;
 use super::row::Row;
-use super::xlsx::Xlsx;
 use crate::domain::{Cells, Columns, Rule};
 use crate::manifest::raw::mirror::RawTable;
 use crate::manifest::source::bounds::MAX_JOBS;
@@ -22,43 +23,51 @@ pub(super) type Beginning = Vec<(u64, Vec<String>)>;
 /// The most places for cells below a header, blank or not: a header may reach far to the right.
 const MAX_PLACES: usize = 10 * MAX_CELLS;
 
+/// The thread on which a workbook is read.
+pub(crate) const THREAD: &str = "workbook";
+
 /// An open workbook.
-enum Book<'b> {
-    Excel(Box<Xlsx<'b>>),
-    LibreOffice(Ods),
+struct Book<'b> {
+    opened: Opened<'b>,
+    marks: HashMap<String, Marks>,
+}
+
+/// Reads on a thread of its own: the library panics at some damaged files.
+fn guarded<T: Send>(read: impl FnOnce() -> Result<T, Problem> + Send) -> Result<T, Problem> {
+    thread::scope(|scope| {
+        let reader = thread::Builder::new().name(THREAD.to_owned()).spawn_scoped(scope, read);
+        reader.map_err(Problem::unreadable)?.join().unwrap_or_else(|_| Err(Problem::unreadable("it is damaged")))
+    })
 }
 
 impl<'b> Book<'b> {
-    fn open(bytes: &'b [u8], file: &str) -> Result<Self, Problem> {
-        if file.to_ascii_lowercase().ends_with(".ods") {
-            return Ods::open(bytes).map(Self::LibreOffice);
-        }
-        Xlsx::open(bytes).map(|book| Self::Excel(Box::new(book)))
+    fn open(bytes: &'b [u8]) -> Result<Self, Problem> {
+        let (opened, marks) = guarded(|| parts::open(bytes))?;
+        Ok(Self { opened, marks })
     }
 
-    fn sheets(&self) -> Result<Vec<(String, bool)>, Problem> {
-        match self {
-            Self::Excel(book) => Ok(book.sheets()),
-            Self::LibreOffice(book) => book.sheets(),
-        }
+    /// The name of each sheet, and whether it is visible.
+    fn sheets(&self) -> Vec<(String, bool)> {
+        let sheets = self.opened.sheets_metadata().iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
+        sheets.map(|sheet| (sheet.name.clone(), sheet.visible == SheetVisible::Visible)).collect()
     }
 
-    fn visible(&self) -> Result<Vec<String>, Problem> {
-        Ok(self.sheets()?.into_iter().filter(|(_, is_visible)| *is_visible).map(|(name, _)| name).collect())
+    fn visible(&self) -> impl Iterator<Item = String> {
+        self.sheets().into_iter().filter(|(_, is_visible)| *is_visible).map(|(name, _)| name)
     }
 
     fn grid(&mut self, sheet: &str, most: usize) -> Result<Grid, Problem> {
-        match self {
-            Self::Excel(book) => book.grid(sheet, most),
-            Self::LibreOffice(book) => book.grid(sheet, most),
-        }
+        // Without them, a hidden row or a missing result would be bought.
+        let missing = || Problem::Unreadable(format!("it has no part for `{sheet}`"));
+        let marks = self.marks.get_mut(sheet).ok_or_else(missing)?;
+        guarded(|| cells::grid(&mut self.opened, sheet, marks, most))
     }
 }
 
 /// The names of the visible sheets, and the first lines of each. What can't be read has none.
-pub(super) fn beginnings(bytes: &[u8], file: &str, most: usize) -> Vec<(String, Beginning)> {
-    let Ok(mut book) = Book::open(bytes, file) else { return Vec::new() };
-    let names = book.visible().unwrap_or_default();
+pub(super) fn beginnings(bytes: &[u8], most: usize) -> Vec<(String, Beginning)> {
+    let Ok(mut book) = Book::open(bytes) else { return Vec::new() };
+    let names: Vec<String> = book.visible().collect();
     let beginning = |name: String| {
         let lines = book.grid(&name, most).unwrap_or_default().lines;
         let texts = |width, texts: Vec<&str>| texts.into_iter().take(width).map(str::to_owned).collect();
@@ -71,13 +80,11 @@ pub(super) fn beginnings(bytes: &[u8], file: &str, most: usize) -> Vec<(String, 
 /// The rows below the header of a sheet.
 pub(super) fn parse(bytes: &[u8], table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let place = at.clone().value();
-    let made = Book::open(bytes, &table.file).map_err(|problem| diagnostic(problem, &table.file, &place)).and_then(
-        |mut book| {
-            let sheet = chosen(&book, table, &place)?;
-            let grid = book.grid(&sheet, MAX_JOBS).map_err(|problem| diagnostic(problem, &table.file, &place))?;
-            rows(grid, table, &place, found)
-        },
-    );
+    let made = Book::open(bytes).map_err(|problem| diagnostic(problem, &table.file, &place)).and_then(|mut book| {
+        let sheet = chosen(&book, table, &place)?;
+        let grid = book.grid(&sheet, MAX_JOBS).map_err(|problem| diagnostic(problem, &table.file, &place))?;
+        rows(grid, table, &place, found)
+    });
     made.unwrap_or_else(|diagnostic| {
         found.push(*diagnostic);
         Vec::new()
@@ -103,11 +110,10 @@ fn diagnostic(problem: Problem, file: &str, place: &Location) -> Box<Diagnostic>
 /// The sheet with the name that the table has, or the first visible one.
 fn chosen(book: &Book<'_>, table: &RawTable, place: &Location) -> Result<String, Box<Diagnostic>> {
     let file = &table.file;
-    let sheets = book.sheets().map_err(|problem| diagnostic(problem, file, place))?;
-    let visible = || sheets.iter().find(|(_, is_visible)| *is_visible).map(|(name, _)| name.clone());
+    let sheets = book.sheets();
     let Some(wanted) = &table.sheet else {
-        let problem = Problem::Unreadable("it has no visible sheet".to_owned());
-        return visible().ok_or_else(|| diagnostic(problem, file, place));
+        let problem = Problem::unreadable("it has no visible sheet");
+        return book.visible().next().ok_or_else(|| diagnostic(problem, file, place));
     };
     if sheets.iter().any(|(name, _)| name == wanted) {
         return Ok(wanted.clone());
@@ -142,7 +148,9 @@ fn rows(
     if lines.len() * width > MAX_PLACES {
         return Err(too_long(Problem::TooLong(format!("{MAX_PLACES} cells below its header"))));
     }
-    let names = head.texts(width).into_iter().map(str::to_owned).collect();
+    // A formula without a result names nothing.
+    let name = |text: &str| if text == NO_RESULT { String::new() } else { text.to_owned() };
+    let names = head.texts(width).into_iter().map(name).collect();
     let columns = Arc::new(Columns::new(names).map_err(|name| {
         let message = format!("{named} has two columns named `{name}`");
         let diagnostic = Diagnostic::error(Rule::CsvDuplicateColumn, message, place.clone());

@@ -39,78 +39,41 @@ pub(super) fn engine() -> Environment<'static> {
     engine
 }
 
+/// Adds functions of the engine's own, each under a name.
+macro_rules! add {
+    ($engine:ident . $add:ident, $module:ident: $($name:literal $function:ident),* $(,)?) => {
+        $($engine.$add($name, $module::$function);)*
+    };
+}
+
 fn add_tests(engine: &mut Environment<'_>) {
-    engine.add_test("defined", checks::is_defined);
-    engine.add_test("undefined", checks::is_undefined);
-    engine.add_test("none", checks::is_none);
-    engine.add_test("boolean", checks::is_boolean);
-    engine.add_test("number", checks::is_number);
-    engine.add_test("integer", checks::is_integer);
-    engine.add_test("float", checks::is_float);
-    engine.add_test("string", checks::is_string);
-    engine.add_test("sequence", checks::is_sequence);
-    engine.add_test("mapping", checks::is_mapping);
-    engine.add_test("iterable", checks::is_iterable);
-    engine.add_test("odd", checks::is_odd);
-    engine.add_test("even", checks::is_even);
-    engine.add_test("divisibleby", checks::is_divisibleby);
-    engine.add_test("startingwith", checks::is_startingwith);
-    engine.add_test("endingwith", checks::is_endingwith);
-    engine.add_test("lower", checks::is_lower);
-    engine.add_test("upper", checks::is_upper);
-    engine.add_test("eq", checks::is_eq);
-    engine.add_test("ne", checks::is_ne);
-    engine.add_test("lt", checks::is_lt);
-    engine.add_test("le", checks::is_le);
-    engine.add_test("gt", checks::is_gt);
-    engine.add_test("ge", checks::is_ge);
-    engine.add_test("in", checks::is_in);
-    engine.add_test("true", checks::is_true);
-    engine.add_test("false", checks::is_false);
+    add!(engine.add_test, checks:
+        "defined" is_defined, "undefined" is_undefined, "none" is_none, "boolean" is_boolean, "number" is_number,
+        "integer" is_integer, "float" is_float, "string" is_string, "sequence" is_sequence, "mapping" is_mapping,
+        "iterable" is_iterable, "odd" is_odd, "even" is_even, "divisibleby" is_divisibleby, "in" is_in,
+        "startingwith" is_startingwith, "endingwith" is_endingwith, "lower" is_lower, "upper" is_upper,
+        "eq" is_eq, "ne" is_ne, "lt" is_lt, "le" is_le, "gt" is_gt, "ge" is_ge, "true" is_true, "false" is_false,
+    );
 }
 
 /// Filters that make at most as much as they are given.
 fn add_plain_filters(engine: &mut Environment<'_>) {
-    engine.add_filter("lower", filters::lower);
-    engine.add_filter("upper", filters::upper);
-    engine.add_filter("title", filters::title);
-    engine.add_filter("capitalize", filters::capitalize);
-    engine.add_filter("trim", filters::trim);
-    engine.add_filter("split", filters::split);
-    engine.add_filter("lines", filters::lines);
-    engine.add_filter("length", filters::length);
-    engine.add_filter("count", filters::length);
-    engine.add_filter("default", filters::default);
-    engine.add_filter("d", filters::default);
-    engine.add_filter("round", filters::round);
-    engine.add_filter("abs", filters::abs);
-    engine.add_filter("int", filters::int);
-    engine.add_filter("float", filters::float);
-    engine.add_filter("bool", filters::bool);
-    engine.add_filter("first", filters::first);
+    add!(engine.add_filter, filters:
+        "lower" lower, "upper" upper, "title" title, "capitalize" capitalize, "trim" trim, "split" split, "lines" lines,
+        "length" length, "count" length, "default" default, "d" default, "round" round, "abs" abs, "int" int,
+        "float" float, "bool" bool, "first" first,
+    );
     add_text_filters(engine);
 }
 
 /// Filters that walk over a list.
 fn add_list_filters(engine: &mut Environment<'_>) {
-    let list_filters = [
-        ("dictsort", Value::from_function(filters::dictsort)),
-        ("items", Value::from_function(filters::items)),
-        ("last", Value::from_function(filters::last)),
-        ("list", Value::from_function(filters::list)),
-        ("map", Value::from_function(filters::map)),
-        ("max", Value::from_function(filters::max)),
-        ("min", Value::from_function(filters::min)),
-        ("reject", Value::from_function(filters::reject)),
-        ("rejectattr", Value::from_function(filters::rejectattr)),
-        ("reverse", Value::from_function(filters::reverse)),
-        ("select", Value::from_function(filters::select)),
-        ("selectattr", Value::from_function(filters::selectattr)),
-        ("sort", Value::from_function(filters::sort)),
-        ("string", Value::from_function(filters::string)),
-        ("sum", Value::from_function(filters::sum)),
-        ("unique", Value::from_function(filters::unique)),
-    ];
+    macro_rules! of_lists {
+        ($($name:ident)*) => { [$((stringify!($name), Value::from_function(filters::$name))),*] };
+    }
+    let list_filters = of_lists!(
+        dictsort items last list map max min reject rejectattr reverse select selectattr sort string sum unique
+    );
     for (name, filter) in list_filters {
         engine.add_filter(name, move |state: &mut State<'_, '_>, items: Value, rest: Rest<ValueOrKwargs>| {
             check_items(&items)?;

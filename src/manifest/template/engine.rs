@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use minijinja::value::{Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::bounds;
 use super::empty_cells::Named;
@@ -178,7 +179,7 @@ impl Templates {
             }
             _ => self.missing_column(source, scope).unwrap_or_else(|| {
                 if is_of_a_broken_cell(error) {
-                    let help = "fix the formula in a spreadsheet program, and save the file: that stores its result";
+                    let help = "mend the cell in a spreadsheet program, and save the file: that stores the results of formulas";
                     return TemplateError { rule: Rule::CellError, ..TemplateError::new(detail, help).at(part) };
                 }
                 let message = format!("the template failed: {detail}");
@@ -257,25 +258,15 @@ pub(in crate::manifest) fn slug(text: &str) -> String {
             'ö' | 'ø' | 'œ' => "oe",
             'ü' => "ue",
             'ß' => "ss",
-            'à'..='å' | 'ā' | 'ă' | 'ą' => "a",
-            'ç' | 'ć' | 'č' => "c",
-            'ď' | 'đ' => "d",
-            'è'..='ë' | 'ē' | 'ę' | 'ě' => "e",
-            'ğ' => "g",
-            'ì'..='ï' | 'ī' | 'ı' => "i",
+            'đ' => "d",
             'ł' => "l",
-            'ñ' | 'ń' | 'ň' => "n",
-            'ò'..='õ' | 'ō' | 'ő' => "o",
-            'ř' => "r",
-            'ś' | 'ş' | 'š' | 'ș' => "s",
-            'ţ' | 'ť' | 'ț' => "t",
-            'ù'..='û' | 'ū' | 'ů' | 'ű' => "u",
-            'ý' | 'ÿ' => "y",
-            'ź' | 'ż' | 'ž' => "z",
+            'ı' => "i",
             '\'' | '’' => continue,
             _ => "",
         };
-        if letter.is_ascii_alphanumeric() {
+        // Without its accent.
+        let letter = letter.nfd().next().unwrap_or(letter);
+        if plain.is_empty() && letter.is_ascii_alphanumeric() {
             slug.push(letter);
         } else if !plain.is_empty() {
             slug.push_str(plain);

@@ -101,6 +101,46 @@ fn any_of<T: Copy + std::fmt::Debug + 'static>(values: &'static [T]) -> impl Str
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    /// Damage ends in an error or in a sheet, and never in a panic or a hang.
+    #[test]
+    fn damaged_workbooks_are_refused_or_read(
+        name in any_of(&["merged.xls", "filtered.xls", "binary.xlsb", "merged.ods", "filtered.xlsx"]),
+        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..20),
+    ) {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sheets").join(name);
+        let whole = std::fs::read(kept).expect("a sheet");
+        let damaged = |bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            damage.iter().for_each(|(at, byte)| *at.get_mut(&mut bytes) = *byte);
+            bytes
+        };
+        let here = Workspace::new();
+        // In a packed file, damage would only be found by its check sum.
+        let bytes = if name.ends_with(".xls") { damaged(&whole) } else { repacked(&whole, damaged) };
+        here.write(name, bytes);
+        let _ = draft(here.root(), name, None, None);
+    }
+}
+
+/// The same archive with other contents of its parts.
+fn repacked(archive: &[u8], change: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    use std::io::{Cursor, Read as _, Write as _};
+    let mut old = zip::ZipArchive::new(Cursor::new(archive)).expect("an archive");
+    let mut new = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for index in 0..old.len() {
+        let mut part = old.by_index(index).expect("a part");
+        let (name, mut bytes) = (part.name().expect("a name").to_string(), Vec::new());
+        part.read_to_end(&mut bytes).expect("its contents");
+        new.start_file(&*name, zip::write::SimpleFileOptions::default()).expect("a part");
+        let is_damaged = name == "content.xml" || name.starts_with("xl/worksheets/sheet");
+        new.write_all(&if is_damaged { change(&bytes) } else { bytes }).expect("written");
+    }
+    new.finish().expect("whole").into_inner()
+}
+
+proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     /// No sheet leads to a plan that buys what a column contradicts, a shape, a length, or a count of takes, without a message that names it.
