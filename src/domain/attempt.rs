@@ -91,11 +91,6 @@ pub struct ServiceError {
 }
 
 impl ServiceError {
-    /// Returns whether something of the response arrived.
-    pub fn has_body(&self) -> bool {
-        !self.raw.is_null() && self.raw.as_str() != Some("")
-    }
-
     /// One that shotlist itself, or the user, has to tell.
     pub fn plain(message: &str, code: &str) -> Self {
         Self { message: message.to_owned(), code: Some(code.to_owned()), ..Self::default() }

@@ -197,6 +197,7 @@ codes! {
     Empty "empty" "The manifest is empty."
     EncodingUnknown "encoding-unknown" "There is no encoding of the name."
     EncodingUnnamed "encoding-unnamed" "A table is not in the encoding that the manifest names, or names none and is neither UTF-8 nor UTF-16."
+    EscapeInPath "escape-in-path" "A path in double quotes has an escape of YAML."
     ExtraContradicts "extra-contradicts" "`extra` contains a documented field."
     ExtraNotJson "extra-not-json" "A value under `extra` can't be sent as JSON."
     ExtraUndocumented "extra-undocumented" "A field under `extra` is undocumented, and is sent as it is."
@@ -215,6 +216,7 @@ codes! {
     ImageNotAUrl "image-not-a-url" "An image is not an http or https URL."
     ImageConflict "image-conflict" "A job has both `image` and `image_file`."
     JsonlMalformed "jsonl-malformed" "A line of a `.jsonl` file is not a JSON object."
+    Invisible "invisible" "A key or a word contains an invisible character."
     KeyDuplicate "key-duplicate" "A mapping has a key twice."
     KeyNotText "key-not-text" "A key is not a string."
     LabelInvalid "label-invalid" "A label has an invalid name or value."
@@ -271,6 +273,7 @@ impl Rule {
         matches!(
             self,
             Self::CellsMerged
+                | Self::EscapeInPath
                 | Self::ImageIsAPage
                 | Self::PromptEmptyCell
                 | Self::PromptPlaceholder

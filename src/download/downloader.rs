@@ -6,7 +6,6 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::host_health::HostHealth;
 use super::hosts::HostPolicy;
 use super::interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
 use super::interface::{Get, Transport};
@@ -25,7 +24,7 @@ pub struct Downloader {
 impl Downloader {
     /// Fetches into this directory.
     pub fn new(get: Get, hosts: HostPolicy, directory: PathBuf, limits: Limits) -> Self {
-        let transport = Transport { get, hosts, limits, host_health: HostHealth::default() };
+        let transport = Transport { get, hosts, limits };
         Self { transport, directory, naming: Arc::default() }
     }
 

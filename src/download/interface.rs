@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use reqwest::{RequestBuilder, Url};
 
-use super::host_health::HostHealth;
 use super::hosts::HostPolicy;
 use crate::domain::{OutputPath, TaskId, VideoFile};
 
@@ -20,14 +19,6 @@ pub enum Link {
     /// The service's content endpoint, whose answer the interface does not show (§4): the video, a redirect to it, or JSON
     /// that holds its address.
     Content(String),
-}
-
-impl Link {
-    pub(super) fn address(&self) -> &str {
-        match self {
-            Self::Video(url) | Self::Content(url) => url,
-        }
-    }
 }
 
 /// The path of a video.
@@ -146,5 +137,4 @@ pub(super) struct Transport {
     pub get: Get,
     pub hosts: HostPolicy,
     pub limits: Limits,
-    pub host_health: HostHealth,
 }

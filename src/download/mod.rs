@@ -23,7 +23,7 @@
 //! # Modules
 //!
 //! [`interface`] has the requests, and [`downloader`] executes them: [`stream`] fills a [`part`] from one
-//! link, along its [`redirects`], to allowed [`hosts`], with as many tries as their [`host_health`] permits; [`content`]
+//! link, along its [`redirects`], to allowed [`hosts`]; [`content`]
 //! reads responses of the content endpoint. [`mp4`] checks whether a file is whole, and has its facts by [`footage`]; [`digest`] identifies it, and
 //! [`storing`] gives it its name. [`archive`] copies it to another directory.
 
@@ -32,7 +32,6 @@ mod content;
 mod digest;
 mod downloader;
 mod footage;
-mod host_health;
 mod hosts;
 mod interface;
 mod mp4;

@@ -39,24 +39,16 @@ impl From<FetchError> for Miss {
 /// Fills the part until it is as long as the server says that the video is.
 pub(super) async fn fill(transport: &Transport, link: &Link, part: &mut Part) -> Result<(), FetchError> {
     let whole = transport.limits.whole;
-    let host = host(link.address());
     let deadline = tokio::time::Instant::now() + whole;
-    let filled = tokio::time::timeout_at(deadline, fill_in_tries(transport, link, &host, deadline, part)).await;
-    let filled = filled.unwrap_or_else(|_| {
+    let filled = tokio::time::timeout_at(deadline, fill_in_tries(transport, link, deadline, part)).await;
+    filled.unwrap_or_else(|_| {
         Err(FetchError::Transient(format!("it was not over after {} min; what arrived is kept", whole.as_secs() / 60)))
-    });
-    match &filled {
-        Ok(()) => transport.host_health.answered(&host),
-        Err(FetchError::Transient(_)) => transport.host_health.failed(&host),
-        Err(_) => {}
-    }
-    filled
+    })
 }
 
 async fn fill_in_tries(
     transport: &Transport,
     link: &Link,
-    host: &str,
     deadline: tokio::time::Instant,
     part: &mut Part,
 ) -> Result<(), FetchError> {
@@ -65,7 +57,6 @@ async fn fill_in_tries(
         let pauses = ExponentialBuilder::new().with_min_delay(first).with_max_delay(MAX_PAUSE);
         pauses.with_jitter().without_max_times().build()
     };
-    let tries = transport.host_health.tries(host, transport.limits.tries);
     let (mut tried, mut pause) = (0, pauses());
     loop {
         let before = part.length();
@@ -79,7 +70,7 @@ async fn fill_in_tries(
         }
         tried += 1;
         // To wait for longer than there is time would only keep others waiting.
-        if tried >= tries || wait > MAX_WAIT || tokio::time::Instant::now() + wait >= deadline {
+        if tried >= transport.limits.tries || wait > MAX_WAIT || tokio::time::Instant::now() + wait >= deadline {
             return Err(FetchError::Transient(message));
         }
         tracing::debug!("a download is tried again: {message}");

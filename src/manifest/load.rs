@@ -197,10 +197,11 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
         return Loaded { manifest: None, diagnostics: vec![diagnostic], sources: Sources::new(options.path, text) };
     }
     let read = read(&text, options, catalog);
+    let odd = lints::odd_scalars(&text);
     let (cut, unindented) = (lints::cut_by_comments(&text), read.is_ok().then(|| layout::unindented(&text)).flatten());
     let sources = Sources::new(options.path, text);
     let (manifest, mut diagnostics) = read.unwrap_or_else(|error| (None, syntax::diagnostics(&error, &sources)));
-    diagnostics.extend(cut);
+    diagnostics.extend(cut.into_iter().chain(odd));
     if let Some(cause) = unindented {
         diagnostics = vec![cause];
     }

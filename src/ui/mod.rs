@@ -12,7 +12,6 @@ mod bill;
 mod command;
 mod diagnostics;
 mod doubts;
-mod eta;
 mod event_log;
 mod event_text;
 mod lines;

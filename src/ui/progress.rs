@@ -42,10 +42,10 @@ pub(crate) struct Progress {
 impl Progress {
     /// Shows the run of a plan; `again` is what leads back to it.
     pub(crate) fn new(terminal: &Terminal, again: &NextCommand, plan: &Plan, settings: &Settings) -> Self {
-        let state = ProgressState::new(Instant::now());
+        let now = Instant::now();
+        let state = ProgressState::new(now);
         // Without a terminal no one looks at single tasks, and ten thousand need not be kept for it.
-        let state =
-            if terminal.shows_bar { state.with_tasks(plan, settings.concurrency, settings.speed) } else { state };
+        let state = if terminal.shows_bar { state.with_tasks(plan, settings.speed, now) } else { state };
         let jobs = plan.jobs.iter().filter(|_| terminal.logs_json).map(|planned| &planned.job);
         let prompts = jobs.map(|job| (job.id.clone(), Arc::clone(job))).collect();
         let (terminal, again) = (terminal.clone(), again.clone());

@@ -1,8 +1,8 @@
 //! State of a run as text: counts, money, time, and the few tasks that are worth a line.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::eta::Eta;
 use super::lines::{count, span};
 use super::table::{shortened, shortened_inside};
 use crate::domain::{JobId, Usd};
@@ -19,10 +19,13 @@ const OLDEST: usize = 2;
 /// The columns of an id in such a line.
 const ID: usize = 20;
 
-/// A run as far as it is.
-#[derive(Debug)]
+/// An active task: its start, and its progress in percent.
+type Running = (Instant, Option<u8>);
+
+/// The progress of a run.
+#[derive(Debug, Default)]
 pub struct ProgressState {
-    started: Instant,
+    started: Option<Instant>,
     total: usize,
     running: usize,
     completed: usize,
@@ -36,35 +39,23 @@ pub struct ProgressState {
     silent_since: Option<Instant>,
     last_failed: Option<(JobId, String)>,
     last_doubt: Option<(JobId, Usd)>,
-    /// Task by task, where tasks are shown.
-    eta: Option<Eta>,
+    /// The active tasks, where tasks are shown.
+    tasks: Option<HashMap<JobId, Running>>,
+    /// The duration by the plan, until the first task ends.
+    expected: Option<Duration>,
 }
 
 impl ProgressState {
     /// Begins with nothing done.
     pub fn new(now: Instant) -> Self {
-        Self {
-            started: now,
-            total: 0,
-            running: 0,
-            completed: 0,
-            failed: 0,
-            in_doubt: 0,
-            left: 0,
-            to_fetch: 0,
-            reserved: Usd::ZERO,
-            planned: Usd::ZERO,
-            silent_since: None,
-            last_failed: None,
-            last_doubt: None,
-            eta: None,
-        }
+        Self { started: Some(now), ..Self::default() }
     }
 
-    /// Adds every task of a plan, on so many slots, at a service that is so many times faster than documented.
+    /// Shows the tasks of a plan, at a service that is so many times faster than documented.
     #[must_use]
-    pub fn with_tasks(mut self, plan: &Plan, slots: usize, speed: f64) -> Self {
-        self.eta = Some(Eta::new(plan, slots, speed, self.started));
+    pub fn with_tasks(mut self, plan: &Plan, speed: f64, now: Instant) -> Self {
+        self.tasks = Some(plan.resume.iter().map(|attempt| (attempt.job.clone(), (now, None))).collect());
+        self.expected = Some(Duration::from_secs(plan.estimate.wall_s).div_f64(speed));
         self
     }
 
@@ -105,8 +96,16 @@ impl ProgressState {
         if matches!(event, RunEvent::Completed { .. } | RunEvent::Failed { .. } | RunEvent::TaskLeft { .. }) {
             self.running = self.running.saturating_sub(1);
         }
-        if let Some(eta) = &mut self.eta {
-            look_ahead(eta, event, now);
+        let Some(tasks) = &mut self.tasks else { return };
+        match event {
+            RunEvent::Submitted { job, .. } => _ = tasks.insert(job.clone(), (now, None)),
+            RunEvent::Progressed { job, percent } => {
+                tasks.entry(job.clone()).and_modify(|(_, progress)| *progress = *percent);
+            }
+            RunEvent::Completed { job, .. } | RunEvent::Failed { job, .. } | RunEvent::TaskLeft { job, .. } => {
+                tasks.remove(job);
+            }
+            _ => {}
         }
     }
 
@@ -169,38 +168,25 @@ impl ProgressState {
     /// The few tasks that are worth a line.
     fn tasks(&self, now: Instant) -> Vec<String> {
         let line = |job: &JobId, shown: &str| format!("  {:<ID$}  {shown}", shortened_inside(job.as_str(), ID));
-        let oldest = self.eta.iter().flat_map(|eta| eta.oldest(OLDEST, now));
-        let mut lines: Vec<String> = oldest
-            .map(|(job, age, percent)| {
-                let far = percent.map_or_else(|| "waiting".to_owned(), |percent| format!("{percent} %"));
-                line(job, &format!("{far:<8} for {}", span(age)))
-            })
-            .collect();
+        let mut oldest: Vec<(&JobId, &Running)> = self.tasks.iter().flatten().collect();
+        oldest.sort_unstable_by_key(|(job, (since, _))| (*since, *job));
+        let shown = |(job, (since, percent)): (&JobId, &Running)| {
+            let far = percent.map_or_else(|| "waiting".to_owned(), |percent| format!("{percent} %"));
+            line(job, &format!("{far:<8} for {}", span(now.duration_since(*since))))
+        };
+        let mut lines: Vec<String> = oldest.into_iter().take(OLDEST).map(shown).collect();
         lines.extend(self.last_doubt.iter().map(|(job, price)| line(job, &format!("in doubt, ${price} at risk"))));
         let more = if self.failed > 1 { format!(" ({} in all)", count(self.failed, "failure")) } else { String::new() };
         lines.extend(self.last_failed.iter().map(|(job, message)| line(job, &format!("failed{more}: {message}"))));
         lines
     }
 
-    /// The time that is left, by what was learned; where tasks are not followed, by the pace so far, and nothing before there is one.
+    /// The remaining time at the pace so far; before the first end, by the plan.
     fn time_left(&self, now: Instant) -> Option<Duration> {
-        if let Some(eta) = &self.eta {
-            return eta.left(now);
-        }
+        let elapsed = now.duration_since(self.started?);
         let ended = u32::try_from(self.ended()).ok()?;
         let left = u32::try_from(self.total).ok()?.checked_sub(ended).filter(|&left| left > 0)?;
-        (ended > 0).then(|| now.duration_since(self.started) * left / ended)
-    }
-}
-
-fn look_ahead(eta: &mut Eta, event: &RunEvent, now: Instant) {
-    match event {
-        RunEvent::Submitted { job, .. } => eta.submitted(job, now),
-        RunEvent::Progressed { job, percent } => eta.progressed(job, *percent),
-        RunEvent::Completed { job, .. } | RunEvent::Failed { job, .. } => eta.ended(job, true, now),
-        RunEvent::TaskLeft { job, .. } => eta.ended(job, false, now),
-        RunEvent::Rejected { .. } | RunEvent::InDoubt { .. } => eta.stop_waiting(),
-        _ => {}
+        if ended > 0 { Some(elapsed * left / ended) } else { self.expected?.checked_sub(elapsed) }
     }
 }
 

@@ -72,6 +72,8 @@ fn decode_version(table: &mut Table<'_>) {
     let help = "write `version: 1` at the top of the manifest";
     let diagnostic = match table.take("version") {
         Some(Value::Number(number)) if number.as_i64() == Some(1) => return,
+        // As Docker Compose has it.
+        Some(Value::String(text)) if text == "1" => return,
         Some(other) => {
             let message = format!("`version` must be 1, found {}", shown_value(&other));
             Diagnostic::error(Rule::VersionUnknown, message, table.at("version").value())

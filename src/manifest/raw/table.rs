@@ -8,6 +8,7 @@ use serde_yaml::{Mapping, Value};
 use super::job_field::JobField;
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::layout;
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::source::suggest;
@@ -94,7 +95,13 @@ impl<'f> Table<'f> {
     /// A text of a job. Typographic quotes around a word are taken away, and reported; elsewhere they may be meant so, and what jobs
     /// are known by must not change.
     pub(crate) fn field(&mut self, field: JobField) -> Option<String> {
-        let text = self.text(field.name())?;
+        let mut text = self.text(field.name())?;
+        if let Some((character, visible)) = lints::invisible(&text).filter(|_| field.is_a_word()) {
+            let message = format!("`{}` contains the invisible character {character}", field.name());
+            let diagnostic = Diagnostic::error(Rule::Invisible, message, self.at(field.name()).value());
+            self.found.push(diagnostic.with_help("write the value again by hand"));
+            text = visible;
+        }
         match lints::typographic(&text, &self.at(field.name())).filter(|_| field.is_a_word()) {
             None => Some(text),
             Some((diagnostic, inside)) => {
@@ -140,8 +147,9 @@ impl<'f> Table<'f> {
                     _ => String::new(),
                 };
                 self.found.push(diagnostic.with_help(match whole_in(&written) {
+                    Some(number) if number.to_string() == written => format!("write {number} without quotes"),
                     // YAML takes a number with a zero in front for a text, too.
-                    Some(number) => format!("write {number} without quotes"),
+                    Some(number) => format!("write {number}"),
                     None => help_with_whole(&written),
                 }));
                 None
@@ -174,6 +182,12 @@ impl<'f> Table<'f> {
                 continue;
             }
             let place = Location::Value(self.at.key(name), Part::Key);
+            if let Some((character, _)) = lints::invisible(name) {
+                let message = format!("the key `{name}` contains the invisible character {character}");
+                let diagnostic = Diagnostic::error(Rule::Invisible, message, place);
+                self.found.push(diagnostic.with_help("write the key again by hand"));
+                continue;
+            }
             let mut diagnostic = Diagnostic::error(Rule::UnknownKey, format!("unknown key `{name}`"), place);
             unknown += 1;
             // No more than that are shown.
@@ -233,6 +247,9 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
         }
         Value::Bool(_) | Value::Number(_) if wanted == "a string" => diagnostic.with_help("put quotes around it"),
         Value::Tagged(_) => diagnostic.with_help("put quotes around it, because YAML reads a leading `!` as a tag"),
+        Value::String(text) if wanted.starts_with("a mapping") && layout::unspaced(text).is_some() => {
+            diagnostic.with_help(layout::SPACED)
+        }
         Value::Null if wanted.starts_with("a mapping") => diagnostic.with_help("write the fields, or remove the line"),
         Value::Number(_) if what == "`budget`" => diagnostic.with_help("name the limit: `budget: { run: 50 }`"),
         Value::Number(_) if what == "a limit" => {

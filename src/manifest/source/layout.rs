@@ -8,9 +8,25 @@ use crate::domain::Rule;
 /// The marks that begin or end a block of code in Markdown, as chats write it.
 const FENCE: &str = "```";
 
-/// Keys of a job that people write on one line.
-const KEYS: [&str; 10] =
-    ["id", "model", "prompt", "duration", "aspect_ratio", "size", "image", "face", "takes", "tags"];
+/// Frequent keys.
+const KEYS: [&str; 14] = [
+    "id",
+    "model",
+    "prompt",
+    "duration",
+    "aspect_ratio",
+    "size",
+    "image",
+    "face",
+    "takes",
+    "tags",
+    "name",
+    "jobs",
+    "file",
+    "labels",
+];
+/// The help for a key without a space behind its colon.
+pub(crate) const SPACED: &str = "write `key: value`, with a colon and a space";
 
 fn error(message: String, place: Location, help: &str) -> Diagnostic {
     Diagnostic::error(Rule::Yaml, message, place).with_help(help)
@@ -85,6 +101,15 @@ pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Opti
         return None;
     };
     Some(error(message, Location::At(number + 1, column + 1), "begin keys of one mapping in the same column"))
+}
+
+/// The byte of the colon of a key that has no space behind it, or that is the wide one of Chinese and Japanese.
+pub(crate) fn unspaced(line: &str) -> Option<usize> {
+    let inside = line.trim_start_matches([' ', '-']);
+    let colon = inside.find([':', '：'])?;
+    let is_unspaced = inside[colon..].starts_with('：') || !inside[colon + 1..].starts_with([' ', '\t', '\r', '/']);
+    let is_key = KEYS.contains(&inside[..colon].trim_end()) && inside.len() > colon + 1;
+    (is_key && is_unspaced).then_some(line.len() - inside.len() + colon)
 }
 
 /// The key of a line such as `- key: value`, the column at which it is, from 0, and its value.

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use memchr::memchr3;
+use granit_parser::{Event, Parser, ScalarStyle};
+use memchr::{memchr2_iter, memchr3};
 
 use super::diagnostic::Diagnostic;
 use super::location::{Location, Part, Pointer};
@@ -21,6 +22,9 @@ pub(in crate::manifest) static OF_SPREADSHEETS: LazyLock<Vec<&str>> = LazyLock::
 });
 /// Without one of these bytes nothing was left to be filled in. Looked for three at a time.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
+/// The namespace of the tags that YAML has itself, and those of plain scalars.
+const CORE: &str = "tag:yaml.org,2002:";
+const PLAIN_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
 /// Words for an empty cell.
 const NOTHING: [&str; 8] = ["n/a", "na", "none", "null", "tbd", "todo", "…", "..."];
 /// The beginning of the text that stands where a text will be.
@@ -213,6 +217,68 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     let texts = if found.is_empty() { Vec::new() } else { Marks::of_texts(text) };
     let is_inside = |at: usize| texts.iter().any(|text| text.contains(&at));
     found.into_iter().filter(|(at, _)| !is_inside(*at)).map(|(_, diagnostic)| diagnostic).collect()
+}
+
+/// Scalars that YAML reads in an unexpected way: paths in double quotes, numbers without a value, and tags. A second parser finds them, so it runs only on
+/// suspicion.
+pub(crate) fn odd_scalars(text: &str) -> Vec<Diagnostic> {
+    let bytes = text.as_bytes();
+    let is_exponent = |at: usize| {
+        let digits = bytes[at + 1..].iter().skip_while(|byte| **byte == b'+').take(3);
+        at > 0 && bytes[at - 1].is_ascii_digit() && digits.filter(|byte| byte.is_ascii_digit()).count() == 3
+    };
+    if !text.contains(['\\']) && !text.contains("!!") && !memchr2_iter(b'e', b'E', bytes).any(is_exponent) {
+        return Vec::new();
+    }
+    let events = Parser::new_from_str(text).map_while(Result::ok);
+    let found = events.filter_map(|(event, span)| {
+        let Event::Scalar(value, style, _, tag) = event else { return None };
+        let range = span.byte_range()?;
+        let (before, written) = (&text[..range.start], &text[range]);
+        let place = Location::At(
+            before.matches('\n').count() + 1,
+            before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1,
+        );
+        let odd_tag = tag.filter(|tag| tag.handle() == CORE && !PLAIN_TAGS.contains(&tag.suffix()));
+        Some(if let Some(tag) = odd_tag {
+            let message = format!("the tag `!!{}` is not supported", tag.suffix());
+            Diagnostic::error(Rule::Yaml, message, place).with_help("remove the tag, and write plain text")
+        } else if style == ScalarStyle::Plain && is_out_of_range(&value) {
+            let message = format!("the number `{value}` is too large");
+            Diagnostic::error(Rule::Yaml, message, place)
+                .with_help("write a smaller number, or put quotes around a string")
+        } else if style == ScalarStyle::DoubleQuoted && value.contains(char::is_control) && has_windows_path(written) {
+            let message =
+                "a `\\` in double quotes is an escape, here of a line break, a tab, or another control character";
+            warning(Rule::EscapeInPath, message.to_owned(), place, "use single quotes, or `/` in a path")
+        } else {
+            return None;
+        })
+    });
+    found.collect()
+}
+
+fn is_out_of_range(scalar: &str) -> bool {
+    scalar.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+        && scalar.ends_with(|c: char| c.is_ascii_digit())
+        && scalar.parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
+/// Returns whether a quoted string has a word such as `C:\new` or `prompts\new.txt`.
+fn has_windows_path(written: &str) -> bool {
+    let mut words = written.split(|c: char| c.is_whitespace() || "\"'`()".contains(c));
+    words.any(|word| {
+        let drive = word.split_once(":\\").is_some_and(|(drive, rest)| drive.len() == 1 && !rest.starts_with('\\'));
+        let extension = word.rsplit_once('.').filter(|(stem, _)| stem.contains('\\')).map(|(_, extension)| extension);
+        drive || extension.is_some_and(|extension| matches!(extension.len(), 2..=4) && !extension.contains('\\'))
+    })
+}
+
+/// The first invisible character of a string, as a message names it, and the string without any.
+pub(crate) fn invisible(text: &str) -> Option<(String, String)> {
+    let is_invisible = |c: char| matches!(c, '\u{a0}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{2060}'..='\u{206f}' | '\u{3000}' | '\u{feff}');
+    let first = text.chars().find(|c| is_invisible(*c))?;
+    Some((format!("U+{:04X}", u32::from(first)), text.replace(is_invisible, "")))
 }
 
 /// The position of a comment that looks like a part of the string before it, with the beginning of its text.

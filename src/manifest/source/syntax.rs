@@ -49,6 +49,8 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
         diagnostic.with_help("put quotes around a string that starts with `*`, which refers to an anchor")
     } else if message.contains("mapping values are not allowed") {
         diagnostic.with_help("put quotes around a string with a colon and a space")
+    } else if message.contains("unknown escape") {
+        diagnostic.with_help("a `\\` in double quotes is an escape: use single quotes, or `/` in a path")
     } else if message.contains("recursion limit") {
         diagnostic.with_help("reduce the nesting")
     } else {
@@ -67,13 +69,14 @@ fn common_error(text: &str, line: usize) -> Option<Diagnostic> {
     let error =
         |message: &str, place: Location, help: &str| Diagnostic::error(Rule::Yaml, message, place).with_help(help);
     looked_at.rev().find_map(|(number, written)| {
-        if let Some(bytes) = strange_blank(written) {
-            let help = "replace it with a plain space";
-            return Some(error(
-                "found a no-break space (U+00A0), which YAML reads as a letter",
-                at(number, bytes),
-                help,
-            ));
+        if let Some((bytes, help)) = look_alike(written) {
+            let character = written[bytes..].chars().next()?;
+            let shown = if character.is_whitespace() { String::new() } else { format!("`{character}`, ") };
+            let message = format!("found {shown}U+{:04X}, which YAML reads as a letter", u32::from(character));
+            return Some(error(&message, at(number, bytes), help));
+        }
+        if let Some(bytes) = layout::unspaced(written) {
+            return Some(error("a space is missing after this colon", at(number, bytes), layout::SPACED));
         }
         let (start, value) = value_of(written)?;
         let is_trouble = value.contains(": ") || value.contains(" #");
@@ -98,13 +101,20 @@ fn common_error(text: &str, line: usize) -> Option<Diagnostic> {
     })
 }
 
-/// The position of a blank that is not a space where YAML reads it: before a line, or after a colon or a dash.
-fn strange_blank(line: &str) -> Option<usize> {
-    line.match_indices('\u{a0}').map(|(at, _)| at).find(|&at| {
-        let before = line[..at].trim_end_matches('\u{a0}');
+/// The byte of a character that looks like one of YAML, and what to write: a blank, a bullet, or a colon.
+fn look_alike(line: &str) -> Option<(usize, &'static str)> {
+    let is_strange = |c: char| c != ' ' && c != '\t' && (c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}'));
+    let blank = line.match_indices(is_strange).map(|(at, _)| at).find(|&at| {
+        let before = line[..at].trim_end_matches(is_strange);
         let key = before.trim_start().trim_start_matches("- ");
-        before.trim().is_empty() || before.trim_end().ends_with(['-']) || (key.ends_with(':') && !key.contains(' '))
-    })
+        before.trim().is_empty() || before.trim_end().ends_with('-') || (key.ends_with(':') && !key.contains(' '))
+    });
+    let begin = line.len() - line.trim_start().len();
+    let bullet = line[begin..].starts_with(['•', '‣', '◦', '●', '▪', '・', '–', '—']).then_some(begin);
+    let colon = layout::unspaced(line).filter(|at| line[*at..].starts_with('：'));
+    (blank.map(|at| (at, "replace it with a plain space")))
+        .or(bullet.map(|at| (at, "write `- `, a dash and a space")))
+        .or(colon.map(|at| (at, layout::SPACED)))
 }
 
 /// The value on a line such as `- key: value`, and the byte at which it starts.

@@ -132,6 +132,12 @@ fn is_page(bytes: &[u8]) -> bool {
     [b"<html".as_slice(), b"<!doctype", b"<table", b"<meta"].into_iter().any(begins)
 }
 
+/// Returns whether each line has a tab: the "Unicode text" of Excel is a table.
+fn is_tabbed(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    lines.peek().is_some() && lines.all(|line| line.contains('\t'))
+}
+
 fn is_workbook(file: &str) -> bool {
     matches!(ending(file).as_deref(), Some("xlsx" | "xlsm" | "xlsb" | "xls" | "ods"))
 }
@@ -180,7 +186,7 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
     }
     match ending.as_deref() {
         Some("jsonl" | "ndjson") => lines::objects(&text, file, at, found),
-        Some("txt") => lines::texts(&text, file, at, found),
+        Some("txt") if !is_tabbed(&text) => lines::texts(&text, file, at, found),
         _ => sheet::parse(&text, file, table.header_row, at, found),
     }
 }

@@ -45,7 +45,7 @@ fn campaign() -> (ProgressState, Instant) {
     let jobs: Vec<Arc<Job>> = hero.chain(spins).collect();
     let plan = plan_of(&jobs, &History::default());
     let start = Instant::now();
-    let mut picture = ProgressState::new(start).with_tasks(&plan, 8, 1.0);
+    let mut picture = ProgressState::new(start).with_tasks(&plan, 1.0, start);
     let mut tell = |second: u64, event: RunEvent| picture.note(&event, start + Duration::from_secs(second));
     tell(0, RunEvent::Started { submit: 40, resume: 0, planned: plan.totals().cost_usd, fetch: 0 });
     for (number, job) in jobs.iter().enumerate().take(20) {
@@ -89,7 +89,7 @@ fn the_reference_shows_a_run_as_the_terminal_does() {
 fn a_narrow_terminal_shows_what_matters_most() {
     let (picture, now) = campaign();
     insta::assert_snapshot!(picture.lines(60, 24, now).join("\n"), @r"
-    █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 4 min left
+    █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 6 min left
     $50.25 of $121.50 reserved · 8 running · 1 failed · 1 in do…
       spin-2                52 %     for 68 s
       spin-3                48 %     for 67 s
@@ -97,7 +97,7 @@ fn a_narrow_terminal_shows_what_matters_most() {
       hero-8                failed: the prompt was refused by m…
     ");
     insta::assert_snapshot!(picture.lines(39, 6, now).join("\n"), @r"
-    ██░░░░░░░ 11/40 done · about 4 min left
+    ██░░░░░░░ 11/40 done · about 6 min left
     $50.25 of $121.50 reserved · 8 running…
       spin-2                52 %     for 6…
     ");
@@ -109,10 +109,10 @@ fn the_time_left_is_learned_from_what_is_finished() {
     let plan = plan_of(&jobs, &History::default());
     let start = Instant::now();
     let at = |second: u64| start + Duration::from_secs(second);
-    let mut picture = ProgressState::new(start).with_tasks(&plan, 1, 1.0);
+    let mut picture = ProgressState::new(start).with_tasks(&plan, 1.0, start);
     picture.note(&RunEvent::Started { submit: 9, resume: 0, planned: Usd::ZERO, fetch: 0 }, start);
-    // By the document: nine times two minutes.
-    assert!(picture.sentence(start).contains("about 18 min left"), "{}", picture.sentence(start));
+    // By the plan: nine times two minutes in five slots.
+    assert!(picture.sentence(start).contains("about 4 min left"), "{}", picture.sentence(start));
     for (number, job) in (0..).zip(&jobs[..8]) {
         picture.note(&submitted(job), at(number * 10));
         picture.note(&RunEvent::Completed { job: job.id.clone(), task: task() }, at(number * 10 + 10));
@@ -126,7 +126,7 @@ fn ten_thousand_tasks_are_drawn_in_no_time() {
     let jobs: Vec<Arc<Job>> = (0..10_000).map(|n| job(&format!("j{n}"), "alpha-2", (60, 180), "0.90")).collect();
     let plan = plan_of(&jobs, &History::default());
     let start = Instant::now();
-    let mut picture = ProgressState::new(start).with_tasks(&plan, 10_000, 1.0);
+    let mut picture = ProgressState::new(start).with_tasks(&plan, 1.0, start);
     // Processor time of this thread: other tests may hold the cores.
     let noting = processor_time();
     for job in &jobs {
