@@ -111,7 +111,7 @@ impl<S: VideoService> Engine<'_, S> {
     }
 
     /// The work of a plan: active tasks and downloads immediately, then due jobs in manifest order, each with a free slot. Of a model on trial, the
-    /// jobs behind its first one come last, so that no other job waits for its judgement. Ends when the run stops.
+    /// jobs behind its first one come last, so that no other job waits for its judgment. Ends when the run stops.
     fn work_of<'r>(&'r self, plan: &'r Plan, submitter: &'r Submitter<'r, S>) -> impl Stream<Item = Task<'r>> {
         let totals = plan.totals();
         (self.emit)(RunEvent::Started {

@@ -156,7 +156,7 @@ mod tests {
     /// CSV files of Excel on Windows and macOS in several countries.
     const SAVED: [(&'static Encoding, &str); 13] = [
         (WINDOWS_1252, "id;prompt\n1;Ein Fuchs läuft über die Straße, früh am Morgen\n2;Größe und Wärme\n"),
-        (WINDOWS_1252, "id;prompt\n1;Un été à la forêt, l’eau coule\n2;Où est passé le garçon ?\n"),
+        (WINDOWS_1252, "id;prompt\n1;Un été à la forêt, l’eau monte\n2;Où est passé le garçon ?\n"),
         (WINDOWS_1252, "id,prompt\n1,The fox’s den – at dusk\n2,“Slow” pan\n"),
         (WINDOWS_1250, "id;prompt\n1;Lis przechodzi przez ulicę, wcześnie rano\n2;Zażółć gęślą jaźń\n"),
         (WINDOWS_1251, "id;prompt\n1;Лиса переходит дорогу ранним утром\n2;Медленный наезд камеры\n"),
@@ -167,7 +167,7 @@ mod tests {
         (SHIFT_JIS, "id,prompt\n1,赤いキツネが早朝に道を渡る\n2,カメラがゆっくり近づく\n"),
         (EUC_KR, "id,prompt\n1,붉은 여우가 이른 아침 길을 건넌다\n2,카메라가 천천히 다가간다\n"),
         (MACINTOSH, "id;prompt\n1;Ein Fuchs läuft über die Straße, früh am Morgen\n2;Größe und Wärme\n"),
-        (MACINTOSH, "id;prompt\n1;Un été à la forêt, l’eau coule\n2;Où est passé le garçon ?\n"),
+        (MACINTOSH, "id;prompt\n1;Un été à la forêt, l’eau monte\n2;Où est passé le garçon ?\n"),
     ];
 
     #[test]
