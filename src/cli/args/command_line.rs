@@ -366,7 +366,7 @@ pub(crate) struct InitArgs {
     /// Manifest to write; never overwritten [default: shotlist.yaml, or the spreadsheet's name]
     #[arg(value_parser = PathParser)]
     pub file: Option<PathBuf>,
-    /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx, ods)
+    /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx, xls, xlsb, ods)
     #[arg(value_parser = PathParser, long, value_name = "SHEET")]
     pub from: Option<PathBuf>,
     /// Sheet of the workbook [default: the first visible one that names a prompt]

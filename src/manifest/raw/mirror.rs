@@ -41,7 +41,7 @@ pub(crate) struct RawManifest {
 pub(crate) struct RawJob {
     /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
     pub id: Option<String>,
-    /// A file of rows (.csv, .tsv, .xlsx, .ods, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: …, encoding: …, hidden: skip, exclude: […] }` for a sheet of a workbook, a header below line 1, an encoding other than UTF-8 and UTF-16, and rows to leave out) or a list of mappings: one job for each, as `row` and `row_number` in templates.
+    /// A file of rows (.csv, .tsv, .xlsx, .xls, .xlsb, .ods, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: …, encoding: …, hidden: skip, exclude: […] }` for a sheet of a workbook, a header below line 1, an encoding other than UTF-8 and UTF-16, and rows to leave out) or a list of mappings: one job for each, as `row` and `row_number` in templates.
     pub for_each: Option<RawForEach>,
     /// One job for each combination of these values, with `exclude` as GitHub Actions has it. A value
     /// that is named like a field is that field; every value is in scope in templates by its name.
