@@ -183,7 +183,7 @@ fn with_point(text: &str) -> Option<String> {
     let Some((whole, digits)) = text.rsplit_once([',', '.']) else { return Some(text.to_owned()) };
     let is_only = !whole.contains([',', '.']);
     let (mark, thousands) = if text[whole.len()..].starts_with(',') { (',', '.') } else { ('.', ',') };
-    let is_ambiguous = is_only && digits.len() == 3 && whole.trim_start_matches('0') != "";
+    let is_ambiguous = is_only && digits.len() == 3 && !whole.trim_start_matches('0').is_empty();
     if digits.is_empty() || is_ambiguous || whole.contains(mark) {
         return None;
     }

@@ -191,7 +191,7 @@ pub(super) fn is_sentence(line: &[String]) -> bool {
 /// Returns whether a line has cells that no header has: a shape, a model, a URL, or a sentence with others in the lines below.
 pub(super) fn is_data<'l>(
     line: &[String],
-    below: impl Iterator<Item = &'l Vec<String>> + Clone,
+    below: &(impl Iterator<Item = &'l Vec<String>> + Clone),
     catalog: &Catalog,
 ) -> bool {
     let is_value = |cell: &String| {

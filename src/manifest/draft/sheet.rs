@@ -129,7 +129,7 @@ fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog
     let header_row = header.map(|(line, _)| *line).filter(|line| Some(*line) != first).unwrap_or(1);
     let is_without_header = header.is_some_and(|(number, cells)| {
         let below = lines.iter().filter(|(line, _)| line > number).map(|(_, cells)| cells);
-        columns::is_data(cells, below, catalog)
+        columns::is_data(cells, &below, catalog)
     });
     let table = RawTable { sheet, header_row, encoding, ..RawTable::of(file.to_owned()) };
     Place { table, words: words.unwrap_or_default(), others, is_without_header }

@@ -178,7 +178,8 @@ impl Document {
         // The library adds its words to those of the cell.
         let mark = if is_without_result { Some(NO_RESULT) } else { has_text_box.then_some(TEXT_BOX) };
         for number in self.row.number..self.row.number + self.row.alike {
-            let cells = (column..self.row.column).filter_map(|column| Some(((number, column as usize), mark?)));
+            let cells =
+                (first..).zip(column..self.row.column).filter_map(|(column, _)| Some(((number, column), mark?)));
             self.sheet.marks.broken.extend(cells);
         }
         Ok(())

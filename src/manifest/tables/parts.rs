@@ -37,9 +37,9 @@ struct Parts {
     has_no_results: bool,
     /// True if its parts are binary.
     is_binary: bool,
-    /// The type of an OpenDocument.
+    /// The type of a file of LibreOffice.
     mimetype: String,
-    /// The marks of an OpenDocument's sheets, by their names.
+    /// The marks of its sheets, by their names.
     open_document: Option<HashMap<String, Marks>>,
 }
 
@@ -132,7 +132,7 @@ impl Parts {
             "mimetype" => _ = content.take(100).read_to_string(&mut self.mimetype),
             "content.xml" if self.mimetype.ends_with("spreadsheet") => self.open_document = Some(ods::marks(content)?),
             "content.xml" => return Err(Problem::unreadable("it is an OpenDocument, but no spreadsheet")),
-            _ if part.ends_with(".bin") && (is_sheet || part == "xl/workbook.bin") => {
+            _ if part.rsplit('.').next() == Some("bin") && (is_sheet || part == "xl/workbook.bin") => {
                 self.is_binary = true;
                 let mut bytes = Vec::new();
                 content.read_to_end(&mut bytes).map_err(Problem::unreadable)?;

@@ -100,6 +100,9 @@ fn any_of<T: Copy + std::fmt::Debug + 'static>(values: &'static [T]) -> impl Str
     proptest::sample::select(values)
 }
 
+/// The first bytes of a workbook that is not packed.
+const OLE: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
@@ -113,12 +116,14 @@ proptest! {
         let whole = std::fs::read(kept).expect("a sheet");
         let damaged = |bytes: &[u8]| {
             let mut bytes = bytes.to_vec();
-            damage.iter().for_each(|(at, byte)| *at.get_mut(&mut bytes) = *byte);
+            for (at, byte) in &damage {
+                *at.get_mut(&mut bytes) = *byte;
+            }
             bytes
         };
         let here = Workspace::new();
         // In a packed file, damage would only be found by its check sum.
-        let bytes = if name.ends_with(".xls") { damaged(&whole) } else { repacked(&whole, damaged) };
+        let bytes = if whole.starts_with(OLE) { damaged(&whole) } else { repacked(&whole, damaged) };
         here.write(name, bytes);
         let _ = draft(here.root(), name, None, None);
     }
