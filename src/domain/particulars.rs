@@ -1,13 +1,12 @@
 //! Facts of an attempt besides its states at the service, and of a ledger that several runners share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::codes::RefusalCode;
-use super::{AttemptState, BatchKey, Digest, JobId, Labels, OutputPath, Reviewed, Usd};
+use super::{Digest, JobId, Labels, OutputPath, Reviewed, Usd};
 
 /// The facts of an attempt that no response of the service has.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -147,21 +146,4 @@ impl Freeze {
     pub fn code(&self) -> RefusalCode {
         if self.by_failover { RefusalCode::FrozenByFailover } else { RefusalCode::Frozen }
     }
-}
-
-/// A runner in a shared ledger.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RunnerSeen {
-    /// Its machine and process.
-    pub name: String,
-    /// The start of its run.
-    pub since: Timestamp,
-    /// Time since its last heartbeat.
-    pub silent_for: Duration,
-    /// True if its lease expired.
-    pub is_expired: bool,
-    /// The batches that it runs.
-    pub batches: Vec<BatchKey>,
-    /// Its unfinished attempts by state.
-    pub open: Vec<(AttemptState, u32)>,
 }

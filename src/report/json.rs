@@ -1,6 +1,5 @@
 //! The report for scripts: the same fields, texts byte for byte, money as decimal strings.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::row::{Row, Superseded, Totals, moment};
 use super::rows::Report;
-use crate::domain::{Freeze, RunnerSeen};
+use crate::domain::Freeze;
 
 /// The state of every job of a manifest.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -34,43 +33,9 @@ pub(crate) struct ReportView<'r> {
     superseded: Vec<Superseded>,
     /// Sums over the batch.
     totals: &'r Totals,
-    /// Runners that use this ledger, and those that expired in the last 24 hours. Only `status` says so, and only of a shared ledger.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    runners: Option<Vec<RunnerView<'r>>>,
     /// The reason why purchases are frozen in this ledger. Only `status` says so, and only if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     frozen: Option<&'r str>,
-}
-
-/// A runner that shares the ledger.
-#[derive(Debug, Serialize, JsonSchema)]
-struct RunnerView<'r> {
-    /// Its machine and process.
-    runner: &'r str,
-    /// The start of its run.
-    #[schemars(with = "String")]
-    started_at: Timestamp,
-    /// Seconds since its last heartbeat.
-    heartbeat_age_s: u64,
-    /// True if its lease expired: another runner may have its batches.
-    expired: bool,
-    /// The batches that it runs.
-    batches: Vec<String>,
-    /// Its unfinished attempts by state.
-    attempts: BTreeMap<&'static str, u32>,
-}
-
-impl<'r> From<&'r RunnerSeen> for RunnerView<'r> {
-    fn from(seen: &'r RunnerSeen) -> Self {
-        Self {
-            runner: &seen.name,
-            started_at: seen.since,
-            heartbeat_age_s: seen.silent_for.as_secs(),
-            expired: seen.is_expired,
-            batches: seen.batches.iter().map(ToString::to_string).collect(),
-            attempts: seen.open.iter().map(|(state, count)| (state.name(), *count)).collect(),
-        }
-    }
 }
 
 impl<'r> ReportView<'r> {
@@ -85,16 +50,14 @@ impl<'r> ReportView<'r> {
             jobs: Rows { report, directory },
             superseded: report.superseded_seen_from(directory),
             totals: &report.totals,
-            runners: None,
             frozen: None,
         }
     }
 
     /// The same with the state of the ledger.
     #[must_use]
-    pub(crate) fn with_ledger(self, runners: Option<&'r [RunnerSeen]>, freeze: Option<&'r Freeze>) -> Self {
-        let runners = runners.map(|runners| runners.iter().map(RunnerView::from).collect());
-        Self { runners, frozen: freeze.map(|freeze| &*freeze.why), ..self }
+    pub(crate) fn with_freeze(self, freeze: Option<&'r Freeze>) -> Self {
+        Self { frozen: freeze.map(|freeze| &*freeze.why), ..self }
     }
 }
 

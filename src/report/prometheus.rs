@@ -8,19 +8,20 @@ use jiff::Timestamp;
 
 use super::row::JobState;
 use super::rows::Report;
+use crate::domain::Usd;
 use crate::domain::text::one_line;
 
 /// Facts about a ledger beside its attempts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LedgerState {
     /// True if purchases are frozen.
     pub is_frozen: bool,
-    /// Live runners, and those that expired in the last 24 hours. `None` for a private ledger.
-    pub runners: Option<(usize, usize)>,
+    /// Each spend limit by its name, with the amount and the used part.
+    pub limits: Vec<(String, Usd, Usd)>,
 }
 
 /// The metrics of a batch and its ledger. Amounts are in USD, times in seconds since 1970.
-pub fn metrics(report: &Report, ledger: LedgerState) -> String {
+pub fn metrics(report: &Report, ledger: &LedgerState) -> String {
     let simulated = if report.simulated { ",simulated=\"true\"" } else { "" };
     let labels = format!("name=\"{}\",batch=\"{}\"{simulated}", escaped(&report.key.name), escaped(&report.key.batch));
     let mut text = String::new();
@@ -47,9 +48,14 @@ pub fn metrics(report: &Report, ledger: LedgerState) -> String {
     put("shotlist_last_completion_timestamp_seconds", "Time of the newest completed job.", &newest);
     let is_frozen = one(u8::from(ledger.is_frozen).to_string());
     put("shotlist_ledger_frozen", "1 while purchases are frozen in the ledger.", &is_frozen);
-    let runners = ledger.runners.map(|(live, expired)| [by_state("live", live), by_state("expired", expired)]);
-    let help = "Live runners of the ledger, and runners that expired in the last 24 hours.";
-    put("shotlist_ledger_runners", help, runners.as_ref().map_or(&[], <[_; 2]>::as_slice));
+    let of_limits = |amount: fn(Usd, Usd) -> Usd| {
+        let sample = |(name, usd, used): &(String, Usd, Usd)| {
+            (format!("{labels},limit=\"{}\"", escaped(name)), amount(*usd, *used).to_string())
+        };
+        ledger.limits.iter().map(sample).collect::<Vec<_>>()
+    };
+    put("shotlist_limit_usd", "Spend limits of the ledger.", &of_limits(|usd, _| usd));
+    put("shotlist_limit_left_usd", "Unspent parts of the limits.", &of_limits(Usd::saturating_sub));
     text
 }
 

@@ -284,6 +284,7 @@ const MAX_BYTES: usize = 60_000;
 const LAST_LINE_BYTES: usize = 200;
 /// Sums and jobs, at most [`MAX_BYTES`]. The first line is a hidden marker, by which CI finds its earlier comment.
 pub(crate) fn status_markdown(report: &Report) -> String {
+    use JobState::{Completed, Failed, Held, InDoubt, InProgress, Pending, Queued, Rejected};
     let key = report.key.to_string();
     let mut text = format!("<!-- shotlist status: {} -->\n### Videos: {}\n\n", hidden(&key), escaped(&key));
     if report.simulated {
@@ -295,8 +296,6 @@ pub(crate) fn status_markdown(report: &Report) -> String {
     let _infallible = writeln!(text, "\n{}.\n", states(&report.totals));
     text.push_str("| state | job | model | cost | detail |\n|---|---|---|---:|---|\n");
     let mut left_out = report.totals.jobs;
-    use JobState::{Completed, Failed, Held, InDoubt, InProgress, Pending, Queued, Rejected};
-    // First the states that need the user.
     'rows: for state in [InDoubt, Failed, Rejected, Pending, Held, InProgress, Queued, Completed] {
         for row in report.rows_in(|of| of == state) {
             let line = line(&row);

@@ -136,6 +136,8 @@ fn prometheus_reads_the_metrics() {
     let here = Workspace::with_manifest(&format!("{TWO_JOBS}name: \"odd \\\"name\\\\\"\n"));
     fs::create_dir(here.path("metrics")).expect("a directory");
     here.run(&service, &["--batch", "b"]).ends_with(7);
+    let label = "client=od\"d";
+    here.shotlist(&["limit", "set", "--day", "20", "--label", label, "--timezone", "UTC"]).ends_with(0);
     let metrics = here.shotlist(&["status", "m.yaml", "--batch", "b", "--format", "prometheus"]).ends_with(0).stdout;
     here.write("metrics/videos.prom", metrics);
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
@@ -153,8 +155,8 @@ fn prometheus_reads_the_metrics() {
         format!("shotlist_at_risk_usd{labels} 7.5"),
         format!("shotlist_ledger_frozen{labels} 0"),
         r#"shotlist_jobs{batch="b",name="odd \"name\\",state="in_doubt"} 1"#.to_owned(),
+        r#"shotlist_limit_usd{batch="b",limit="ledger.client.od\"d.day",name="odd \"name\\"} 20"#.to_owned(),
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
     }
-    assert!(!text.contains("shotlist_ledger_runners"), "a private ledger has none: {text}");
 }

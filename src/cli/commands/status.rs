@@ -12,6 +12,7 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
 use crate::domain::{Job, JobId};
 use crate::report::{LedgerState, Report, ReportView, metrics};
+use crate::session::LedgerLimits;
 use crate::ui::{self, Page, Terminal};
 
 /// Shows where each selected job stands. Asks no one, writes nothing.
@@ -24,9 +25,9 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let ledger = paths::ledger(&args.manifest)?;
     let asked = runtime::block_on(async {
         let history = ledger.history(key).await?.moved(&chosen.manifest.moves)?;
-        Ok((history, ledger.runners().await?, ledger.controls().await?.freeze))
+        Ok((history, LedgerLimits::of(&ledger).await?))
     });
-    let (history, runners, freeze) = asked.map_err(Failure::without_money)?;
+    let (history, LedgerLimits { limits, freeze, .. }) = asked.map_err(Failure::without_money)?;
     let retake = history.retake().cloned();
     let is_all = args.selection.select.is_empty() && args.selection.exclude.is_empty() && args.selection.tag.is_empty();
     let history = if is_all {
@@ -60,12 +61,10 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     if args.format == StatusFormat::Markdown {
         terminal.result(&Page::own(ui::status_markdown(&report)));
     } else if args.format == StatusFormat::Prometheus {
-        let expired = runners.iter().filter(|runner| runner.is_expired).count();
-        let runners = ledger.is_shared().then(|| (runners.len() - expired, expired));
-        terminal.result(&Page::own(metrics(&report, LedgerState { is_frozen: freeze.is_some(), runners })));
+        let limits = limits.iter().map(|(limit, used)| (limit.name(), limit.usd, *used)).collect();
+        terminal.result(&Page::own(metrics(&report, &LedgerState { is_frozen: freeze.is_some(), limits })));
     } else if as_json {
-        let runners = ledger.is_shared().then_some(&*runners);
-        let view = ReportView::new(&report, &out, Timestamp::now()).with_ledger(runners, freeze.as_ref());
+        let view = ReportView::new(&report, &out, Timestamp::now()).with_freeze(freeze.as_ref());
         let json = Page::json(&view);
         terminal.result(&json.map_err(|error| Failure::of_form(&error))?);
     } else {
@@ -75,7 +74,6 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
             terminal.width(),
             terminal.verbosity > 0,
         ));
-        terminal.result(&ui::runners_text(&runners, Timestamp::now()));
         let mut page = Page::new();
         for line in
             retake.as_ref().map(ui::retake_unfinished).into_iter().chain(freeze.map(|freeze| freeze.to_string()))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use futures::executor::block_on;
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, RunnerSeen, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 use crate::ledger::rules::Named;
 use crate::ledger::sql::{self, Sql as _};
 use crate::ledger::value::Kind;
@@ -167,14 +167,6 @@ impl Ledger {
     /// Sets a ledger limit in place of an earlier one, or removes it. Creates the ledger if it does not exist.
     pub async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
         ask!(self, it => it.set_limit(limit, is_kept).await)
-    }
-
-    /// The runners that are live, and those that expired lately, where the ledger knows them.
-    pub async fn runners(&self) -> Result<Vec<RunnerSeen>, Unavailable> {
-        match self.database() {
-            Some(database) => database.runners().await,
-            None => Ok(Vec::new()),
-        }
     }
 
     /// The job and the batch of a task.

@@ -15,10 +15,10 @@ use super::connect::connect;
 use super::error::PostgresError;
 use super::error::{is_canceled, is_lost};
 use super::schema::{Found, IDENTITY, LIVE, create, recognize, recognize_durable};
+use super::slots;
 use super::store::PostgresStore;
 use super::transaction::{LOCK, Transaction};
-use super::{runners, slots};
-use crate::domain::{BatchKey, RunnerSeen};
+use crate::domain::BatchKey;
 use crate::ledger::limits::Times;
 use crate::ledger::sharing::SharedState;
 use crate::ledger::sql::{self, Sql as _, set_limit};
@@ -37,8 +37,6 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const FREEZE: &str = "UPDATE ledger SET frozen = $1 WHERE id = 1";
 /// A copy waits for its other side for as long as that takes.
 const PATIENT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
-/// The time for which an expired runner is shown.
-const SHOWN_AFTER_EXPIRY: Duration = Duration::from_hours(24);
 
 /// A ledger in a PostgreSQL database, which runners on several machines share. Its tables are made when a batch of it is held
 /// for the first time.
@@ -250,10 +248,6 @@ impl PostgresLedger {
         let transaction = Transaction::writing(client, self.kind);
         set_limit(&transaction, &limit, is_kept).await?;
         Ok(transaction.commit().await?)
-    }
-
-    pub(in crate::ledger) async fn runners(&self) -> Result<Vec<RunnerSeen>, Unavailable> {
-        self.ask(Vec::new(), async |snapshot| runners::seen(snapshot, SHOWN_AFTER_EXPIRY).await).await
     }
 }
 

@@ -25,7 +25,7 @@
 //! [`mod@ledger`] reads, and locks batches. [`store`] runs transactions, and repeats them after a broken connection; [`runner_transaction`] is one of
 //! them. [`facts`] reads what admits intents, among it the [`freeze`](mod@freeze) and the [`slots`]. [`statements`] are those of any store, and [`rows`]
 //! are attempts. A [`runner`] has a [`lease`], which it renews by [`heartbeats`], and locks [`batches`].
-//! [`acknowledged_writes`] are what it restores after a failover. [`runners`] are shown to users. [`address`],
+//! [`acknowledged_writes`] are what it restores after a failover. [`address`],
 //! [`connect`], [`schema`], [`transaction`], and [`error`] are about the database.
 
 mod acknowledged_writes;
@@ -42,7 +42,6 @@ mod ledger;
 mod rows;
 mod runner;
 mod runner_transaction;
-mod runners;
 mod schema;
 mod slots;
 mod statements;

@@ -16,7 +16,7 @@ fn metrics_have_states_sums_and_the_freeze() {
     };
     assert!(!metrics(&[]).contains("last_completion"), "no job is completed");
     here.run(&service, &[]).ends_with(7);
-    here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
+    here.shotlist(&["limit", "set", "--freeze", "--month", "50", "--timezone", "UTC"]).ends_with(0);
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\d{10}\.\d{3}", "TIME");
     settings.bind(|| {
@@ -34,6 +34,8 @@ fn metrics_have_states_sums_and_the_freeze() {
         shotlist_unknown_usd{name="da\"ily",batch=""} 0.00
         shotlist_last_completion_timestamp_seconds{name="da\"ily",batch=""} TIME
         shotlist_ledger_frozen{name="da\"ily",batch=""} 1
+        shotlist_limit_usd{name="da\"ily",batch="",limit="ledger.month"} 50.00
+        shotlist_limit_left_usd{name="da\"ily",batch="",limit="ledger.month"} 38.75
         "#);
     });
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
