@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::JobId;
 
@@ -54,7 +55,19 @@ impl TryFrom<String> for OutputPath {
     }
 }
 
+/// Returns a path in the form that it shares with each spelling of the same file. Some file systems ignore letter case and the composition of
+/// accents.
+pub(crate) fn folded(path: &str) -> String {
+    // What is decomposed folds letter by letter; lowercase letters may compose anew.
+    path.nfd().flat_map(char::to_lowercase).nfc().collect()
+}
+
 impl OutputPath {
+    /// The path as [`folded`].
+    pub(crate) fn folded(&self) -> String {
+        folded(&self.0)
+    }
+
     /// Takes a path that stays inside the output directory and can be written on every system.
     pub fn new(text: &str) -> Result<Self, InvalidPath> {
         if text.split('/').any(|part| part.len() > MAX_BYTES) {
@@ -143,6 +156,17 @@ impl fmt::Display for OutputPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spellings_of_one_file_fold_to_one_form() {
+        for spelling in ["caf\u{e9}/a.mp4", "cafe\u{301}/a.mp4", "CAF\u{c9}/A.mp4", "CAFE\u{301}/A.MP4"] {
+            assert_eq!(folded(spelling), "caf\u{e9}/a.mp4");
+        }
+        // Two marks in another order, and a Hangul syllable of three letters.
+        assert_eq!(folded("q\u{307}\u{323}"), folded("q\u{323}\u{307}"));
+        assert_eq!(folded("\u{1112}\u{1161}\u{11ab}.mp4"), "\u{d55c}.mp4");
+        assert_ne!(folded("cafe.mp4"), folded("caf\u{e9}.mp4"));
+    }
 
     #[test]
     fn nothing_leaves_the_output_directory() {

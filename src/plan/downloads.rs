@@ -16,12 +16,11 @@ pub struct DownloadPlan {
     pub missing: Vec<Download>,
     /// The paths for videos of active tasks.
     active: HashMap<AttemptId, Destination>,
-    /// By directory and path in small letters, because some file systems make no difference: the attempts whose video is there by
-    /// the ledger's word, the latest first.
+    /// The attempts whose video is there by the ledger's word, the latest first.
     occupants: HashMap<Place, Vec<(AttemptId, VideoFile)>>,
 }
 
-/// A directory, if it is not the run's, and a path in it in small letters.
+/// A directory, if it is not the run's, and a folded path in it.
 type Place = (Option<Arc<Path>>, String);
 
 /// The path of a video.
@@ -103,10 +102,7 @@ impl DownloadPlan {
         let mut occupants: HashMap<Place, Vec<(AttemptId, VideoFile)>> = HashMap::new();
         for attempt in completed() {
             let Some(file) = attempt.file.as_deref() else { continue };
-            occupants
-                .entry((None, file.path.as_str().to_lowercase()))
-                .or_default()
-                .insert(0, (attempt.id, file.clone()));
+            occupants.entry((None, file.path.folded())).or_default().insert(0, (attempt.id, file.clone()));
         }
         Self { missing: missing.collect(), active: resumed.chain(collected).collect(), occupants }
     }
@@ -141,7 +137,7 @@ impl DownloadPlan {
 
     /// The attempts whose video, one and the same, is where another's goes, by the ledger's word.
     pub fn occupants(&self, destination: &Destination, newcomer: AttemptId) -> Vec<&(AttemptId, VideoFile)> {
-        let place = (destination.directory.clone(), destination.path.as_str().to_lowercase());
+        let place = (destination.directory.clone(), destination.path.folded());
         let there = self.occupants.get(&place).filter(|_| !destination.is_version);
         let there = there.into_iter().flatten().filter(|(attempt, _)| *attempt != newcomer);
         let mut there: Vec<_> = there.collect();

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::domain::{Job, JobId, NoticeCode};
+use crate::domain::{Job, JobId, NoticeCode, folded};
 use crate::files::{open_plain, replace};
 
 /// A video whose path is that of a file of the run.
@@ -27,8 +27,7 @@ pub(super) fn check(jobs: &[Arc<Job>], out: &Path, files: impl Iterator<Item = P
     if files.is_empty() {
         return Ok(());
     }
-    let videos: BTreeSet<(String, &JobId)> =
-        jobs.iter().map(|job| (job.output().as_str().to_lowercase(), &job.id)).collect();
+    let videos: BTreeSet<(String, &JobId)> = jobs.iter().map(|job| (job.output().folded(), &job.id)).collect();
     // A directory of that name is in the way of the file, too.
     let file_of = |video: &str| Path::new(video).ancestors().find_map(|part| files.get(part.to_str()?));
     match videos.iter().find_map(|(video, job)| Some((file_of(video)?, *job))) {
@@ -46,9 +45,9 @@ fn real(path: &Path) -> Option<PathBuf> {
     Some(real(path.parent()?)?.join(path.file_name()?))
 }
 
-/// A path in the form of a video's path. Some file systems ignore case.
+/// A path in the form of a video's path.
 fn as_output(path: &Path) -> String {
-    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
+    let parts: Vec<_> = path.iter().map(|part| folded(&part.to_string_lossy())).collect();
     parts.join("/")
 }
 

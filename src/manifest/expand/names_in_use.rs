@@ -61,7 +61,7 @@ impl NamesInUse {
     /// Notes that a job's video goes to a path, or tells that another's does, or that one of the two would have to be a
     /// directory.
     pub(super) fn file(&mut self, job: &JobId, file: &OutputPath, place: Location) -> Option<Diagnostic> {
-        let folded = file.as_str().to_lowercase();
+        let folded = file.folded();
         let mut directories = folded.match_indices('/').map(|(at, _)| &folded[..at]);
         let above = directories.find_map(|directory| self.files.get_key_value(directory));
         let message = match (self.files.get(&folded), above) {

@@ -21,6 +21,14 @@ const MISTAKES: &[(&str, &str)] = &[
     ("a blank as wide as a letter", "jobs:\n  - id: a\n\u{3000}\u{3000}  prompt: x"),
     ("no space behind a colon", "jobs:\n  - id: a\n    takes:2\n    prompt: x"),
     ("no space in a whole job", "jobs:\n  - id:a\n    prompt:x"),
+    (
+        "one file in two compositions of accents",
+        "jobs: [{ id: a, prompt: x, file: \"caf\u{e9}.mp4\" }, { id: b, prompt: y, file: \"Cafe\u{301}.mp4\" }]",
+    ),
+    (
+        "a file and a directory in two compositions of accents",
+        "jobs: [{ id: a, prompt: x, file: \"caf\u{e9}.mp4\" }, { id: b, prompt: y, file: \"cafe\u{301}.mp4/b.mp4\" }]",
+    ),
     ("an invisible character in a key", "jobs: [{ id: a, \u{feff}prompt: x, model: alpha-2 }]"),
     ("an invisible character in a word", "jobs: [{ id: a, prompt: x, model: \"alpha-2\u{2060}\" }]"),
     ("a tag of another program", "vars: { day: !!timestamp 2026-11-27 }\njobs: [{ id: a, prompt: x }]"),
