@@ -5,6 +5,7 @@ use std::error::Error;
 use super::args::ManifestArgs;
 use super::failure::Failure;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
+use crate::files::NoZone;
 use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
 use crate::session::{ConnectionError, CopyVideoError, OtherAccount, Refusal, ResolveError, ThroughALink};
 use crate::ui::quoted;
@@ -50,11 +51,12 @@ impl Failure {
             LedgerError::Claimed(_) | LedgerError::Approved(_) => (RefusalCode::LedgerRefuses, SHOW_PLAN),
             LedgerError::TaskTaken { .. } => (RefusalCode::TaskTaken, CHECK_TASK),
             LedgerError::RolledBack => (RefusalCode::NotWritable, LOOK_FIRST),
-            LedgerError::LeaseExpired => (RefusalCode::LedgerRefuses, RUN_AGAIN),
             LedgerError::Closed => (RefusalCode::NotWritable, RUN_AGAIN),
             LedgerError::Locked(_) => (RefusalCode::BatchLocked, WAIT),
             LedgerError::Store(_) => (RefusalCode::NotWritable, WRITABLE),
-            LedgerError::Illegal(_) | LedgerError::Deferred(_) => (RefusalCode::LedgerRefuses, RUN_AGAIN),
+            LedgerError::LeaseExpired | LedgerError::Illegal(_) | LedgerError::Deferred(_) => {
+                (RefusalCode::LedgerRefuses, RUN_AGAIN)
+            }
         };
         Self::new(code, with_causes(error)).with_help(help)
     }
@@ -75,6 +77,11 @@ impl Failure {
         Self { help: self.help.map(|help| help.replace(UNFREEZE, &unfreeze)), ..self }
     }
 
+    fn of_zone(error: &NoZone) -> Self {
+        Self::plain(RefusalCode::OptionInvalid, error.to_string())
+            .with_help("set `TZ` to a name such as Europe/Berlin, or pass `--timezone` to `limit set`")
+    }
+
     /// A result that can't be written as JSON: shotlist's own fault, the same for every command.
     pub(crate) fn of_form(error: &serde_json::Error) -> Self {
         Self::plain(RefusalCode::NotWritable, format!("can't write the result as JSON: {error}"))
@@ -89,6 +96,12 @@ impl Failure {
 impl From<Unavailable> for Failure {
     fn from(error: Unavailable) -> Self {
         Self::of_ledger(&error)
+    }
+}
+
+impl From<NoZone> for Failure {
+    fn from(error: NoZone) -> Self {
+        Self::of_zone(&error)
     }
 }
 
@@ -132,6 +145,7 @@ impl From<Refusal> for Failure {
                 Code::LedgerPrivate,
                 "set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest",
             ),
+            Refusal::Zone(error) => return Self::of_zone(error),
             Refusal::SlotsOfFile => (Code::OptionInvalid, "pass `--concurrency` to each run instead"),
             Refusal::Moved(_) => (Code::MovedOnto, MOVED_ONTO),
             Refusal::KeyInRequest { .. } => {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::intent::SpendLimit;
@@ -59,14 +59,18 @@ impl LedgerLimit {
 
     /// The limit as it holds at a moment.
     pub fn at(&self, now: Timestamp) -> SpendLimit {
-        // A zone that is not known here must not loosen a limit: in UTC a day may begin a little sooner or later, and is a day.
-        let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);
-        let today = now.to_zoned(zone.clone()).date();
-        let first = match self.span {
-            Span::Day => today,
-            Span::Month => today.first_of_month(),
+        let began = |zone: TimeZone| {
+            let today = now.to_zoned(zone.clone()).date();
+            let first = match self.span {
+                Span::Day => today,
+                Span::Month => today.first_of_month(),
+            };
+            first.to_zoned(zone).map(|start| start.timestamp())
         };
-        let since = first.to_zoned(zone).map_or(Timestamp::MIN, |start| start.timestamp());
+        // A zone that only the owner's machine knows must not loosen the limit here: no day or month is longer.
+        let longest = SignedDuration::from_hours(26 + if self.span == Span::Day { 0 } else { 30 * 24 });
+        let earliest = || now.checked_sub(longest).unwrap_or(Timestamp::MIN);
+        let since = TimeZone::get(&self.zone).and_then(began).unwrap_or_else(|_| earliest());
         SpendLimit { name: self.name().into(), label: self.label.clone(), since, usd: self.usd }
     }
 }
@@ -140,5 +144,7 @@ mod tests {
         assert_eq!(since("Europe/Berlin", Span::Month), "2026-11-30T23:00:00Z");
         assert_eq!(since("UTC", Span::Month), "2026-11-01T00:00:00Z");
         assert_eq!(since("America/New_York", Span::Day), "2026-11-30T05:00:00Z");
+        assert_eq!(since("Mars/Olympus", Span::Day), "2026-11-29T21:30:00Z");
+        assert_eq!(since("Mars/Olympus", Span::Month), "2026-10-30T21:30:00Z");
     }
 }

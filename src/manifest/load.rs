@@ -31,6 +31,7 @@ use super::template::engine::Templates;
 use super::template::error::template_diagnostic;
 use crate::catalog::Catalog;
 use crate::domain::{BatchKey, Job, JobId, Label, Move, Rule, Usd};
+use crate::files::own_zone;
 
 /// Additions of the command line and the environment to a manifest.
 pub struct Options<'o> {
@@ -335,11 +336,14 @@ fn unsound(found: &[Diagnostic]) -> Vec<JobId> {
 }
 
 fn zone(raw: &RawManifest, found: &mut Vec<Diagnostic>) -> TimeZone {
-    let Some(name) = &raw.timezone else { return TimeZone::system() };
-    TimeZone::get(name).unwrap_or_else(|_| {
-        let message = format!("unknown time zone `{name}`");
-        let diagnostic = Diagnostic::error(Rule::TimezoneUnknown, message, Pointer::top().key("timezone").value());
-        found.push(diagnostic.with_help("write an IANA name such as Europe/Berlin, or UTC"));
+    let zone = match &raw.timezone {
+        Some(name) => TimeZone::get(name)
+            .map_err(|_| (format!("unknown time zone `{name}`"), Pointer::top().key("timezone").value())),
+        None => own_zone().map_err(|error| (error.to_string(), Location::File)),
+    };
+    zone.unwrap_or_else(|(message, location)| {
+        let diagnostic = Diagnostic::error(Rule::TimezoneUnknown, message, location);
+        found.push(diagnostic.with_help("write `timezone:` with an IANA name such as Europe/Berlin, or UTC"));
         TimeZone::UTC
     })
 }

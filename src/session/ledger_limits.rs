@@ -1,12 +1,12 @@
 //! Spend limits over all manifests, kept in a ledger.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::options::Options;
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{Freeze, Label, Usd};
+use crate::files::own_zone_name;
 use crate::ledger::{Controls, Ledger, LedgerLimit, Span, SpendLimit};
 use crate::manifest::{Budget, SpanBudget};
 use crate::plan::Limit;
@@ -47,11 +47,15 @@ impl LimitChange {
             (Some(slots), Some(database)) => database.set_slots(slots).await?,
             (Some(_), None) => return Err(Refusal::SlotsOfFile),
         }
-        // A machine without a named zone counts in UTC, and `limits` shows that.
-        let own_zone = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
         for (span, amount) in [(Span::Day, self.day), (Span::Month, self.month)] {
             let Some(amount) = amount else { continue };
-            let (usd, zone) = (amount.unwrap_or_default(), self.zone.clone().unwrap_or_else(own_zone));
+            let zone = match &self.zone {
+                Some(zone) => zone.clone(),
+                // A limit that is removed counts nothing.
+                None if amount.is_none() => String::new(),
+                None => own_zone_name()?,
+            };
+            let usd = amount.unwrap_or_default();
             let limit = LedgerLimit { label: self.label.clone(), span, usd, zone };
             ledger.set_limit(limit, amount.is_some()).await?;
         }

@@ -65,4 +65,5 @@ pub use start::Session;
 
 pub use crate::download::CopyVideoError;
 pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};
+pub use crate::files::NoZone;
 pub use crate::hooks::{AssetCommand, NoCommand, Program};

@@ -7,6 +7,7 @@ use super::connection::{ConnectionError, OtherAccount};
 use super::outputs::Replaces;
 use crate::domain::{Digest, Freeze, JobId, MovedOnto, TaskId, Usd};
 use crate::download::CopyVideoError;
+use crate::files::NoZone;
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
@@ -26,6 +27,9 @@ pub enum Refusal {
     /// Only a database can limit the tasks of all runners.
     #[error("`--slots` requires a ledger on PostgreSQL")]
     SlotsOfFile,
+    /// The days and months of a limit need a time zone.
+    #[error(transparent)]
+    Zone(#[from] NoZone),
     /// The ledger can't be written.
     #[error(transparent)]
     Write(#[from] LedgerError),

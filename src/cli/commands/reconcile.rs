@@ -4,7 +4,6 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
@@ -14,7 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
-use crate::files::{read_at_most, read_text};
+use crate::files::{own_zone, read_at_most, read_text};
 use crate::manifest::name_or_stem;
 use crate::session::Reconciliation;
 use crate::ui::{self, NextCommand, Terminal};
@@ -59,8 +58,9 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
 
 /// The days that the bill covers, in this machine's time zone: everything, unless someone says otherwise.
 fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
+    let zone = own_zone()?;
     let start = |day: Date| {
-        let start = day.to_zoned(TimeZone::system());
+        let start = day.to_zoned(zone.clone());
         start
             .map(|start| start.timestamp())
             .map_err(|error| Failure::plain(RefusalCode::OptionInvalid, error.to_string()))

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::catalog::Catalog;
 use crate::cli::args::{SpendArgs, SpendFormat};
@@ -12,13 +11,14 @@ use crate::cli::failure::Failure;
 use crate::cli::spending::{Line, SpendView, Sums, heads, label};
 use crate::cli::{paths, runtime};
 use crate::domain::{NoticeCode, RefusalCode, Usd};
+use crate::files::own_zone;
 use crate::ledger::Spending;
 use crate::manifest::face_reviews;
 use crate::ui::{Column, Page, Terminal};
 
 /// Shows what was spent. Days are those of this machine's time zone.
 pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let zone = TimeZone::system();
+    let zone = own_zone()?;
     let since = match args.since {
         None => Timestamp::MIN,
         Some(day) => {

@@ -48,6 +48,37 @@ fn what_makes_no_limit_is_reported() {
     assert!(here.files().is_empty(), "{:?}", here.files());
 }
 
+/// A limit that counted in UTC instead would begin its day at another hour.
+#[test]
+fn a_time_zone_without_a_name_or_meaning_is_an_error() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.write("bill.csv", "task_id,usd\n");
+    let ends = |zone: &str, words: &[&str]| {
+        let stderr = here.shotlist(words).env("TZ", zone).ends_with(2).stderr;
+        stderr.lines().next().unwrap_or_default().split_once("]: ").unwrap_or_default().1.to_owned()
+    };
+    let limit = ["limit", "set", "--day", "5"];
+    assert_eq!(ends("CST-8", &limit), "the time zone of this machine has no name: `TZ` is `CST-8`");
+    let named = ["limit", "set", "--day", "5", "--timezone", "Asia/Shanghai"];
+    here.shotlist(&named).env("TZ", "CST-8").ends_with(0);
+    let bill = [
+        "reconcile",
+        "bill.csv",
+        "--task-column=task_id",
+        "--usd-column=usd",
+        "--since=2026-11-01",
+        "--until=2026-11-30",
+    ];
+    for words in [&limit[..], &["spend"], &["run", "m.yaml", "--plan"], &bill] {
+        let unknown = ends("Mars/Olympus", words);
+        assert_eq!(unknown, "the time zone of this machine is unknown: `TZ` is `Mars/Olympus`", "{words:?}");
+    }
+    here.shotlist(&["limit", "set", "--day", "none"]).env("TZ", "CST-8").ends_with(0);
+    // Where no name is needed, the rules are enough.
+    here.shotlist(&["run", "m.yaml", "--plan"]).env("TZ", "CST-8").ends_with(0);
+    assert!(service.posts().is_empty());
+}
+
 /// On one machine nothing is elsewhere: what is missing is fetched, and nothing is bought.
 #[test]
 fn videos_that_are_missing_are_fetched_without_a_purchase() {

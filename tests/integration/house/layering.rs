@@ -91,13 +91,14 @@ const INNER: [(&str, &[Line]); 4] = [
 ];
 
 /// Where the code knows the operating system, and for what.
-const OF_THE_SYSTEM: [(&str, &str); 13] = [
+const OF_THE_SYSTEM: [(&str, &str); 14] = [
     ("cli/runtime.rs", "signals"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("files/directory.rs", "directories that are synced"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),
     ("files/replace.rs", "the mode of a file that is replaced"),
     ("files/space.rs", "free space"),
+    ("files/zone.rs", "the time zone"),
     ("hooks/program.rs", "groups of processes"),
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
     ("ledger/sharing.rs", "what this machine is called"),
