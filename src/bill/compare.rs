@@ -172,7 +172,7 @@ pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Pe
             Some(_) if credited > charged => found.differing.push(matched),
             Some(_) => found.place(matched),
             None if is_declared_away(attempt) => found.doubts.push((matched, Vec::new())),
-            None if !is_covered || attempt.state.is_free() || untold.contains(&number) => {}
+            None if !is_covered || attempt.state.made_no_task() || untold.contains(&number) => {}
             None => found.place_missing(matched, is_explained && period.is_well_inside(attempt)),
         }
     }

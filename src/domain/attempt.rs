@@ -41,7 +41,7 @@ impl AttemptState {
     }
 
     /// Returns whether it certainly made no task.
-    pub fn is_free(self) -> bool {
+    pub fn made_no_task(self) -> bool {
         matches!(self, Self::Void | Self::Rejected)
     }
 
@@ -185,7 +185,7 @@ impl Attempt {
     /// Returns whether an approval counts it as a submission: it may have been charged, or met a server error that is free by the user's statement.
     pub fn counts_as_submission(&self) -> bool {
         let is_server_error = |declared: Declared| declared.what == Declaration::ServerError;
-        !self.state.is_free() || self.particulars.declared.is_some_and(is_server_error)
+        !self.state.made_no_task() || self.particulars.declared.is_some_and(is_server_error)
     }
 
     /// Returns whether it is completed without a downloaded video, and the video is wanted.

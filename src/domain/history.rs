@@ -107,7 +107,7 @@ impl History {
 
     /// Returns whether nothing was bought for its job since.
     pub fn is_last(&self, attempt: &Attempt) -> bool {
-        self.of(&attempt.job).all(|other| other.id <= attempt.id || other.state.is_free())
+        self.of(&attempt.job).all(|other| other.id <= attempt.id || other.state.made_no_task())
     }
 
     /// Returns the abandoned tasks of jobs for which nothing was bought since. They may still complete.

@@ -49,7 +49,7 @@ impl History {
         if moves.is_empty() {
             return Ok(self);
         }
-        let submitted = self.attempts().map(|attempt| (&attempt.job, !attempt.state.is_free()));
+        let submitted = self.attempts().map(|attempt| (&attempt.job, !attempt.state.made_no_task()));
         let new = new_ids(submitted, moves)?;
         let (attempts, unsent, retake) = self.into_parts();
         let moved = attempts.into_iter().map(|attempt| match new.get(&attempt.job) {

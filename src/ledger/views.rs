@@ -71,16 +71,16 @@ impl<K: Fn(&Attempt) -> bool> Submissions<K> {
     }
 }
 
-/// A normalized request that was paid for elsewhere, or may have been.
+/// A normalized request that was submitted elsewhere.
 #[derive(Clone, Debug)]
 pub struct BoughtElsewhere {
-    /// The batch of the newest attempt.
+    /// The batch of the attempt.
     pub batch: BatchKey,
-    /// The newest attempt.
+    /// The newest attempt that paid for it, or that may have. If none did, the newest one.
     pub attempt: Attempt,
-    /// The number of jobs that asked for it.
+    /// The number of jobs that paid for it, or may have.
     pub jobs: u32,
-    /// The number of attempts.
+    /// The number of attempts, paid or not.
     pub attempts: u32,
 }
 
@@ -93,7 +93,7 @@ impl BoughtElsewhere {
                 Entry::Vacant(free) => drop(free.insert(one)),
                 Entry::Occupied(mut sum) => {
                     let Self { jobs, attempts, .. } = *sum.get();
-                    if one.attempt.id > sum.get().attempt.id {
+                    if (one.jobs > 0, one.attempt.id) > (jobs > 0, sum.get().attempt.id) {
                         sum.insert(one.clone());
                     }
                     (sum.get_mut().jobs, sum.get_mut().attempts) = (jobs + one.jobs, attempts + one.attempts);

@@ -19,7 +19,8 @@ use super::planned::{Limit, Planned, Previous, UntilKept};
 use super::retake::{Retake, SpentChoice};
 use super::sample::keep_sample;
 use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Choice, Digest, Freeze, Job, JobChoice, JobId, Takes, UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, BatchKey, Charge, Choice, Digest, Freeze, Job, JobChoice, JobId, Takes,
+    UnfinishedRetake, Usd,
 };
 
 /// The work of a run.
@@ -283,7 +284,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     };
     let redo = Redo { retry_failed: given.retry_failed, retake, has_all_takes };
     let before = before_approval(&attempts, given.approved);
-    let is_bought_already = attempts.iter().any(|attempt| !attempt.state.is_free() && !before.contains(attempt));
+    let is_bought_already = attempts.iter().any(|attempt| !attempt.state.made_no_task() && !before.contains(attempt));
     let wished = decide(job, attempts.iter().copied(), redo);
     let retaken = decide(job, attempts.iter().copied(), Redo { retry_failed: false, ..redo }).action;
     let spent_choice = wished.spent_choice;
@@ -329,9 +330,9 @@ fn leave_out_others(jobs: &mut Vec<Planned>, given: &PlanInput<'_>) -> Vec<JobId
     jobs.extract_if(.., is_left).map(|planned| planned.job.id.clone()).collect()
 }
 
-/// The number of takes that may still be bought until one is kept. What may have been charged counts, with or without a video.
+/// The number of takes that may still be bought until one is kept. A charge counts, with or without a video.
 fn takes_left(job: &Job, attempts: &[&Attempt]) -> u32 {
-    let is_bought = |it: &&&Attempt| !it.state.is_free() && it.fingerprint == *job.request.fingerprint();
+    let is_bought = |it: &&&Attempt| it.charge() != Charge::None && it.fingerprint == *job.request.fingerprint();
     let bought = attempts.iter().filter(is_bought).count();
     job.up_to.unwrap_or(0).saturating_sub(u32::try_from(bought).unwrap_or(u32::MAX))
 }

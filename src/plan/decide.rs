@@ -165,14 +165,13 @@ fn changed(job: &Job, paid: &Attempt) -> Decision {
     Decision::about(paid, Action::Changed, format!("{fields} changed since it was submitted; costs again"))
 }
 
-/// The reason to skip a retake of a completed job: something that may have been charged was submitted after the video, also with another
-/// request.
+/// The reason to skip a retake of a completed job: it was submitted again after the video, also with another request.
 fn spent_choice<'a>(
     takes: Takes<'_>,
     attempts: impl DoubleEndedIterator<Item = &'a Attempt>,
     redo: Redo<'_>,
 ) -> Option<SpentChoice> {
-    let last = attempts.rev().find(|attempt| !attempt.state.is_free())?;
+    let last = attempts.rev().find(|attempt| !attempt.state.made_no_task())?;
     match redo.retake {
         Retake::No | Retake::Recorded if redo.has_all_takes && takes.choice == Some(JobChoice::Retake) => {
             return Some(SpentChoice::AllTakes);

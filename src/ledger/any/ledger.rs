@@ -143,7 +143,7 @@ impl Ledger {
         question!(self, None, sql => sql::newest_delivery(sql, &model))
     }
 
-    /// Attempts for one of these normalized requests in batches that this batch [may repeat](BatchKey::may_repeat), unless they cost nothing.
+    /// Attempts for one of these normalized requests in batches that this batch [may repeat](BatchKey::may_repeat).
     /// Calls `requests` only if there is such a batch, because it takes time to normalize many requests.
     pub async fn bought_elsewhere(
         &self,

@@ -11,7 +11,7 @@ use super::rows;
 use super::runner::Runner;
 use super::transaction::Transaction;
 use super::{batches, freeze};
-use crate::domain::{AttemptId, AttemptState, BatchKey};
+use crate::domain::{AttemptId, AttemptState, BatchKey, Charge};
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::Changes;
 use crate::ledger::sql::{Sql as _, ensure_batch};
@@ -30,7 +30,7 @@ impl AcknowledgedWrites {
 
     /// Every attempt that may have been charged, in a line each.
     pub(super) fn charged(&self) -> impl Iterator<Item = String> {
-        let charged = self.rows.values().filter(|(_, row)| !row.attempt.state.is_free());
+        let charged = self.rows.values().filter(|(_, row)| row.attempt.charge() != Charge::None);
         charged.map(|(batch, Row { attempt, .. })| {
             let job = &attempt.job;
             attempt.task.as_ref().map_or_else(

@@ -141,7 +141,7 @@ impl Facts {
 fn is_claimed(attempt: &Attempt, intent: &Intent) -> bool {
     attempt.state.is_doubtful()
         || attempt.state.is_active() && attempt.fingerprint == intent.fingerprint
-        || attempt.id > intent.known.unwrap_or(AttemptId(0)) && !attempt.state.is_free()
+        || attempt.id > intent.known.unwrap_or(AttemptId(0)) && !attempt.state.made_no_task()
 }
 
 /// Refuses an intent that would pass a limit. An unknown sum is an error of the store, and refuses it as well.

@@ -13,8 +13,9 @@ use crate::ledger::value::Value;
 use crate::ledger::views::Submissions;
 use crate::ledger::{BoughtElsewhere, LedgerLimit, OpenElsewhere, SpendLimit, Spending};
 
-/// The condition of an attempt that may have cost something.
-const MAY_BE_PAID: &str = "state NOT IN ('void', 'rejected')";
+/// The condition of an attempt that may have made a task, as [`AttemptState::made_no_task`] has it. The guard of an intent counts these and not the
+/// paid ones: a bill that settles one as free must not hide another that was bought meanwhile.
+const MAY_HAVE_A_TASK: &str = "state NOT IN ('void', 'rejected')";
 
 /// The batches with their numbers, in the order in which they were created.
 pub(in crate::ledger) async fn batches<S: Sql>(sql: &S) -> Result<Vec<(i64, BatchKey)>, S::Error> {
@@ -51,7 +52,7 @@ pub(in crate::ledger) async fn submissions<S: Sql>(
     Ok(submissions.found)
 }
 
-/// The newest attempts elsewhere that asked for one of these normalized requests, unless they certainly cost nothing.
+/// The attempts elsewhere that asked for one of these normalized requests, by batch, with the jobs that [paid](Attempt::charge) for it.
 pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
     sql: &S,
     batch: &BatchKey,
@@ -62,8 +63,9 @@ pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
     }
     let newest = format!(
         "SELECT name, batch.batch, attempt.id, record, jobs, attempts FROM (
-             SELECT max(id) AS newest, count(DISTINCT job) AS jobs, count(*) AS attempts FROM attempt
-             WHERE normalized {} AND {MAY_BE_PAID} GROUP BY batch, normalized) AS bought
+             SELECT coalesce(max(CASE WHEN charge <> 'none' THEN id END), max(id)) AS newest,
+                    count(DISTINCT CASE WHEN charge <> 'none' THEN job END) AS jobs, count(*) AS attempts FROM attempt
+             WHERE normalized {} AND {MAY_HAVE_A_TASK} GROUP BY batch, normalized) AS bought
          JOIN attempt ON attempt.id = newest JOIN batch ON batch.id = attempt.batch",
         S::IS_AMONG
     );
@@ -94,7 +96,7 @@ pub(in crate::ledger) async fn open_elsewhere<S: Sql>(
     Ok(OpenElsewhere::of(sql.lines(unfinished, &names(batch), read).await?))
 }
 
-/// The attempts that may have paid for the normalized requests of guarded intents, by batch, the batch of the newest attempt last.
+/// The attempts elsewhere that the guard of an intent counts, by normalized request and batch, the batch of the newest attempt last.
 pub(in crate::ledger) async fn paid<S: Sql>(
     sql: &S,
     asked: &[Asked<'_>],
@@ -107,7 +109,7 @@ pub(in crate::ledger) async fn paid<S: Sql>(
     }
     let by_batch = format!(
         "SELECT normalized, name, batch.batch, count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE normalized {} AND {MAY_BE_PAID} GROUP BY 1, 2, 3 ORDER BY max(attempt.id)",
+         WHERE normalized {} AND {MAY_HAVE_A_TASK} GROUP BY 1, 2, 3 ORDER BY max(attempt.id)",
         S::IS_AMONG
     );
     sql.each_line(&by_batch, &[(&array(requests.into_iter())).into()], |line| {

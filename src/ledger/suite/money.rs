@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::store::{Fresh, batch, completed, failed, intent_of, task};
+use super::store::{Fresh, batch, completed, failed, intent_of, states, task};
 use crate::domain::{
-    BatchKey, Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError, UnfinishedRetake, Usd,
+    AttemptState, BatchKey, Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError,
+    UnfinishedRetake, Usd,
 };
-use crate::ledger::{Approval, Event, Intent, LedgerError, LedgerLimit, Span, SpendLimit};
+use crate::ledger::{Approval, BoughtElsewhere, Event, Intent, LedgerError, LedgerLimit, Span, SpendLimit};
 
 /// Whichever batch spent it, in doubt or not; what certainly bought nothing does not count.
 pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent_is_written<S: Fresh>() {
@@ -285,4 +286,64 @@ pub(in crate::ledger) async fn free_failure_still_counts_as_an_attempt_elsewhere
     let refused = held.intend(Intent { paid_elsewhere: Some(0), ..intent_of("a") }).await;
     assert!(matches!(refused, Err(LedgerError::PaidElsewhere { .. })), "{refused:?}");
     held.intend(Intent { paid_elsewhere: Some(1), ..intent_of("a") }).await.expect("the plan knew it");
+}
+
+/// Of every life that a submission can have, by every time at which a family charges.
+pub(in crate::ledger) async fn what_others_paid_for_is_what_they_were_charged_for<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let others = BatchKey { name: "other".into(), batch: String::new() };
+    let other = ledger.lock(&others).await.expect("a batch");
+    let doubted = || Event::Doubted(ServiceError::default());
+    let disowned = || Event::Disowned { error: ServiceError::default(), ended_at: Timestamp::UNIX_EPOCH, polls: 1 };
+    let billed = |is_charged| Event::Billed { is_charged, source: "bill".into() };
+    let started = || Event::Started { percent: None };
+    let lives = |id: &str| {
+        let accepted = || Event::Accepted(task(id));
+        vec![
+            vec![],
+            vec![Event::Withdrawn],
+            vec![Event::ServerError],
+            vec![Event::Refused(ServiceError::default())],
+            vec![doubted()],
+            vec![doubted(), Event::Denied],
+            vec![doubted(), Event::Found(task(id))],
+            vec![accepted()],
+            vec![accepted(), started()],
+            vec![accepted(), Event::GivenUp],
+            vec![accepted(), completed()],
+            vec![accepted(), failed()],
+            vec![accepted(), failed(), billed(true)],
+            vec![accepted(), failed(), billed(false)],
+            vec![accepted(), disowned()],
+            vec![accepted(), disowned(), billed(false)],
+        ]
+    };
+    let families =
+        [Charging::AtSubmission, Charging::AtCompletion, Charging::RefundedOnFailure, Charging::Undocumented];
+    for (family, charging) in families.into_iter().enumerate() {
+        for life in 0..lives("any").len() {
+            let job = format!("{family}-{life}");
+            let attempt = other.intend(Intent { charging, ..intent_of(&job) }).await.expect("an intent");
+            for event in lives(&job).swap_remove(life) {
+                other.record(attempt, event).await.expect("recorded");
+            }
+        }
+    }
+    let own = ledger.lock(&batch("")).await.expect("a batch");
+    let history = ledger.history(&others).await.expect("read");
+    assert!(AttemptState::ALL.iter().all(|state| states(&history).contains(state)));
+    for attempt in history.attempts() {
+        let normalized = attempt.normalized.clone();
+        let found = ledger.bought_elsewhere(&batch(""), move || vec![normalized.clone()]).await.expect("read");
+        let sum = |count: fn(&BoughtElsewhere) -> u32| found.iter().map(count).sum::<u32>();
+        assert_eq!(sum(|it| it.jobs) > 0, attempt.charge() != Charge::None, "{attempt:?}");
+        // A plan that knew of it agreed to it, and one that did not meets the guard.
+        let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of(attempt.job.as_str()) };
+        let counted = sum(|it| it.attempts);
+        assert_eq!(counted, u32::from(!attempt.state.made_no_task()), "{attempt:?}");
+        let surprised = if counted > 0 { own.intend(guarded(0)).await } else { Err(LedgerError::Closed) };
+        assert!(surprised.is_err(), "{attempt:?}");
+        own.intend(guarded(counted)).await.expect("the plan knew");
+    }
 }

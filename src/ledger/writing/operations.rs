@@ -149,7 +149,7 @@ pub(in crate::ledger) async fn move_jobs<T: Transaction>(
 ) -> Result<Result<usize, LedgerError>, T::Error> {
     let rows = transaction.locked_batch(batch).await?;
     let new = {
-        let submitted = rows.iter().map(|row| (&row.attempt.job, !row.attempt.state.is_free()));
+        let submitted = rows.iter().map(|row| (&row.attempt.job, !row.attempt.state.made_no_task()));
         match new_ids(submitted, moves) {
             Ok(new) => new,
             Err(moved_onto) => return Ok(Err(moved_onto.into())),

@@ -229,6 +229,30 @@ fn one_purchase_elsewhere_explains_one_job() {
     assert_eq!(service.posts().len(), 2);
 }
 
+/// A family that refunds: what failed was not charged, so under another name there is nothing to agree to.
+#[test]
+fn a_failure_that_was_not_charged_is_no_purchase_elsewhere() {
+    let failed =
+        || raw(200, &[("content-type", "application/json")], r#"{ "status": "failed", "error": { "message": "no" } }"#);
+    let service = Service::scripted(move |asked| if asked.method == "POST" { Answer::Well } else { failed() });
+    let list =
+        |name: &str| format!("version: 1\nname: {name}\njobs: [{{ id: a, model: beta-2.0-lite, prompt: same }}]\n");
+    let here = Workspace::with_manifest(&list("x")).file(
+        "c.yaml",
+        "version: 1\nprices_taken_on: 2026-11-01\nfamilies: { beta: { charging: refunded_on_failure } }\n",
+    );
+    let catalog = ["--catalog", "c.yaml"];
+    here.run(&service, &catalog).ends_with(1);
+    here.write("m.yaml", list("y"));
+    here.run(&service, &catalog).ends_with(1);
+    assert_eq!(service.posts().len(), 2);
+    // Where the charge is unknown, there is.
+    here.write("m.yaml", list("z"));
+    here.run(&service, &[]).ends_with(1);
+    here.write("m.yaml", list("w"));
+    here.run(&service, &catalog).fails_with("already-paid", 3);
+}
+
 /// A report that names a task which the ledger has under another job: one of the two is wrong.
 #[test]
 fn task_that_the_ledger_has_under_another_job_is_reported() {
