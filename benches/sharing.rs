@@ -213,7 +213,7 @@ fn grow(cluster: &Cluster) {
                 let attempt: AttemptId = held.intend(intent).await.expect("an intent");
                 let task = TaskId::new(format!("task_{number:032}")).expect("an id");
                 held.accept(attempt, task.into()).await.expect("written");
-                held.record(attempt, Event::Started { percent: Some(10) }).await.expect("recorded");
+                held.record(attempt, Event::Started).await.expect("recorded");
                 let (video_url, ended_at) = (format!("https://v.example/{number}.mp4"), jiff::Timestamp::now());
                 held.record(attempt, Event::Completed { video_url, ended_at, polls: 5 }).await.expect("recorded");
             });

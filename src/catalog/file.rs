@@ -195,6 +195,12 @@ impl Catalog {
                 return fault(format!("the default duration of {name} is not within its limits"));
             }
         }
+        for (name, family) in &self.families {
+            let sent_as = family.fields.image.as_ref().and_then(|image| image.sent_as.as_deref());
+            if let Some(field) = sent_as.and_then(Field::named).filter(|field| *field != Field::Image) {
+                return fault(format!("`sent_as` of {name} must not be the field `{}`", field.name()));
+            }
+        }
         for (name, model) in &self.models {
             if !self.families.contains_key(&model.family) {
                 return fault(format!("model {name} names the family {}, which is not there", model.family));
@@ -366,9 +372,17 @@ families: { beta: { charging: at_completion, fields: { image: { sent_as: referen
         let family = catalog.model("beta-2.0-lite").expect("a model").family;
         assert_eq!((family.charging, family.typical_s()), (Charging::AtCompletion, (30, 120)));
         assert!(family.takes(Field::Image) && family.takes(Field::Size));
-        let bad = "version: 1\nprices_taken_on: 2027-01-01\nfamilies: { beta: { fields: { image: { sent: x } } } }\n";
-        let error = Catalog::extended_by(bad).expect_err("an unknown key");
-        assert!(crate::domain::with_causes(&error).contains("unknown field `sent`"), "{error:?}");
+        let error = |image: &str| {
+            let bad = format!(
+                "version: 1\nprices_taken_on: 2027-01-01\nfamilies: {{ beta: {{ fields: {{ image: {image} }} }} }}\n"
+            );
+            crate::domain::with_causes(&Catalog::extended_by(&bad).expect_err(image))
+        };
+        assert!(error("{ sent: x }").contains("unknown field `sent`"));
+        // The image would replace a priced field.
+        for field in ["model", "prompt", "duration", "aspect_ratio", "size"] {
+            assert!(error(&format!("{{ sent_as: {field} }}")).ends_with(&format!("the field `{field}`")), "{field}");
+        }
     }
 
     #[test]

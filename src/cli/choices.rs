@@ -79,7 +79,7 @@ pub(super) fn reviews(file: &str, choices: &ChoicesFile, by: Option<&str>) -> Re
                 failure.with_help("save the choices on the contact sheet again")
             }
             InvalidChoices::Reviewer(_) => failure.with_help("pass a name with `--by`, or set `SHOTLIST_REVIEWER`"),
-            InvalidChoices::Id(_) => failure,
+            InvalidChoices::Id(_) | InvalidChoices::Note(_) => failure,
         }
     })
 }

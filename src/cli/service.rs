@@ -1,6 +1,7 @@
 //! The service's address and key: from the command line, the environment or a file, never from a manifest.
 
 use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,15 +11,17 @@ use super::environment;
 use super::failure::Failure;
 use super::manifest::catalog;
 use crate::domain::{RefusalCode, with_causes};
-use crate::plan::ServiceView;
+use crate::plan::{Plan, ServiceView};
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
-use crate::session::{Connection, ConnectionError, ConnectionOptions};
+use crate::session::{Connection, ConnectionError, ConnectionOptions, Refusal};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
 /// The longest wait for a key, which a password manager may ask for first.
 const KEY_TIMEOUT: Duration = Duration::from_mins(1);
 /// A key file of more bytes than this is no key file.
 const MAX_KEY_FILE: u64 = 8 * 1024;
+/// The time for which the output of its program is read after its end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The address that the user gave.
 pub(super) fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
@@ -70,6 +73,18 @@ pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials
     Ok(Credentials::new(key, headers))
 }
 
+/// Refuses a plan that would show a secret, as far as secrets are named. A plan needs no key, and starts no program for one.
+pub(super) fn check_secrets(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
+    let ServiceArgs { api_key_file, api_key_command, .. } = &args.service;
+    let is_named = || api_key_command.is_none() && environment::variable(KEY_VARIABLE).is_some();
+    if args.manifest.sandbox || api_key_file.is_none() && !is_named() {
+        return Ok(());
+    }
+    let Ok(credentials) = key(&args.service).and_then(|key| credentials(&args.service, key)) else { return Ok(()) };
+    let shown = plan.jobs.iter().map(|planned| &planned.job).find(|job| credentials.are_in(job.request.body()));
+    shown.map_or(Ok(()), |job| Err(Refusal::KeyInRequest { job: job.id.clone() }.into()))
+}
+
 /// Keeps the memory and the environment of this process from other processes of the user, and out of core dumps, while it has a key.
 fn keep_out_of_dumps() {
     #[cfg(target_os = "linux")]
@@ -98,7 +113,7 @@ pub(super) fn service_view(args: &RunArgs) -> Result<ServiceView, Failure> {
     Ok(ServiceView { base_url, headers })
 }
 
-/// The first line that a program prints, which is no argument and no part of any message.
+/// The line that a program prints, which is no argument and no part of any message.
 fn printed_by(command: &str) -> Result<String, Failure> {
     let refused = |why: String| {
         let failure = Failure::new(RefusalCode::KeyInvalid, format!("`--api-key-command`: {why}"));
@@ -106,24 +121,29 @@ fn printed_by(command: &str) -> Result<String, Failure> {
     };
     let words = shlex::split(command).filter(|words| !words.is_empty());
     let words = words.ok_or_else(|| refused("it names no program".to_owned()))?;
-    let (ended, output) = std::sync::mpsc::channel();
-    // On a thread: a password manager may wait for an answer that never comes.
-    std::thread::spawn(move || {
-        let mut command = std::process::Command::new(&words[0]);
-        ended.send(command.args(&words[1..]).stdin(Stdio::inherit()).stderr(Stdio::inherit()).output())
-    });
-    let output =
-        output.recv_timeout(KEY_TIMEOUT).map_err(|_| refused(format!("no key after {} s", KEY_TIMEOUT.as_secs())))?;
-    let output = output.map_err(|error| refused(format!("can't start it: {error}")))?;
-    if !output.status.success() {
-        return Err(refused(format!("it ended with {}", output.status)));
+    let mut command = std::process::Command::new(&words[0]);
+    let child =
+        command.args(&words[1..]).stdin(Stdio::inherit()).stderr(Stdio::inherit()).stdout(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| refused(format!("can't start it: {error}")))?;
+    let (tell, printed) = std::sync::mpsc::channel();
+    let output = child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout.take(MAX_KEY_FILE)).lines());
+    // On threads: a password manager may wait for an answer that never comes, and leave an agent behind that keeps the output open.
+    std::thread::spawn(move || output.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+    let (tell, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(child.wait()));
+    let ended =
+        ended.recv_timeout(KEY_TIMEOUT).map_err(|_| refused(format!("no key after {} s", KEY_TIMEOUT.as_secs())))?;
+    let status = ended.map_err(|error| refused(error.to_string()))?;
+    if !status.success() {
+        return Err(refused(format!("it ended with {status}")));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+    let next_line = || printed.recv_timeout(LAST_WORDS).ok().filter(|line| !line.trim().is_empty());
+    let key = next_line().unwrap_or_default();
+    if next_line().is_some() { Err(refused("it printed more than one line".to_owned())) } else { Ok(key) }
 }
 
 /// The text of a key file. A pipe is fine: whoever keeps a key elsewhere hands it over so.
 fn read(path: &Path) -> Result<String, Failure> {
-    use std::io::Read as _;
     let failure = |why: String, help: &str| {
         let message = format!("can't read key file `{}`: {why}", path.display());
         Failure::new(RefusalCode::KeyInvalid, message).with_help(help)

@@ -135,8 +135,6 @@ pub struct Attempt {
     pub intended_at: Timestamp,
     /// The time at which the response to the submission was recorded.
     pub answered_at: Option<Timestamp>,
-    /// The first poll that saw it in progress.
-    pub seen: Option<Sighting>,
     /// The end of generation, as the service reports it, if that is plausible.
     pub ended_at: Option<Timestamp>,
     /// The video on this machine, once it was fetched. It may have been removed since.
@@ -146,15 +144,6 @@ pub struct Attempt {
     pub fetched_at: Option<Timestamp>,
     /// Further facts.
     pub particulars: Particulars,
-}
-
-/// The first poll of a task that saw it being generated. No one saw the moment when that began.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Sighting {
-    /// The time of the poll.
-    pub at: Timestamp,
-    /// The progress, 0 to 100, if the service reports it.
-    pub percent: Option<u8>,
 }
 
 /// A reported cost above this multiple of the price is in another unit, such as credits, and is not counted.

@@ -97,7 +97,7 @@ codes! {
     ChoiceSpent "choice-spent" "A retake was asked for that is not due any more."
     BatchTaken "batch-taken" "Another run finishes a batch."
     ColumnsUnused "columns-unused" "Columns of a spreadsheet are not used."
-    CommitCounter "commit-counter" "The commit counter of the ledger can't be written."
+    CommitCounter "commit-counter" "The commit counter of the ledger can't be read or written."
     Completed "completed" "A task is completed."
     DefaultSkipped "default-skipped" "A default does not apply to the jobs of a model."
     DeliveryMismatch "delivery-mismatch" "The first video of a model differs from its request; another duration or shape stops submitting the model."

@@ -25,7 +25,7 @@ pub(crate) mod spreadsheet;
 mod terminal_states;
 pub(crate) mod text;
 
-pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError, Sighting, counted_cost};
+pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError, counted_cost};
 pub use cells::{Cells, Columns};
 pub use codes::{NoticeCode, RefusalCode, Rule};
 pub use digest::Digest;

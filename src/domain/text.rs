@@ -58,6 +58,19 @@ pub(crate) fn until_prompt(output: &str, prompt: Option<&str>) -> String {
     }
 }
 
+/// The longest text about one thing, in bytes: an unknown name may be as long as the file that has it.
+const MAX_TEXT: usize = 2000;
+
+/// Cuts the middle out of a text that is too long.
+pub(crate) fn shortened(text: String) -> String {
+    if text.len() <= MAX_TEXT {
+        return text;
+    }
+    let (first, last) =
+        (text.floor_char_boundary(MAX_TEXT * 3 / 4), text.ceil_char_boundary(text.len() - MAX_TEXT / 4));
+    format!("{} … {}", &text[..first], &text[last..])
+}
+
 /// An error with all of its causes, outermost first.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     causes(error).map_or_else(|| error.to_string(), |causes| format!("{error}: {causes}"))

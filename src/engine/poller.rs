@@ -164,7 +164,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                         (gateway.emit)(RunEvent::UnknownStatus { status });
                     }
                 }
-                Note::Started(percent) => _ = gateway.record(bought.attempt, Event::Started { percent }).await,
+                Note::Started => _ = gateway.record(bought.attempt, Event::Started).await,
                 Note::Progress(percent) => (gateway.emit)(RunEvent::Progressed { job: job(), percent }),
                 Note::Made(echo) => {
                     gateway.compare(bought.request, &echo, bought.is_new);

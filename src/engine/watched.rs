@@ -89,8 +89,8 @@ pub(super) enum Note {
     Denied(String),
     /// The service reports an undocumented state.
     UnknownWord(String),
-    /// The service generates the task, with this progress in percent.
-    Started(Option<u8>),
+    /// The service generates the task.
+    Started,
     /// The progress in percent.
     Progress(Option<u8>),
     /// The fields of the generated video.
@@ -252,7 +252,7 @@ impl Watched {
             Status::InProgress => {
                 self.progress.record(now.age, report.progress);
                 if !std::mem::replace(&mut self.is_started, true) {
-                    notes.extend([Note::Started(report.progress), Note::Progress(report.progress)]);
+                    notes.extend([Note::Started, Note::Progress(report.progress)]);
                 } else if self.percent != report.progress {
                     notes.push(Note::Progress(report.progress));
                 }
@@ -422,7 +422,7 @@ mod tests {
                 "progress is shown once",
                 vec![said(half), said(half)],
                 USUAL,
-                vec![Note::Started(Some(50)), Note::Progress(Some(50))],
+                vec![Note::Started, Note::Progress(Some(50))],
             ),
             ("it ended since it was seen unfinished", vec![said(queued), said(done)], completed(20, "u"), vec![]),
             ("a URL that is to come is waited for", vec![said(no_url), said(no_url)], USUAL, vec![]),

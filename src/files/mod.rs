@@ -24,7 +24,7 @@ pub(crate) mod table;
 mod zone;
 
 pub(crate) use directory::{make_directories, make_private_directory, no_links_below, sync_directory, sync_file};
-pub(crate) use open::{ReadError, no_link, open_plain, open_private, read_at_most, read_text};
+pub(crate) use open::{ReadError, keep_from_readers, no_link, open_plain, open_private, read_at_most, read_text};
 pub(crate) use replace::{replace, sweep, temporary, temporary_with_mode};
 pub(crate) use space::on_a_thread;
 pub(crate) use space::try_write;

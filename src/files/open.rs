@@ -25,6 +25,22 @@ pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result
     open_plain(path, options)
 }
 
+/// Lets only those open a lock file who can write it: who can read it can hold it, too.
+pub(crate) fn keep_from_readers(file: &File) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = file.metadata().map_or(0, |found| found.permissions().mode() & 0o777);
+        let fitting = (mode & 0o700) | ((mode & 0o022) * 3);
+        if mode != fitting {
+            // Only its owner can.
+            let _of_someone_else = file.set_permissions(fs::Permissions::from_mode(fitting));
+        }
+    }
+    #[cfg(not(unix))]
+    let _has_no_modes = file;
+}
+
 /// Refuses a link, whatever it leads to. A name that is free is fine.
 pub(crate) fn no_link(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
@@ -85,6 +101,17 @@ fn not_plain() -> io::Error {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readers_of_lock_file_are_its_writers() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = tempfile::tempfile().expect("a file");
+        for (found, kept) in [(0o644, 0o600), (0o640, 0o600), (0o664, 0o660), (0o660, 0o660), (0o666, 0o666)] {
+            file.set_permissions(fs::Permissions::from_mode(found)).expect("a mode");
+            keep_from_readers(&file);
+            assert_eq!(file.metadata().expect("a file").permissions().mode() & 0o777, kept, "{found:o}");
+        }
+    }
 
     #[test]
     fn opens_plain_files_only_and_waits_for_nothing() {

@@ -33,10 +33,7 @@ pub enum Event {
     /// The user takes back what the user declared before: this.
     Undone(Declaration),
     /// The task was seen being generated.
-    Started {
-        /// The progress, 0 to 100, if the service reports it.
-        percent: Option<u8>,
-    },
+    Started,
     /// The service reports a cost of the task.
     Reported {
         /// The cost.
@@ -137,7 +134,7 @@ impl Event {
             | (S::Queued | S::InProgress, Self::Undone(Declaration::Found)) => Some(S::InDoubt),
             (S::Failed, Self::Undone(Declaration::Lost))
             | (S::Intended | S::InDoubt | S::Void, Self::Accepted(_) | Self::Found(_)) => Some(S::Queued),
-            (S::Queued | S::InProgress, Self::Started { .. }) => Some(S::InProgress),
+            (S::Queued | S::InProgress, Self::Started) => Some(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_) | Self::Reported { .. }) => Some(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
             | (
@@ -203,7 +200,7 @@ mod tests {
             Event::Undone(Declaration::NeverCreated),
             Event::Undone(Declaration::Found),
             Event::Undone(Declaration::Lost),
-            Event::Started { percent: None },
+            Event::Started,
             Event::Left { polls: 1 },
             Event::Reported { usd: Usd::from_micros(1) },
             Event::Completed { video_url: "u".into(), ended_at, polls: 1 },

@@ -274,7 +274,6 @@ mod tests {
             polls: 0,
             intended_at: Timestamp::UNIX_EPOCH,
             answered_at: None,
-            seen: None,
             ended_at: None,
             file: None,
             fetched_at: None,

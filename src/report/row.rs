@@ -90,7 +90,7 @@ pub struct Row {
     pub attempts: usize,
     /// The number of polls.
     pub polls: u32,
-    /// The progress in percent: when generation was first seen, and 100 once it is completed.
+    /// The progress in percent: 0 in the queue, 100 once it is completed, and unknown between.
     pub progress: Option<u8>,
     /// The time at which the service accepted the task, to the millisecond; for a job in doubt, the earliest time of
     /// its request.

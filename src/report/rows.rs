@@ -247,7 +247,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         face: job.spec.face.clone(),
         attempts: attempts.len(),
         polls: shown.map_or(0, |attempt| attempt.polls),
-        progress: shown.and_then(|attempt| progress(attempt, state)),
+        progress: progress(state),
         submitted_at,
         completed_at: ended_at.filter(|_| state == JobState::Completed),
         generation_s: submitted_at.zip(ended_at).and_then(|(from, to)| seconds(from, to)),
@@ -290,11 +290,10 @@ fn delivered(attempt: &Attempt) -> Delivered {
     }
 }
 
-/// The progress of a task in percent, as far as it is recorded.
-fn progress(attempt: &Attempt, state: JobState) -> Option<u8> {
+/// The progress in percent, as far as it is certain.
+fn progress(state: JobState) -> Option<u8> {
     match state {
         JobState::Completed => Some(100),
-        JobState::InProgress => attempt.seen.and_then(|seen| seen.percent),
         JobState::Queued => Some(0),
         _ => None,
     }

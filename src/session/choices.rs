@@ -22,6 +22,8 @@ const AT_ONCE: usize = 64;
 
 /// The longest name of a reviewer, in characters. It is in a column of each report.
 const MAX_NAME: usize = 80;
+/// The longest note, in characters: the text field of the contact sheet has the same limit. Reports contain all notes of a job in one cell.
+const MAX_NOTE: usize = 2000;
 
 /// Choices of one reviewer about the videos of a batch.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
@@ -60,6 +62,9 @@ pub enum InvalidChoices {
     /// Without its task, a choice would buy another take at every run.
     #[error("the choice for `{0}` has no task ID")]
     NoTask(String),
+    /// A note of too many characters.
+    #[error("the note on `{0}` is longer than {MAX_NOTE} characters")]
+    Note(String),
     /// A name of a reviewer that can't be shown.
     #[error("the name of a reviewer must have 1 to {MAX_NAME} printable characters, found {0:?}")]
     Reviewer(String),
@@ -88,6 +93,9 @@ impl ChoicesFile {
             let note = self.notes.get(id).map(|note| note.trim().to_owned()).unwrap_or_default();
             let task = self.tasks.get(id).cloned().and_then(TaskId::new);
             let task = task.ok_or_else(|| InvalidChoices::NoTask(id.clone()))?;
+            if note.chars().count() > MAX_NOTE {
+                return Err(InvalidChoices::Note(id.clone()));
+            }
             let review = Review { by: by.to_owned(), choice, note };
             Ok(ReviewOfTask { job: JobId::new(id.clone())?, task, review })
         };

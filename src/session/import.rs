@@ -8,7 +8,7 @@
 //! - A task that differs from its request by the service's response is refused.
 //! - A task that is imported twice is one purchase. After a kill, the same command finishes the rest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,12 +82,16 @@ impl BatchView<'_> {
     ) -> Result<(), Refusal> {
         let jobs: HashMap<&JobId, &Arc<Job>> = jobs.iter().map(|job| (&job.id, job)).collect();
         let batch = self.lock().await?;
+        // Otherwise, two IDs of one job would have tasks, and no move could join them.
+        batch.move_jobs(self.moves).await?;
         let history = self.history().await?;
         let is_known = |bought: &BoughtTask| {
             history.of(&bought.job).any(|attempt| attempt.task.as_ref().is_some_and(|task| task.has(&bought.task)))
         };
         let mut owners: HashMap<TaskId, JobId> = HashMap::new();
         let bought = bought.into_iter().map(|bought| BoughtTask { job: moved_to(self.moves, bought.job), ..bought });
+        let mut seen = HashSet::new();
+        let bought = bought.filter(|bought| seen.insert((bought.job.clone(), bought.task.clone())));
         let asks = bought.map(|bought| {
             let owner = owners.entry(bought.task.clone()).or_insert_with(|| bought.job.clone()).clone();
             let intent = bought.intent(jobs.get(&bought.job).copied(), connection.account());
@@ -229,7 +233,10 @@ impl Importer<'_> {
         if let Some(usd) = reported.max(report.echo.cost) {
             batch.record(attempt, Event::Reported { usd }).await?;
         }
-        let ended_at = report.completed_at.unwrap_or_else(Timestamp::now);
+        let now = Timestamp::now();
+        let is_plausible =
+            |ended: &Timestamp| (bought.submitted_at.unwrap_or(Timestamp::UNIX_EPOCH)..=now).contains(ended);
+        let ended_at = report.completed_at.filter(is_plausible).unwrap_or(now);
         match (&report.status, &report.video_url) {
             (Status::Completed, Some(url)) => {
                 batch.record(attempt, Event::Completed { video_url: url.clone(), ended_at, polls: 1 }).await?;

@@ -59,6 +59,7 @@ pub use ready::Ready;
 pub use reconcile::Reconciliation;
 pub use refusal::Refusal;
 pub use reporter::Reported;
+pub(crate) use resolve::CLOCK_DIFFERENCE;
 pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
 pub use run::Outcome;
 pub use start::Session;

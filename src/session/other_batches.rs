@@ -18,9 +18,7 @@ use super::refusal::Refusal;
 use super::reporter::Reported;
 use super::reporter::Reporter;
 use super::start::Session;
-use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, History, Job, JobId, NoticeCode, Request, Spec, Usd,
-};
+use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Job, JobId, NoticeCode, Request, Spec, Usd};
 use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
 use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
@@ -215,10 +213,8 @@ pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>
 
 /// Returns whether a batch has no active task and no download left. A batch that can't be read is not done.
 async fn is_done(session: &Session, other: &OtherBatch) -> bool {
-    let is_open = |attempt: &Attempt| {
-        let is_unfetched = attempt.state == AttemptState::Completed && attempt.file.is_none();
-        attempt.state.is_active() || (is_unfetched && session.options.downloads)
-    };
+    let is_open =
+        |attempt: &Attempt| attempt.state.is_active() || (attempt.needs_download() && session.options.downloads);
     session.ledger.history(&other.key).await.is_ok_and(|history| !history.attempts().any(is_open))
 }
 

@@ -26,7 +26,7 @@ const MAX_POLLS: usize = 3;
 /// The time between two such polls: a cache may return another task's response for a moment.
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 /// The largest difference between the clocks of this machine and the service.
-const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
+pub(crate) const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// A batch in a ledger, each job under the ID that the manifest gives it now.
 #[derive(Clone, Copy, Debug)]
@@ -339,7 +339,10 @@ fn differences(report: &TaskReport, request: &str, model: &str, intended_at: Opt
             .filter(|other| Catalog::embedded().model(other).is_some())
             .map(|other| format!("model {other}, requested {model}")),
     );
-    let early = report.completed_at.zip(intended_at).filter(|(ended, intended)| *ended + CLOCK_DIFFERENCE < *intended);
+    let early = report
+        .completed_at
+        .zip(intended_at)
+        .filter(|(ended, intended)| intended.duration_since(*ended) > CLOCK_DIFFERENCE);
     differences.extend(early.map(|(ended, intended)| format!("end at {ended}, before {intended} was submitted")));
     differences
 }

@@ -21,7 +21,7 @@ fn videos(here: &Workspace) -> usize {
 
 /// A second person looks while the first one's run is on.
 #[test]
-fn a_run_that_is_on_is_seen_from_another_machine() {
+fn other_machine_sees_active_run() {
     let team = Team::new(2, 2);
     let flag = team.desks[0].path("halted");
     let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:1");

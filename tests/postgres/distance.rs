@@ -37,12 +37,12 @@ async fn intent_and_acceptance_take_two_round_trips_each() {
         held.accept(attempts[number], task(&format!("t{number}"))).await.expect("recorded");
     });
     let recorded = fewest!(proxy, async |number: usize| {
-        held.record(attempts[number], Event::Started { percent: Some(10) }).await.expect("recorded");
+        held.record(attempts[number], Event::Started).await.expect("recorded");
     });
     assert_eq!([intended, accepted, recorded], [2, 2, 2]);
     // The intent sees what the event changed.
     let both = fewest!(proxy, async |number: usize| {
-        let started = held.record(attempts[number], Event::Started { percent: Some(20) });
+        let started = held.record(attempts[number], Event::Started);
         let (started, next) = futures::join!(started, held.intend(intent_of(&format!("next{number}"))));
         started.and(next.map(drop)).expect("recorded");
     });

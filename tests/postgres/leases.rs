@@ -55,7 +55,7 @@ async fn expired_runner_records_only_responses_to_its_submissions() {
     let second = store.ledger().lock(&batch("")).await.expect("the lease is over");
     assert_eq!(second.recovered(), 0, "the response may still come");
     assert!(matches!(first.intend(intent_of("new")).await, Err(LedgerError::LeaseExpired)));
-    let started = first.record(active, Event::Started { percent: None }).await;
+    let started = first.record(active, Event::Started).await;
     assert!(matches!(started, Err(LedgerError::LeaseExpired)), "{started:?}");
     let expired = tokio::time::timeout(Duration::from_secs(10), first.lease_expired()).await;
     expired.expect("its run learns of it");

@@ -176,9 +176,6 @@ pub(crate) struct ChooseArgs {
     /// Reviewer [default: the name in the file, or your user name]
     #[arg(long, env = "SHOTLIST_REVIEWER", value_name = "NAME", help_heading = "Choices")]
     pub by: Option<String>,
-    /// Record without a question
-    #[arg(short, long, help_heading = "Choices")]
-    pub yes: bool,
 }
 
 /// Options of `import`.

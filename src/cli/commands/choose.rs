@@ -38,11 +38,12 @@ fn record(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         page.line(ui::choices_of(&reviews, file));
         all.extend(reviews);
     }
-    if found.is_some() && !args.yes {
+    // Any web page can save a file among the downloads.
+    if found.is_some() {
         if !terminal.can_ask() {
             terminal.result(&page);
             let failure = Failure::new(RefusalCode::NotConfirmed, "not confirmed");
-            return Err(failure.with_help("name the file, or pass `--yes`"));
+            return Err(failure.with_help("name the file"));
         }
         terminal.question(&page);
         if !terminal.ask("Record these choices?") {

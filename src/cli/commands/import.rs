@@ -15,7 +15,7 @@ use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, JobId, RefusalCode, TaskId};
 use crate::files::read_text;
 use crate::report::{EarlierJob, EarlierReport};
-use crate::session::{BatchView, BoughtTask, ImportOutcome};
+use crate::session::{BatchView, BoughtTask, CLOCK_DIFFERENCE, ImportOutcome};
 use crate::ui::{self, Page, Terminal};
 
 /// The largest file, in bytes: reports of a hundred thousand jobs take half of it.
@@ -96,5 +96,9 @@ fn bought(task: TaskId, row: EarlierJob) -> Result<BoughtTask, String> {
     let submitted_at = submitted_at.filter(|at| !at.is_empty()).map(|at| at.parse::<Timestamp>()).transpose();
     let submitted_at = submitted_at.map_err(|error| format!("`submitted_at` of `{id}`: {error}"))?;
     let submitted_at = purchase.as_ref().map(|purchase| purchase.submitted_at).or(submitted_at);
+    // It would count against every limit until then.
+    if submitted_at.is_some_and(|at| at.duration_since(Timestamp::now()) > CLOCK_DIFFERENCE) {
+        return Err(format!("`submitted_at` of `{id}` must not be in the future"));
+    }
     Ok(BoughtTask { job: JobId::new(id).map_err(|error| error.to_string())?, task, submitted_at, purchase })
 }

@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::wanted;
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::service::{Address, address, connect};
+use crate::cli::service::{Address, address, check_secrets, connect};
 use crate::cli::{confirm, ending, paths, requested, runtime};
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::HoldError;
@@ -111,6 +111,7 @@ impl Run<'_> {
         }
         if args.money.plan {
             self.session.check_outputs()?;
+            check_secrets(args, &plan)?;
             return self.show(&plan, warnings);
         }
         self.session.check_reports()?;

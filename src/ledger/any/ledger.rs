@@ -119,7 +119,10 @@ impl Ledger {
 
     /// The purchases of all batches since a time, oldest first, summed up by quarters of an hour.
     pub async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
-        question!(self, Vec::new(), sql => sql::spending(sql, since))
+        question!(self, Vec::new(), sql => async {
+            sql.verify_attempts().await?;
+            sql::spending(sql, since).await
+        })
     }
 
     /// The submissions of all batches that a question is about, and the first of each account: oldest first, without their request bodies.

@@ -92,10 +92,6 @@ impl Sql for Transaction {
         rows.iter().map(|row| Ok(Named { batch: key(row, 0)?, attempt: attempt(row, 2, None)? })).collect()
     }
 
-    async fn verify_sums(&self) -> Result<(), PostgresError> {
-        Ok(())
-    }
-
     async fn save_now(&self, changes: &Changes<'_>) -> Result<(), PostgresError> {
         rows::write(self, changes).await
     }

@@ -137,10 +137,10 @@ impl Facts {
     }
 }
 
-/// Returns whether an attempt forbids another one of its job: it is open, or newer than the plan.
+/// Returns whether an attempt forbids another one of its job: it is open, or newer than the plan. A second active task is imported: it is bought already.
 fn is_claimed(attempt: &Attempt, intent: &Intent) -> bool {
     attempt.state.is_doubtful()
-        || attempt.state.is_active() && attempt.fingerprint == intent.fingerprint
+        || attempt.state.is_active() && attempt.fingerprint == intent.fingerprint && intent.imported_at.is_none()
         || attempt.id > intent.known.unwrap_or(AttemptId(0)) && !attempt.state.made_no_task()
 }
 
@@ -172,7 +172,6 @@ fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
         polls: 0,
         intended_at: intent.imported_at.unwrap_or(now),
         answered_at: None,
-        seen: None,
         ended_at: None,
         file: None,
         fetched_at: None,

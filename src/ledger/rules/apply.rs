@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{Archived, Attempt, Billed, Declaration, Declared, Executed, ServiceError, Sighting, TaskNames};
+use crate::domain::{Archived, Attempt, Billed, Declaration, Declared, Executed, ServiceError, TaskNames};
 use crate::ledger::{Event, GIVEN_UP, IllegalEvent};
 
 /// Applies an event to an attempt: at a time, on a machine. Returns an error, and changes nothing, if the state does not allow it.
@@ -46,7 +46,7 @@ pub(in crate::ledger) fn apply(
         Event::Undone(Declaration::Found) => {
             // Its ID stays readable: the mistake may be in taking it back.
             let task = attempt.task.take().map(|task| task.to_string()).unwrap_or_default();
-            (attempt.seen, known.declared) = (None, None);
+            known.declared = None;
             let message = format!("{task} was recorded for it, and taken back");
             attempt.error = Some(Box::new(ServiceError { message, ..ServiceError::default() }));
         }
@@ -57,10 +57,7 @@ pub(in crate::ledger) fn apply(
                 Some(Box::new(ServiceError::plain("its task was abandoned, because it never ended", GIVEN_UP)));
             known.declared = Some(Declared { what: Declaration::Lost, at });
         }
-        // The first sighting is the closest to the start of generation.
-        Event::Started { percent } => {
-            attempt.seen.get_or_insert(Sighting { at, percent: *percent });
-        }
+        Event::Started => {}
         // Of several reports, the highest counts.
         Event::Reported { usd } => known.reported_usd = known.reported_usd.max(Some(*usd)),
         Event::Left { polls } => attempt.polls = attempt.polls.saturating_add(*polls),

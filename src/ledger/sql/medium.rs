@@ -77,7 +77,14 @@ pub(in crate::ledger) trait Sql {
     async fn named(&self, names: &[&TaskId]) -> Result<Vec<Named>, Self::Error>;
 
     /// Verifies the sums that limits are checked against, where the medium may have lost some.
-    async fn verify_sums(&self) -> Result<(), Self::Error>;
+    async fn verify_sums(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Verifies the attempts of all batches, where the medium may have lost some.
+    async fn verify_attempts(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// Writes rows and sums at once. A runner's own go with its commit, behind the locks of that.
     async fn save_now(&self, changes: &Changes<'_>) -> Result<(), Self::Error>;

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::refusals::failed;
 use crate::domain::{BatchKey, hex};
-use crate::files::{open_private, sweep};
+use crate::files::{keep_from_readers, open_private, sweep};
 use crate::ledger::HoldError;
 
 /// The right to run a batch, for as long as it lives.
@@ -41,6 +41,7 @@ impl RunLock {
         let mut options = File::options();
         let mut file =
             open_private(&path, options.read(true).write(true).create(true).truncate(false)).map_err(fault)?;
+        keep_from_readers(&file);
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

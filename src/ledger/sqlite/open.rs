@@ -18,6 +18,7 @@ use super::refusals::{
 };
 use super::schema::{Found, create, is_table, recognize};
 use super::{checksum, commit_counter};
+use crate::domain::NoticeCode;
 use crate::files::{make_directories, make_private_directory, sync_directory, temporary_with_mode};
 use crate::ledger::Unavailable;
 use crate::ledger::value::Kind;
@@ -52,6 +53,13 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, Unavailable> {
     }
     demand_log(&connection, path)?;
     check_commit_counter(&connection, path, known)?;
+    if known.is_none() && commit_counter::commits(&connection).is_ok_and(|commits| commits > 0) {
+        tracing::warn!(
+            code = NoticeCode::CommitCounter.code(),
+            "ledger `{}` has no readable commit counter: if it is an older copy, what was bought since is bought again",
+            path.display()
+        );
+    }
     Ok(connection)
 }
 

@@ -86,6 +86,10 @@ impl Sql for Connection {
         checksum::verify_sums(self)
     }
 
+    async fn verify_attempts(&self) -> rusqlite::Result<()> {
+        checksum::verify_attempts(self)
+    }
+
     async fn save_now(&self, Changes { new, changed, sums }: &Changes<'_>) -> rusqlite::Result<()> {
         for row in new {
             insert(self, row)?;
@@ -182,6 +186,10 @@ mod tests {
 
         async fn verify_sums(&self) -> rusqlite::Result<()> {
             self.0.verify_sums().await
+        }
+
+        async fn verify_attempts(&self) -> rusqlite::Result<()> {
+            self.0.verify_attempts().await
         }
 
         async fn save_now(&self, changes: &Changes<'_>) -> rusqlite::Result<()> {

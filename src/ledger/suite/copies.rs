@@ -24,7 +24,7 @@ fn lives() -> [(AttemptState, Vec<Event>); 8] {
         (S::InDoubt, vec![doubted()]),
         (S::Rejected, vec![Event::Refused(ServiceError::plain("no", "400"))]),
         (S::Queued, vec![accepted("queued"), Event::AlsoNamed(TaskId::new("alias").expect("an ID"))]),
-        (S::InProgress, vec![accepted("running"), Event::Started { percent: Some(5) }]),
+        (S::InProgress, vec![accepted("running"), Event::Started]),
         (S::Completed, vec![accepted("done"), completed(), Event::Fetched(file), executed]),
         (S::Failed, vec![accepted("failed"), failed(), billed]),
     ]

@@ -61,8 +61,7 @@ pub(in crate::ledger) async fn a_write_that_fails_says_why_and_spares_the_others
     let store = S::fresh();
     let held = store.ledger().lock(&batch("")).await.expect("the batch");
     let attempt = held.intend(intent_of("a")).await.expect("an intent");
-    let (illegal, legal) =
-        futures::join!(held.record(attempt, Event::Started { percent: None }), held.record(attempt, Event::Withdrawn));
+    let (illegal, legal) = futures::join!(held.record(attempt, Event::Started), held.record(attempt, Event::Withdrawn));
     assert!(matches!(illegal, Err(LedgerError::Illegal(_))), "{illegal:?}");
     legal.expect("it was fine");
 }

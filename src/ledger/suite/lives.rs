@@ -45,11 +45,7 @@ fn any_life() -> impl Strategy<Value = Vec<Event>> {
         any_error().prop_map(|error| vec![Event::Doubted(error)]),
         (any_error(), task()).prop_map(|(error, task)| vec![Event::Doubted(error), Event::Found(task)]),
         (any_error(), task()).prop_map(|(error, task)| vec![Event::Doubted(error), Event::Accepted(task)]),
-        (task(), proptest::option::of(any::<u8>())).prop_map(|(task, percent)| vec![
-            Event::Accepted(task),
-            Event::Started { percent },
-            Event::Left { polls: 1 }
-        ]),
+        task().prop_map(|task| vec![Event::Accepted(task), Event::Started, Event::Left { polls: 1 }]),
         (task(), name()).prop_map(|(task, name)| vec![Event::Accepted(task), Event::AlsoNamed(name), Event::GivenUp]),
         (task(), any_error())
             .prop_map(move |(task, error)| vec![Event::Accepted(task), Event::Failed { error, ended_at, polls: 1 }]),

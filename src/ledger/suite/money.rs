@@ -289,7 +289,7 @@ pub(in crate::ledger) async fn free_failure_still_counts_as_an_attempt_elsewhere
 }
 
 /// Of every life that a submission can have, by every time at which a family charges.
-pub(in crate::ledger) async fn what_others_paid_for_is_what_they_were_charged_for<S: Fresh>() {
+pub(in crate::ledger) async fn paid_elsewhere_means_charged<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let others = BatchKey { name: "other".into(), batch: String::new() };
@@ -297,7 +297,7 @@ pub(in crate::ledger) async fn what_others_paid_for_is_what_they_were_charged_fo
     let doubted = || Event::Doubted(ServiceError::default());
     let disowned = || Event::Disowned { error: ServiceError::default(), ended_at: Timestamp::UNIX_EPOCH, polls: 1 };
     let billed = |is_charged| Event::Billed { is_charged, source: "bill".into() };
-    let started = || Event::Started { percent: None };
+    let started = || Event::Started;
     let lives = |id: &str| {
         let accepted = || Event::Accepted(task(id));
         vec![

@@ -43,7 +43,7 @@ macro_rules! for_store {
         a_retake_that_did_not_end_is_remembered
         what_was_bought_elsewhere_since_the_plan_is_refused
         free_failure_still_counts_as_an_attempt_elsewhere
-        what_others_paid_for_is_what_they_were_charged_for
+        paid_elsewhere_means_charged
         a_task_belongs_to_one_attempt
         only_tasks_that_can_be_asked_about_change_their_account
         open_work_elsewhere_is_reported

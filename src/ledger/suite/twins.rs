@@ -48,7 +48,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         Event::Refused(error()),
         Event::Doubted(error()),
         Event::GivenUp,
-        Event::Started { percent: Some(10) },
+        Event::Started,
         Event::Left { polls: 1 },
         Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
         failed.clone(),

@@ -122,7 +122,7 @@ fn write(
 fn is_late(state: AttemptState, event: &Event) -> bool {
     let is_about_a_task = matches!(
         event,
-        Event::Started { .. }
+        Event::Started
             | Event::Left { .. }
             | Event::Reported { .. }
             | Event::AlsoNamed(_)

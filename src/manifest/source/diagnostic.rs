@@ -10,6 +10,7 @@ use super::marks::Marks;
 use super::text;
 pub use crate::catalog::Severity;
 use crate::domain::Rule;
+use crate::domain::text::shortened;
 
 /// The cause of an error of a template that uses a cell with an error of the spreadsheet.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,7 @@ impl Diagnostic {
         Self {
             severity: Severity::Error,
             rule,
-            message: message.into(),
+            message: shortened(message.into()),
             help: None,
             place,
             job: None,
@@ -78,14 +79,14 @@ impl Diagnostic {
     /// Adds how to fix it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(shortened(help.into()));
         self
     }
 
     /// Adds the job and the row that it is about.
     #[must_use]
     pub fn with_job(mut self, job: Option<JobLabel>, row: Option<RowLocation>) -> Self {
-        self.job = job;
+        self.job = job.map(|job| JobLabel { id: shortened(job.id), ..job });
         self.row = row;
         self
     }

@@ -50,7 +50,7 @@ fn what_makes_no_limit_is_reported() {
 
 /// A limit that counted in UTC instead would begin its day at another hour.
 #[test]
-fn a_time_zone_without_a_name_or_meaning_is_an_error() {
+fn time_zone_without_name_or_meaning_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.write("bill.csv", "task_id,usd\n");
     let ends = |zone: &str, words: &[&str]| {

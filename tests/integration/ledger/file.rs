@@ -40,7 +40,8 @@ fn a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose() {
     fs::copy(here.path("bak"), here.path(LEDGER)).expect("brought back");
     fs::remove_file(here.path(".shotlist/ledger.db.commits")).expect("said so");
     // The report still knows better.
-    here.run(&service, &[]).fails_with("report-unknown", 3);
+    let told = here.run(&service, &[]).fails_with("report-unknown", 3).stderr;
+    assert!(has_code(&told, "commit-counter"), "{told}");
 }
 
 /// Otherwise, a copy of the source from before `ledger copy` would buy beside its target.
@@ -150,6 +151,18 @@ fn a_check_finds_what_is_damaged() {
     assert!(has_code(&reported, "ledger-damaged") && reported.contains("attempt 2"), "{reported}");
     let reported = damage("PRAGMA foreign_keys = off; UPDATE attempt SET batch = 9");
     assert!(has_code(&reported, "ledger-damaged"), "{reported}");
+    // A program without shotlist's functions leaves the checksum as it was.
+    fresh_copy();
+    let foreign = rusqlite::Connection::open(here.path("copy.db")).expect("the copy");
+    let flags = rusqlite::functions::FunctionFlags::SQLITE_UTF8 | rusqlite::functions::FunctionFlags::SQLITE_INNOCUOUS;
+    for function in ["digest", "changed"] {
+        foreign
+            .create_scalar_function(function, -1, flags, |values| values.get::<i64>(0).or(Ok(0)))
+            .expect("a function");
+    }
+    foreign.execute_batch("DELETE FROM attempt WHERE id = 1").expect("SQL");
+    drop(foreign);
+    here.shotlist(&["spend", "--ledger", "copy.db"]).ends_with(74);
     fresh_copy();
     let mut bytes = fs::read(here.path("copy.db")).expect("bytes");
     let middle = bytes.len() / 2;

@@ -199,7 +199,6 @@ fn completed(jobs: &[Arc<Job>]) -> History {
         polls: 1,
         intended_at: Timestamp::UNIX_EPOCH,
         answered_at: Some(Timestamp::UNIX_EPOCH),
-        seen: None,
         ended_at: Some(Timestamp::UNIX_EPOCH),
         file: None,
         fetched_at: None,

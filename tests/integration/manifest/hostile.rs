@@ -72,3 +72,23 @@ fn hostile_templates_are_bounded() {
         assert!(matches!(ended.code, Some(0 | 2)), "{template}: {:?} {}", ended.code, ended.stderr);
     }
 }
+
+/// What a diagnostic repeats is cut: nobody reads the rest, and a log keeps it all.
+#[test]
+fn diagnostics_are_short_for_long_names() {
+    let long = "x".repeat(200_000);
+    let jobs = |job: &dyn Fn(usize) -> String| (0..150).map(job).collect::<String>();
+    for text in [
+        format!("jobs:\n{}", jobs(&|number| format!("  - {{ id: {long}{number}, prompt: x, model: no }}\n"))),
+        format!("jobs: [{{ id: a, prompt: x, {long}: 1 }}]\n"),
+        format!("jobs: [{{ id: a, prompt: x, model: {long} }}]\n"),
+        format!("{long}: 1\njobs: [{{ id: a, prompt: \"{{{{ {long} }}}}\" }}]\n"),
+    ] {
+        let here = Workspace::with_manifest(&format!("version: 1\n{text}"));
+        for format in ["text", "json"] {
+            let refused = here.shotlist(&["run", "m.yaml", "--plan", "--format", format]).ends_with(2);
+            let length = refused.stderr.len() + refused.stdout.len();
+            assert!(length < 1_000_000, "{length} bytes of {}", &text[..40]);
+        }
+    }
+}

@@ -122,6 +122,9 @@ fn choices_that_can_not_be_certain_are_refused_whole() {
     refused(&["none.json"], "choices-invalid");
     choices("blank.json", json!({ "name": "m", "keep": ["j0"], "tasks": { "j0": own } }));
     refused(&["blank.json", "--by", " "], "choices-invalid");
+    let notes = |length: usize| json!({ "j0": "é".repeat(length) });
+    choices("long.json", json!({ "name": "m", "notes": notes(2001), "tasks": { "j0": own } }));
+    refused(&["long.json"], "choices-invalid");
     here.write("text.json", "j0\n");
     refused(&["text.json"], "choices-invalid");
     refused(&["gone.json"], "choices-invalid");
@@ -142,17 +145,15 @@ fn newest_choices_of_the_batch_are_found_where_browsers_save() {
         let program = here.shotlist(&[&["choose", "m.yaml"], args].concat());
         program.env("XDG_DOWNLOAD_DIR", &here.path("Downloads").to_string_lossy())
     };
-    run(&["--yes"]).fails_with("choices-invalid", 2);
+    run(&[]).fails_with("choices-invalid", 2);
     save(&here, "Downloads/choices.json", "anna", &["j0"], &[]);
     here.write("Downloads/choices-9.json", json!({ "name": "other", "keep": ["j0"] }).to_string());
     let before = std::fs::File::options().append(true).open(here.path("Downloads/choices.json")).expect("a file");
     before.set_modified(std::time::UNIX_EPOCH).expect("an older file");
     save(&here, "Downloads/choices-2.json", "anna", &["j1"], &[]);
-    run(&[]).fails_with("not-confirmed", 3);
+    let asked = run(&[]).fails_with("not-confirmed", 3).stdout;
+    assert!(asked.contains("choices-2.json by anna: 1 keep"), "{asked}");
     assert_eq!(row(&here, "j1")["choice"], Value::Null);
-    let recorded = run(&["--yes"]).ends_with(0).stdout;
-    assert!(recorded.contains("choices-2.json by anna: 1 keep"), "{recorded}");
-    assert_eq!((row(&here, "j0")["choice"].clone(), row(&here, "j1")["choice"].clone()), (Value::Null, json!("keep")));
 }
 
 /// Whenever the process dies, the same command records the rest, and buys each retake once.

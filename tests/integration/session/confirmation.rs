@@ -231,7 +231,7 @@ fn one_purchase_elsewhere_explains_one_job() {
 
 /// A family that refunds: what failed was not charged, so under another name there is nothing to agree to.
 #[test]
-fn a_failure_that_was_not_charged_is_no_purchase_elsewhere() {
+fn failure_without_charge_is_no_purchase_elsewhere() {
     let failed =
         || raw(200, &[("content-type", "application/json")], r#"{ "status": "failed", "error": { "message": "no" } }"#);
     let service = Service::scripted(move |asked| if asked.method == "POST" { Answer::Well } else { failed() });

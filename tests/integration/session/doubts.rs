@@ -92,7 +92,8 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
         ("POST", 0) => Answer::Hangup,
         ("GET", _) if asked.path.ends_with("/mine") => answer(
             200,
-            &json!({ "id": "mine", "status": "completed", "model": "alpha-2", "video_url": "http://127.0.0.1:1/v.mp4" }),
+            // It ends on the last day of the calendar.
+            &json!({ "id": "mine", "status": "completed", "model": "alpha-2", "video_url": "http://127.0.0.1:1/v.mp4", "completed_at": 253_402_206_900_000_i64 }),
         ),
         ("GET", _) if asked.path.ends_with("/beta") => {
             answer(200, &json!({ "id": "beta", "status": "completed", "model": "beta-2.0-lite" }))

@@ -64,6 +64,13 @@ fn request_that_contains_the_key_is_refused() {
     assert!(!format!("{}{}", refused.stdout, refused.stderr).contains("Secret"));
     assert!(service.posts().is_empty() && !here.path("shotlist-out/m/report.json").exists());
     run(&["--select", "b"]).ends_with(0);
+    // A plan needs no key, but shows the request.
+    let plan = |key: &str| here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).env("SHOTLIST_API_KEY", key);
+    plan("sk-Secret-0123456789").fails_with("secret-in-request", 2);
+    plan("sk-another-0123456789").ends_with(0);
+    here.write("key", "sk-Secret-0123456789");
+    here.shotlist(&["run", "m.yaml", "--plan", "--api-key-file", "key"]).fails_with("secret-in-request", 2);
+    here.shotlist(&["run", "m.yaml", "--plan", "--api-key-file", "gone"]).ends_with(0);
 }
 
 /// Also where the text is cut, in another form, and in an answer that broke off.

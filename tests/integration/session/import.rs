@@ -206,3 +206,52 @@ fn report_guards_its_tasks_whatever_became_of_their_records() {
     assert_eq!(after["totals"]["spent_usd"], before["totals"]["spent_usd"], "{after}");
     assert_eq!(after["jobs"][0]["reported_usd"], "5.25", "{after}");
 }
+
+/// A file that names one task twice, two live tasks of a job, and a time that has not come; and a service without a calendar.
+#[test]
+fn import_takes_each_task_once_and_no_future_time() {
+    let service = Service::scripted(|asked| match asked.path.rsplit('/').next() {
+        Some(task @ ("one" | "two")) => answer(200, &json!({ "id": task, "status": "in_progress" })),
+        Some("odd") => {
+            let absurd = 253_402_206_900_000_i64;
+            answer(
+                200,
+                &json!({ "id": "odd", "status": "completed", "video_url": "http://127.0.0.1:9/v.mp4", "completed_at": absurd }),
+            )
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    here.write("future.csv", "id,task_id,submitted_at\nj0,one,2126-01-01T00:00:00Z\n");
+    import(&here, &service, "future.csv").fails_with("import-invalid", 2);
+    here.write("tasks.csv", "id,task_id\nj0,one\nj0,one\nj0,two\nj1,odd\nj1,odd\n");
+    import(&here, &service, "tasks.csv").ends_with(0);
+    assert_eq!(
+        here.ledger("SELECT job, state, task FROM attempt ORDER BY id"),
+        [["j0", "queued", "one"], ["j0", "queued", "two"], ["j1", "completed", "odd"]]
+    );
+    here.shotlist(&["report", "m.yaml"]).ends_with(0);
+    let ended = here.report()["jobs"][1]["completed_at"].as_str().map(str::to_owned).expect("a time");
+    assert!(*ended < *"2100", "{ended}");
+    assert_eq!(service.polls(), 3, "each task is asked about once");
+    assert_eq!(here.planned(&[]), (0, "0.00".to_owned()));
+}
+
+/// The move of a job is recorded with its imported task: two IDs of one job would stop every later command.
+#[test]
+fn task_is_imported_for_moved_job() {
+    let job = |id: &str, moved: &str| {
+        format!("version: 1\nname: m\n{moved}jobs: [{{ id: {id}, model: alpha-2, prompt: x }}]\n")
+    };
+    let (service, here) = (Service::well(), Workspace::with_manifest(&job("old", "")));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", job("new", "moved: [{ from: old, to: new }]\n"));
+    here.write("tasks.csv", "id,task_id\nnew,t9\n");
+    import(&here, &service, "tasks.csv").ends_with(0);
+    for words in [["status", "m.yaml"], ["report", "m.yaml"]] {
+        here.shotlist(&words).ends_with(0);
+    }
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(here.ledger("SELECT job FROM attempt"), [["new"], ["new"]]);
+    assert_eq!(service.posts().len(), 1);
+}

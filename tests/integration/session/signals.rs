@@ -29,6 +29,7 @@ fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them()
         assert_eq!(ended.code, Some(code), "{}", ended.stderr);
         assert!(has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
         assert_eq!(here.states(), ["in_progress", "pending"]);
+        assert!(here.report()["jobs"][0]["progress"].is_null(), "the newest poll is in no ledger");
 
         switch.store(true, Ordering::SeqCst);
         here.run(&service, &[]).ends_with(0);

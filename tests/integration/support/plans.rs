@@ -44,7 +44,6 @@ pub fn active(number: usize, job: &Job, since: Timestamp) -> Attempt {
         polls: 0,
         intended_at: since,
         answered_at: Some(since),
-        seen: None,
         ended_at: None,
         file: None,
         fetched_at: None,

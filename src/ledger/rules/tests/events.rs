@@ -143,11 +143,7 @@ fn event_adds_what_it_says_and_keeps_the_rest() {
     assert_eq!((found.error, found.answered_at, found.task), (None, None, Some(names("t1", None))));
     assert_eq!(happen(Event::AlsoNamed(TaskId::new("t2").expect("an ID")), 4).task, Some(names("t1", Some("t2"))));
     assert_eq!(happen(Event::AlsoNamed(TaskId::new("t3").expect("an ID")), 5).task, Some(names("t1", Some("t2"))));
-    happen(Event::Started { percent: Some(10) }, 6);
-    assert_eq!(
-        happen(Event::Started { percent: Some(20) }, 7).seen.map(|seen| (seen.at, seen.percent)),
-        Some((at(6), Some(10)))
-    );
+    assert_eq!(happen(Event::Started, 6).state, AttemptState::InProgress);
     assert_eq!(happen(Event::Reported { usd: usd(7) }, 7).particulars.reported_usd, Some(usd(7)));
     assert_eq!(happen(Event::Left { polls: 3 }, 8).polls, 3);
     let completed = happen(Event::Completed { video_url: "u".into(), ended_at: at(9), polls: 4 }, 10);
