@@ -2,17 +2,20 @@
 //!
 //! Each step is an edit and a run of the real program against a service with its own books. Rows are inserted, deleted, sorted, and edited, in
 //! their words or only in their spelling; IDs are renamed, with `moved` and without; names, batches, and takes change; a run is about all
-//! jobs, a selection, a sample, or a retake, and some are killed. `PEOPLE_STEPS` asks for more steps than the suite does.
+//! jobs, a selection, a sample, or a retake, and some are killed. Funds run out in the middle of retakes, and the same command goes on later. In some
+//! lives, the ledger is lost, and made again from the report or not; in some, a job waits for the review of its face beside the others.
+//! `PEOPLE_STEPS` asks for more steps than the suite does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::random::Rng;
-use crate::support::{Ended, Service, Workspace, kill, wait_until};
+use crate::support::{Answer, Ended, Service, Workspace, has_code, json as answer, kill, wait_until};
 
 /// The steps of one life: a directory with its ledger.
 const LIFE: usize = 25;
@@ -51,6 +54,10 @@ struct Desk {
     batch: String,
     /// Whether IDs count rows.
     counts: bool,
+    /// Whether its ledger is lost at times. A report knows nothing of other names and batches, so there are none.
+    loses: bool,
+    /// Whether a job waits for the review of its face.
+    holds: bool,
     rows: Vec<Row>,
     takes: BTreeMap<String, usize>,
     moved: Vec<(String, String)>,
@@ -64,6 +71,8 @@ impl Desk {
             name: "n0".into(),
             batch: String::new(),
             counts: rng.below(2) == 0,
+            loses: rng.below(4) == 0,
+            holds: rng.below(4) == 0,
             rows,
             takes: BTreeMap::new(),
             moved: Vec::new(),
@@ -87,6 +96,9 @@ impl Desk {
                 quoted(&row.prompt()),
                 place % 2
             );
+        }
+        if self.holds {
+            text.push_str("  - { id: held, model: beta-2.0-lite, prompt: a face, face: mia }\nfaces: { mia: { review: pending } }\n");
         }
         if !self.batch.is_empty() {
             let _infallible = writeln!(text, "batch: {}", quoted(&self.batch));
@@ -142,11 +154,11 @@ impl Desk {
                 self.moved.push((std::mem::replace(&mut self.rows[place].id, to.clone()), to));
                 "move"
             }
-            10 => {
+            10 if !self.loses => {
                 self.name = format!("n{}", rng.below(2));
                 "name"
             }
-            11 => {
+            11 if !self.loses => {
                 self.batch = ["", "Spring", "spring ", "fr\u{fc}h", "fru\u{308}h"][rng.below(5)].into();
                 "batch"
             }
@@ -159,13 +171,63 @@ impl Desk {
     }
 }
 
-/// The requests that the service was paid for, normalized and counted.
-fn books(service: &Service) -> BTreeMap<String, usize> {
-    service.posts().iter().fold(BTreeMap::new(), |mut books, body| {
-        let body: Value = serde_json::from_str(body).expect("JSON");
-        *books.entry(shotlist::domain::normalized(body["prompt"].as_str().expect("a prompt"))).or_default() += 1;
-        books
-    })
+/// A service whose account can be empty.
+struct Paid {
+    service: Service,
+    is_empty: Arc<AtomicBool>,
+    /// The numbers of the submissions that it refused.
+    refused: Arc<Mutex<BTreeSet<usize>>>,
+}
+
+impl Paid {
+    fn new() -> Self {
+        let (is_empty, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(BTreeSet::new())));
+        let (empty, numbers) = (Arc::clone(&is_empty), Arc::clone(&refused));
+        let service = Service::scripted(move |asked| {
+            // The first one is accepted, so that a run ends in the middle.
+            if asked.method != "POST" || !empty.load(Ordering::SeqCst) || asked.earlier.is_multiple_of(5) {
+                return Answer::Well;
+            }
+            numbers.lock().expect("no panic").insert(asked.earlier);
+            answer(402, &json!({ "error": { "message": "insufficient balance" } }))
+        });
+        Self { service, is_empty, refused }
+    }
+
+    /// The bodies that were paid for, each with the number of its task.
+    fn posts(&self) -> Vec<(usize, String)> {
+        let refused = self.refused.lock().expect("no panic");
+        let all = self.service.posts().into_iter().enumerate();
+        all.filter(|(number, _)| !refused.contains(number)).map(|(_, body)| body).enumerate().collect()
+    }
+
+    /// The requests that were paid for, normalized and counted.
+    fn books(&self) -> BTreeMap<String, usize> {
+        self.posts().iter().fold(BTreeMap::new(), |mut books, (_, body)| {
+            let body: Value = serde_json::from_str(body).expect("JSON");
+            *books.entry(shotlist::domain::normalized(body["prompt"].as_str().expect("a prompt"))).or_default() += 1;
+            books
+        })
+    }
+}
+
+/// Removes the ledger, once its report is up to date; makes it again from the report, or leaves that to the guards.
+fn lose(here: &Workspace, paid: &Paid, imports: bool) -> &'static str {
+    if !here.path(".shotlist/ledger.db").exists() {
+        return "nothing to lose";
+    }
+    let refreshed = here.shotlist(&["report", "m.yaml"]).ends();
+    // The guard of an earlier loss keeps the report as it is.
+    assert!(matches!(refreshed.code, Some(0 | 3)), "{:?}: {}", refreshed.code, refreshed.stderr);
+    std::fs::remove_dir_all(here.path(".shotlist")).expect("a ledger");
+    if !imports {
+        return "lost";
+    }
+    let import = here.shotlist(&["import", "m.yaml", "shotlist-out/n0/report.json"]);
+    let ended = import.env("SHOTLIST_BASE_URL", &paid.service.url()).env("SHOTLIST_API_KEY", "k").ends();
+    // A report may have no task.
+    assert!(matches!(ended.code, Some(0 | 2)), "{:?}: {}", ended.code, ended.stderr);
+    "lost and imported"
 }
 
 /// A batch value as people see it.
@@ -212,16 +274,21 @@ impl Wanted {
 }
 
 fn live(seed: u64, steps: usize) -> (usize, usize) {
-    let (mut rng, service) = (Rng(seed), Service::well());
+    let (mut rng, paid) = (Rng(seed), Paid::new());
+    let service = &paid.service;
     let (here, mut desk) = (Workspace::new(), Desk::new(&mut rng));
     let (mut wanted, mut story, mut asked) = (Wanted::default(), Vec::new(), 0);
     for _ in 0..steps {
+        if desk.loses && rng.below(6) == 0 && here.path("m.yaml").exists() {
+            story.push(lose(&here, &paid, rng.below(2) == 0).to_owned());
+        }
         for _ in 0..=rng.below(2) {
             story.push(desk.edit(&mut rng).to_owned());
         }
         here.write("m.yaml", desk.manifest());
         let first = desk.id(rng.below(desk.rows.len()));
         let (is_retake, is_killed) = (rng.below(8) == 0, rng.below(8) == 0);
+        let is_cut = is_retake && !is_killed && rng.below(2) == 0;
         let mut args: Vec<&str> = match rng.below(8) {
             0..2 => vec!["--select", &first],
             2 => vec!["--tag", "t1"],
@@ -231,7 +298,7 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
             _ => vec![],
         };
         if is_retake {
-            args = vec!["--select", &first, "--retake", &first];
+            args = if is_cut { vec!["--retake", "*"] } else { vec!["--select", &first, "--retake", &first] };
         }
         story.push(format!("{args:?}{}", if is_killed { " killed" } else { "" }));
         let Some((due, questioned)) = plan(&here, &args) else { continue };
@@ -262,7 +329,24 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
                 *wanted.0.entry((format!("agreed {}", wanted.0.len()), request.clone())).or_default() += 1;
             }
         }
-        let program = here.run(&service, &[&args[..], &["--no-download", "--skip-other-batches"]].concat());
+        let run = || here.run(service, &[&args[..], &["--no-download", "--skip-other-batches"]].concat());
+        if is_cut {
+            paid.is_empty.store(true, Ordering::SeqCst);
+            let cut = run().ends();
+            assert!(matches!(cut.code, Some(0..=3 | 5)), "{story:?}: {:?}: {}", cut.code, cut.stderr);
+            paid.is_empty.store(false, Ordering::SeqCst);
+            // A run that ended by itself has ended its retake, too: the same command would be another one.
+            if !has_code(&cut.stderr, "stopping") {
+                continue;
+            }
+            story.push("again".to_owned());
+            // A task of an earlier run has become a video meanwhile, and the plan shows its retake. What was due before is bought once.
+            let later = plan(&here, &args).map(|(later, _)| later).unwrap_or_default();
+            for (_, request) in later.iter().filter(|(job, _)| !due.contains_key(*job)) {
+                *wanted.0.entry((format!("agreed {}", wanted.0.len()), request.clone())).or_default() += 1;
+            }
+        }
+        let program = run();
         if is_killed {
             let flag = here.path("halted");
             let child =
@@ -276,13 +360,14 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
                 std::fs::remove_file(&flag).expect("a flag");
             }
             drop(Ended::of(child));
-            settle(&here, &service);
+            settle(&here, &paid);
         } else {
             let ended = program.ends();
-            assert!(matches!(ended.code, Some(0..=3)), "{story:?}: {:?}: {}", ended.code, ended.stderr);
-            // A refusal bought nothing: the question stands.
+            assert!(matches!(ended.code, Some(0..=3 | 5)), "{story:?}: {:?}: {}", ended.code, ended.stderr);
+            // What is held hides no failure, and a refusal bought nothing: the question stands.
+            assert!(ended.code != Some(5) || desk.holds, "{story:?}: {}", ended.stderr);
         }
-        for (request, paid) in books(&service) {
+        for (request, paid) in paid.books() {
             let most = wanted.most(&request);
             assert!(
                 paid <= most,
@@ -291,18 +376,17 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
             );
         }
     }
-    (service.posts().len(), asked)
+    (paid.posts().len(), asked)
 }
 
 /// Resolves jobs that a kill left in doubt, by the charges of the service.
-fn settle(here: &Workspace, service: &Service) {
+fn settle(here: &Workspace, paid: &Paid) {
     let doubts = here.ledger("SELECT attempt.id, job, request, name, batch.batch FROM attempt JOIN batch ON batch.id = attempt.batch WHERE state IN ('in_doubt', 'intended')");
     for doubt in doubts {
         let [_, job, request, name, batch] = doubt.as_slice() else { panic!("five columns") };
         let known = here.ledger("SELECT task FROM attempt WHERE task IS NOT NULL").concat();
-        let posts = service.posts();
-        let lost =
-            posts.iter().enumerate().find(|(number, body)| *body == request && !known.contains(&format!("t{number}")));
+        let posts = paid.posts();
+        let lost = posts.iter().find(|(number, body)| body == request && !known.contains(&format!("t{number}")));
         // Another manifest may have taken the place of the one that was killed.
         let manifest = format!("version: 1\nname: {name}\njobs: [{{ id: {job}, model: alpha-2, prompt: x }}]\n");
         here.write("settle.yaml", manifest);
@@ -311,7 +395,7 @@ fn settle(here: &Workspace, service: &Service) {
         let key: Vec<&str> = if batch.is_empty() { vec!["--batch", ""] } else { vec!["--batch", batch] };
         // The next run of the batch puts it in doubt.
         let program = here.shotlist(&[&["resolve", "settle.yaml", job], &verdict[..], &key[..]].concat());
-        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+        program.env("SHOTLIST_BASE_URL", &paid.service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     }
 }
 
