@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::args::below_home;
 use super::environment;
 use super::failure::Failure;
 use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId};
@@ -91,10 +92,7 @@ fn refused(file: &str, why: &str) -> Failure {
 
 /// The path of `@FILE`. A shell expands `~/` only at the start of a word, which here is an `@`.
 pub(super) fn path_of(file: &str) -> PathBuf {
-    match file.strip_prefix("~/").zip(std::env::home_dir()) {
-        Some((rest, home)) => home.join(rest),
-        None => PathBuf::from(file),
-    }
+    below_home(file).unwrap_or_else(|| PathBuf::from(file))
 }
 
 impl Patterns {

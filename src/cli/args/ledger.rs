@@ -47,10 +47,14 @@ impl TypedValueParser for PathParser {
 /// The path that a text names: below the home directory with `~/` in front, as a shell has it.
 fn expanded(text: &OsStr) -> Result<PathBuf, String> {
     let shown = text.to_string_lossy();
-    match shown.strip_prefix("~/").zip(std::env::home_dir()) {
-        Some((rest, home)) if !rest.starts_with('/') => Ok(home.join(rest)),
-        _ => unexpanded(&shown).map_or_else(|| Ok(text.into()), Err),
-    }
+    let as_it_is = || unexpanded(&shown).map_or_else(|| Ok(text.into()), Err);
+    below_home(&shown).map_or_else(as_it_is, Ok)
+}
+
+/// The path that `~/` begins. Only then is the home directory looked up, for which a C library may connect to a service of the system.
+pub(crate) fn below_home(text: &str) -> Option<PathBuf> {
+    let rest = text.strip_prefix("~/").filter(|rest| !rest.starts_with('/'))?;
+    Some(std::env::home_dir()?.join(rest))
 }
 
 /// Returns why a text is no path, although every text is the name of some file.

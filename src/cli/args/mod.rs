@@ -20,7 +20,7 @@ pub(super) use command_line::{
 pub(super) use doctor::{DoctorArgs, DoctorFormat, NO_MANIFEST};
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 pub(super) use hooks::HookArgs;
-pub(super) use ledger::NamedLedger;
+pub(super) use ledger::{NamedLedger, below_home};
 pub(super) use limits::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
 pub(super) use run::{PlanFormat, RepeatArgs, RunArgs};
 pub(super) use sandbox::SandboxArgs;
