@@ -113,7 +113,7 @@ pub(super) fn service_view(args: &RunArgs) -> Result<ServiceView, Failure> {
     Ok(ServiceView { base_url, headers })
 }
 
-/// The line that a program prints, which is no argument and no part of any message.
+/// The first line that a program prints, which is no argument and no part of any message. A password manager may print more below it.
 fn printed_by(command: &str) -> Result<String, Failure> {
     let refused = |why: String| {
         let failure = Failure::new(RefusalCode::KeyInvalid, format!("`--api-key-command`: {why}"));
@@ -137,9 +137,7 @@ fn printed_by(command: &str) -> Result<String, Failure> {
     if !status.success() {
         return Err(refused(format!("it ended with {status}")));
     }
-    let next_line = || printed.recv_timeout(LAST_WORDS).ok().filter(|line| !line.trim().is_empty());
-    let key = next_line().unwrap_or_default();
-    if next_line().is_some() { Err(refused("it printed more than one line".to_owned())) } else { Ok(key) }
+    Ok(printed.recv_timeout(LAST_WORDS).unwrap_or_default())
 }
 
 /// The text of a key file. A pipe is fine: whoever keeps a key elsewhere hands it over so.

@@ -23,8 +23,7 @@ pub struct Usd(Decimal);
 pub struct InvalidUsd(String);
 
 const DECIMALS: u32 = 6;
-/// A billion dollars: beyond any budget, and a million of them still fit a signed 64-bit count of micro-dollars
-/// with room to add.
+/// A billion dollars: beyond any budget, and 9,223 of them fit a signed 64-bit count of micro-dollars.
 const MAX: Decimal = Decimal::from_parts(1_000_000_000, 0, 0, false, 0);
 
 impl Usd {
