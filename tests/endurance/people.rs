@@ -4,11 +4,13 @@
 //! their words or only in their spelling; IDs are renamed, with `moved` and without; names, batches, and takes change; a run is about all
 //! jobs, a selection, a sample, or a retake, and some are killed. Funds run out in the middle of retakes, and the same command goes on later. In some
 //! lives, the ledger is lost, and made again from the report or not; in some, a job waits for the review of its face beside the others.
+//! Videos are archived on another mount.
 //! `PEOPLE_STEPS` asks for more steps than the suite does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -230,6 +232,29 @@ fn lose(here: &Workspace, paid: &Paid, imports: bool) -> &'static str {
     "lost and imported"
 }
 
+/// A directory on another file system than the workspaces, where there is one.
+fn on_another_mount() -> tempfile::TempDir {
+    let other = if std::env::temp_dir().starts_with("/dev/shm") { "/tmp" } else { "/dev/shm" };
+    tempfile::tempdir_in(other).or_else(|_| tempfile::tempdir()).expect("a directory")
+}
+
+/// Fetches the videos of the batch, and moves them away: nothing that is archived is bought for that.
+fn archive(here: &Workspace, paid: &Paid, to: &Path) -> &'static str {
+    let fetch = here.shotlist(&["fetch", "m.yaml"]);
+    let fetched = fetch.env("SHOTLIST_BASE_URL", &paid.service.url()).env("SHOTLIST_API_KEY", "k").ends();
+    if fetched.code != Some(0) {
+        return "nothing to archive";
+    }
+    let status = here.shotlist(&["status", "m.yaml", "--state", "completed", "--format", "json"]).ends_with(0).stdout;
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    let completed = status["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["id"].as_str());
+    let completed = format!("{{{}}}", completed.collect::<Vec<_>>().join(","));
+    let moved = here.shotlist(&["archive", "m.yaml", &completed, "--to", &to.to_string_lossy()]).ends();
+    // None may be completed, and an older video of that name may be archived already.
+    assert!(matches!(moved.code, Some(0..=2 | 74)), "{:?}: {}", moved.code, moved.stderr);
+    if moved.code == Some(0) { "archived" } else { "not archived" }
+}
+
 /// A batch value as people see it.
 fn seen(batch: &str) -> String {
     shotlist::domain::normalized(batch)
@@ -277,10 +302,14 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
     let (mut rng, paid) = (Rng(seed), Paid::new());
     let service = &paid.service;
     let (here, mut desk) = (Workspace::new(), Desk::new(&mut rng));
+    let archived = on_another_mount();
     let (mut wanted, mut story, mut asked) = (Wanted::default(), Vec::new(), 0);
     for _ in 0..steps {
         if desk.loses && rng.below(6) == 0 && here.path("m.yaml").exists() {
             story.push(lose(&here, &paid, rng.below(2) == 0).to_owned());
+        }
+        if rng.below(8) == 0 && here.path("m.yaml").exists() {
+            story.push(archive(&here, &paid, archived.path()).to_owned());
         }
         for _ in 0..=rng.below(2) {
             story.push(desk.edit(&mut rng).to_owned());
