@@ -11,6 +11,7 @@ use super::environment;
 use super::failure::Failure;
 use super::manifest::catalog;
 use crate::domain::{RefusalCode, with_causes};
+use crate::files::read_text;
 use crate::plan::{Plan, ServiceView};
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
 use crate::session::{Connection, ConnectionError, ConnectionOptions, Refusal};
@@ -76,11 +77,15 @@ pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials
 /// Refuses a plan that would show a secret, as far as secrets are named. A plan needs no key, and starts no program for one.
 pub(super) fn check_secrets(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     let ServiceArgs { api_key_file, api_key_command, .. } = &args.service;
-    let is_named = || api_key_command.is_none() && environment::variable(KEY_VARIABLE).is_some();
-    if args.manifest.sandbox || api_key_file.is_none() && !is_named() {
-        return Ok(());
-    }
-    let Ok(credentials) = key(&args.service).and_then(|key| credentials(&args.service, key)) else { return Ok(()) };
+    let text = match api_key_file {
+        // A pipe is left to the run.
+        Some(path) => read_text(path, MAX_KEY_FILE).ok(),
+        None => environment::variable(KEY_VARIABLE).map(|text| text.to_string_lossy().into_owned()),
+    };
+    let is_named = !args.manifest.sandbox && (api_key_file.is_some() || api_key_command.is_none());
+    let Some(key) = text.filter(|_| is_named).and_then(|text| ApiKey::new(&text).ok()) else { return Ok(()) };
+    keep_out_of_dumps();
+    let credentials = credentials(&args.service, key)?;
     let shown = plan.jobs.iter().map(|planned| &planned.job).find(|job| credentials.are_in(job.request.body()));
     shown.map_or(Ok(()), |job| Err(Refusal::KeyInRequest { job: job.id.clone() }.into()))
 }
