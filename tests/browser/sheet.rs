@@ -39,6 +39,24 @@ fn open(here: &Workspace, report: &str, width: u32, height: u32) -> Browser {
 const SHOWN: &str =
     "[...document.querySelectorAll('.card')].filter((card) => card.checkVisibility()).map((card) => card.dataset.id)";
 
+/// As in a mail, or in the preview of a file store.
+#[test]
+fn page_without_scripts_says_so_and_has_no_dead_button() {
+    let mut page = open(finished(), REPORT, 1440, 1000);
+    let dead = "[...document.querySelectorAll('button, input, select, textarea, summary')].filter((it) => \
+                it.checkVisibility() && getComputedStyle(it).pointerEvents !== 'none').map((it) => it.outerHTML)";
+    let told = "document.getElementById('static').checkVisibility()";
+    assert_eq!(page.eval(told), false);
+    page.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
+    page.call("Page.reload", &json!({}));
+    page.wait_for(&format!("document.readyState === 'complete' && {told}"));
+    assert_eq!(page.eval(dead), json!([]));
+    // The videos are links.
+    let links = "[...document.querySelectorAll('.more a')].filter((link) => link.checkVisibility()).length";
+    assert!(page.eval(links).as_u64() >= Some(4));
+    assert_eq!(page.eval(SHOWN), json!(["hero", "hero-upright", "waves", "mug"]));
+}
+
 #[test]
 fn a_person_plays_filters_picks_and_copies() {
     let mut page = open(finished(), REPORT, 1440, 1000);

@@ -2,6 +2,8 @@
 (() => {
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  // Until now, the page had no buttons.
+  document.body.classList.remove("static");
   const cards = $$(".card");
   // Of the cards, those that are jobs; an earlier video of a job has one, too, to be looked at.
   const isJob = (card) => !card.dataset.of;
