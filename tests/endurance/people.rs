@@ -298,6 +298,18 @@ impl Wanted {
     }
 }
 
+/// The jobs that a run is about.
+fn selection<'f>(rng: &mut Rng, first: &'f str) -> Vec<&'f str> {
+    match rng.below(8) {
+        0..2 => vec!["--select", first],
+        2 => vec!["--tag", "t1"],
+        3 => vec!["--exclude", first],
+        4 => vec!["--sample", "1"],
+        5 => vec!["--sample", "2"],
+        _ => vec![],
+    }
+}
+
 fn live(seed: u64, steps: usize) -> (usize, usize) {
     let (mut rng, paid) = (Rng(seed), Paid::new());
     let service = &paid.service;
@@ -318,14 +330,7 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
         let first = desk.id(rng.below(desk.rows.len()));
         let (is_retake, is_killed) = (rng.below(8) == 0, rng.below(8) == 0);
         let is_cut = is_retake && !is_killed && rng.below(2) == 0;
-        let mut args: Vec<&str> = match rng.below(8) {
-            0..2 => vec!["--select", &first],
-            2 => vec!["--tag", "t1"],
-            3 => vec!["--exclude", &first],
-            4 => vec!["--sample", "1"],
-            5 => vec!["--sample", "2"],
-            _ => vec![],
-        };
+        let mut args = selection(&mut rng, &first);
         if is_retake {
             args = if is_cut { vec!["--retake", "*"] } else { vec!["--select", &first, "--retake", &first] };
         }
