@@ -86,8 +86,8 @@ pub(super) fn check_secrets(args: &RunArgs, plan: &Plan) -> Result<(), Failure> 
     let Some(key) = text.filter(|_| is_named).and_then(|text| ApiKey::new(&text).ok()) else { return Ok(()) };
     keep_out_of_dumps();
     let credentials = credentials(&args.service, key)?;
-    let shown = plan.jobs.iter().map(|planned| &planned.job).find(|job| credentials.are_in(job.request.body()));
-    shown.map_or(Ok(()), |job| Err(Refusal::KeyInRequest { job: job.id.clone() }.into()))
+    let shown = plan.job_with_secret(|body| credentials.are_in(body));
+    shown.map_or(Ok(()), |job| Err(Refusal::KeyInRequest { job: job.clone() }.into()))
 }
 
 /// Keeps the memory and the environment of this process from other processes of the user, and out of core dumps, while it has a key.

@@ -74,6 +74,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns the first job to submit whose request contains a secret.
+    pub fn job_with_secret(&self, has_secret: impl Fn(&str) -> bool) -> Option<&JobId> {
+        let due = self.jobs.iter().filter(|planned| planned.action.buys());
+        due.map(|planned| &planned.job).find(|job| has_secret(job.request.body())).map(|job| &job.id)
+    }
+
     /// Plans the selected jobs against what the ledger knows.
     pub fn new(selected: &[Arc<Job>], given: PlanInput<'_>) -> Self {
         let mut jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();

@@ -7,7 +7,6 @@ use crate::catalog::Catalog;
 use crate::domain::{Account, Attempt, JobId, Usd};
 use crate::download::{self, Downloader, HostPolicy};
 use crate::engine::Settings;
-use crate::plan::Plan;
 use crate::sandbox::{self, Sandbox};
 use crate::service::{ApiKey, ClientError, Credentials, Endpoint, HttpService};
 
@@ -136,13 +135,6 @@ impl Connection {
         let scaled = |wait: Duration| wait.mul_f64(SIMULATOR_SPEED / speed).max(MIN_POLL);
         let (poll_interval, poll_floor) = (scaled(settings.poll_interval), scaled(settings.poll_floor));
         Settings { poll_interval, poll_floor, speed, ..settings.clone() }
-    }
-
-    /// Returns a job to submit whose request contains the key or another secret.
-    pub(super) fn with_secret(&self, plan: &Plan) -> Option<JobId> {
-        let due = plan.jobs.iter().filter(|planned| planned.action.buys());
-        let found = due.map(|planned| &planned.job).find(|job| self.service.has_secret(job.request.body()));
-        found.map(|job| job.id.clone())
     }
 
     /// Returns the client of the service.

@@ -38,8 +38,8 @@ impl<'s> Locked<'s> {
         self.check_approval()?;
         self.check_local_images()?;
         if let Some(connection) = &connection {
-            if let Some(job) = connection.with_secret(&self.plan) {
-                return Err(Refusal::KeyInRequest { job });
+            if let Some(job) = self.plan.job_with_secret(|body| connection.service().has_secret(body)) {
+                return Err(Refusal::KeyInRequest { job: job.clone() });
             }
             other_batches::skip_other_accounts(&self.others, &mut self.plan, connection);
             connection.check_owner(self.plan.active_tasks())?;

@@ -64,6 +64,8 @@ fn request_that_contains_the_key_is_refused() {
     assert!(!format!("{}{}", refused.stdout, refused.stderr).contains("Secret"));
     assert!(service.posts().is_empty() && !here.path("shotlist-out/m/report.json").exists());
     run(&["--select", "b"]).ends_with(0);
+    let plan_of_b = here.shotlist(&["run", "m.yaml", "--plan", "--select", "b"]);
+    plan_of_b.env("SHOTLIST_API_KEY", "sk-Secret-0123456789").ends_with(0);
     // A plan needs no key, but shows the request.
     let plan = |key: &str| here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).env("SHOTLIST_API_KEY", key);
     plan("sk-Secret-0123456789").fails_with("secret-in-request", 2);
