@@ -54,7 +54,8 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, Unavailable> {
     demand_log(&connection, path)?;
     check_commit_counter(&connection, path, known)?;
     if known.is_none() && commit_counter::commits(&connection).is_ok_and(|commits| commits > 0) {
-        tracing::warn!(
+        // About money, so also where warnings are off.
+        tracing::error!(
             code = NoticeCode::CommitCounter.code(),
             "ledger `{}` has no readable commit counter: if it is an older copy, what was bought since is bought again",
             path.display()

@@ -40,7 +40,7 @@ fn a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose() {
     fs::copy(here.path("bak"), here.path(LEDGER)).expect("brought back");
     fs::remove_file(here.path(".shotlist/ledger.db.commits")).expect("said so");
     // The report still knows better.
-    let told = here.run(&service, &[]).fails_with("report-unknown", 3).stderr;
+    let told = here.run(&service, &["-q"]).fails_with("report-unknown", 3).stderr;
     assert!(has_code(&told, "commit-counter"), "{told}");
 }
 

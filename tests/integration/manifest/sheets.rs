@@ -125,7 +125,7 @@ proptest! {
         // In a packed file, damage would only be found by its check sum.
         let bytes = if whole.starts_with(OLE) { damaged(&whole) } else { repacked(&whole, damaged) };
         here.write(name, bytes);
-        let _ = draft(here.root(), name, None, None);
+        let _read_or_refused = draft(here.root(), name, None, None);
     }
 }
 
