@@ -13,12 +13,11 @@ mod fake;
 mod schedule;
 
 use std::io::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
-use fake::{FakeService, OwnBatch, jobs, plan_of, run};
+use fake::{FakeService, OwnBatch, jobs_of, plan_of, run};
 use schedule::scheduled;
-use shotlist::domain::{History, Job};
+use shotlist::domain::History;
 use shotlist::engine::{Settings, Stop};
 
 const JOBS: usize = 400;
@@ -135,8 +134,7 @@ fn measure(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
     service.progress = Box::new(move |number, share| Some(progress(share, own[number].1)));
     service.submit_latency = Duration::from_millis(20);
     service.poll_latency = Box::new(|_| Duration::from_millis(20));
-    let typical = |job: Arc<Job>| Arc::new(Job { typical_s: case.typical_s, ..Arc::unwrap_or_clone(job) });
-    let jobs: Vec<Arc<Job>> = jobs(takes.len()).into_iter().map(typical).collect();
+    let jobs = jobs_of(takes.len(), case.typical_s);
     // The directory of the ledger takes random numbers, too.
     let (plan, ledger) = (plan_of(&jobs, &History::default()), OwnBatch::default());
     fastrand::seed(7);

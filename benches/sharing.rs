@@ -25,7 +25,7 @@ use cluster::{Cluster, Database};
 use process::cost_of;
 use proxy::Proxy;
 use shotlist::catalog::Catalog;
-use shotlist::domain::{Account, AttemptId, BatchKey, Fingerprint, JobId, TaskId};
+use shotlist::domain::{Account, AttemptId, BatchKey, Fingerprint, JobId, Request, TaskId};
 use shotlist::ledger::{Event, Intent, Ledger};
 use shotlist::manifest::{Options, load};
 use support::{Simulator, Workspace, numbered_jobs};
@@ -209,7 +209,9 @@ fn grow(cluster: &Cluster) {
             let lives = (first..first + AT_ONCE).map(async |number| {
                 let job = JobId::new(format!("j{number}")).expect("an id");
                 let fingerprint = Fingerprint::stored(format!("{number:064x}"));
-                let intent = Intent { job, fingerprint, ..template.clone() };
+                let mut intent = template.clone();
+                intent.purchase.job = job;
+                intent.purchase.request = Request::stored(intent.purchase.request.body().to_owned(), fingerprint);
                 let attempt: AttemptId = held.intend(intent).await.expect("an intent");
                 let task = TaskId::new(format!("task_{number:032}")).expect("an id");
                 held.accept(attempt, task.into()).await.expect("written");

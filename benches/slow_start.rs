@@ -16,13 +16,12 @@ mod few_open;
 mod schedule;
 
 use std::io::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
-use fake::{FakeService, OwnBatch, jobs, plan_of, run};
+use fake::{FakeService, OwnBatch, jobs_of, plan_of, run};
 use few_open::scheduled_with_few_open;
 use schedule::scheduled;
-use shotlist::domain::{History, Job};
+use shotlist::domain::History;
 use shotlist::engine::{Settings, Stop};
 
 /// How long the service takes to answer a submission.
@@ -69,8 +68,7 @@ fn measured(slots: usize, typical_s: (u32, u32)) -> Measured {
     });
     service.submit_latency = LATENCY;
     service.poll_latency = Box::new(|_| Duration::from_millis(20));
-    let typical = |job: Arc<Job>| Arc::new(Job { typical_s, ..Arc::unwrap_or_clone(job) });
-    let jobs: Vec<Arc<Job>> = jobs(count).into_iter().map(typical).collect();
+    let jobs = jobs_of(count, typical_s);
     // The directory of the ledger takes random numbers, too.
     let (plan, ledger) = (plan_of(&jobs, &History::default()), OwnBatch::default());
     fastrand::seed(7);

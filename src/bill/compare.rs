@@ -187,7 +187,7 @@ pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Pe
 impl<'l> Comparison<'l> {
     /// Adds an attempt that is on the bill.
     fn place(&mut self, matched: Matched<'l>) {
-        let (price, billed) = (matched.attempt.price, matched.billed);
+        let (price, billed) = (matched.attempt.purchase.price, matched.billed);
         let is_settled = matched.attempt.state == AttemptState::Failed;
         let list = match matched.attempt.charge() {
             Charge::Charged if billed == price => &mut self.agreed,
@@ -235,11 +235,11 @@ impl<'l> Comparison<'l> {
 fn fitting<'l>(doubt: &Attempt, strange: &[&'l Line]) -> Vec<&'l Line> {
     let distance = |line: &Line| line.at.map(|at| at.duration_since(doubt.intended_at).abs());
     let is_near = |line: &Line| distance(line).map(|distance| distance <= NEAR);
-    let fits = |line: &&&Line| !line.is_credit && is_near(line).unwrap_or(line.usd == doubt.price);
+    let fits = |line: &&&Line| !line.is_credit && is_near(line).unwrap_or(line.usd == doubt.purchase.price);
     let mut fitting: Vec<&Line> = strange.iter().filter(fits).copied().collect();
-    if fitting.iter().any(|line| line.usd == doubt.price) {
-        fitting.retain(|line| line.usd == doubt.price);
+    if fitting.iter().any(|line| line.usd == doubt.purchase.price) {
+        fitting.retain(|line| line.usd == doubt.purchase.price);
     }
-    fitting.sort_by_key(|line| (line.usd != doubt.price, distance(line).unwrap_or(NEAR), line.number));
+    fitting.sort_by_key(|line| (line.usd != doubt.purchase.price, distance(line).unwrap_or(NEAR), line.number));
     fitting
 }

@@ -155,7 +155,7 @@ impl Patterns {
 
     /// Refuses what no selected job is asked for by.
     pub(super) fn expect_matches(&self, option: &str, selected: &[Arc<Job>]) -> Result<(), Failure> {
-        let ids: HashSet<&JobId> = selected.iter().map(|job| &job.id).collect();
+        let ids: HashSet<&JobId> = selected.iter().map(|job| job.id()).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !ids.contains(id)) {
             let message = format!("`{option} @{file}`: `{id}` is not among the selected jobs");
             return Err(Failure::new(RefusalCode::NoMatch, message).with_help(LISTS_IDS));
@@ -211,7 +211,7 @@ impl Patterns {
         if self.named.is_empty() {
             return Ok(());
         }
-        let known: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
+        let known: HashSet<&JobId> = jobs.iter().map(|job| job.id()).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !known.contains(id)) {
             let failure = Failure::new(RefusalCode::NoMatch, format!("`@{file}`: no job has the ID `{id}`"));
             return Err(failure.with_help(LISTS_IDS));
@@ -228,7 +228,7 @@ pub(super) fn expect_match<'j>(
 ) -> Result<(), Failure> {
     let globs = IdGlobs::new(&[glob.to_owned()]);
     let globs = globs.map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
-    if jobs.any(|job| globs.has(job.id.as_str())) {
+    if jobs.any(|job| globs.has(job.id().as_str())) {
         return Ok(());
     }
     let failure = Failure::new(RefusalCode::NoMatch, format!("`{option} {glob}` matches no job"));

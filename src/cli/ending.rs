@@ -31,7 +31,7 @@ impl Bought {
     /// No purchases yet, by a run of this plan.
     pub(super) fn by(plan: &Plan) -> Self {
         let wanted = plan.jobs.iter().filter(|planned| planned.action == Action::Retry);
-        Self { wanted: wanted.map(|planned| planned.job.id.clone()).collect(), ..Self::default() }
+        Self { wanted: wanted.map(|planned| planned.job.id().clone()).collect(), ..Self::default() }
     }
 
     /// Records the possible charge of an event.
@@ -65,8 +65,8 @@ impl Bought {
 
 /// The exit code: the worst of what the selected jobs and the run itself say.
 pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Report, run: &EngineOutcome) -> Exit {
-    let selected: HashSet<&JobId> = selected.map(|job| &job.id).collect();
-    let jobs = report.states().filter(|(job, _)| selected.contains(&job.id)).map(|(_, state)| match state {
+    let selected: HashSet<&JobId> = selected.map(|job| job.id()).collect();
+    let jobs = report.states().filter(|(job, _)| selected.contains(job.id())).map(|(_, state)| match state {
         JobState::Completed => Exit::Done,
         JobState::Held => Exit::Held,
         JobState::InDoubt => Exit::InDoubt,

@@ -104,7 +104,7 @@ pub(super) fn load(
     }
     select.check(&manifest.key, &manifest.jobs)?;
     let selected: Vec<Arc<Job>> =
-        manifest.jobs.iter().filter(|job| selection.takes(job.id.as_str(), &job.tags)).cloned().collect();
+        manifest.jobs.iter().filter(|job| selection.takes(job.id().as_str(), &job.tags)).cloned().collect();
     if selected.is_empty() && !selection.is_all() {
         return Err(nothing_selected(args_of_selection, &manifest.jobs));
     }
@@ -131,10 +131,10 @@ fn is_sheet(path: &Path) -> bool {
 fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
     let refused = |message: String, help: String| Failure::new(RefusalCode::NoMatch, message).with_help(help);
     let is_used = |glob: &String| {
-        IdGlobs::new(std::slice::from_ref(glob)).is_ok_and(|globs| jobs.iter().any(|job| globs.has(job.id.as_str())))
+        IdGlobs::new(std::slice::from_ref(glob)).is_ok_and(|globs| jobs.iter().any(|job| globs.has(job.id().as_str())))
     };
     if let Some(glob) = said.select.iter().find(|glob| !is_used(glob)) {
-        let help = match nearest(glob, jobs.iter().map(|job| job.id.as_str())) {
+        let help = match nearest(glob, jobs.iter().map(|job| job.id().as_str())) {
             _ if Path::new(glob).is_file() => choices::with_the_sign("--select", glob),
             _ if glob.contains(',') => "repeat the option for each: `--select one --select two`".to_owned(),
             Some(id) => format!("a similar ID exists: `{id}`; {LISTS_IDS}"),

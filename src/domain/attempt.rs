@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Declaration, Declared, Fingerprint, JobId, Particulars, TaskNames, Usd, VideoFile, named};
+use super::{
+    Account, Declaration, Declared, Fingerprint, JobId, Particulars, Purchase, Request, TaskNames, Usd, VideoFile,
+    named,
+};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -102,22 +105,10 @@ impl ServiceError {
 pub struct Attempt {
     /// The ledger's number.
     pub id: AttemptId,
-    /// The job that it was for.
-    pub job: JobId,
-    /// The fingerprint of its request.
-    pub fingerprint: Fingerprint,
+    /// What it buys.
+    pub purchase: Purchase,
     /// The fingerprint of the [normalized](super::Request::normalized) request.
     pub normalized: Fingerprint,
-    /// The exact body that was sent.
-    pub request: String,
-    /// The model, for totals and for what is known of its speed.
-    pub model: String,
-    /// The price, if it is charged.
-    pub price: Usd,
-    /// The moment at which its family charges.
-    pub charging: Charging,
-    /// The family's typical generation time in seconds, shortest and longest.
-    pub typical_s: (u32, u32),
     /// The account that owns the task.
     pub account: Account,
     /// The state.
@@ -156,19 +147,58 @@ pub fn counted_cost(price: Usd, reported: Option<Usd>) -> Usd {
 }
 
 impl Attempt {
+    /// An attempt of which the intent is durable, and nothing else is known.
+    pub fn new(
+        id: AttemptId,
+        purchase: Purchase,
+        normalized: Fingerprint,
+        account: Account,
+        intended_at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            purchase,
+            normalized,
+            account,
+            state: AttemptState::Intended,
+            task: None,
+            video_url: None,
+            error: None,
+            polls: 0,
+            intended_at,
+            answered_at: None,
+            ended_at: None,
+            file: None,
+            fetched_at: None,
+            particulars: Particulars::default(),
+        }
+    }
+
+    /// The ID of its job.
+    pub fn job(&self) -> &JobId {
+        &self.purchase.job
+    }
+
+    /// The same attempt without the body of its request, for lists of many.
+    pub(crate) fn without_body(mut self) -> Self {
+        self.purchase.request = Request::stored(String::new(), self.purchase.fingerprint().clone());
+        self
+    }
+
     /// The fault of a delivery for which its model is not trusted: another duration or shape, or a cost above the price.
     pub fn delivery_fault(&self) -> Option<String> {
-        let differences = self.file.as_ref().map(|file| file.differences(&self.request)).unwrap_or_default();
+        let differences =
+            self.file.as_ref().map(|file| file.differences(self.purchase.request.body())).unwrap_or_default();
         let grave: Vec<String> = differences.into_iter().filter(|it| it.is_grave).map(|it| it.text).collect();
-        let dearer = Some(self.cost()).filter(|cost| *cost > self.price);
-        let dearer = dearer.map(|cost| format!("a cost of ${cost}, priced at ${}", self.price));
+        let dearer = Some(self.cost()).filter(|cost| *cost > self.purchase.price);
+        let dearer = dearer.map(|cost| format!("a cost of ${cost}, priced at ${}", self.purchase.price));
         let faults: Vec<String> = grave.into_iter().chain(dearer).collect();
         (!faults.is_empty()).then(|| faults.join(", and "))
     }
 
     /// The amount that limits and sums count, if it is charged.
     pub fn cost(&self) -> Usd {
-        counted_cost(self.price, self.particulars.reported_usd)
+        counted_cost(self.purchase.price, self.particulars.reported_usd)
     }
 
     /// Returns whether an approval counts it as a submission: it may have been charged, or met a server error that is free by the user's statement.
@@ -200,7 +230,12 @@ impl Attempt {
     pub fn charge(&self) -> Charge {
         let known = &self.particulars;
         let is_certain = !known.is_disowned && known.declared.is_none_or(|declared| declared.what != Declaration::Lost);
-        Charge::of(self.state, self.charging, known.billed.as_ref().map(|billed| billed.is_charged), is_certain)
+        Charge::of(
+            self.state,
+            self.purchase.charging,
+            known.billed.as_ref().map(|billed| billed.is_charged),
+            is_certain,
+        )
     }
 }
 

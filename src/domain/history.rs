@@ -11,11 +11,11 @@ use super::{Attempt, Charge, Declaration, JobId, Usd};
 #[derive(Clone, Debug, Default)]
 pub struct History {
     attempts: Vec<Attempt>,
-    /// The places of all attempts, in the order of their jobs, oldest first for each.
+    /// The indexes of all attempts, by job, oldest first for each.
     by_job: Vec<u32>,
     /// The reason why a job was not sent, where that is no submission.
     unsent: BTreeMap<JobId, String>,
-    /// The retake that a run began and didn't end.
+    /// The retake of a run that did not finish it.
     retake: Option<UnfinishedRetake>,
 }
 
@@ -24,7 +24,7 @@ pub struct History {
 pub struct UnfinishedRetake {
     /// The patterns.
     pub globs: Vec<String>,
-    /// The newest attempt of the batch when it began, by number; newer ones are part of it.
+    /// The number of the newest attempt before the retake; newer ones are part of it.
     pub after: i64,
 }
 
@@ -35,7 +35,7 @@ impl History {
         let count = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
         let mut by_job: Vec<u32> = (0..count).collect();
         // Stable, so each job's attempts stay in their order.
-        by_job.sort_by(|a, b| attempts[*a as usize].job.cmp(&attempts[*b as usize].job));
+        by_job.sort_by(|a, b| attempts[*a as usize].job().cmp(attempts[*b as usize].job()));
         Self { attempts, by_job, unsent: BTreeMap::new(), retake: None }
     }
 
@@ -45,13 +45,13 @@ impl History {
         Self { unsent, ..self }
     }
 
-    /// Adds the retake that a run began and didn't end.
+    /// Adds an unfinished retake.
     #[must_use]
     pub fn with_retake(self, retake: Option<UnfinishedRetake>) -> Self {
         Self { retake, ..self }
     }
 
-    /// The retake that a run began and didn't end.
+    /// The unfinished retake.
     pub fn retake(&self) -> Option<&UnfinishedRetake> {
         self.retake.as_ref()
     }
@@ -61,7 +61,7 @@ impl History {
         self.unsent.get(job).map(String::as_str)
     }
 
-    /// Its parts, to make another history of: every attempt, why jobs were not sent, and the unfinished retake.
+    /// The attempts, the reasons why jobs were not sent, and the unfinished retake.
     pub(crate) fn into_parts(self) -> (Vec<Attempt>, BTreeMap<JobId, String>, Option<UnfinishedRetake>) {
         (self.attempts, self.unsent, self.retake)
     }
@@ -71,7 +71,7 @@ impl History {
     pub fn about(self, is_meant: impl Fn(&JobId) -> bool) -> Self {
         let (attempts, mut unsent, retake) = self.into_parts();
         unsent.retain(|job, _| is_meant(job));
-        Self::new(attempts.into_iter().filter(|attempt| is_meant(&attempt.job)).collect())
+        Self::new(attempts.into_iter().filter(|attempt| is_meant(attempt.job())).collect())
             .with_unsent(unsent)
             .with_retake(retake)
     }
@@ -94,20 +94,19 @@ impl History {
 
     /// The positions of a job's attempts, for a later access.
     pub fn places(&self, job: &JobId) -> Range<usize> {
-        let start = self.by_job.partition_point(|&place| self.attempts[place as usize].job < *job);
-        // Few.
-        let own = self.by_job[start..].iter().take_while(|&&place| self.attempts[place as usize].job == *job);
+        let start = self.by_job.partition_point(|&place| self.attempts[place as usize].job() < job);
+        let own = self.by_job[start..].iter().take_while(|&&place| *self.attempts[place as usize].job() == *job);
         start..start + own.count()
     }
 
-    /// The attempts at such places.
+    /// The attempts at these positions.
     pub fn at(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
         self.by_job[places].iter().map(|&place| &self.attempts[place as usize])
     }
 
     /// Returns whether nothing was bought for its job since.
     pub fn is_last(&self, attempt: &Attempt) -> bool {
-        self.of(&attempt.job).all(|other| other.id <= attempt.id || other.state.made_no_task())
+        self.of(attempt.job()).all(|other| other.id <= attempt.id || other.state.made_no_task())
     }
 
     /// Returns the abandoned tasks of jobs for which nothing was bought since. They may still complete.

@@ -11,13 +11,13 @@ use super::normalized;
 
 /// The name of a job, unique in its batch: 1 to 128 of `A-Z a-z 0-9 . _ -`, starting with a letter or a digit.
 ///
-/// File names follow from it, so it can never leave a directory or be taken for an option.
+/// It names files, so it can't leave a directory or look like an option.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct JobId(String);
 
-/// The longest id that is taken, in characters.
+/// The maximum length, in characters.
 const MAX_ID: usize = 128;
 
 /// The reason why a string is not a job ID.
@@ -26,7 +26,7 @@ const MAX_ID: usize = 128;
 pub struct InvalidJobId(String);
 
 impl JobId {
-    /// Takes a text as an id, or says what is wrong with it.
+    /// Parses an ID.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidJobId> {
         let text = text.into();
         let refused = |why: String| Err(InvalidJobId(why));
@@ -48,7 +48,7 @@ impl JobId {
         &self.0
     }
 
-    /// The id with letter case folded: two ids that agree here would share a file on a Mac or on Windows.
+    /// The ID in lowercase. Two IDs with the same one would share a file on a Mac or on Windows.
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -74,7 +74,7 @@ impl fmt::Display for JobId {
 pub struct TaskId(String);
 
 impl TaskId {
-    /// Takes a text as a task id, or nothing if it is blank: a blank id could never be polled.
+    /// Parses a task ID. `None` for a blank one, which could never be polled.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         (!text.trim().is_empty()).then_some(Self(text))
@@ -92,15 +92,15 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// The names of one task at the service: the one that it is asked by, and another where the service uses two.
+/// The names of one task at the service: the one for polls, and another where the service uses two.
 ///
-/// The interface says that `id` and `task_id` are the same (§2.3). Behind gateways they are not always: one may be a number
-/// of the gateway's own, and a poll may be answered with another name than the submission was.
+/// By the interface, `id` and `task_id` are the same (§2.3). Behind gateways they may differ: one may be a number of the gateway, and
+/// the response to a poll may have another name than that to the submission.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct TaskNames {
-    /// The name that it is asked by first.
+    /// The name for the first poll.
     pub id: TaskId,
-    /// The other one.
+    /// The other name.
     pub alias: Option<TaskId>,
 }
 
@@ -110,7 +110,7 @@ impl TaskNames {
         self.id == *name || self.alias.as_ref() == Some(name)
     }
 
-    /// Every name, the one to ask by first.
+    /// Every name, that for the first poll first.
     pub fn each(&self) -> impl Iterator<Item = &TaskId> {
         std::iter::once(&self.id).chain(&self.alias)
     }
@@ -143,8 +143,8 @@ pub struct BatchKey {
 }
 
 impl BatchKey {
-    /// Returns whether a purchase of this batch may repeat one of another batch. A new batch value asks for a new round, unless it is equal
-    /// to the other one when [normalized](normalized()). A batch without a value may have lost it, so it may repeat every round.
+    /// Returns whether a purchase of this batch may repeat one of another batch. A new batch value means a new round, unless both are equal
+    /// when [normalized](normalized()). A batch without a value may have lost it, so it may repeat every round.
     pub fn may_repeat(&self, other: &Self) -> bool {
         let is_new_round = || !self.batch.is_empty() && normalized(&self.batch) != normalized(&other.batch);
         self != other && (self.name != other.name || !is_new_round())
@@ -157,7 +157,7 @@ impl fmt::Display for BatchKey {
     }
 }
 
-/// The labels of a job, by name, in the order in which they were written. No part of its identity.
+/// The labels of a job, by name, in the order of the manifest. No part of its identity.
 pub type Labels = IndexMap<String, String>;
 
 /// One label with its value, `client: acme`.
@@ -170,7 +170,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// Returns whether it is among these.
+    /// Returns whether these labels include it.
     pub fn is_among(&self, labels: &Labels) -> bool {
         labels.get(&self.name) == Some(&self.value)
     }
@@ -182,12 +182,12 @@ impl fmt::Display for Label {
     }
 }
 
-/// The owner of a task. To another one, the task does not exist.
+/// The owner of a task. For other accounts, the task does not exist.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Account {
     /// The service's address; shared, because ten thousand tasks have the same.
     pub service: Arc<str>,
-    /// A fingerprint of the key, from which the key can't be had.
+    /// A fingerprint of the key, which does not reveal it.
     pub key: Arc<str>,
 }
 

@@ -2,51 +2,99 @@
 
 use std::sync::Arc;
 
-use super::{Cells, Charging, JobId, Labels, OutputPath, Request, Spec, Usd};
+use serde::{Deserialize, Serialize};
+
+use super::{Cells, Charging, Fingerprint, JobId, Labels, OutputPath, Request, Spec, Usd};
+
+/// What one submission of a job buys. A [`Job`] plans it, an intent announces it, and an [`Attempt`](super::Attempt) records it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Purchase {
+    /// The ID of the job in its batch.
+    pub job: JobId,
+    /// The exact request.
+    pub request: Request,
+    /// The model.
+    pub model: String,
+    /// The price, if it is charged.
+    pub price: Usd,
+    /// The moment at which the model's family charges.
+    pub charging: Charging,
+    /// The family's typical generation time in seconds, shortest and longest (interface §4).
+    pub typical_s: (u32, u32),
+    /// The labels, for limits and sums; no part of the identity.
+    pub labels: Labels,
+    /// The path of the video in the output directory, or `None` for a name after the ID.
+    #[serde(deserialize_with = "super::review::if_valid")]
+    pub output: Option<Box<OutputPath>>,
+    /// The SHA-256 of each local image, separated by spaces.
+    pub local_images: Option<Box<str>>,
+}
+
+impl Purchase {
+    /// The identity of the request.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        self.request.fingerprint()
+    }
+}
 
 /// One video that the manifest asks for: checked against its family, priced, with the exact request that buys it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Job {
-    /// Its name in the batch.
-    pub id: JobId,
+    /// What its next submission buys.
+    pub purchase: Purchase,
     /// The effective fields, family defaults included.
     pub spec: Spec,
-    /// The request.
-    pub request: Request,
-    /// The price of a submission.
-    pub price: Usd,
-    /// The moment at which the family charges.
-    pub charging: Charging,
-    /// The family's typical generation time in seconds, shortest and longest (interface §4).
-    pub typical_s: (u32, u32),
     /// The number of the take among those of the same request, from 1.
     pub take: u32,
-    /// The most takes that are bought one by one until one is kept, or `None` if it is one of a fixed number.
+    /// The maximum number of takes that are bought one by one until one is kept, or `None` for a fixed number of takes.
     pub up_to: Option<u32>,
-    /// Free words for selection; no part of identity.
+    /// Tags for selection; no part of the identity.
     pub tags: Vec<String>,
-    /// The labels, kept with every attempt; no part of the identity.
-    pub labels: Labels,
-    /// The path of its video in the output directory, or `None` for a name after the ID.
-    pub file: Option<OutputPath>,
-    /// The row of a table that it was made of.
+    /// Its row of a table.
     pub row: Option<Arc<Cells>>,
     /// The values of its matrix, by name.
     pub matrix: Option<Arc<Labels>>,
-    /// The review that it waits for, if it does: nothing is submitted before.
+    /// The pending review of its face. Nothing is submitted before.
     pub review: Option<FaceReview>,
-    /// True if its family generates real faces only after a review, and the job names none.
+    /// True if its family generates real faces only after a review, and the job names no face.
     pub has_no_review: bool,
 }
 
 impl Job {
+    /// The name in the batch.
+    pub fn id(&self) -> &JobId {
+        &self.purchase.job
+    }
+
     /// The path of its video in the output directory.
     pub fn output(&self) -> OutputPath {
-        self.file.clone().unwrap_or_else(|| OutputPath::of(&self.id))
+        self.purchase.output.as_deref().cloned().unwrap_or_else(|| OutputPath::of(self.id()))
+    }
+
+    /// Another take of the same request, under an ID of its own.
+    pub(crate) fn with_take(&self, id: JobId, take: u32) -> Self {
+        let mut other = Self { take, ..self.clone() };
+        other.purchase.job = id;
+        other
+    }
+
+    /// The job as it was bought, also if its manifest has changed since. Facts that no request contains are those of `today`.
+    pub(crate) fn as_bought(purchase: &Purchase, today: Option<&Self>) -> Self {
+        Self {
+            purchase: purchase.clone(),
+            spec: Spec::of_request(&purchase.request),
+            take: today.map_or(1, |job| job.take),
+            up_to: None,
+            tags: today.map(|job| job.tags.clone()).unwrap_or_default(),
+            row: today.and_then(|job| job.row.clone()),
+            matrix: today.and_then(|job| job.matrix.clone()),
+            review: None,
+            has_no_review: false,
+        }
     }
 }
 
-/// A face review that is not through yet (interface §3).
+/// A pending face review (interface §3).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FaceReview {
     /// The name of the face.

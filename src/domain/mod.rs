@@ -1,7 +1,7 @@
-//! Plain types of the field, with no input or output and no clock of their own.
+//! Types of the domain, without input, output, or a clock.
 //!
-//! A [`Job`] is one paid generation that a manifest asks for. An [`Attempt`] is one submission of it that the ledger
-//! knows. A [`History`] is every attempt of one batch. It imports no other module.
+//! A [`Job`] is one paid generation in a manifest. An [`Attempt`] is one submission of it in the ledger, and both have a [`Purchase`]. A
+//! [`History`] is every attempt of one batch. The module imports no other module.
 
 mod attempt;
 mod cells;
@@ -35,7 +35,7 @@ pub(crate) use footage::{Asked, MIN_DURATION_DIFFERENCE_S};
 pub use footage::{Difference, Footage, PriceList, VideoFile};
 pub use history::{History, UnfinishedRetake};
 pub use ids::{Account, BatchKey, InvalidJobId, JobId, Label, Labels, TaskId, TaskNames};
-pub use job::{FaceReview, Job};
+pub use job::{FaceReview, Job, Purchase};
 pub use local_image::LocalImage;
 pub(crate) use local_image::{has_password, why_no_web_address};
 pub use money::{InvalidUsd, Usd};

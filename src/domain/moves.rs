@@ -1,31 +1,30 @@
-//! Jobs that have a new id.
+//! Jobs with a new ID.
 
 use std::collections::HashMap;
 
 use super::{Attempt, History, JobId};
 
-/// A job that has a new id: what was bought under the old one belongs to the new one.
+/// A job with a new ID, which gets the purchases of the old ID.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Move {
-    /// The id that it had.
+    /// The old ID.
     pub from: JobId,
-    /// The id that it has.
+    /// The new ID.
     pub to: JobId,
 }
 
-/// Something was bought under both ids of a move, or perhaps: no one can know which of the two is the job.
+/// Both IDs of a move have purchases, or may have, so it is unknown which of the two is the job.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("can't move `{}` to `{}`, which was submitted itself", .0.from, .0.to)]
 pub struct MovedOnto(pub Move);
 
-/// The new ids, by the old ones, of the jobs that moves are about; the moves are made in their order. An id under which nothing
-/// was submitted is passed over, so that moves may be made again. `submitted` are the ids of a batch, and whether something was
-/// bought under each, or perhaps.
+/// The new ID of each moved job, by its old ID, after the moves in their order. Skips an ID without submissions, so the same moves
+/// may be repeated. `submitted` are the IDs of a batch, each with whether it has purchases, or may have.
 pub fn new_ids<'m>(
     submitted: impl IntoIterator<Item = (&'m JobId, bool)>,
     moves: &'m [Move],
 ) -> Result<HashMap<JobId, JobId>, MovedOnto> {
-    // By the id that they have now: the ids that they had at first.
+    // The first IDs, by the current ID.
     let mut now: HashMap<&JobId, Vec<(&JobId, bool)>> = HashMap::new();
     for (id, is_bought) in submitted {
         now.entry(id).or_default().push((id, is_bought));
@@ -44,15 +43,15 @@ pub fn new_ids<'m>(
 }
 
 impl History {
-    /// The same with each job under its new id.
+    /// The same history with each job under its new ID.
     pub fn moved(self, moves: &[Move]) -> Result<Self, MovedOnto> {
         if moves.is_empty() {
             return Ok(self);
         }
-        let submitted = self.attempts().map(|attempt| (&attempt.job, !attempt.state.made_no_task()));
+        let submitted = self.attempts().map(|attempt| (attempt.job(), !attempt.state.made_no_task()));
         let new = new_ids(submitted, moves)?;
         let (attempts, unsent, retake) = self.into_parts();
-        let moved = attempts.into_iter().map(|attempt| match new.get(&attempt.job) {
+        let moved = attempts.into_iter().map(|attempt| match new.get(attempt.job()) {
             Some(id) => attempt.moved_to(id),
             None => attempt,
         });
@@ -64,9 +63,9 @@ impl Attempt {
     /// The same attempt under a new ID of its job. A job that has its first ID again was never moved.
     #[must_use]
     pub fn moved_to(mut self, id: &JobId) -> Self {
-        let old = std::mem::replace(&mut self.job, id.clone());
+        let old = std::mem::replace(&mut self.purchase.job, id.clone());
         let bought_as = self.particulars.bought_as.take().unwrap_or_else(|| Box::new(old));
-        self.particulars.bought_as = Some(bought_as).filter(|first| **first != self.job);
+        self.particulars.bought_as = Some(bought_as).filter(|first| **first != self.purchase.job);
         self
     }
 }
@@ -105,7 +104,7 @@ mod tests {
             shown(&[("a", true), ("b", true)], &[("a", "b")]),
             Err("can't move `a` to `b`, which was submitted itself".to_owned())
         );
-        // An ID that bought nothing is free.
+        // An ID without purchases is free.
         assert_eq!(shown(&[("a", true), ("b", false)], &[("a", "b")]), of(&["a>b"]));
     }
 }

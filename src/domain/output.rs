@@ -21,27 +21,27 @@ pub enum InvalidPath {
     /// It starts at the root of a disk.
     #[error("the path is absolute, and leads out of the output directory")]
     Absolute,
-    /// It climbs.
+    /// It leaves the directory by `..`.
     #[error("`..` leads out of the output directory")]
     Climbs,
-    /// A character that some system does not take, or that would mean something there.
+    /// A character that some system refuses or interprets.
     #[error("`{}` is not valid in a file name on every system", .0.escape_debug())]
     Character(char),
-    /// A name that Windows keeps for a device, or that ends in a dot or a blank.
+    /// A device name of Windows, or a name that ends in a dot or a blank.
     #[error("`{0}` is not a valid file name on every system")]
     Name(String),
     /// It is too long for some file system.
     #[error("a part of the path is longer than {MAX_BYTES} bytes")]
     TooLong,
-    /// A part is hidden: ledgers, version control, and settings stand under such names.
+    /// A part is hidden, as ledgers, version control, and settings are.
     #[error("`{0}` is hidden")]
     Hidden(String),
-    /// The reports are there.
+    /// The name of a report.
     #[error("`{0}` is the name of a report")]
     Report(String),
 }
 
-/// The longest part of a path, in bytes: what common file systems take, less room for a version and a temporary suffix.
+/// The longest part of a path, in bytes: the 255 of common file systems, less room for a version and a temporary suffix.
 const MAX_BYTES: usize = 200;
 /// The names of reports in the output directory.
 const REPORTS: [&str; 3] = ["report.csv", "report.json", "report.html"];
@@ -58,7 +58,7 @@ impl TryFrom<String> for OutputPath {
 /// Returns a path in the form that it shares with each spelling of the same file. Some file systems ignore letter case and the composition of
 /// accents.
 pub(crate) fn folded(path: &str) -> String {
-    // What is decomposed folds letter by letter; lowercase letters may compose anew.
+    // Decomposed text folds letter by letter. Lowercase letters may compose again.
     path.nfd().flat_map(char::to_lowercase).nfc().collect()
 }
 
@@ -68,7 +68,7 @@ impl OutputPath {
         folded(&self.0)
     }
 
-    /// Takes a path that stays inside the output directory and can be written on every system.
+    /// Parses a path that stays inside the output directory and can be written on every system.
     pub fn new(text: &str) -> Result<Self, InvalidPath> {
         if text.split('/').any(|part| part.len() > MAX_BYTES) {
             return Err(InvalidPath::TooLong);
@@ -79,7 +79,7 @@ impl OutputPath {
         }
     }
 
-    /// A path that the ledger stored earlier: it may be a version, whose name is longer than what a manifest may ask for.
+    /// A path that the ledger stored earlier. The path of a version may be longer than a manifest allows.
     pub fn stored(text: &str) -> Result<Self, InvalidPath> {
         if text.starts_with(['/', '\\']) || text.get(1..2) == Some(":") {
             return Err(InvalidPath::Absolute);
@@ -93,21 +93,20 @@ impl OutputPath {
         Ok(Self(text.to_owned()))
     }
 
-    /// The path for a job without one in its manifest: a file named after the ID. An ID that some system reserves for a
-    /// device gets a leading `_`, with which no ID begins.
+    /// The default path of a job: a file named after the ID. An ID that is a device name gets a leading `_`, which no ID has.
     pub fn of(job: &JobId) -> Self {
         let name = format!("{job}.mp4");
         Self::new(&name).unwrap_or_else(|_| Self(format!("_{name}")))
     }
 
-    /// The same name with a version in it, `waves~2.mp4` for `waves.mp4`: where an earlier video is kept. No id has a `~`.
+    /// The path of an earlier video, `waves~2.mp4` for `waves.mp4`. No ID has a `~`.
     #[must_use]
     pub fn version(&self, number: u32) -> Self {
         let (stem, extension) = self.split();
         Self(format!("{stem}~{number}{extension}"))
     }
 
-    /// Returns whether it is a name that versions of other paths have.
+    /// Returns whether it has the form of a version of another path.
     pub fn is_version(&self) -> bool {
         let number = self.split().0.rsplit_once('~').map(|(_, number)| number);
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))

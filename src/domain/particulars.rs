@@ -6,24 +6,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::codes::RefusalCode;
-use super::{Digest, JobId, Labels, OutputPath, Reviewed, Usd};
+use super::{Digest, JobId, Reviewed, Usd};
 
 /// The facts of an attempt that no response of the service has.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Particulars {
-    /// The labels that its job had when it was submitted.
-    pub labels: Labels,
-    /// The path of its video in the output directory, if its manifest has one.
-    #[serde(deserialize_with = "super::review::if_valid")]
-    pub output: Option<Box<OutputPath>>,
     /// The plan that someone approved, and that it was bought as a part of.
     pub approval: Option<Box<Digest>>,
     /// The id that its job had when it was submitted, if that was moved to another one since.
     pub bought_as: Option<Box<JobId>>,
     /// The declaration of the user.
     pub declared: Option<Declared>,
-    /// The SHA-256 of each of its local images, separated by spaces.
-    pub local_images: Option<Box<str>>,
     /// The outcome of the program for its video.
     pub executed: Option<Box<Executed>>,
     /// True if the service denied its task, or gave an unknown word for its end: the task may live.

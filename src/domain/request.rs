@@ -17,7 +17,7 @@ use super::normalized::normalized;
 use super::{Field, LocalImage, Spec, hex};
 
 /// The body of `POST /v1/videos` for one job, with its fingerprint.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Request {
     body: String,
     fingerprint: Fingerprint,

@@ -78,7 +78,7 @@ impl<'a> Takes<'a> {
     ///
     /// The last choice of each reviewer counts. A retake is spent once there is a newer video.
     pub fn of(request: &Fingerprint, attempts: impl Iterator<Item = &'a Attempt>) -> Option<Self> {
-        let is_take = |it: &&Attempt| it.state == AttemptState::Completed && it.fingerprint == *request;
+        let is_take = |it: &&Attempt| it.state == AttemptState::Completed && it.purchase.fingerprint() == request;
         let mut newest = None;
         let mut last: HashMap<&str, (Timestamp, Choice, &Attempt)> = HashMap::new();
         for take in attempts.filter(is_take) {
@@ -132,7 +132,7 @@ impl Attempt {
     /// Returns whether the review is about its video.
     pub fn is_reviewed_by(&self, review: &ReviewOfTask) -> bool {
         self.state == AttemptState::Completed
-            && self.job == review.job
+            && *self.job() == review.job
             && self.task.as_ref().is_some_and(|task| task.has(&review.task))
     }
 }

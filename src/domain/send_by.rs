@@ -1,12 +1,11 @@
 //! The moment after which a request must not leave.
 //!
-//! A process can halt between two instructions: a laptop is closed, a debugger or a hypervisor stops it. Where others go on
-//! without it, what it was about to send must not leave when it wakes up. So the time until then is measured on a clock that goes on
-//! while it halts.
+//! A process can halt between two instructions: a laptop is closed, a debugger or a hypervisor stops it. Meanwhile, other runners may take
+//! over its work, so its request must not leave when it wakes up. The deadline is measured by a clock that counts the halt.
 
 use std::time::Duration;
 
-/// A moment after which not a byte may leave.
+/// A moment after which no byte may leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendBy(Clock);
 
@@ -16,13 +15,13 @@ impl SendBy {
         Self(Clock::now().plus(span))
     }
 
-    /// Returns true once nothing may leave.
+    /// Returns whether the moment has passed.
     pub fn is_over(self) -> bool {
         self.0.is_past()
     }
 }
 
-/// The time since the machine was started, with what it slept.
+/// The time since the start of the machine, including sleep.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Clock(Duration);
@@ -43,8 +42,7 @@ impl Clock {
     }
 }
 
-/// On a system without such a clock: the one of two clocks that shows more time. The first may stop while the machine sleeps, and the second
-/// may be set.
+/// On a system without such a clock, the maximum of two: the first may stop while the machine sleeps, and the second may be set.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Clock(std::time::Instant, std::time::SystemTime);

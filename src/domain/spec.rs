@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{LocalImage, named};
+use super::{LocalImage, Request, named};
 
 named! {
     /// A plain field of a job. Which family takes which is in the catalog.
@@ -75,6 +75,21 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The fields of a request that people are shown: no image, and no undocumented field.
+    pub(super) fn of_request(request: &Request) -> Self {
+        let sent: serde_json::Value = serde_json::from_str(request.body()).unwrap_or_default();
+        let text = |field: Field| sent[field.name()].as_str().map(str::to_owned);
+        Self {
+            model: text(Field::Model).unwrap_or_default(),
+            prompt: text(Field::Prompt),
+            duration: sent[Field::Duration.name()].as_i64(),
+            aspect_ratio: text(Field::AspectRatio),
+            size: text(Field::Size),
+            face: text(Field::Face),
+            ..Self::default()
+        }
+    }
+
     /// The size or the aspect ratio.
     pub fn shape(&self) -> Option<&str> {
         self.size.as_deref().or(self.aspect_ratio.as_deref())

@@ -1,13 +1,12 @@
-//! Texts that did not come from this program, as a spreadsheet may hold them.
+//! Untrusted text, made safe for the cells of a spreadsheet.
 
 use std::borrow::Cow;
 
 use super::text;
 
-/// Characters that begin a formula in a spreadsheet, in the letters of either width.
+/// Characters that start a formula in a spreadsheet, half width and full width.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-/// Characters that end a cell for some reader: a quote in the middle of a line doesn't protect from a reader with
-/// another separator.
+/// Characters that end a cell for some reader. Quotes don't protect from a reader with another separator.
 const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
 
 /// Returns whether a spreadsheet reads a string as a time of day. An aspect ratio is not one.
@@ -16,10 +15,10 @@ fn looks_like_a_time(text: &str) -> bool {
     text.contains(':') && text.split(':').all(is_short_number)
 }
 
-/// A cell of which no spreadsheet takes any part for a formula, whatever it separates cells by, and that holds nothing that
-/// steers: some readers drop such a character, and with it what stood before a formula.
+/// Returns a cell without a formula for any spreadsheet and any separator, and without control characters: some readers drop
+/// them, which moves a formula to the start of the cell.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
-    // Elsewhere than at the beginning of a cell, what begins a formula is a letter like any other.
+    // Inside a cell, these characters are text.
     let is_formula = text.starts_with(FORMULA);
     let is_risky = |c: char| ENDS.contains(&c) || text::steers(c);
     if looks_like_a_time(text) {
@@ -61,7 +60,7 @@ mod tests {
         for plain in ["", "a=b", "1920:1080", ":", "é", " =1", "a; b", "two\nlines", "1-2"] {
             assert_eq!(cell(plain), plain);
         }
-        // Behind what another reader takes for the end of a cell, and behind what some readers drop.
+        // After a separator of another reader, and after characters that some readers drop.
         for (text, safe) in [
             ("a;=1+2;b", "a;'=1+2;b"),
             ("a\n-1\t@x", "a\n'-1\t'@x"),

@@ -1,4 +1,4 @@
-//! Words, fields, and headers of gateways. All but `Retry-After` are data of the catalog.
+//! Terminal states, fields, and headers of gateways. All but `Retry-After` are data of the catalog.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// Words for the end of a task, in lowercase, and other signs that gateways give.
+/// Names of states in lowercase, and other signals of gateways.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TerminalStates {
-    /// Words of success. They count with a URL or progress 100, or if the content endpoint has a video.
+    /// Success. Counts with a URL or progress 100, or if the content endpoint has a video.
     pub completed: Vec<String>,
-    /// Words of failure. They count with an error.
+    /// Failure. Counts with an error.
     pub failed: Vec<String>,
-    /// Words of failure that count without an error, too.
+    /// Failure, also without an error.
     pub failed_without_error: Vec<String>,
-    /// Parts of a message, in lowercase, by which a rejection says that the account has no funds.
+    /// Parts of a message, in lowercase, that mean that the account has no funds.
     pub no_funds: Vec<String>,
-    /// Words of a task that runs. No error beside them ends it.
+    /// An active task, also with an error.
     pub running_states: Vec<String>,
-    /// Places of a video's URL beside `video_url`, as JSON pointers (RFC 6901).
+    /// Further places of the URL of a video, as JSON pointers (RFC 6901).
     pub video_urls: Vec<String>,
     /// Response headers of a 503 that was not passed on to the service.
     pub overload_headers: Vec<String>,
@@ -33,7 +33,7 @@ pub struct TerminalStates {
 }
 
 impl TerminalStates {
-    /// Adds others.
+    /// Adds the terms of another catalog.
     pub fn extend(&mut self, more: Self) {
         self.completed.extend(more.completed);
         self.failed.extend(more.failed);
@@ -48,10 +48,10 @@ impl TerminalStates {
     }
 }
 
-/// The longest wait that `Retry-After` can impose: a day. A longer one is repeated by the next response.
+/// The maximum wait by `Retry-After`: a day. The next response can repeat it.
 const MAX_WAIT: Duration = Duration::from_hours(24);
 
-/// The value of `Retry-After`, in seconds or as an HTTP date (RFC 9110 §10.2.3); nothing if it is neither.
+/// The value of `Retry-After`, in seconds or as an HTTP date (RFC 9110 §10.2.3). `None` for anything else.
 pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     let wait = if let Ok(seconds) = value.parse::<u64>() {

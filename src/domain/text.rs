@@ -1,4 +1,4 @@
-//! Texts for users: what other programs wrote, made harmless for terminal, log, table, and page; errors with their causes; enums with names.
+//! Texts for users: untrusted text made safe for terminal, log, table, and page; errors with their causes; enums with names.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -10,7 +10,7 @@ pub(crate) fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A text on one line: it can neither steer nor begin a line that looks like one of ours.
+/// A text on one line, without control characters: it can't imitate a line of shotlist.
 pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
@@ -20,7 +20,7 @@ pub(crate) fn one_line(text: &str) -> String {
     text.replace("\r\n", "\n").chars().map(shown).collect()
 }
 
-/// A text with the lines and tabs that it has.
+/// A text without control characters but line breaks and tabs.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     let is_meant = |c: char| !steers(c) || matches!(c, '\n' | '\t');
     if text.chars().all(is_meant) {
@@ -29,11 +29,11 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     text.chars().map(|c| if is_meant(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// JSON in which every character that steers is written as its number: the same value, and nothing happens to who looks.
+/// The same JSON value with each control character escaped, which is safe to show.
 pub(crate) fn json(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
-        // Such a character stands inside a text and nowhere else, but for the breaks between values.
+        // Control characters occur only inside strings, except for breaks between values.
         if steers(c) && c != '\n' {
             plain.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
@@ -43,12 +43,12 @@ pub(crate) fn json(text: &str) -> String {
     plain
 }
 
-/// The bytes from which a line of a prompt is more than a word that anything may contain.
+/// The shortest line of a prompt that is looked for, in bytes: a shorter one may be a common word.
 const MIN_LINE: usize = 4;
-/// The characters of a line of a prompt by which it is found.
+/// Characters of a line of a prompt that are compared.
 const MAX_PREFIX_CHARS: usize = 200;
 
-/// The output of a program up to the first line of the prompt in it: the output may have been cut in the middle of one.
+/// The output of a hook before the first line of the prompt in it, which may be cut.
 pub(crate) fn until_prompt(output: &str, prompt: Option<&str>) -> String {
     let lines = prompt.into_iter().flat_map(str::lines).map(str::trim).filter(|line| line.len() >= MIN_LINE);
     let beginnings = lines.map(|line| line.chars().take(MAX_PREFIX_CHARS).collect::<String>());
@@ -58,7 +58,7 @@ pub(crate) fn until_prompt(output: &str, prompt: Option<&str>) -> String {
     }
 }
 
-/// The longest text about one thing, in bytes: an unknown name may be as long as the file that has it.
+/// The maximum length of one text, in bytes: an unknown name may be as long as its file.
 const MAX_TEXT: usize = 2000;
 
 /// Cuts the middle out of a text that is too long.

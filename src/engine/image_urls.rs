@@ -44,7 +44,9 @@ impl<'r> ImageUrls<'r> {
         }
         let urls = job.spec.local_images.iter().map(|image| self.url(image));
         let urls = futures::future::try_join_all(urls).await?;
-        Ok(Arc::new(Job { request: job.request.with_images_at(&job.spec, &urls), ..(**job).clone() }))
+        let mut sent = Job::clone(job);
+        sent.purchase.request = job.purchase.request.with_images_at(&job.spec, &urls);
+        Ok(Arc::new(sent))
     }
 
     async fn url(&self, image: &LocalImage) -> Answer {

@@ -95,7 +95,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         let Some(mut task) = attempt.task.clone() else { return };
         let since = attempt.answered_at.unwrap_or(attempt.intended_at);
         let age = Duration::try_from(self.gateway.now().duration_since(since)).unwrap_or_default();
-        let (job, request, typical_s) = (&attempt.job, attempt.request.as_str(), attempt.typical_s);
+        let (job, request, typical_s) = (attempt.job(), attempt.purchase.request.body(), attempt.purchase.typical_s);
         let bought = Bought { job, request, attempt: attempt.id, age, typical_s, is_new: false };
         let ended = self.settle(slot, &bought, &mut task).await;
         let failed = ended.has_no_video;
@@ -121,7 +121,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 Submitted::Task(attempt, task) => (attempt, task),
                 last => break last,
             };
-            let (id, request, typical_s) = (&job.id, job.request.body(), job.typical_s);
+            let (id, request, typical_s) = (job.id(), job.purchase.request.body(), job.purchase.typical_s);
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, typical_s, is_new: true };
             let ended = self.settle(slot, &bought, &mut task).await;
             failed = ended.has_no_video;
@@ -157,10 +157,10 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         };
         // Recorded, because the next report has only the ledger.
         let reason = format!("its image has no URL: {why}");
-        if let Err(error) = self.gateway.ledger.note_unsent(&job.id, &reason).await {
+        if let Err(error) = self.gateway.ledger.note_unsent(job.id(), &reason).await {
             self.gateway.ledger_failed(&error);
         }
-        (self.gateway.emit)(RunEvent::NotSent { job: job.id.clone(), reason });
+        (self.gateway.emit)(RunEvent::NotSent { job: job.id().clone(), reason });
         None
     }
 

@@ -80,9 +80,10 @@ impl<S: VideoService> Submitter<'_, S> {
             Ok(task) => {
                 self.slow_start.record_accepted();
                 if let Some(usd) = echo.cost {
-                    self.gateway.record_cost(attempt, job.request.body(), usd).await;
+                    self.gateway.record_cost(attempt, job.purchase.request.body(), usd).await;
                 }
-                let submitted = RunEvent::Submitted { job: job.id.clone(), task: task.clone(), price: job.price };
+                let submitted =
+                    RunEvent::Submitted { job: job.id().clone(), task: task.clone(), price: job.purchase.price };
                 (self.gateway.emit)(submitted);
                 Submitted::Task(attempt, task)
             }
@@ -112,13 +113,13 @@ impl<S: VideoService> Submitter<'_, S> {
         // The first poll hands it to the ledger.
         let polled = poll!(writing.as_mut());
         // Before the permit lets the next submission leave: another model or a higher cost stops after the first.
-        self.gateway.compare(job.request.body(), echo, false);
+        self.gateway.compare(job.purchase.request.body(), echo, false);
         drop(permit);
         let rescue = || {
             (self.gateway.emit)(RunEvent::TaskNotRecorded {
-                job: job.id.clone(),
+                job: job.id().clone(),
                 task: task.clone(),
-                price: job.price,
+                price: job.purchase.price,
             });
         };
         let mut is_late = false;
@@ -155,7 +156,7 @@ impl<S: VideoService> Submitter<'_, S> {
 
     /// Records a rejection. `too_many` is the reason to stop if the jobs are not the cause.
     async fn reject(&self, job: &Job, attempt: AttemptId, error: ServiceError, too_many: Option<String>) -> Submitted {
-        let (job, message) = (job.id.clone(), error.message.clone());
+        let (job, message) = (job.id().clone(), error.message.clone());
         self.gateway.record(attempt, Event::Refused(error)).await;
         (self.gateway.emit)(RunEvent::Rejected { job, message });
         if let Some(message) = too_many {
@@ -168,7 +169,7 @@ impl<S: VideoService> Submitter<'_, S> {
     async fn put_in_doubt(&self, job: &Job, attempt: AttemptId, error: ServiceError) -> Submitted {
         let (message, too_many) = (error.message.clone(), self.slow_start.record_in_doubt());
         self.gateway.record(attempt, Event::Doubted(error)).await;
-        (self.gateway.emit)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
+        (self.gateway.emit)(RunEvent::InDoubt { job: job.id().clone(), message, price: job.purchase.price });
         if let Some(doubts) = too_many {
             let doubts = if doubts == 1 { "1 job".to_owned() } else { format!("{doubts} jobs in a row") };
             let message = format!(

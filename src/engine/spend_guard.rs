@@ -43,7 +43,7 @@ impl SpendGuard {
             waiting: plan.cost_under(limit),
         });
         // The limits know what earlier runs were told.
-        let overruns = plan.active_tasks().map(|task| (task.id, task.cost().saturating_sub(task.price)));
+        let overruns = plan.active_tasks().map(|task| (task.id, task.cost().saturating_sub(task.purchase.price)));
         Self { balances: Mutex::new(balances.collect()), overruns: Mutex::new(overruns.collect()) }
     }
 
@@ -53,16 +53,16 @@ impl SpendGuard {
         let mut own: Vec<&mut LimitBalance> =
             balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
         for balance in &mut own {
-            balance.waiting = balance.waiting.saturating_sub(job.price);
+            balance.waiting = balance.waiting.saturating_sub(job.purchase.price);
         }
-        take(own, job.price, |_| Usd::ZERO)
+        take(own, job.purchase.price, |_| Usd::ZERO)
     }
 
     /// Reserves the price of a retry from what the first submissions leave.
     pub(super) fn reserve_retry(&self, job: &Job) -> bool {
         let mut balances = self.balances.lock();
         let own = balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
-        take(own, job.price, |balance| balance.waiting)
+        take(own, job.purchase.price, |balance| balance.waiting)
     }
 
     /// Takes what a task costs above its reserved price. It may be any job's, so only limits on everything know of it here; the ledger counts it for
@@ -81,8 +81,8 @@ impl SpendGuard {
     /// run may submit it later.
     pub(super) fn release(&self, job: &Job, is_due: bool) {
         for balance in self.balances.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
-            balance.taken = balance.taken.saturating_sub(job.price);
-            balance.waiting += if is_due { job.price } else { Usd::ZERO };
+            balance.taken = balance.taken.saturating_sub(job.purchase.price);
+            balance.waiting += if is_due { job.purchase.price } else { Usd::ZERO };
         }
     }
 }
@@ -99,7 +99,7 @@ fn take(mut balances: Vec<&mut LimitBalance>, price: Usd, kept: impl Fn(&LimitBa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Charging, JobId, Label, Labels, Request, Spec};
+    use crate::domain::{Charging, JobId, Label, Labels, Purchase, Request, Spec};
 
     fn usd(cents: i64) -> Usd {
         Usd::from_micros(cents * 10_000)
@@ -108,16 +108,20 @@ mod tests {
     fn job(cents: i64, client: &str) -> Job {
         let spec = Spec::default();
         Job {
-            id: JobId::new("a").expect("an id"),
-            request: Request::new(&spec),
+            purchase: Purchase {
+                job: JobId::new("a").expect("an id"),
+                request: Request::new(&spec),
+                model: String::new(),
+                price: usd(cents),
+                charging: Charging::AtSubmission,
+                typical_s: (1, 2),
+                labels: Labels::from([("client".to_owned(), client.to_owned())]),
+                output: None,
+                local_images: None,
+            },
             spec,
-            price: usd(cents),
-            charging: Charging::AtSubmission,
-            typical_s: (1, 2),
             take: 1,
             tags: Vec::new(),
-            labels: Labels::from([("client".to_owned(), client.to_owned())]),
-            file: None,
             row: None,
             matrix: None,
             review: None,

@@ -92,7 +92,7 @@ impl<S: VideoService> Submitter<'_, S> {
         if self.gateway.stop.is_stopping() || !self.gateway.spend_guard.reserve_retry(job) {
             return Submitted::NotSent;
         }
-        (self.gateway.emit)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
+        (self.gateway.emit)(RunEvent::Retrying { job: job.id().clone(), price: job.purchase.price });
         let known = Known { newest: Some(failed), paid_elsewhere: None };
         self.try_until_answered(job, known, slot, true).await
     }
@@ -127,7 +127,7 @@ impl<S: VideoService> Submitter<'_, S> {
         // Not reserved earlier: the first job without money stops all that still wait.
         tries.is_reserved = tries.is_reserved || self.gateway.spend_guard.reserve(job);
         if !tries.is_reserved {
-            self.gateway.stop_because(StopReason::SpendLimit, format!("`{}` would exceed a spend limit", job.id));
+            self.gateway.stop_because(StopReason::SpendLimit, format!("`{}` would exceed a spend limit", job.id()));
             return NOT_SENT;
         }
         let attempt = match self.gateway.ledger.intend(self.intent(job, known)).await {
@@ -155,9 +155,9 @@ impl<S: VideoService> Submitter<'_, S> {
             (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::LedgerSlow, message });
             return TRY_AGAIN;
         }
-        let _sending = self.gateway.stop.sending(&job.id, job.price);
+        let _sending = self.gateway.stop.sending(job.id(), job.purchase.price);
         // Boxed: it is large, and each waiting job would otherwise have room for it.
-        let response = Box::pin(self.gateway.service.submit(&job.request, send_by)).await;
+        let response = Box::pin(self.gateway.service.submit(&job.purchase.request, send_by)).await;
         Box::pin(self.respond(job, attempt, response, permit, slot, tries)).await
     }
 

@@ -357,7 +357,7 @@ impl Video<'_> {
     fn variables(&self) -> Vec<(String, String)> {
         let Self { job, batch, path, file, task, is_simulated } = *self;
         let own = [
-            ("ID", job.id.to_string()),
+            ("ID", job.id().to_string()),
             ("BATCH", batch.to_owned()),
             ("FILE", path.to_string_lossy().into_owned()),
             ("SHA256", file.sha256.clone()),
@@ -370,7 +370,8 @@ impl Video<'_> {
         let own = own.into_iter().chain(simulated).map(|(name, value)| (name.to_owned(), value));
         let row = job.row.iter().flat_map(|row| row.iter());
         let row = row.map(|(name, value)| (format!("ROW_{}", in_capitals(name)), value.to_owned()));
-        let labels = job.labels.iter().map(|(name, value)| (format!("LABEL_{}", in_capitals(name)), value.clone()));
+        let labels =
+            job.purchase.labels.iter().map(|(name, value)| (format!("LABEL_{}", in_capitals(name)), value.clone()));
         let mut variables: Vec<(String, String)> = Vec::new();
         for (name, value) in own.chain(row).chain(labels) {
             let name = format!("SHOTLIST_{name}");

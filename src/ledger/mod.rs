@@ -32,41 +32,38 @@
 //!
 //! # Modules
 //!
-//! [`any`] is the way in: a [`Ledger`] for reads, in any store. A [`LockedBatch`] is the right to buy; [`writing`] sends what it records to the
-//! one writer of a store, and [`sql`] has what all stores understand. [`sqlite`] is the store in a file of this machine, and [`postgres`] the store that several machines share. A store knows its medium and no rule.
+//! Callers see a [`Ledger`], which reads any store, and a [`LockedBatch`], which is the right to buy. Below them, [`writer`] groups what locked
+//! batches send into transactions of [`operations`], which apply the [`rules`]. At the bottom, a [`store`] knows its medium and no rule: [`sqlite`] in
+//! a file of this machine, [`postgres`] for several machines. [`mod@sql`] has the statements of both.
 //!
-//! [`mod@event`] has the states of an attempt, [`row`] is an attempt in a store, and [`value`] a value of a statement. [`intent`], [`views`], [`limits`], [`sharing`], and [`error`] are
-//! the inputs and outputs, [`mod@transfer`] is a whole ledger, and [`mod@crash`] has the places where tests kill.
+//! [`mod@event`] has the states of an attempt, and [`mod@row`] an attempt in a store. [`mod@intent`] is what is asked of the rules, and [`mod@copy`]
+//! carries a whole ledger from one store to another. [`reader`] is the [`Ledger`], and [`mod@locked`] the [`LockedBatch`].
 
-mod any;
-mod crash;
+mod copy;
 mod error;
 mod event;
 mod intent;
-mod limits;
+mod locked;
+mod operations;
 mod postgres;
+mod reader;
 mod row;
 mod rules;
-mod sharing;
 mod sql;
 mod sqlite;
+mod store;
 #[cfg(test)]
 mod suite;
-mod transfer;
-mod value;
 mod views;
-mod writing;
+mod writer;
 
-pub use any::{Ledger, LedgerAddress};
-pub use error::{HoldError, LedgerError, Unavailable};
+pub use error::{CopyError, HoldError, LedgerError, Unavailable};
 pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};
-pub use intent::{Approval, Intent, SpendLimit};
-pub use limits::{LedgerLimit, Span};
+pub use intent::{Approval, Intent, LedgerLimit, Span, SpendLimit};
+pub use locked::{LockedBatch, this_machine};
 pub use postgres::{AddressError, PostgresAddress, PostgresLedger};
-pub use sharing::this_machine;
+pub use reader::{Ledger, LedgerAddress};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::SqliteLedger;
-pub use transfer::{Contents, CopyError};
-pub use views::{BoughtElsewhere, Controls, OpenElsewhere, Spending};
-pub use writing::LockedBatch;
+pub use views::{BoughtElsewhere, Contents, Controls, OpenElsewhere, Spending};

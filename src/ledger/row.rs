@@ -1,8 +1,9 @@
-//! An attempt in a store: its record as JSON, beside the columns that queries need.
+//! An attempt in a store: its record as JSON, beside the columns that queries need. Values of statements.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::value::Value;
 use crate::domain::{Attempt, TaskId};
 
 /// An attempt in a store.
@@ -34,16 +35,16 @@ impl Row {
     /// The values of [`COLUMNS`]: labels as a JSON object, if there are any; the charge that limits count, all but `none`; the attempt as JSON.
     pub(super) fn values(&self) -> Result<[Value<'_>; COLUMNS.len()], Unreadable> {
         let Self { attempt, batch, .. } = self;
-        let labels = &attempt.particulars.labels;
+        let labels = &attempt.purchase.labels;
         let labels = (!labels.is_empty()).then(|| serde_json::to_string(labels)).transpose()?;
         let task = attempt.task.as_ref();
         Ok([
             attempt.id.0.into(),
             (*batch).into(),
-            attempt.job.as_str().into(),
-            attempt.fingerprint.as_str().into(),
+            attempt.job().as_str().into(),
+            attempt.purchase.fingerprint().as_str().into(),
             attempt.normalized.as_str().into(),
-            (&attempt.model).into(),
+            (&attempt.purchase.model).into(),
             Value::Text(labels.map(Into::into)),
             (&attempt.account.service).into(),
             (&attempt.account.key).into(),
@@ -109,4 +110,51 @@ pub(super) fn read(id: i64, record: &str, before: Option<&Attempt>) -> Result<At
         Some(before) if before.account == attempt.account => Attempt { account: before.account.clone(), ..attempt },
         _ => attempt,
     })
+}
+
+/// A value of a statement.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Value<'v> {
+    Number(i64),
+    Text(Option<Cow<'v, str>>),
+}
+
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(is: bool) -> Self {
+        Self::Number(is.into())
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(Some(text.into()))
+    }
+}
+
+impl<'v, T: AsRef<str> + ?Sized> From<&'v T> for Value<'v> {
+    fn from(text: &'v T) -> Self {
+        Self::Text(Some(text.as_ref().into()))
+    }
+}
+
+impl<'v> From<Option<&'v str>> for Value<'v> {
+    fn from(text: Option<&'v str>) -> Self {
+        Self::Text(text.map(Into::into))
+    }
+}
+
+/// The kind of a ledger's purchases. The two never mix: a sandbox run must not look like a purchase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Real tasks and real money.
+    Real,
+    /// The simulator's.
+    Simulated,
 }

@@ -1,4 +1,4 @@
-//! Facts about other batches of the ledger than the current one.
+//! What a ledger tells its readers, besides the history of a batch.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -6,8 +6,10 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
-use crate::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, Labels, Usd};
-use crate::ledger::LedgerLimit;
+use super::intent::LedgerLimit;
+use crate::domain::{
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, History, Labels, Usd,
+};
 
 /// The controls of purchases in a ledger, read at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,7 +68,7 @@ impl<K: Fn(&Attempt) -> bool> Submissions<K> {
             self.accounts.insert(attempt.account.clone());
         }
         if is_first || (self.is_asked)(&attempt) {
-            self.found.push((batch, Attempt { request: String::new(), ..attempt }));
+            self.found.push((batch, attempt.without_body()));
         }
     }
 }
@@ -153,6 +155,35 @@ impl OpenElsewhere {
                 self.unexecuted += u32::from(attempt.has_failed_command());
             }
             AttemptState::Void | AttemptState::Rejected | AttemptState::Failed => {}
+        }
+    }
+}
+
+/// A part of a ledger. URLs of local images are left out: the asset command returns new ones.
+pub(super) enum Part {
+    /// A batch.
+    Batch(BatchKey, History),
+    /// The ledger limits. They come last: without them, a copy is not whole.
+    Limits(Vec<LedgerLimit>),
+}
+
+/// The contents of a ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Contents {
+    /// Batches.
+    pub batches: u32,
+    /// Attempts.
+    pub attempts: u32,
+    /// The price of all attempts that may have been charged.
+    pub price: Usd,
+}
+
+impl Contents {
+    /// Counts an attempt.
+    pub(super) fn count(&mut self, attempt: &Attempt) {
+        self.attempts += 1;
+        if attempt.charge() != Charge::None {
+            self.price += attempt.cost();
         }
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use serde_yaml::{Mapping, Value};
 
@@ -14,7 +14,7 @@ use super::expand::expander::Expander;
 use super::expand::local_images::LocalImages;
 use super::expand::local_images::PromptFiles;
 use super::expand::moves::moves;
-use super::raw::budget::{RawBudget, SpanBudget};
+use super::raw::budget::Budget;
 use super::raw::faces::Review;
 use super::raw::job_field::is_reserved;
 use super::raw::mirror::RawManifest;
@@ -30,7 +30,7 @@ use super::source::text::{FileAccess, TextError};
 use super::template::engine::Templates;
 use super::template::error::template_diagnostic;
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Job, JobId, Label, Move, Rule, Usd};
+use crate::domain::{BatchKey, Job, JobId, Move, Rule, Usd};
 use crate::files::own_zone;
 
 /// Additions of the command line and the environment to a manifest.
@@ -67,6 +67,8 @@ pub struct Manifest {
     pub is_ledger_shared: bool,
     /// The limits on spending.
     pub budget: Budget,
+    /// The time zone whose days and months count.
+    pub zone: TimeZone,
     /// The IDs of jobs with an error, if they are valid IDs: these jobs are part of the manifest.
     pub unsound: Vec<JobId>,
     /// The files that it reads, as it names them, in alphabetic order.
@@ -100,35 +102,6 @@ impl FaceReviews {
     /// The sum of the fees since a day. A fee without a day counts.
     pub fn usd_since(&self, day: Date) -> Usd {
         self.paid_on.iter().filter(|paid_on| paid_on.is_none_or(|paid_on| paid_on >= day)).map(|_| self.fee).sum()
-    }
-}
-
-/// Limits on spending that a manifest sets.
-#[derive(Clone, Debug)]
-pub struct Budget {
-    /// The most that one run may newly spend.
-    pub run: Option<Usd>,
-    /// The most that all batches of the ledger may spend.
-    pub all: SpanBudget,
-    /// The most that they may spend for what has a label.
-    pub labels: BTreeMap<Label, SpanBudget>,
-    /// The manifest's time zone, whose days and months count.
-    pub zone: TimeZone,
-    /// The beginning of the day there.
-    pub day_began: Timestamp,
-    /// The beginning of the month there.
-    pub month_began: Timestamp,
-}
-
-impl Budget {
-    /// The same at another moment: by the clock of a ledger that machines share, for example, whose day is the same for all.
-    #[must_use]
-    pub fn at(self, now: Timestamp) -> Self {
-        // A date at the very edge of what the calendar knows has no beginning in some zones; then everything counts.
-        let began = |date: Date| date.to_zoned(self.zone.clone()).map_or(Timestamp::MIN, |start| start.timestamp());
-        let today = now.to_zoned(self.zone.clone()).date();
-        let (day_began, month_began) = (began(today), began(today.first_of_month()));
-        Self { day_began, month_began, ..self }
     }
 }
 
@@ -257,7 +230,7 @@ fn build(
     let moves = if raw.moved.is_empty() {
         Vec::new()
     } else {
-        let ids = jobs.iter().map(|job| &job.id).chain(&unsound).collect();
+        let ids = jobs.iter().map(|job| job.id()).chain(&unsound).collect();
         let is_complete = found.iter().all(|diagnostic| diagnostic.severity == Severity::Warning);
         moves(&raw.moved, &ids, is_complete, found)
     };
@@ -265,7 +238,8 @@ fn build(
         key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,
         is_ledger_shared: raw.is_ledger_shared,
-        budget: budget(raw, &now),
+        budget: raw.budget.clone(),
+        zone: now.time_zone().clone(),
         unsound,
         inputs: access.names(),
         moves,
@@ -291,12 +265,6 @@ fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
 pub(crate) fn name_or_stem(name: Option<&str>, path: &Path) -> String {
     let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     name.filter(|name| !name.trim().is_empty()).map_or_else(stem, str::to_owned)
-}
-
-fn budget(raw: &RawManifest, now: &Zoned) -> Budget {
-    let RawBudget { run, all, labels } = &raw.budget;
-    let (day_began, month_began, zone) = (Timestamp::MIN, Timestamp::MIN, now.time_zone().clone());
-    Budget { run: *run, all: *all, labels: labels.clone(), zone, day_began, month_began }.at(now.timestamp())
 }
 
 /// The approved reviews of a manifest's faces.

@@ -17,8 +17,8 @@ mod tables;
 mod template;
 
 pub(crate) use load::name_or_stem;
-pub use load::{Budget, FaceReviews, Loaded, Manifest, Options, Unsound, face_reviews, load};
-pub use raw::budget::SpanBudget;
+pub use load::{FaceReviews, Loaded, Manifest, Options, Unsound, face_reviews, load};
+pub use raw::budget::{Budget, SpanBudget};
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};
 pub(crate) use source::origin::{home, is_stream};

@@ -29,10 +29,10 @@ impl AlreadyPaid {
     /// A job that an attempt of this batch paid for.
     pub(super) fn from_attempt(due: &Job, before: Before, paid: &Attempt) -> Self {
         Self {
-            job: due.id.clone(),
+            job: due.id().clone(),
             before,
             state: paid.state.name().to_owned(),
-            price: Some(paid.price),
+            price: Some(paid.purchase.price),
             task: paid.task.as_ref().map(|task| task.id.clone()),
             video: paid.file.as_ref().map(|file| file.path.to_string()).or_else(|| paid.video_url.clone()),
         }

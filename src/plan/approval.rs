@@ -95,9 +95,9 @@ pub(super) fn digest(key: &BatchKey, retries: u32, bought: &[Bought<'_>]) -> Dig
         .iter()
         // The body as it is sent, not as it is fingerprinted: the stand-in for an image is not the image.
         .map(|(job, before)| {
-            let labels = job.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let labels = job.purchase.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             let labels: BTreeMap<&str, &str> = labels.collect();
-            (job.id.as_str(), job.request.body(), job.price.micros(), &**before, labels)
+            (job.id().as_str(), job.purchase.request.body(), job.purchase.price.micros(), &**before, labels)
         })
         .collect();
     jobs.sort_unstable();

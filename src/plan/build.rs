@@ -77,7 +77,7 @@ impl Plan {
     /// Returns the first job to submit whose request contains a secret.
     pub fn job_with_secret(&self, has_secret: impl Fn(&str) -> bool) -> Option<&JobId> {
         let due = self.jobs.iter().filter(|planned| planned.action.buys());
-        due.map(|planned| &planned.job).find(|job| has_secret(job.request.body())).map(|job| &job.id)
+        due.map(|planned| &planned.job).find(|job| has_secret(job.purchase.request.body())).map(|job| job.id())
     }
 
     /// Plans the selected jobs against what the ledger knows.
@@ -91,8 +91,8 @@ impl Plan {
             .filter_map(|planned| planned.attempt)
             .collect();
         // Of many jobs, most of which nothing was ever bought for, no one asks.
-        let chosen = LazyCell::new(|| selected.iter().map(|job| &job.id).collect::<HashSet<&JobId>>());
-        let ours = |attempt: &&Attempt| chosen.contains(&attempt.job) || !(given.is_in_manifest)(&attempt.job);
+        let chosen = LazyCell::new(|| selected.iter().map(|job| job.id()).collect::<HashSet<&JobId>>());
+        let ours = |attempt: &&Attempt| chosen.contains(attempt.job()) || !(given.is_in_manifest)(attempt.job());
         let (resume, collect): (Vec<Attempt>, Vec<Attempt>) = given
             .history
             .attempts()
@@ -102,7 +102,7 @@ impl Plan {
             .partition(|attempt| resumed.contains(&attempt.id));
         let abandoned = given.history.abandoned().filter(ours).cloned().collect();
         let due: Vec<(u32, u32)> =
-            jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
+            jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.purchase.typical_s).collect();
         let digest = digest(&given.key, given.retries, &bought(&jobs, &given));
         let estimate = Estimate::new(&due, resume.len() + collect.len(), given.concurrency);
         let already_paid = guards::already_paid(&jobs, &given);
@@ -222,22 +222,22 @@ impl Plan {
     /// The price of all purchases that seem to repeat earlier ones.
     pub fn already_paid_cost(&self) -> Usd {
         let again: HashSet<&JobId> = self.already_paid.iter().map(|before| &before.job).collect();
-        self.jobs.iter().filter(|planned| again.contains(&planned.job.id)).map(|planned| planned.cost).sum()
+        self.jobs.iter().filter(|planned| again.contains(planned.job.id())).map(|planned| planned.cost).sum()
     }
 
     /// Completed jobs that a retake names although the approval bought them without it.
     pub fn uncovered_retakes(&self) -> Vec<&str> {
-        self.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id.as_str()).collect()
+        self.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id().as_str()).collect()
     }
 
     /// Jobs whose retake is skipped for this reason.
     pub fn spent_choices(&self, why: SpentChoice) -> Vec<&JobId> {
-        self.jobs.iter().filter(|planned| planned.spent_choice == Some(why)).map(|planned| &planned.job.id).collect()
+        self.jobs.iter().filter(|planned| planned.spent_choice == Some(why)).map(|planned| planned.job.id()).collect()
     }
 
     /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
     pub fn until_kept(&self) -> (Vec<&JobId>, Usd) {
-        let each = || self.jobs.iter().filter_map(|planned| Some((&planned.job.id, planned.until_kept?)));
+        let each = || self.jobs.iter().filter_map(|planned| Some((planned.job.id(), planned.until_kept?)));
         (
             each().filter(|(_, until)| until.waits).map(|(id, _)| id).collect(),
             each().map(|(_, until)| until.later).sum(),
@@ -282,9 +282,9 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
 }
 
 fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
-    let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
+    let attempts: Vec<&Attempt> = given.history.of(job.id()).collect();
     let has_all_takes = job.up_to.is_some() && takes_left(job, &attempts) == 0;
-    let retake = match given.retake_of(&job.id) {
+    let retake = match given.retake_of(job.id()) {
         Retake::No if takes_left(job, &attempts) > 0 => Retake::Recorded,
         asked => asked,
     };
@@ -309,8 +309,12 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         action: decision.action,
         reason: decision.reason,
         attempt: decision.attempt,
-        cost: if decision.action.buys() { job.price } else { Usd::ZERO },
-        at_risk: attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum(),
+        cost: if decision.action.buys() { job.purchase.price } else { Usd::ZERO },
+        at_risk: attempts
+            .iter()
+            .filter(|attempt| attempt.state.is_doubtful())
+            .map(|attempt| attempt.purchase.price)
+            .sum(),
         earlier: before.iter().filter(|attempt| attempt.counts_as_submission()).count(),
         is_to_be_approved: approved.buys(),
         paid_elsewhere: None,
@@ -323,7 +327,7 @@ fn previous(attempt: &Attempt) -> Previous {
     let reviews = attempt.particulars.reviews.iter().map(|reviewed| &reviewed.review);
     let notes = reviews.filter(|review| review.choice == Some(Choice::Retake) && !review.note.is_empty());
     Previous {
-        request: attempt.request.clone(),
+        request: attempt.purchase.request.body().to_owned(),
         notes: notes.map(|review| format!("{}: {}", review.by, review.note)).collect(),
     }
 }
@@ -331,21 +335,22 @@ fn previous(attempt: &Attempt) -> Previous {
 /// Takes the due jobs out that a retake leaves for another run, and returns their IDs.
 fn leave_out_others(jobs: &mut Vec<Planned>, given: &PlanInput<'_>) -> Vec<JobId> {
     let is_left = |planned: &mut Planned| {
-        planned.is_to_be_approved && given.retake.leaves_out(&planned.job.id, &given.history.of(&planned.job.id))
+        planned.is_to_be_approved && given.retake.leaves_out(planned.job.id(), &given.history.of(planned.job.id()))
     };
-    jobs.extract_if(.., is_left).map(|planned| planned.job.id.clone()).collect()
+    jobs.extract_if(.., is_left).map(|planned| planned.job.id().clone()).collect()
 }
 
 /// The number of takes that may still be bought until one is kept. A charge counts, with or without a video.
 fn takes_left(job: &Job, attempts: &[&Attempt]) -> u32 {
-    let is_bought = |it: &&&Attempt| it.charge() != Charge::None && it.fingerprint == *job.request.fingerprint();
+    let is_bought =
+        |it: &&&Attempt| it.charge() != Charge::None && it.purchase.fingerprint() == job.purchase.fingerprint();
     let bought = attempts.iter().filter(is_bought).count();
     job.up_to.unwrap_or(0).saturating_sub(u32::try_from(bought).unwrap_or(u32::MAX))
 }
 
 fn until_kept(job: &Job, attempts: &[&Attempt], action: Action) -> Option<UntilKept> {
     job.up_to?;
-    let takes = Takes::of(job.request.fingerprint(), attempts.iter().copied());
+    let takes = Takes::of(job.purchase.fingerprint(), attempts.iter().copied());
     let choice = takes.and_then(|takes| takes.choice);
     let left = match choice {
         Some(JobChoice::Keep) => 0,
@@ -353,7 +358,7 @@ fn until_kept(job: &Job, attempts: &[&Attempt], action: Action) -> Option<UntilK
     };
     let waits =
         left > 0 && takes.is_some() && matches!(choice, None | Some(JobChoice::Conflict)) && action == Action::Done;
-    Some(UntilKept { waits, later: job.price * left })
+    Some(UntilKept { waits, later: job.purchase.price * left })
 }
 
 /// The attempts of a job that came before what is approved.
@@ -365,7 +370,7 @@ fn before_approval<'h>(attempts: &[&'h Attempt], approved: Option<&Approved>) ->
 /// The jobs that an approval covers.
 fn bought<'p>(jobs: &'p [Planned], given: &PlanInput<'_>) -> Vec<Bought<'p>> {
     let covered = jobs.iter().filter(|planned| planned.is_to_be_approved).map(|planned| {
-        let attempts: Vec<&Attempt> = given.history.of(&planned.job.id).collect();
+        let attempts: Vec<&Attempt> = given.history.of(planned.job.id()).collect();
         let before =
             before_approval(&attempts, given.approved).into_iter().filter(|attempt| attempt.counts_as_submission());
         (&*planned.job, before.map(|attempt| attempt.intended_at.as_microsecond()).collect())

@@ -23,7 +23,7 @@ impl SavedPlan {
         let mut shown: Vec<_> = self.jobs.iter().filter(|job| job.buys()).collect();
         let mut planned: Vec<_> = plan.jobs.iter().filter(|planned| planned.is_to_be_approved).collect();
         shown.sort_unstable_by_key(|job| &job.id);
-        planned.sort_unstable_by_key(|planned| &planned.job.id);
+        planned.sort_unstable_by_key(|planned| planned.job.id());
         let sum: Usd = self.jobs.iter().map(|job| job.cost_usd).sum();
         (&self.name, &self.batch, self.retries) == (&plan.key.name, &plan.key.batch, plan.retries)
             && (!self.simulated || plan.is_simulated)
@@ -36,20 +36,20 @@ impl SavedPlan {
 impl SavedJob {
     fn shows(&self, planned: &Planned) -> bool {
         let job = &planned.job;
-        self.id == job.id.as_str()
-            && self.cost_usd == job.price
-            && self.labels == job.labels
+        self.id == job.id().as_str()
+            && self.cost_usd == job.purchase.price
+            && self.labels == job.purchase.labels
             && self.earlier == planned.earlier
-            && serde_json::from_str::<Value>(job.request.body()).is_ok_and(|request| request == self.request)
+            && serde_json::from_str::<Value>(job.purchase.request.body()).is_ok_and(|request| request == self.request)
     }
 }
 
 impl Plan {
     /// Tasks at the service of an earlier wording of jobs that are planned for by themselves.
     pub fn superseded(&self) -> HashSet<AttemptId> {
-        let planned: HashSet<&JobId> = self.jobs.iter().map(|planned| &planned.job.id).collect();
+        let planned: HashSet<&JobId> = self.jobs.iter().map(|planned| planned.job.id()).collect();
         let own = self.collect.iter().filter(|attempt| !self.others.contains(&attempt.id));
-        own.filter(|attempt| planned.contains(&attempt.job)).map(|attempt| attempt.id).collect()
+        own.filter(|attempt| planned.contains(attempt.job())).map(|attempt| attempt.id).collect()
     }
 
     /// Leaves everything but videos that are not here.

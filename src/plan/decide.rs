@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::retake::{Retake, SpentChoice};
-use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice, LocalImage, Takes};
+use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice, Takes};
 
 /// The planned action for a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -102,14 +102,14 @@ fn regardless_of_review<'a>(
         let reason = format!("may be charged: {why}");
         return Decision::about(doubtful, Action::InDoubt, reason);
     }
-    let same = |attempt: &&Attempt| attempt.fingerprint == *job.request.fingerprint();
+    let same = |attempt: &&Attempt| attempt.purchase.fingerprint() == job.purchase.fingerprint();
     let in_state =
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
     // An active task comes before a completed one: an interrupted retake continues.
     if let Some(active) = in_state(AttemptState::is_active) {
         return Decision::about(active, Action::Resume, "has an active task");
     }
-    if let Some(takes) = Takes::of(job.request.fingerprint(), attempts.clone()) {
+    if let Some(takes) = Takes::of(job.purchase.fingerprint(), attempts.clone()) {
         let completed = takes.video;
         let spent_choice = spent_choice(takes, attempts.clone(), redo);
         if redo.retake.is_about(completed, takes.choice) && spent_choice.is_none() {
@@ -151,10 +151,10 @@ fn regardless_of_review<'a>(
 
 /// The action for a job with another request than the one that was paid.
 fn changed(job: &Job, paid: &Attempt) -> Decision {
-    let mut fields = changed_fields(&paid.request, job.request.body());
+    let mut fields = changed_fields(paid.purchase.request.body(), job.purchase.request.body());
     // The same images had URLs when they were sent, and have none here.
-    let images = LocalImage::digests(&job.spec.local_images);
-    if images.is_some() && images.as_deref() == paid.particulars.local_images.as_deref() {
+    let images = &job.purchase.local_images;
+    if images.is_some() && *images == paid.purchase.local_images {
         fields.retain(|field| field != IMAGE_FILE);
     }
     if fields.is_empty() {
@@ -231,53 +231,41 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Account, Charging, Choice, JobId, Labels, Particulars, Request, Review, Spec, TaskId, Usd};
+    use crate::domain::{Account, Charging, Choice, JobId, Labels, Purchase, Request, Review, Spec, TaskId, Usd};
 
     fn job(prompt: &str) -> Job {
         let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(prompt.into()), ..Spec::default() };
         Job {
-            id: JobId::new("hero").expect("an id"),
-            request: Request::new(&spec),
+            purchase: Purchase {
+                job: JobId::new("hero").expect("an id"),
+                request: Request::new(&spec),
+                model: spec.model.clone(),
+                price: Usd::from_micros(3_750_000),
+                charging: Charging::Undocumented,
+                typical_s: (30, 120),
+                labels: Labels::new(),
+                output: None,
+                local_images: None,
+            },
             spec,
-            price: Usd::from_micros(3_750_000),
-            charging: Charging::Undocumented,
-            typical_s: (30, 120),
             take: 1,
-            file: None,
             row: None,
             matrix: None,
             review: None,
             has_no_review: false,
             up_to: None,
             tags: Vec::new(),
-            labels: Labels::new(),
         }
     }
 
     fn attempt(id: i64, prompt: &str, state: AttemptState) -> Attempt {
         let job = job(prompt);
+        let account = Account { service: "s".into(), key: "k".into() };
+        let normalized = Request::normalized(&job.spec);
         Attempt {
-            id: AttemptId(id),
-            job: job.id,
-            fingerprint: job.request.fingerprint().clone(),
-            normalized: Request::normalized(&job.spec),
-            request: job.request.body().to_owned(),
-            model: job.spec.model,
-            price: job.price,
-            charging: job.charging,
-            typical_s: job.typical_s,
-            account: Account { service: "s".into(), key: "k".into() },
             state,
             task: Some(task(id).into()),
-            video_url: None,
-            error: None,
-            polls: 0,
-            intended_at: Timestamp::UNIX_EPOCH,
-            answered_at: None,
-            ended_at: None,
-            file: None,
-            fetched_at: None,
-            particulars: Particulars::default(),
+            ..Attempt::new(AttemptId(id), job.purchase, normalized, account, Timestamp::UNIX_EPOCH)
         }
     }
 
@@ -456,15 +444,15 @@ mod tests {
             let wished = decide(&job("now"), history.iter(), Redo { retry_failed, retake, ..Redo::default() });
             let open = history.iter().any(|attempt| {
                 attempt.state.is_doubtful()
-                    || attempt.state.is_active() && attempt.fingerprint == *job("now").request.fingerprint()
+                    || attempt.state.is_active() && *attempt.purchase.fingerprint() == *job("now").purchase.fingerprint()
             });
             prop_assert!(!(open && wished.action.buys()), "{:?}", wished);
 
             let decision = decide(&job("now"), history.iter(), Redo::default());
             let doubtful = history.iter().any(|attempt| attempt.state.is_doubtful());
-            let wanted = job("now").request.fingerprint().clone();
+            let wanted = job("now").purchase.fingerprint().clone();
             let paid = history.iter().any(|attempt| {
-                attempt.fingerprint == wanted
+                *attempt.purchase.fingerprint() == wanted
                     && (attempt.state.is_active() || is_final(attempt.state))
             });
             if doubtful || paid {

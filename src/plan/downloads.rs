@@ -75,23 +75,23 @@ impl DownloadPlan {
         if completed().next().is_none() && resume.is_empty() && collect.is_empty() {
             return Self::default();
         }
-        let jobs: HashMap<&JobId, &Job> = planned.iter().map(|planned| (&planned.job.id, &*planned.job)).collect();
+        let jobs: HashMap<&JobId, &Job> = planned.iter().map(|planned| (planned.job.id(), &*planned.job)).collect();
         let destination = |attempt: &Attempt, is_version: bool| {
-            let path = jobs.get(&attempt.job).map_or_else(|| OutputPath::of(&attempt.job), |job| job.output());
+            let path = jobs.get(attempt.job()).map_or_else(|| OutputPath::of(attempt.job()), |job| job.output());
             Destination { directory: None, path, is_version }
         };
         let is_archived = |attempt: &Attempt| attempt.particulars.archived.is_some();
         let wanted = completed().filter(|attempt| !is_archived(attempt)).filter(|attempt| match &attempt.file {
             Some(file) => done.contains(&attempt.id) && !is_here(attempt, file),
-            None => !is_left_out(&attempt.job),
+            None => !is_left_out(attempt.job()),
         });
         let missing = wanted.filter_map(|attempt| {
             Some(Download {
-                job: attempt.job.clone(),
+                job: attempt.job().clone(),
                 attempt: attempt.id,
                 task: attempt.task.clone()?,
                 account: attempt.account.clone(),
-                request: attempt.request.clone(),
+                request: attempt.purchase.request.body().to_owned(),
                 video_url: attempt.video_url.clone()?,
                 destination: destination(attempt, !done.contains(&attempt.id)),
                 known: attempt.file.as_deref().cloned(),
@@ -124,7 +124,7 @@ impl DownloadPlan {
     }
     /// The path for the video of a task that was active before the run.
     pub fn destination_of(&self, attempt: &Attempt) -> Destination {
-        let unknown = || Destination { directory: None, path: OutputPath::of(&attempt.job), is_version: true };
+        let unknown = || Destination { directory: None, path: OutputPath::of(attempt.job()), is_version: true };
         self.active.get(&attempt.id).cloned().unwrap_or_else(unknown)
     }
 

@@ -25,22 +25,22 @@ pub(super) fn already_paid(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Alrea
         return Vec::new();
     }
     let mut found: HashMap<&JobId, AlreadyPaid> =
-        due.iter().filter_map(|due| Some((&due.job.id, under_own_id(due, given)?))).collect();
+        due.iter().filter_map(|due| Some((due.job.id(), under_own_id(due, given)?))).collect();
     let asked = Asked::new(given);
     let mut explained = HashSet::new();
     for form in [Form::Exact, Form::Normalized] {
         let mut pool = Pool::new(&paid, &asked, form, &explained);
         for due in &due {
-            if !found.contains_key(&due.job.id)
+            if !found.contains_key(due.job.id())
                 && let Some(attempt) = pool.take(due.fingerprint(form))
             {
                 explained.insert(attempt.id);
-                let before = if asked.has(&attempt.job) { Before::Changed } else { Before::Gone };
-                found.insert(&due.job.id, AlreadyPaid::from_attempt(due.job, before(attempt.job.clone()), attempt));
+                let before = if asked.has(attempt.job()) { Before::Changed } else { Before::Gone };
+                found.insert(due.job.id(), AlreadyPaid::from_attempt(due.job, before(attempt.job().clone()), attempt));
             }
         }
     }
-    due.iter().filter_map(|due| found.remove(&due.job.id)).collect()
+    due.iter().filter_map(|due| found.remove(due.job.id())).collect()
 }
 
 /// The form in which two requests are compared.
@@ -63,7 +63,7 @@ impl<'p> Due<'p> {
 
     fn fingerprint(&self, form: Form) -> &Fingerprint {
         match form {
-            Form::Exact => self.job.request.fingerprint(),
+            Form::Exact => self.job.purchase.fingerprint(),
             Form::Normalized => &self.normalized,
         }
     }
@@ -72,10 +72,10 @@ impl<'p> Due<'p> {
 /// The purchase of the job in another spelling under its own ID, unless a retake asks for another video of it.
 fn under_own_id(due: &Due<'_>, given: &PlanInput<'_>) -> Option<AlreadyPaid> {
     let is_same = |attempt: &&Attempt| attempt.charge() != Charge::None && attempt.normalized == due.normalized;
-    let paid = given.history.of(&due.job.id).rev().find(is_same)?;
-    let takes = Takes::of(&paid.fingerprint, given.history.of(&due.job.id));
+    let paid = given.history.of(due.job.id()).rev().find(is_same)?;
+    let takes = Takes::of(paid.purchase.fingerprint(), given.history.of(due.job.id()));
     let choice = takes.and_then(|takes| takes.choice);
-    let is_wanted = given.retake_of(&due.job.id).is_about(paid, choice);
+    let is_wanted = given.retake_of(due.job.id()).is_about(paid, choice);
     (!is_wanted).then(|| AlreadyPaid::from_attempt(due.job, Before::Respelled, paid))
 }
 
@@ -87,7 +87,7 @@ struct Asked<'g> {
 
 impl<'g> Asked<'g> {
     fn new(given: &PlanInput<'g>) -> Self {
-        let jobs = given.manifest.iter().map(|job| (&job.id, &**job)).collect();
+        let jobs = given.manifest.iter().map(|job| (job.id(), &**job)).collect();
         Self { jobs, is_in_manifest: given.is_in_manifest }
     }
 
@@ -98,8 +98,8 @@ impl<'g> Asked<'g> {
 
     /// Returns whether the job of an attempt still asks for the same. A job with an error asks for something else.
     fn still_wants(&self, attempt: &Attempt, form: Form) -> bool {
-        self.jobs.get(&attempt.job).is_some_and(|job| match form {
-            _ if *job.request.fingerprint() == attempt.fingerprint => true,
+        self.jobs.get(attempt.job()).is_some_and(|job| match form {
+            _ if job.purchase.fingerprint() == attempt.purchase.fingerprint() => true,
             Form::Exact => false,
             Form::Normalized => Request::normalized(&job.spec) == attempt.normalized,
         })
@@ -114,10 +114,10 @@ impl<'h> Pool<'h> {
         let mut pool: HashMap<&Fingerprint, BTreeMap<&JobId, &Attempt>> = HashMap::new();
         for attempt in paid.iter().filter(|attempt| !asked.still_wants(attempt, form)) {
             let request = match form {
-                Form::Exact => &attempt.fingerprint,
+                Form::Exact => attempt.purchase.fingerprint(),
                 Form::Normalized => &attempt.normalized,
             };
-            pool.entry(request).or_default().insert(&attempt.job, attempt);
+            pool.entry(request).or_default().insert(attempt.job(), attempt);
         }
         // Only now: an older attempt of the same job must not take the place of one that explains a job already.
         for ids in pool.values_mut() {

@@ -73,7 +73,7 @@ pub struct Limit {
 impl Limit {
     /// Returns whether the limit applies to a job.
     pub fn is_about(&self, job: &Job) -> bool {
-        self.label.as_ref().is_none_or(|label| label.is_among(&job.labels))
+        self.label.as_ref().is_none_or(|label| label.is_among(&job.purchase.labels))
     }
 
     /// The unspent part.

@@ -111,7 +111,7 @@ impl Retakes {
     ) -> bool {
         let is_again = || {
             let last = attempts.clone().rev().find(|attempt| attempt.state == AttemptState::Completed)?;
-            Takes::of(&last.fingerprint, attempts.clone())?.choice
+            Takes::of(last.purchase.fingerprint(), attempts.clone())?.choice
         };
         self.alone
             && match self.of(job) {

@@ -12,8 +12,8 @@ use crate::domain::JobId;
 /// Jobs that were bought under the same approval count, too, so a restarted run has the same sample.
 pub(super) fn keep_sample(jobs: &mut Vec<Planned>, number: usize) -> Vec<JobId> {
     let sample = sample(jobs.iter().filter(|planned| planned.is_to_be_approved), number);
-    let is_left = |planned: &Planned| planned.is_to_be_approved && !sample.contains(&planned.job.id);
-    let left = jobs.iter().filter(|planned| is_left(planned)).map(|planned| planned.job.id.clone()).collect();
+    let is_left = |planned: &Planned| planned.is_to_be_approved && !sample.contains(planned.job.id());
+    let left = jobs.iter().filter(|planned| is_left(planned)).map(|planned| planned.job.id().clone()).collect();
     jobs.retain(|planned| !is_left(planned));
     left
 }
@@ -21,7 +21,7 @@ pub(super) fn keep_sample(jobs: &mut Vec<Planned>, number: usize) -> Vec<JobId> 
 fn sample<'p>(due: impl Iterator<Item = &'p Planned>, number: usize) -> HashSet<JobId> {
     let mut by_model: BTreeMap<&str, Vec<(Vec<u8>, &JobId)>> = BTreeMap::new();
     for planned in due {
-        let id = &planned.job.id;
+        let id = planned.job.id();
         by_model.entry(&planned.job.spec.model).or_default().push((Sha256::digest(id.as_str()).to_vec(), id));
     }
     let mut piles: Vec<_> = by_model.into_values().collect();

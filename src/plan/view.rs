@@ -167,14 +167,14 @@ impl<'p> PlanView<'p> {
     pub fn new(plan: &'p Plan, service: ServiceView, warnings: Vec<WarningView>) -> Result<Self, serde_json::Error> {
         let jobs = plan.jobs.iter().map(|planned| {
             Ok(JobView {
-                id: planned.job.id.as_str(),
+                id: planned.job.id().as_str(),
                 model: &planned.job.spec.model,
                 action: planned.action,
                 reason: &planned.reason,
                 cost_usd: planned.cost,
-                labels: &planned.job.labels,
+                labels: &planned.job.purchase.labels,
                 earlier: planned.earlier,
-                request: serde_json::from_str(planned.job.request.body())?,
+                request: serde_json::from_str(planned.job.purchase.request.body())?,
             })
         });
         Ok(Self {

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
-    Archived, Attempt, BatchKey, Billed, Charging, Fingerprint, Labels, NoticeCode, Reviewed, Usd, VideoFile,
+    Archived, Attempt, BatchKey, Billed, Charging, Fingerprint, JobId, Labels, NoticeCode, OutputPath, Purchase,
+    Request, Reviewed, Usd, VideoFile,
 };
 use crate::files::open_plain;
 
@@ -18,7 +19,7 @@ const MAX_BYTES: u64 = 512 << 20;
 
 /// A submission that may have been charged, as `import` records it in another ledger.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Purchase {
+pub struct ReportedPurchase {
     /// The exact request.
     pub request: serde_json::Value,
     /// The SHA-256 of the request, as the guards against buying again compare it: images with a key by their key.
@@ -61,19 +62,36 @@ pub struct Purchase {
     pub reviews: Vec<Reviewed>,
 }
 
-impl From<&Attempt> for Purchase {
+impl ReportedPurchase {
+    /// What was bought, for a job of this ID and with this path of its video.
+    pub(crate) fn purchase(&self, job: &JobId, output: Option<Box<OutputPath>>) -> Purchase {
+        Purchase {
+            job: job.clone(),
+            request: Request::stored(self.request.to_string(), self.fingerprint.clone()),
+            model: self.model.clone(),
+            price: self.price_usd,
+            charging: self.charging,
+            typical_s: self.typical_s,
+            labels: self.labels.clone(),
+            output,
+            local_images: None,
+        }
+    }
+}
+
+impl From<&Attempt> for ReportedPurchase {
     fn from(attempt: &Attempt) -> Self {
         let known = &attempt.particulars;
         Self {
-            request: serde_json::from_str(&attempt.request).unwrap_or_default(),
-            fingerprint: attempt.fingerprint.clone(),
+            request: serde_json::from_str(attempt.purchase.request.body()).unwrap_or_default(),
+            fingerprint: attempt.purchase.fingerprint().clone(),
             normalized: attempt.normalized.clone(),
-            model: attempt.model.clone(),
-            price_usd: attempt.price,
+            model: attempt.purchase.model.clone(),
+            price_usd: attempt.purchase.price,
             reported_usd: known.reported_usd,
-            charging: attempt.charging,
-            typical_s: attempt.typical_s,
-            labels: known.labels.clone(),
+            charging: attempt.purchase.charging,
+            typical_s: attempt.purchase.typical_s,
+            labels: attempt.purchase.labels.clone(),
             submitted_at: attempt.intended_at,
             billed: known.billed.clone(),
             video: attempt.file.clone(),
@@ -130,10 +148,10 @@ pub(crate) struct EarlierJob {
     pub video_url: Option<String>,
     /// The submission, which only the JSON form has. What can't be read of it takes nothing from the rest: the task still counts.
     #[serde(default, deserialize_with = "purchase")]
-    pub purchase: Option<Box<Purchase>>,
+    pub purchase: Option<Box<ReportedPurchase>>,
 }
 
-fn purchase<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Purchase>>, D::Error> {
+fn purchase<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<ReportedPurchase>>, D::Error> {
     let purchase = Option::<serde_json::Value>::deserialize(deserializer)?;
     Ok(purchase.and_then(|purchase| serde_json::from_value(purchase).ok()))
 }

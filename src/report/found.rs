@@ -27,9 +27,9 @@ pub(super) struct Found {
 impl Found {
     /// Looks up a job.
     pub(super) fn new(job: &Job, history: &History, directory: &Path) -> Self {
-        let places = history.places(&job.id);
+        let places = history.places(job.id());
         let attempts: Vec<&Attempt> = history.at(places.clone()).collect();
-        let takes = Takes::of(job.request.fingerprint(), attempts.iter().copied());
+        let takes = Takes::of(job.purchase.fingerprint(), attempts.iter().copied());
         let shown = representative(job, &attempts, takes.map(|takes| takes.video.id));
         let choice = takes.and_then(|takes| takes.choice);
         let state = match shown {
@@ -56,7 +56,7 @@ impl Found {
 /// The attempt that stands for a job: one in doubt before all, else the job's video, else the latest of this wording.
 fn representative(job: &Job, attempts: &[&Attempt], video: Option<AttemptId>) -> Option<usize> {
     let same = || {
-        let same = |attempt: &Attempt| attempt.fingerprint == *job.request.fingerprint();
+        let same = |attempt: &Attempt| attempt.purchase.fingerprint() == job.purchase.fingerprint();
         (0..attempts.len()).rev().filter(move |&at| attempts[at].state != AttemptState::Void && same(attempts[at]))
     };
     attempts
@@ -97,7 +97,7 @@ fn is_poster_of(directory: &Path, poster: &str, video: &VideoFile) -> bool {
 
 /// The differences of a delivered video from its request, as text.
 pub(super) fn mismatch(attempt: &Attempt) -> Option<String> {
-    let differences = attempt.file.as_ref()?.differences(&attempt.request);
+    let differences = attempt.file.as_ref()?.differences(attempt.purchase.request.body());
     let texts: Vec<String> = differences.into_iter().map(|it| it.text).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }

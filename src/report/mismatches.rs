@@ -26,13 +26,13 @@ pub(super) fn write(report: &Report, to: &mut impl Write) -> std::io::Result<()>
         let text = |value: Option<String>| value.unwrap_or_default();
         let cells = [
             text(attempt.task.as_ref().map(|task| task.id.to_string())),
-            attempt.job.to_string(),
-            attempt.model.clone(),
+            attempt.job().to_string(),
+            attempt.purchase.model.clone(),
             mismatch,
             text(footage.and_then(Footage::duration_s).map(|s| s.to_string())),
             text(size.map(|(width, _)| width.to_string())),
             text(size.map(|(_, height)| height.to_string())),
-            attempt.price.to_string(),
+            attempt.purchase.price.to_string(),
             attempt.charge().name().to_owned(),
             text(attempt.answered_at.map(moment)),
             text(attempt.ended_at.map(moment)),

@@ -21,7 +21,7 @@ mod writer;
 mod xlsx;
 
 pub use destinations::NoReport;
-pub use earlier::Purchase;
+pub use earlier::ReportedPurchase;
 pub(crate) use earlier::{EarlierJob, EarlierReport, JSON_REPORT, earlier_jobs};
 pub(crate) use json::ReportView;
 pub use prometheus::{LedgerState, metrics};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::earlier::Purchase;
+use super::earlier::ReportedPurchase;
 use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd, named};
 
 named! {
@@ -145,7 +145,7 @@ pub struct Row {
     pub runner: Option<String>,
     /// The submission behind the state above, if it may have been charged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub purchase: Option<Box<Purchase>>,
+    pub purchase: Option<Box<ReportedPurchase>>,
     /// Facts that only a page for people shows.
     #[serde(skip)]
     pub(super) detail: Detail,
@@ -298,7 +298,7 @@ pub struct Superseded {
     /// Its video's file while it is there, relative to this report's directory.
     pub file: Option<String>,
     /// The submission.
-    pub purchase: Purchase,
+    pub purchase: ReportedPurchase,
 }
 
 /// The arguments of every command about a batch, quoted for the shell.

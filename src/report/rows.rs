@@ -62,22 +62,22 @@ impl Report {
                 Some(executed) if executed.error.is_some() => exec_failed += 1,
                 _ => {}
             }
-            unsent += usize::from(state == JobState::Pending && history.why_unsent(&job.id).is_some());
+            unsent += usize::from(state == JobState::Pending && history.why_unsent(job.id()).is_some());
             videos += usize::from(found.has_file);
             archived += usize::from(!found.has_file && attempt.is_some_and(|it| it.particulars.archived.is_some()));
             if let Some(choice) = found.choice {
                 *choices.entry(choice.name()).or_default() += 1;
             }
             match state {
-                JobState::Held => held_usd += job.price,
-                state if state.is_unbought() => to_submit_usd += job.price,
+                JobState::Held => held_usd += job.purchase.price,
+                state if state.is_unbought() => to_submit_usd += job.purchase.price,
                 _ => {}
             }
             *states.entry(state.name()).or_default() += 1;
         }
         let totals = Totals {
             jobs: jobs.len(),
-            planned_usd: jobs.iter().map(|job| job.price).sum(),
+            planned_usd: jobs.iter().map(|job| job.purchase.price).sum(),
             to_submit_usd,
             held_usd,
             spent_usd: history.spent(),
@@ -150,7 +150,7 @@ impl Report {
         let mut sheet = Sheet::default();
         let mut seen: HashSet<*const Columns> = HashSet::new();
         for job in &*self.jobs {
-            sheet.labels.extend(job.labels.keys().map(String::as_str));
+            sheet.labels.extend(job.purchase.labels.keys().map(String::as_str));
             sheet.matrix.extend(job.matrix.iter().flat_map(|matrix| matrix.keys()).map(String::as_str));
             // Rows of one table share their columns.
             if let Some(row) = job.row.as_ref().filter(|row| seen.insert(Arc::as_ptr(row.columns()))) {
@@ -209,7 +209,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
     let shown = shown.or_else(|| found.attempts(history).next_back());
     let was_last_refused = matches!(state, JobState::Pending | JobState::Rejected | JobState::Failed);
-    let unsent = history.why_unsent(&job.id).filter(|_| was_last_refused).map(not_sent);
+    let unsent = history.why_unsent(job.id()).filter(|_| was_last_refused).map(not_sent);
     // It is newer than any answer, because an intent makes it void: the code and the body of that one are no part of it.
     let error = error.filter(|_| unsent.is_none());
     let declared = shown.and_then(|attempt| attempt.particulars.declared);
@@ -227,7 +227,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         versions: versions(job, shown, file, &attempts, directory),
     };
     Row {
-        id: job.id.to_string(),
+        id: job.id().to_string(),
         batch: batch.to_owned(),
         model: job.spec.model.clone(),
         state,
@@ -243,7 +243,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         duration_s: job.spec.duration,
         take: job.take,
         tags: job.tags.clone(),
-        labels: job.labels.clone(),
+        labels: job.purchase.labels.clone(),
         face: job.spec.face.clone(),
         attempts: attempts.len(),
         polls: shown.map_or(0, |attempt| attempt.polls),
@@ -257,7 +257,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         row: job.row.clone(),
         matrix: job.matrix.clone(),
         prompt: job.spec.prompt.clone(),
-        price_usd: job.price,
+        price_usd: job.purchase.price,
         at_risk_usd: at_risk,
         reported_usd: shown.and_then(|attempt| attempt.particulars.reported_usd),
         choice: found.choice,
@@ -309,7 +309,7 @@ fn submitted_at(attempt: &Attempt) -> Option<Timestamp> {
 
 /// Returns whether an attempt is for the request of the job as it is now.
 fn is_take(attempt: &Attempt, job: &Job) -> bool {
-    attempt.fingerprint == *job.request.fingerprint()
+    attempt.purchase.fingerprint() == job.purchase.fingerprint()
 }
 
 /// Returns whether a reviewer's choice is part of the choice of the job. A note alone always is, and so is all that was said before an
@@ -364,10 +364,10 @@ fn superseded(shown: &HashSet<AttemptId>, history: &History, directory: &Path) -
     let others = history.attempts().filter(|attempt| !shown.contains(&attempt.id) && attempt.charge() != Charge::None);
     others
         .map(|attempt| Superseded {
-            job: attempt.job.to_string(),
+            job: attempt.job().to_string(),
             state: state(attempt),
             charge: attempt.charge(),
-            price_usd: attempt.price,
+            price_usd: attempt.purchase.price,
             task_id: attempt.task.as_ref().map(|task| task.id.to_string()),
             video_url: attempt.video_url.clone(),
             file: file_of(attempt, directory).map(|file| file.path.to_string()),

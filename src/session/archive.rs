@@ -26,15 +26,15 @@ impl BatchView<'_> {
         mut archived: impl FnMut(&Job),
     ) -> Result<(), Refusal> {
         let history = self.history().await?;
-        let video = |job: &Job| Takes::of(job.request.fingerprint(), history.of(&job.id)).map(|takes| takes.video);
+        let video = |job: &Job| Takes::of(job.purchase.fingerprint(), history.of(job.id())).map(|takes| takes.video);
         if let Some(job) = jobs.iter().find(|job| video(job).is_none()) {
-            return Err(Refusal::NothingToArchive(job.id.clone()));
+            return Err(Refusal::NothingToArchive(job.id().clone()));
         }
         let batch = self.lock().await?;
         let history = self.history().await?;
         for job in jobs {
-            let takes = Takes::of(job.request.fingerprint(), history.of(&job.id));
-            let attempt = takes.map(|takes| takes.video).ok_or_else(|| Refusal::NothingToArchive(job.id.clone()))?;
+            let takes = Takes::of(job.purchase.fingerprint(), history.of(job.id()));
+            let attempt = takes.map(|takes| takes.video).ok_or_else(|| Refusal::NothingToArchive(job.id().clone()))?;
             let is_archived = attempt.particulars.archived.is_some();
             let copy = match to {
                 Some(to) => copied(out, to, job, attempt).await?,
@@ -63,7 +63,7 @@ async fn copied(out: &Path, to: &Path, job: &Job, attempt: &Attempt) -> Result<O
     let Some(file) = attempt.file.as_deref().filter(|file| is_whole(out, file)).cloned() else {
         return match attempt.particulars.archived {
             Some(_) => Ok(None),
-            None => Err(Refusal::NotHere(job.id.clone())),
+            None => Err(Refusal::NotHere(job.id().clone())),
         };
     };
     let (out, path) = (out.to_owned(), std::path::absolute(to).unwrap_or_else(|_| to.to_owned()));

@@ -157,7 +157,7 @@ impl Connection {
         let mut foreign = tasks.filter(|attempt| attempt.account != self.account && !self.is_same_account());
         let Some(first) = foreign.next() else { return Ok(()) };
         Err(OtherAccount {
-            job: first.job.clone(),
+            job: first.job().clone(),
             more: foreign.count(),
             owner: first.account.clone(),
             account: self.account.clone(),

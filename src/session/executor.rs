@@ -24,7 +24,6 @@ use futures::channel::mpsc::UnboundedReceiver;
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
-use super::other_batches::as_bought;
 use crate::domain::text::until_prompt;
 use crate::domain::{
     Attempt, AttemptId, AttemptState, BatchKey, Executed, History, Job, JobId, NoticeCode, TaskId, VideoFile,
@@ -86,22 +85,22 @@ impl Executions {
         others: impl Iterator<Item = (&'h BatchKey, &'h Path, &'h History)>,
     ) -> Self {
         let jobs: HashMap<JobId, Arc<Job>> =
-            plan.jobs.iter().map(|planned| (planned.job.id.clone(), Arc::clone(&planned.job))).collect();
+            plan.jobs.iter().map(|planned| (planned.job.id().clone(), Arc::clone(&planned.job))).collect();
         let has_task = |action| matches!(action, Action::Done | Action::Fetch | Action::Resume);
         let current = plan.jobs.iter().filter(|planned| has_task(planned.action));
         let current: HashSet<AttemptId> = current.filter_map(|planned| planned.attempt).collect();
         let (batch, out) = (plan.key.batch.clone(), out.to_owned());
         let mut executions = Self { waiting: Vec::new(), earlier: HashMap::new(), jobs, batch, out: out.clone() };
         for attempt in history.attempts() {
-            let today = executions.jobs.get(&attempt.job).cloned();
+            let today = executions.jobs.get(attempt.job()).cloned();
             executions.add(attempt, today.as_deref(), &plan.key, &out, current.contains(&attempt.id), true);
         }
         for (key, out, history) in others {
             let last: HashMap<&JobId, AttemptId> =
-                history.attempts().filter(|one| may_have_a_video(one)).map(|one| (&one.job, one.id)).collect();
+                history.attempts().filter(|one| may_have_a_video(one)).map(|one| (one.job(), one.id)).collect();
             for attempt in history.attempts() {
                 let is_owed = attempt.particulars.executed.is_some();
-                executions.add(attempt, None, key, out, last.get(&attempt.job) == Some(&attempt.id), is_owed);
+                executions.add(attempt, None, key, out, last.get(attempt.job()) == Some(&attempt.id), is_owed);
             }
         }
         // First those without a start, so that videos that always fail block no others.
@@ -118,7 +117,7 @@ impl Executions {
         if !may_have_a_video(attempt) {
             return;
         }
-        let (job, batch) = (Arc::new(as_bought(attempt, today)), key.batch.clone());
+        let (job, batch) = (Arc::new(Job::as_bought(&attempt.purchase, today)), key.batch.clone());
         let file = attempt.file.as_deref().filter(|file| counts && is_whole(out, file));
         match (file, &attempt.task) {
             (Some(file), Some(task)) => self.waiting.push(Due {
@@ -206,7 +205,7 @@ impl Executor<'_> {
         let (path, file) = (due.path.clone(), due.file.clone());
         if !on_a_thread(move || holds(&path, &file)).await.unwrap_or(false) {
             // Another video replaced it, or it was removed. The next run knows more.
-            tracing::info!(code = NoticeCode::HookVideoGone.code(), job = %due.job.id, "skipped `--exec`: the video is missing or changed");
+            tracing::info!(code = NoticeCode::HookVideoGone.code(), job = %due.job.id(), "skipped `--exec`: the video is missing or changed");
             return;
         }
         let (error, line) = self.execute(&due).await;
@@ -217,7 +216,7 @@ impl Executor<'_> {
         }
         // The event goes to logs, and the program got the prompt.
         let error = error.map(|error| until_prompt(&error, due.job.spec.prompt.as_deref()));
-        (self.emit)(RunEvent::Executed { job: due.job.id.clone(), task: due.task, error });
+        (self.emit)(RunEvent::Executed { job: due.job.id().clone(), task: due.task, error });
         if is_done {
             return tally.in_a_row.store(0, Ordering::Relaxed);
         }

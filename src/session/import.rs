@@ -27,7 +27,7 @@ use crate::domain::{
 use crate::download::{footage_of, holds};
 use crate::files::on_a_thread;
 use crate::ledger::{Event, Intent, LedgerError, LockedBatch};
-use crate::report::Purchase;
+use crate::report::ReportedPurchase;
 use crate::service::{Status, TaskReport};
 
 /// The most tasks that the service is asked about at once.
@@ -43,7 +43,7 @@ pub struct BoughtTask {
     /// The time of its submission, if it is known.
     pub submitted_at: Option<Timestamp>,
     /// The submission, if a report has it.
-    pub purchase: Option<Box<Purchase>>,
+    pub purchase: Option<Box<ReportedPurchase>>,
 }
 
 /// The outcome for a task.
@@ -80,7 +80,7 @@ impl BatchView<'_> {
         out: &Path,
         mut report: impl FnMut(&BoughtTask, ImportOutcome),
     ) -> Result<(), Refusal> {
-        let jobs: HashMap<&JobId, &Arc<Job>> = jobs.iter().map(|job| (&job.id, job)).collect();
+        let jobs: HashMap<&JobId, &Arc<Job>> = jobs.iter().map(|job| (job.id(), job)).collect();
         let batch = self.lock().await?;
         // Otherwise, two IDs of one job would have tasks, and no move could join them.
         batch.move_jobs(self.moves).await?;
@@ -117,7 +117,7 @@ impl BatchView<'_> {
         let mut reviews = Vec::new();
         while let Some((bought, found)) = confirmed.next().await {
             let is_changed = |intent: &Intent| {
-                jobs.get(&bought.job).is_some_and(|job| *job.request.fingerprint() != intent.fingerprint)
+                jobs.get(&bought.job).is_some_and(|job| job.purchase.fingerprint() != intent.purchase.fingerprint())
             };
             let import = match found {
                 Ok(None) => ImportOutcome::Known,
@@ -163,24 +163,15 @@ impl BoughtTask {
     /// The intent of the submission in the report, or of today's job.
     fn intent(&self, job: Option<&Arc<Job>>, account: &Account) -> Result<Intent, ResolveError> {
         let imported_at = Some(self.submitted_at.unwrap_or_else(Timestamp::now));
-        let output = job.and_then(|job| job.file.clone());
+        let output = job.and_then(|job| job.purchase.output.clone());
         match (&self.purchase, job) {
-            (Some(purchase), _) => Ok(Intent {
-                job: self.job.clone(),
-                fingerprint: purchase.fingerprint.clone(),
-                normalized: purchase.normalized.clone(),
-                request: purchase.request.to_string(),
-                model: purchase.model.clone(),
-                price: purchase.price_usd,
-                charging: purchase.charging,
-                typical_s: purchase.typical_s,
+            (Some(reported), _) => Ok(Intent {
+                purchase: reported.purchase(&self.job, output),
+                normalized: reported.normalized.clone(),
                 account: account.clone(),
                 known: None,
                 limits: Vec::new(),
-                labels: purchase.labels.clone(),
-                output,
                 approval: None,
-                local_images: None,
                 imported_at,
                 paid_elsewhere: None,
             }),
@@ -259,7 +250,7 @@ impl Importer<'_> {
     }
 
     /// Records that the video of a report is here, or was archived.
-    async fn restore_video(&self, attempt: AttemptId, purchase: &Purchase) -> Result<(), Refusal> {
+    async fn restore_video(&self, attempt: AttemptId, purchase: &ReportedPurchase) -> Result<(), Refusal> {
         let batch = self.batch;
         match &purchase.video {
             Some(video) if purchase.archived.is_some() => {
@@ -289,5 +280,7 @@ impl Importer<'_> {
 /// Returns whether a killed import left the attempt. A submission in doubt is another purchase, and keeps its doubt.
 fn is_doubt_of(attempt: &Attempt, intent: &Intent) -> bool {
     let is_declared = attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::Found);
-    is_declared && attempt.state == AttemptState::InDoubt && attempt.fingerprint == intent.fingerprint
+    is_declared
+        && attempt.state == AttemptState::InDoubt
+        && attempt.purchase.fingerprint() == intent.purchase.fingerprint()
 }

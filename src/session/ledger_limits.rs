@@ -8,7 +8,7 @@ use super::start::Session;
 use crate::domain::{Freeze, Label, Usd};
 use crate::files::own_zone_name;
 use crate::ledger::{Controls, Ledger, LedgerLimit, Span, SpendLimit};
-use crate::manifest::{Budget, SpanBudget};
+use crate::manifest::{Budget, Manifest, SpanBudget};
 use crate::plan::Limit;
 
 /// A change to the limits of a ledger. `None` leaves a value as it is.
@@ -90,19 +90,15 @@ pub(super) fn of_the_run(options: &Options, budget: &Budget) -> Option<Limit> {
     limit(options.max_cost, "--max-cost").or_else(|| limit(budget.run, "budget.run"))
 }
 
-/// The manifest's limits for the day and the month at a time. The ledger's clock gives it, because a machine's own may be
-/// wrong.
-pub(super) fn at(session: &Session, now: Timestamp) -> Budget {
-    let budget = session.manifest.budget.clone();
-    if session.ledger.is_shared() { budget.at(now) } else { budget }
-}
-
-/// The limits over all batches of the ledger.
-pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
+/// The manifest's limits over all batches of the ledger at a time, which the ledger's clock gives: a machine's own may be wrong.
+pub(super) fn over_all_batches(manifest: &Manifest, now: Timestamp) -> Vec<SpendLimit> {
+    let since = |span: Span| span.start(now, &manifest.zone).unwrap_or(Timestamp::MIN);
+    let budget = &manifest.budget;
     let limits = |of: &SpanBudget, name: String, label: Option<&Label>| {
-        let spans = [("day", of.day, budget.day_began), ("month", of.month, budget.month_began)];
-        let limit = |(span, usd, since): (_, Option<Usd>, _)| {
-            Some(SpendLimit { name: format!("{name}.{span}").into(), label: label.cloned(), since, usd: usd? })
+        let spans = [(Span::Day, of.day), (Span::Month, of.month)];
+        let limit = |(span, usd): (Span, Option<Usd>)| {
+            let name = format!("{name}.{}", span.name()).into();
+            Some(SpendLimit { name, label: label.cloned(), since: since(span), usd: usd? })
         };
         spans.map(limit)
     };
@@ -118,7 +114,7 @@ pub(super) async fn with_what_is_used(session: &Session, controls: &Controls) ->
     let mut limits = Vec::new();
     let of_ledger = controls.limits.iter().map(|limit| limit.at(controls.now));
     for SpendLimit { name, label, since, usd } in
-        over_all_batches(&at(session, controls.now)).into_iter().chain(of_ledger)
+        over_all_batches(&session.manifest, controls.now).into_iter().chain(of_ledger)
     {
         let used = session.ledger.used_since(since, label.clone()).await?;
         limits.push(Limit { source: name, label, usd, used });

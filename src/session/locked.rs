@@ -120,7 +120,7 @@ pub(super) async fn take_completed(
         let Some(completion) = completion else { return Ok(None) };
         batch.record(attempt.id, Event::Undone(Declaration::Lost)).await?;
         batch.record(attempt.id, completion).await?;
-        Ok(Some(attempt.job.clone()))
+        Ok(Some(attempt.job().clone()))
     });
     completed.try_collect().await
 }

@@ -18,7 +18,7 @@ use super::refusal::Refusal;
 use super::reporter::Reported;
 use super::reporter::Reporter;
 use super::start::Session;
-use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Job, JobId, NoticeCode, Request, Spec, Usd};
+use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Job, JobId, NoticeCode, Usd};
 use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
 use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
@@ -117,7 +117,7 @@ impl OtherBatch {
 
     /// The batch as a plan. A video that was downloaded once and removed stays removed.
     fn plan(&self, session: &Session) -> Plan {
-        let ids: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
+        let ids: HashSet<&JobId> = self.jobs.iter().map(|job| job.id()).collect();
         let is_here = |_: &_, _: &_| true;
         let input = PlanInput {
             manifest: &self.jobs,
@@ -256,48 +256,16 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
 fn jobs(session: &Session, key: &BatchKey, history: &History, out: &Path) -> Vec<Arc<Job>> {
     let mut bought: HashMap<&JobId, &Attempt> = HashMap::new();
     for attempt in history.attempts() {
-        bought.insert(&attempt.job, attempt);
+        bought.insert(attempt.job(), attempt);
     }
     let reported: HashSet<String> = earlier_jobs(out, key).into_iter().map(|job| job.id).collect();
-    let today = session.manifest.jobs.iter().filter_map(|job| match bought.remove(&job.id) {
-        Some(attempt) => Some(Arc::new(as_bought(attempt, Some(job)))),
-        None => reported.contains(job.id.as_str()).then(|| Arc::clone(job)),
+    let today = session.manifest.jobs.iter().filter_map(|job| match bought.remove(job.id()) {
+        Some(attempt) => Some(Arc::new(Job::as_bought(&attempt.purchase, Some(job)))),
+        None => reported.contains(job.id().as_str()).then(|| Arc::clone(job)),
     });
     let mut jobs: Vec<Arc<Job>> = today.collect();
     let mut gone: Vec<&Attempt> = bought.into_values().collect();
     gone.sort_by_key(|attempt| attempt.id);
-    jobs.extend(gone.into_iter().map(|attempt| Arc::new(as_bought(attempt, None))));
+    jobs.extend(gone.into_iter().map(|attempt| Arc::new(Job::as_bought(&attempt.purchase, None))));
     jobs
-}
-
-/// The job of an attempt. Facts that no request contains are those of `today`.
-pub(super) fn as_bought(attempt: &Attempt, today: Option<&Job>) -> Job {
-    let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
-    let text = |name: &str| sent[name].as_str().map(str::to_owned);
-    let spec = Spec {
-        model: attempt.model.clone(),
-        prompt: text("prompt"),
-        duration: sent["duration"].as_i64(),
-        aspect_ratio: text("aspect_ratio"),
-        size: text("size"),
-        face: text("face"),
-        ..Spec::default()
-    };
-    Job {
-        id: attempt.job.clone(),
-        spec,
-        request: Request::stored(attempt.request.clone(), attempt.fingerprint.clone()),
-        price: attempt.price,
-        charging: attempt.charging,
-        typical_s: attempt.typical_s,
-        take: today.map_or(1, |job| job.take),
-        tags: today.map(|job| job.tags.clone()).unwrap_or_default(),
-        labels: attempt.particulars.labels.clone(),
-        file: attempt.particulars.output.as_deref().cloned(),
-        row: today.and_then(|job| job.row.clone()),
-        matrix: today.and_then(|job| job.matrix.clone()),
-        review: None,
-        has_no_review: false,
-        up_to: None,
-    }
 }

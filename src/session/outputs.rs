@@ -27,7 +27,7 @@ pub(super) fn check(jobs: &[Arc<Job>], out: &Path, files: impl Iterator<Item = P
     if files.is_empty() {
         return Ok(());
     }
-    let videos: BTreeSet<(String, &JobId)> = jobs.iter().map(|job| (job.output().folded(), &job.id)).collect();
+    let videos: BTreeSet<(String, &JobId)> = jobs.iter().map(|job| (job.output().folded(), job.id())).collect();
     // A directory of that name is in the way of the file, too.
     let file_of = |video: &str| Path::new(video).ancestors().find_map(|part| files.get(part.to_str()?));
     match videos.iter().find_map(|(video, job)| Some((file_of(video)?, *job))) {

@@ -25,7 +25,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     if manifest.is_ledger_shared && !session.ledger.is_shared() && !session.ledger.is_simulated() {
         return Err(Refusal::PrivateLedger);
     }
-    let ids = || manifest.jobs.iter().map(|job| &job.id).chain(&manifest.unsound).collect();
+    let ids = || manifest.jobs.iter().map(|job| job.id()).chain(&manifest.unsound).collect();
     let ids: LazyCell<HashSet<&JobId>, _> = LazyCell::new(ids);
     let is_in_manifest = |id: &JobId| ids.contains(id);
     let controls = session.ledger.controls().await?;

@@ -42,24 +42,24 @@ pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history
             continue;
         };
         planned.paid_elsewhere = Some(bought.attempts);
-        let (job, unmatched) = (&planned.job.id, unmatched.entry(request).or_default());
+        let (job, unmatched) = (planned.job.id(), unmatched.entry(request).or_default());
         if *unmatched > 0 && questioned.insert(job.clone()) {
             *unmatched -= 1;
             plan.already_paid.push(bought_in_another_batch(&options.home, &plan.key, job, bought));
         }
     }
     let reported = reported(&options.out, &manifest.key, &manifest.moves, history);
-    let unquestioned = due.iter().filter(|planned| !questioned.contains(&planned.job.id));
+    let unquestioned = due.iter().filter(|planned| !questioned.contains(planned.job.id()));
     let jobs: Vec<&Job> = unquestioned.map(|planned| &*planned.job).collect();
     let matched = matched(&reported, &jobs, &manifest.moves);
-    plan.already_paid.extend(matched.into_iter().map(|(job, row)| by_report(&options.out, &job.id, row)));
+    plan.already_paid.extend(matched.into_iter().map(|(job, row)| by_report(&options.out, job.id(), row)));
     Ok(())
 }
 
 /// The row of a report about each job: of the job itself, or one of its request that is about no other, because a job may have another ID now.
 fn matched<'j, 'r>(reported: &'r [EarlierJob], jobs: &[&'j Job], moves: &[Move]) -> Vec<(&'j Job, &'r EarlierJob)> {
     let of_row = |row: &EarlierJob| JobId::new(&*row.id).ok().map(|job| moved_to(moves, job));
-    let named: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
+    let named: HashSet<&JobId> = jobs.iter().map(|job| job.id()).collect();
     let mut by_job: HashMap<JobId, &EarlierJob> = HashMap::new();
     let mut by_request: HashMap<&Fingerprint, Vec<&EarlierJob>> = HashMap::new();
     for row in reported {
@@ -71,7 +71,7 @@ fn matched<'j, 'r>(reported: &'r [EarlierJob], jobs: &[&'j Job], moves: &[Move])
     }
     let mut row = |job: &Job| {
         let same_request = || by_request.get_mut(&Request::normalized(&job.spec)).and_then(Vec::pop);
-        by_job.get(&job.id).copied().or_else(same_request)
+        by_job.get(job.id()).copied().or_else(same_request)
     };
     jobs.iter().filter_map(|job| Some((*job, row(job)?))).collect()
 }
@@ -84,10 +84,10 @@ fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bou
         job: job.clone(),
         before: if own.name == batch.name { Before::OtherBatch } else { Before::OtherName }(
             batch.clone(),
-            attempt.job.clone(),
+            attempt.job().clone(),
         ),
         state: attempt.state.name().to_owned(),
-        price: Some(attempt.price),
+        price: Some(attempt.purchase.price),
         task: attempt.task.as_ref().map(|task| task.id.clone()),
         video: file.or_else(|| attempt.video_url.clone()),
     }

@@ -170,7 +170,7 @@ impl<'b> BatchView<'b> {
         mut recorded: impl FnMut(&Attempt, &Resolution),
     ) -> Result<(), ResolveError> {
         let meant = IdGlobs::new(&[job.to_owned()]).map_err(|error| ResolveError::Pattern(error.to_string()))?;
-        if !self.history().await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
+        if !self.history().await?.attempts().any(|attempt| meant.has(attempt.job().as_str())) {
             return Err(ResolveError::NoAttempt(job.to_owned()));
         }
         let batch = self.lock().await?;
@@ -227,9 +227,10 @@ impl<'b> BatchView<'b> {
         self.refuse_taken(task).await?;
         connection.check_owner([attempt].into_iter()).map_err(Refusal::from)?;
         let (names, is_other_name, report) = poll(connection.service(), task).await?;
-        let differences = differences(&report, &attempt.request, &attempt.model, Some(attempt.intended_at));
+        let differences =
+            differences(&report, attempt.purchase.request.body(), &attempt.purchase.model, Some(attempt.intended_at));
         if !is_certain && !differences.is_empty() {
-            return Err(ResolveError::TaskMismatch { task: task.clone(), job: attempt.job.clone(), differences });
+            return Err(ResolveError::TaskMismatch { task: task.clone(), job: attempt.job().clone(), differences });
         }
         // If the service returns the requested ID, the ledger drops an alias that belongs to another task.
         if let Some(alias) = names.alias.as_ref().filter(|_| is_other_name) {
@@ -250,11 +251,11 @@ impl<'b> BatchView<'b> {
     ) -> Result<(TaskNames, TaskReport), ResolveError> {
         self.refuse_taken(task).await?;
         let (names, _, report) = poll(connection.service(), task).await?;
-        let differences = differences(&report, &intent.request, &intent.model, None);
+        let differences = differences(&report, intent.purchase.request.body(), &intent.purchase.model, None);
         if differences.is_empty() {
             return Ok((names, report));
         }
-        Err(ResolveError::TaskMismatch { task: task.clone(), job: intent.job.clone(), differences })
+        Err(ResolveError::TaskMismatch { task: task.clone(), job: intent.purchase.job.clone(), differences })
     }
 
     async fn refuse_taken(&self, task: &TaskId) -> Result<(), ResolveError> {
@@ -270,9 +271,9 @@ fn first_of_each(
     meant: &IdGlobs,
     is_meant: impl Fn(AttemptState) -> bool,
 ) -> Result<Vec<Attempt>, ResolveError> {
-    let of_job = || history.attempts().filter(|attempt| meant.has(attempt.job.as_str()));
+    let of_job = || history.attempts().filter(|attempt| meant.has(attempt.job().as_str()));
     let mut jobs = HashSet::new();
-    let is_first = |attempt: &&Attempt| is_meant(attempt.state) && jobs.insert(attempt.job.clone());
+    let is_first = |attempt: &&Attempt| is_meant(attempt.state) && jobs.insert(attempt.job().clone());
     let found: Vec<Attempt> = of_job().filter(is_first).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
@@ -292,20 +293,20 @@ fn to_find(history: &History, job: &str, meant: &IdGlobs) -> Result<Attempt, Res
         Err(error) => {
             let is_denied =
                 |attempt: &Attempt| attempt.particulars.declared.is_some_and(|declared| declared.what.denies_task());
-            let denied = history.attempts().filter(|it| meant.has(it.job.as_str()) && is_denied(it));
+            let denied = history.attempts().filter(|it| meant.has(it.job().as_str()) && is_denied(it));
             return denied.last().cloned().ok_or(error);
         }
     };
     match (found.pop(), found.is_empty()) {
         (Some(attempt), true) => Ok(attempt),
-        (last, _) => Err(ResolveError::SeveralJobs(found.iter().chain(&last).map(|it| it.job.to_string()).collect())),
+        (last, _) => Err(ResolveError::SeveralJobs(found.iter().chain(&last).map(|it| it.job().to_string()).collect())),
     }
 }
 
 /// The last attempt of a job, if the user's verdict on it can be taken back: nothing was bought since, and its task has not ended.
 fn last_verdict(history: &History, job: &str) -> Result<(Attempt, Declaration), ResolveError> {
     let nothing = || ResolveError::NothingToUndo(job.to_owned());
-    let of_job = || history.attempts().filter(|attempt| attempt.job.as_str() == job);
+    let of_job = || history.attempts().filter(|attempt| attempt.job().as_str() == job);
     let declared = of_job().filter(|it| it.particulars.declared.is_some()).last().ok_or_else(nothing)?;
     let what = declared.particulars.declared.map(|declared| declared.what).ok_or_else(nothing)?;
     let can_undo = Event::Undone(what).after(declared.state).is_ok() && declared.particulars.billed.is_none();
@@ -315,7 +316,7 @@ fn last_verdict(history: &History, job: &str) -> Result<(Attempt, Declaration), 
 /// The attempt whose task never ends: the one with this ID, or without an ID the only active one.
 fn endless(history: &History, job: &str, task: Option<&str>) -> Result<Attempt, ResolveError> {
     let active: Vec<&Attempt> =
-        history.attempts().filter(|attempt| attempt.job.as_str() == job && attempt.state.is_active()).collect();
+        history.attempts().filter(|attempt| attempt.job().as_str() == job && attempt.state.is_active()).collect();
     let has_name =
         |attempt: &Attempt, task: &str| attempt.task.iter().flat_map(TaskNames::each).any(|name| name.as_str() == task);
     let mut meant = active.iter().filter(|attempt| task.is_none_or(|task| has_name(attempt, task)));

@@ -96,7 +96,7 @@ impl<'s> Ready<'s> {
         // An offset that is too large by a round trip dates no end before its submission.
         let (asked_at, controls) = (Timestamp::now(), session.ledger.controls().await?);
         let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
-        let limits = ledger_limits::over_all_batches(&ledger_limits::at(session, now));
+        let limits = ledger_limits::over_all_batches(&session.manifest, now);
         let others = OtherBatches::new(others);
         Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })
     }

@@ -27,7 +27,7 @@ pub struct Session {
 impl Session {
     /// A session for the selected jobs of a valid manifest.
     pub fn new(manifest: Manifest, ledger: Ledger, options: Options) -> Self {
-        let is_selected = |job: &&Arc<Job>| options.selection.takes(job.id.as_str(), &job.tags);
+        let is_selected = |job: &&Arc<Job>| options.selection.takes(job.id().as_str(), &job.tags);
         let selected = manifest.jobs.iter().filter(is_selected).cloned().collect();
         Self { manifest, selected, ledger, options }
     }

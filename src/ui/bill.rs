@@ -70,15 +70,19 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &d
         comparison.doubts.len()
     ));
     for (matched, candidates) in comparison.doubts.iter().take(LISTED) {
-        let (job, again) = (matched.attempt.job.as_str(), again(matched.batch));
+        let (job, again) = (matched.attempt.job().as_str(), again(matched.batch));
         let at = matched.attempt.intended_at.strftime("%F %T UTC");
         let stands = match matched.attempt.particulars.declared {
-            Some(declared) => format!("${}, {declared}", matched.attempt.price),
-            None => format!("${} at risk", matched.attempt.price),
+            Some(declared) => format!("${}, {declared}", matched.attempt.purchase.price),
+            None => format!("${} at risk", matched.attempt.purchase.price),
         };
         page.line(format_args!("  {}, {at}: {stands}", of(matched)));
         for line in candidates.iter().take(OFFERED) {
-            let fits = if line.usd == matched.attempt.price { "fits".to_owned() } else { format!("of ${}", line.usd) };
+            let fits = if line.usd == matched.attempt.purchase.price {
+                "fits".to_owned()
+            } else {
+                format!("of ${}", line.usd)
+            };
             let command = again.command("resolve", &[job, "--task", &line.task]);
             page.line(format_args!("    line {} {fits}: {command}", line.number));
         }
@@ -92,7 +96,7 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &d
 }
 
 fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
-    let sum = |matched: &[Matched<'_>]| matched.iter().map(|matched| matched.attempt.price).sum::<Usd>();
+    let sum = |matched: &[Matched<'_>]| matched.iter().map(|matched| matched.attempt.purchase.price).sum::<Usd>();
     let side = |is_credit: bool| {
         let lines = bill.lines.iter().filter(move |line| line.is_credit == is_credit);
         lines.map(|line| line.usd).sum::<Usd>()
@@ -128,15 +132,15 @@ fn credit(is_credit: bool) -> &'static str {
 }
 
 fn priced(matched: &Matched<'_>) -> String {
-    format!("{} ${}", of(matched), matched.attempt.price)
+    format!("{} ${}", of(matched), matched.attempt.purchase.price)
 }
 
 fn in_ledger(matched: &Matched<'_>) -> Usd {
-    if matched.attempt.charge() == crate::domain::Charge::None { Usd::ZERO } else { matched.attempt.price }
+    if matched.attempt.charge() == crate::domain::Charge::None { Usd::ZERO } else { matched.attempt.purchase.price }
 }
 
 fn of(matched: &Matched<'_>) -> String {
     let task = matched.attempt.task.as_ref().map(TaskNames::to_string).unwrap_or_default();
     let task = if task.is_empty() { task } else { format!(" ({})", shortened(&task, TASK)) };
-    format!("{} of {}{task}", matched.attempt.job, matched.batch)
+    format!("{} of {}{task}", matched.attempt.job(), matched.batch)
 }

@@ -20,7 +20,7 @@ pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
         page.line("no jobs in doubt");
         return page;
     }
-    let at_risk: Usd = doubtful.iter().map(|attempt| attempt.price).sum();
+    let at_risk: Usd = doubtful.iter().map(|attempt| attempt.purchase.price).sum();
     page.line(format_args!("{} in doubt, ${at_risk} at risk", count(doubtful.len(), "submission")));
     page.line("");
     let widest = |text: fn(&Attempt) -> String| doubtful.iter().map(|attempt| text(attempt).width()).max().unwrap_or(0);
@@ -31,7 +31,7 @@ pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
         // In full: the id of a task may be in it.
         page.line(format_args!("  {:jobs$}  {}", "", known(attempt)));
         if let Some(id) = held_id(attempt) {
-            let command = again.command("resolve", &[attempt.job.as_str(), "--task", &id]);
+            let command = again.command("resolve", &[attempt.job().as_str(), "--task", &id]);
             page.line(format_args!("  {:jobs$}  if `{id}` is its task: {command}", ""));
         }
     }
@@ -50,15 +50,15 @@ pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, ag
 }
 
 fn job(attempt: &Attempt) -> String {
-    shortened(attempt.job.as_str(), ID)
+    shortened(attempt.job().as_str(), ID)
 }
 
 fn cost(attempt: &Attempt) -> String {
-    format!("${}", attempt.price)
+    format!("${}", attempt.purchase.price)
 }
 
 fn prompt(attempt: &Attempt) -> String {
-    let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
+    let sent: serde_json::Value = serde_json::from_str(attempt.purchase.request.body()).unwrap_or_default();
     shortened(sent["prompt"].as_str().unwrap_or_default(), PROMPT)
 }
 

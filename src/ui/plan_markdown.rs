@@ -184,7 +184,7 @@ fn section(action: Action, jobs: &[&Planned], room: usize) -> (String, usize) {
 
 /// A job as a row. The reason ends with the notes of reviewers.
 fn row(action: Action, planned: &Planned) -> String {
-    let (id, spec) = (planned.job.id.as_str(), &planned.job.spec);
+    let (id, spec) = (planned.job.id().as_str(), &planned.job.spec);
     let notes = planned.previous.iter().flat_map(|previous| previous.notes.iter().map(|note| format!("; {note}")));
     let reason = escaped(&format!("{}{}", planned.reason, notes.collect::<String>()));
     let length = spec.duration.map_or_else(String::new, |seconds| format!("{seconds} s"));
@@ -195,7 +195,7 @@ fn row(action: Action, planned: &Planned) -> String {
 
 /// The prompt of a job if its row cuts it off, and the values before and after each change.
 fn whole_texts(planned: &Planned) -> String {
-    let (id, mut text) = (planned.job.id.as_str(), String::new());
+    let (id, mut text) = (planned.job.id().as_str(), String::new());
     let mut put = |what: &str, value: &str| text.push_str(&format!("- `{id}` {what}: {}\n", escaped(value)));
     let mut is_prompt_shown = false;
     if planned.action == Action::Changed
@@ -206,7 +206,7 @@ fn whole_texts(planned: &Planned) -> String {
             Some(value) => value.to_string(),
             None => "(none)".to_owned(),
         };
-        for (field, before, after) in changes(&previous.request, planned.job.request.body()) {
+        for (field, before, after) in changes(&previous.request, planned.job.purchase.request.body()) {
             is_prompt_shown |= field == "prompt";
             put(&format!("{field} before"), &plain(before));
             put(&format!("{field} now"), &plain(after));

@@ -55,7 +55,7 @@ pub(crate) fn plan_text(plan: &Plan, again: &NextCommand, width: u16, all: bool)
 /// The finished prompts of what would be bought, each below its job.
 fn list_prompts(page: &mut Page, plan: &Plan, width: u16) {
     for planned in plan.jobs.iter().filter(|planned| planned.action.buys() || planned.action == Action::Hold) {
-        page.line(format_args!("  {}", planned.job.id));
+        page.line(format_args!("  {}", planned.job.id()));
         let prompt = one_line(planned.job.spec.prompt.as_deref().unwrap_or("(no prompt)"));
         for line in wrapped(&prompt, usize::from(width).saturating_sub(4), 0).lines() {
             page.line(format_args!("    {line}"));
@@ -130,8 +130,8 @@ fn groups_of<'p>(jobs: &[&'p Planned]) -> Vec<Vec<&'p Planned>> {
 fn cells(group: &[&Planned]) -> Vec<String> {
     let Some(first) = group.first() else { return Vec::new() };
     let id = match group {
-        [one] => one.job.id.to_string(),
-        several => format!("{} × {}, …", several.len(), first.job.id),
+        [one] => one.job.id().to_string(),
+        several => format!("{} × {}, …", several.len(), first.job.id()),
     };
     let spec = &first.job.spec;
     vec![

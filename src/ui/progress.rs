@@ -47,7 +47,7 @@ impl Progress {
         // Without a terminal no one looks at single tasks, and ten thousand need not be kept for it.
         let state = if terminal.shows_bar { state.with_tasks(plan, settings.speed, now) } else { state };
         let jobs = plan.jobs.iter().filter(|_| terminal.logs_json).map(|planned| &planned.job);
-        let prompts = jobs.map(|job| (job.id.clone(), Arc::clone(job))).collect();
+        let prompts = jobs.map(|job| (job.id().clone(), Arc::clone(job))).collect();
         let (terminal, again) = (terminal.clone(), again.clone());
         let (state, named) = (Mutex::new(state), AtomicUsize::new(0));
         Self { terminal, again, state, last_trouble: Mutex::default(), named, prompts }

@@ -54,7 +54,7 @@ impl ProgressState {
     /// Shows the tasks of a plan, at a service that is so many times faster than documented.
     #[must_use]
     pub fn with_tasks(mut self, plan: &Plan, speed: f64, now: Instant) -> Self {
-        self.tasks = Some(plan.resume.iter().map(|attempt| (attempt.job.clone(), (now, None))).collect());
+        self.tasks = Some(plan.resume.iter().map(|attempt| (attempt.job().clone(), (now, None))).collect());
         self.expected = Some(Duration::from_secs(plan.estimate.wall_s).div_f64(speed));
         self
     }

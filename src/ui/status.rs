@@ -132,9 +132,9 @@ fn not_done(report: &Report, left_out: &HashSet<JobId>, again: &NextCommand) -> 
     let plan = again.command("run", &["--plan"]);
     let jobs = |is_meant: &dyn Fn(&Job, JobState) -> bool| {
         let meant = report.states().filter(|(job, state)| is_meant(job, *state));
-        first_few(meant.map(|(job, _)| job.id.to_string()), NAMED)
+        first_few(meant.map(|(job, _)| job.id().to_string()), NAMED)
     };
-    let is_left_out = |job: &Job, state| state == JobState::Pending && left_out.contains(&job.id);
+    let is_left_out = |job: &Job, state| state == JobState::Pending && left_out.contains(job.id());
     let active = jobs(&|_, state| matches!(state, JobState::Queued | JobState::InProgress));
     let pending = jobs(&|job, state| state == JobState::Pending && !is_left_out(job, state));
     [

@@ -135,7 +135,9 @@ fn a_week_of_nights_is_quiet_where_it_went_well_and_says_what_to_do_where_it_did
     week.here.write("daily.yaml", manifest("approved", "6.00"));
 
     week.feel(Mood::Slow);
-    let ended = week.run(27, &[]).ends_by_timeout();
+    let ended = week.run(27, &[]).ends_by_timeout(|| {
+        !week.here.ledger_if_any("SELECT state FROM attempt WHERE state = 'in_progress'").is_empty()
+    });
     week.note("Friday, ended by `timeout`", 27, &ended);
 
     let posts = week.service.posts().len();

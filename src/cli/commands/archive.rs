@@ -31,10 +31,10 @@ pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, F
     let archived = runtime::block_on(async {
         let (history, _) = batch.doubts().await?;
         let is_kept = |job: &Job| {
-            let takes = Takes::of(job.request.fingerprint(), history.of(&job.id));
+            let takes = Takes::of(job.purchase.fingerprint(), history.of(job.id()));
             takes.is_some_and(|takes| takes.choice == Some(JobChoice::Keep))
         };
-        let is_meant = |job: &&Arc<Job>| globs.has(job.id.as_str()) || (args.kept && is_kept(job));
+        let is_meant = |job: &&Arc<Job>| globs.has(job.id().as_str()) || (args.kept && is_kept(job));
         let jobs: Vec<Arc<Job>> = manifest.jobs.iter().filter(is_meant).cloned().collect();
         let mut archived = 0;
         batch.archive(&out, &jobs, args.to.as_deref(), |_| archived += 1).await?;

@@ -67,7 +67,7 @@ fn comes_to(file: &Path) -> String {
     let loaded = manifest::load(&manifest::Options::of(file), Catalog::embedded());
     match (loaded.errors(), loaded.manifest) {
         (0, Some(manifest)) => {
-            let price: Usd = manifest.jobs.iter().map(|job| job.price).sum();
+            let price: Usd = manifest.jobs.iter().map(|job| job.purchase.price).sum();
             let jobs =
                 if manifest.jobs.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", manifest.jobs.len()) };
             format!(" ({jobs} for ${price})")

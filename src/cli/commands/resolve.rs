@@ -73,7 +73,7 @@ async fn record(
 }
 
 fn recorded(resolution: &Resolution, attempt: &Attempt, again: &NextCommand) -> String {
-    let (job, price, run) = (&attempt.job, attempt.price, again.command("run", &[]));
+    let (job, price, run) = (attempt.job(), attempt.purchase.price, again.command("run", &[]));
     match resolution {
         Resolution::Task(task) => format!("recorded {task} for {job}; `{run}` polls it, free of charge"),
         Resolution::NeverCreated => format!("{job} is due again; the next run submits it for ${price}"),

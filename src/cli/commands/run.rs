@@ -314,7 +314,7 @@ impl Run<'_> {
             finished.into_iter().map(|other| other.reported).partition(Result::is_ok);
         let others: Vec<Reported> = others.into_iter().flatten().collect();
         let exit =
-            ending::exit(self.session.selected().iter().filter(|job| !left_out.contains(&job.id)), &report, &run);
+            ending::exit(self.session.selected().iter().filter(|job| !left_out.contains(job.id())), &report, &run);
         let exit = if unexecuted > 0 { exit.max(Exit::SomeFailed) } else { exit };
         let exit = if doubts_elsewhere.is_empty() { exit } else { exit.max(Exit::InDoubt) };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {

@@ -34,7 +34,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         history
     } else {
         // Of the others nothing is said, also not that they are gone.
-        let selected: HashSet<&JobId> = chosen.selected.iter().map(|job| &job.id).collect();
+        let selected: HashSet<&JobId> = chosen.selected.iter().map(|job| job.id()).collect();
         history.about(|job| selected.contains(job))
     };
     let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
@@ -46,9 +46,9 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         of(&chosen.selected, history)
     } else {
         let all = of(&chosen.selected, history.clone());
-        let meant = all.states().filter(|(_, state)| args.state.contains(state)).map(|(job, _)| &job.id);
+        let meant = all.states().filter(|(_, state)| args.state.contains(state)).map(|(job, _)| job.id());
         let meant: HashSet<&JobId> = meant.collect();
-        let jobs: Vec<_> = chosen.selected.iter().filter(|job| meant.contains(&job.id)).cloned().collect();
+        let jobs: Vec<_> = chosen.selected.iter().filter(|job| meant.contains(job.id())).cloned().collect();
         if jobs.is_empty() && args.format == StatusFormat::Text {
             let states: Vec<String> = args.state.iter().map(|state| state.label()).collect();
             let mut page = Page::new();

@@ -13,14 +13,15 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
-use super::error::{NOTHING_IS_LOST, PostgresError};
-use super::transaction::Typed;
+use super::transaction::{NOTHING_IS_LOST, PostgresError, Typed};
 use crate::domain::with_causes;
 use crate::ledger::Unavailable;
 
 /// The number of tries for a connection that breaks during its handshake, and the pause between two of them.
 const HANDSHAKES: u32 = 10;
+
 const BETWEEN_HANDSHAKES: Duration = Duration::from_millis(50);
+
 /// The encoding that can hold every prompt.
 const UTF8: &str = "UTF8";
 

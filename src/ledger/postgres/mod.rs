@@ -22,31 +22,19 @@
 //!
 //! # Modules
 //!
-//! [`mod@ledger`] reads, and locks batches. [`store`] runs transactions, and repeats them after a broken connection; [`runner_transaction`] is one of
-//! them. [`facts`] reads what admits intents, among it the [`freeze`](mod@freeze) and the [`slots`]. [`statements`] are those of any store, and [`rows`]
-//! are attempts. A [`runner`] has a [`lease`], which it renews by [`heartbeats`], and locks [`batches`].
-//! [`acknowledged_writes`] are what it restores after a failover. [`address`],
-//! [`connect`], [`schema`], [`transaction`], and [`error`] are about the database.
+//! [`database`] reads, and locks batches. [`store`] runs transactions, and repeats them after a broken connection. Each is a transaction of a [`runner`], which renews its lease, locks its
+//! batches, and restores its writes after a failover. [`facts`] reads what admits intents. [`statements`] are those of any store.
+//! [`mod@connect`], [`address`], and [`schema`] are about the database.
 
-mod acknowledged_writes;
 mod address;
-mod batches;
-mod commands;
 mod connect;
-mod error;
+mod database;
 mod facts;
-mod freeze;
-mod heartbeats;
-mod lease;
-mod ledger;
-mod rows;
 mod runner;
-mod runner_transaction;
 mod schema;
-mod slots;
 mod statements;
 mod store;
 mod transaction;
 
 pub use address::{AddressError, PostgresAddress};
-pub use ledger::PostgresLedger;
+pub use database::PostgresLedger;

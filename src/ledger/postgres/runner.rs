@@ -4,17 +4,31 @@
 //! revived. Each of its writes counts one up in that row. So one number tells three things: whether a commit whose answer was
 //! lost was made; whether the database has forgotten a commit that it acknowledged; and, because the row also says who is dead,
 //! whether this runner may still buy.
+//!
+//! The lock of a batch is a column of its row, and as good as the lease of the runner that it names. A lock of a session would end with a
+//! connection, while its runner may still send.
+//!
+//! After an outage, the runner that is back first finds all others silent, and a database's clock may jump. So a runner expires another only if
+//! it has itself seen the same heartbeat for as long as a lease lasts, without a longer gap of its own.
+//!
+//! The database may lose acknowledged writes when a standby takes over that lagged behind. The runner that notices restores them: the missing attempts, and those of which the database has an older
+//! state. Then purchases freeze until the user has checked, because another runner's purchases may be missing, too.
 
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
-use super::error::LeaseStatus;
-use super::error::PostgresError;
-use super::heartbeats::Heartbeats;
-use super::schema::LIVE;
-use super::transaction::{NOW, Transaction, Typed};
-use crate::domain::random;
-use crate::ledger::limits::Times;
+use super::schema::{LIVE, freeze_after_loss};
+use super::statements::locked_rows;
+use super::transaction::{LeaseStatus, NOW, PostgresError, Transaction, Typed};
+use crate::domain::{AttemptId, AttemptState, BatchKey, Charge, random};
+use crate::ledger::intent::Times;
+use crate::ledger::row::{Row, Shared};
+use crate::ledger::rules::Changes;
+use crate::ledger::sql::{Sql as _, ensure_batch};
 use crate::ledger::this_machine;
 
 /// A process that runs.
@@ -107,7 +121,7 @@ pub(super) async fn heartbeats(transaction: &Transaction) -> Result<Vec<(i64, i6
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
-pub(super) fn micros(span: std::time::Duration) -> i64 {
+pub(super) fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
@@ -122,5 +136,243 @@ impl Runner {
         transaction.execute_last("UPDATE batch SET runner = NULL WHERE runner = $1::bigint", self.id.to_string());
         let sql = format!("UPDATE runner SET ended_us = {NOW} WHERE id = $1::bigint");
         transaction.execute_last(sql, self.id.to_string());
+    }
+}
+
+/// A locked batch.
+#[derive(Clone, Debug)]
+pub(super) struct RunnerBatch {
+    pub(super) key: BatchKey,
+    /// The number in the database, which differs on another server.
+    pub(super) number: i64,
+}
+
+/// The batches that this runner has locked, by the numbers of the commands.
+pub(super) type LockedBatches = BTreeMap<usize, RunnerBatch>;
+
+/// Locks a batch for a runner, unless a live one has it. Returns the description of that one.
+pub(super) async fn lock_batch(
+    transaction: &Transaction,
+    runner: &Runner,
+    batch: i64,
+) -> Result<Option<String>, PostgresError> {
+    let values: [Typed<'_>; 2] = [(&batch, Type::INT8), (&runner.id, Type::INT8)];
+    // Behind the lock of the row, the next statement sees the runner that a commit before this one named.
+    let row = transaction.query_typed("SELECT id FROM batch WHERE id = $1 FOR NO KEY UPDATE", &values[..1]);
+    let take = format!("UPDATE batch SET runner = $2 WHERE id = $1 AND (runner IS NULL OR runner NOT IN ({LIVE}))");
+    let holder = format!(
+        "SELECT runner.name, ({NOW} - heartbeat_us) / 1000000 FROM batch JOIN runner ON runner.id = batch.runner
+         WHERE batch.id = $1 AND runner.id <> $2"
+    );
+    let (row, taken, holder) =
+        futures::join!(row, transaction.execute_typed(&take, &values), transaction.query_typed_opt(&holder, &values));
+    row.map(drop).and(taken.map(drop))?;
+    let described = |row: tokio_postgres::Row| {
+        let (name, silent_s): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(format!("{name}, last heartbeat {} s ago", silent_s.max(0)))
+    };
+    holder?.map(described).transpose()
+}
+
+/// Releases a batch of a runner.
+pub(super) async fn release_batch(transaction: &Transaction, runner: &Runner, batch: i64) -> Result<(), PostgresError> {
+    let release = "UPDATE batch SET runner = NULL WHERE id = $1 AND runner = $2";
+    transaction.execute_typed(release, &[(&batch, Type::INT8), (&runner.id, Type::INT8)]).await?;
+    Ok(())
+}
+
+/// Returns whether another runner has one of these batches, or none has it.
+pub(super) async fn is_any_lost(
+    transaction: &Transaction,
+    runner: &Runner,
+    batches: &[i64],
+) -> Result<bool, PostgresError> {
+    let lost = "SELECT EXISTS (SELECT 1 FROM batch WHERE id = ANY($1) AND runner IS DISTINCT FROM $2)";
+    let values: [Typed<'_>; 2] = [(&batches, Type::INT8_ARRAY), (&runner.id, Type::INT8)];
+    Ok(transaction.query_typed_one(lost, &values).await?.try_get(0)?)
+}
+
+/// The heartbeats that were seen last, each since when.
+#[derive(Debug)]
+pub(super) struct Heartbeats {
+    seen: HashMap<i64, (i64, Instant)>,
+    looked: Instant,
+}
+
+impl Heartbeats {
+    pub(super) fn new() -> Self {
+        Self { seen: HashMap::new(), looked: Instant::now() }
+    }
+
+    /// Notes the latest heartbeat of each live runner, as the database's time in microseconds.
+    pub(super) fn note(&mut self, latest: Vec<(i64, i64)>, times: &Times) {
+        let now = Instant::now();
+        let has_gap = self.has_gap(times);
+        let since = |runner: i64, beat: i64| match self.seen.get(&runner) {
+            Some((seen, since)) if *seen == beat && !has_gap => *since,
+            _ => now,
+        };
+        self.seen = latest.into_iter().map(|(runner, beat)| (runner, (beat, since(runner, beat)))).collect();
+        self.looked = now;
+    }
+
+    /// The runners whose lease has expired, each with its last heartbeat.
+    pub(super) fn expired(&self, times: &Times) -> (Vec<i64>, Vec<i64>) {
+        if self.has_gap(times) {
+            return (Vec::new(), Vec::new());
+        }
+        let is_expired = |since: Instant| since.elapsed() >= times.lease;
+        self.seen
+            .iter()
+            .filter(|(_, (_, since))| is_expired(*since))
+            .map(|(runner, (beat, _))| (*runner, *beat))
+            .unzip()
+    }
+
+    /// True if this runner did not look for so long that the others may have sent heartbeats in vain.
+    fn has_gap(&self, times: &Times) -> bool {
+        self.looked.elapsed() > longest_gap(times)
+    }
+}
+
+/// Half a lease: after a shorter outage, each runner still has half a lease to reconnect.
+fn longest_gap(times: &Times) -> Duration {
+    times.lease / 2
+}
+
+/// The newest row of every attempt that this runner wrote, with its batch.
+#[derive(Debug, Default)]
+pub(super) struct AcknowledgedWrites {
+    rows: HashMap<AttemptId, (BatchKey, Row)>,
+}
+
+impl AcknowledgedWrites {
+    /// Remembers what a commit that was acknowledged has written.
+    pub(super) fn keep(&mut self, batch: &BatchKey, row: Row) {
+        self.rows.insert(row.attempt.id, (batch.clone(), row));
+    }
+
+    /// Every attempt that may have been charged, in a line each.
+    pub(super) fn charged(&self) -> impl Iterator<Item = String> {
+        let charged = self.rows.values().filter(|(_, row)| row.attempt.charge() != Charge::None);
+        charged.map(|(batch, Row { attempt, .. })| {
+            let job = attempt.job();
+            attempt.task.as_ref().map_or_else(
+                || format!("{job} of {batch} was submitted, with an unknown outcome"),
+                |task| {
+                    let task = &task.id;
+                    format!("the task of {job} of {batch} is {task}; `shotlist resolve MANIFEST {job} --task {task}` records it")
+                },
+            )
+        })
+    }
+
+    /// Puts back what the database has forgotten, freezes purchases, and returns how much it was.
+    pub(super) async fn put_back(
+        &self,
+        transaction: &Transaction,
+        runner: &Runner,
+        runner_batch: &mut LockedBatches,
+    ) -> Result<String, PostgresError> {
+        runner.register_again(transaction).await?;
+        let mut numbers: HashMap<&BatchKey, i64> = HashMap::new();
+        for (key, _) in self.rows.values() {
+            if !numbers.contains_key(key) {
+                numbers.insert(key, ensure_batch(transaction, key).await?);
+            }
+        }
+        for work in runner_batch.values_mut() {
+            work.number = ensure_batch(transaction, &work.key).await?;
+            // Purchases freeze, so a runner that took the batch meanwhile may keep it.
+            lock_batch(transaction, runner, work.number).await?;
+        }
+        let ids: Vec<AttemptId> = self.rows.keys().copied().collect();
+        let there = locked_rows(transaction, &ids).await?;
+        let (mut missing, mut older) = (Vec::new(), Vec::new());
+        for (id, (key, known)) in &self.rows {
+            let batch = numbers.get(key).copied().unwrap_or(known.batch);
+            let put_back = |version| {
+                let shared = Shared { version, was_forgotten: true, ..known.shared };
+                Row { attempt: known.attempt.clone(), batch, shared }
+            };
+            match there.get(id) {
+                None => missing.push(put_back(known.shared.version)),
+                Some(found) if knows_more(known, found) => {
+                    older.push((found, put_back(known.shared.version.max(found.shared.version) + 1)));
+                }
+                Some(_) => {}
+            }
+        }
+        let (gone, aged) = (missing.len(), older.len());
+        let mut changes = Changes::default();
+        for row in &missing {
+            changes.insert(row);
+        }
+        for (found, row) in &older {
+            changes.replace(found, row);
+        }
+        transaction.save_now(&changes).await?;
+        let name = &runner.machine;
+        let shown = format!(
+            "the database has forgotten what it had acknowledged: {name} put {gone} attempts and {aged} newer states back"
+        );
+        freeze_after_loss(transaction, &shown).await?;
+        Ok(shown)
+    }
+}
+
+/// Returns whether this runner knows more of an attempt than the database does. Others may have written since: their
+/// final state stays, and a task that only this runner knows is never lost for it.
+fn knows_more(known: &Row, found: &Row) -> bool {
+    let is_final = matches!(found.attempt.state, AttemptState::Completed | AttemptState::Failed);
+    let has_the_task = known.attempt.task.is_some() && found.attempt.task.is_none();
+    !is_final && (has_the_task || known.shared.version > found.shared.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at each full second until `seconds`, and returns the runners that are expired then.
+    async fn expired_after(heartbeats: &mut Heartbeats, seconds: u64, beat: impl Fn(u64) -> i64) -> Vec<i64> {
+        let times = Times::usual();
+        for second in 0..seconds {
+            heartbeats.note(vec![(7, beat(second))], &times);
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        heartbeats.expired(&times).0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_runner_expires_after_a_lease_of_observation() {
+        let mut heartbeats = Heartbeats::new();
+        assert_eq!(expired_after(&mut heartbeats, 59, |_| 1).await, [0; 0]);
+        assert_eq!(expired_after(&mut heartbeats, 2, |_| 1).await, [7]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn live_runner_never_expires() {
+        let mut heartbeats = Heartbeats::new();
+        let every_five_seconds = |second: u64| i64::try_from(second / 5).expect("small");
+        assert_eq!(expired_after(&mut heartbeats, 300, every_five_seconds).await, [0; 0]);
+    }
+
+    /// The database was away: all were silent, and the one that is back first must not expire the others.
+    #[tokio::test(start_paused = true)]
+    async fn outage_gives_everyone_a_lease_to_come_back() {
+        let mut heartbeats = Heartbeats::new();
+        assert_eq!(expired_after(&mut heartbeats, 50, |_| 1).await, [0; 0]);
+        tokio::time::advance(Duration::from_secs(90)).await;
+        assert_eq!(heartbeats.expired(&Times::usual()).0, [0; 0], "not before it has looked again");
+        assert_eq!(expired_after(&mut heartbeats, 59, |_| 1).await, [0; 0]);
+        assert_eq!(expired_after(&mut heartbeats, 2, |_| 1).await, [7]);
+    }
+
+    /// A database's clock that jumps changes heartbeats, but never makes one old.
+    #[tokio::test(start_paused = true)]
+    async fn clock_jump_expires_no_runner() {
+        let mut heartbeats = Heartbeats::new();
+        let jump = |second: u64| if second < 30 { 1 } else { 600_000_000 };
+        assert_eq!(expired_after(&mut heartbeats, 80, jump).await, [0; 0]);
     }
 }

@@ -1,18 +1,26 @@
-//! The ledger's tables in a schema of their own: made, recognized, and brought up to date.
+//! The ledger's tables in a schema of their own: created, recognized, and frozen after a failover.
 //!
 //! The columns of an attempt are those of every store ([`COLUMNS`](crate::ledger::row::COLUMNS)) and of its runners, so that rows travel whole, as JSON.
 //! All tables are in one schema, and every transaction names it, so a pooler may give each one another connection.
+//!
+//! A standby that takes over may lack commits of any runner, and a restored dump lacks all later ones. The tables that survived can't prove that
+//! nothing is missing: a note that every commit was acknowledged would itself be among the missing commits. So any change of the server's
+//! timeline, its cluster, or the ledger's table freezes purchases until the user unfreezes them. Synchronous standbys are no exception.
+//!
+//! A copy of the disk has the same identity, and is not detected.
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
 
 use super::connect::check_durable;
-use super::error::PostgresError;
-use super::transaction::Transaction;
+use super::transaction::{NOW, PostgresError, Transaction};
+use crate::domain::Freeze;
 use crate::ledger::Unavailable;
-use crate::ledger::value::Kind;
+use crate::ledger::row::Kind;
 
 impl Kind {
     /// The schema of its tables.
@@ -229,6 +237,68 @@ pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), Postg
 /// an earlier point. Another number follows the restore of a dump, and another cluster a restore elsewhere.
 pub(super) const IDENTITY: &str = "(SELECT concat_ws(' ', system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), \
      'ledger'::regclass::oid) FROM pg_control_system())";
+
+/// The loss that a change of identity shows.
+const ANOTHER_SERVER: &str = "another database server took over, or a dump was restored";
+
+/// Locks the ledger's row, refuses a ledger of another version, and freezes purchases if the ledger may lack commits. Returns the time by the
+/// database's clock, in microseconds, and the freeze, if purchases are frozen.
+pub(super) async fn lock_ledger(transaction: &Transaction) -> Result<(i64, Option<Freeze>), PostgresError> {
+    let sql = format!(
+        "SELECT frozen, by_failover, identity <> {IDENTITY}, {NOW}, version FROM ledger WHERE id = 1 FOR UPDATE"
+    );
+    let row = transaction.query_typed_one(&sql, &[]).await?;
+    let (reason, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
+    let (has_moved, now_us): (bool, i64) = (row.try_get(2)?, row.try_get(3)?);
+    check_version(row.try_get(4)?)?;
+    if has_moved {
+        let sql = format!("UPDATE ledger SET identity = {IDENTITY} WHERE id = 1");
+        transaction.execute_typed(&sql, &[]).await?;
+    }
+    if has_moved && !by_failover {
+        return Ok((now_us, Some(freeze_after_loss(transaction, ANOTHER_SERVER).await?)));
+    }
+    Ok((now_us, reason.map(|why| Freeze { why: why.into(), by_failover })))
+}
+
+/// The freeze, if purchases are frozen, or the next intent will freeze them. Changes nothing, also on a standby.
+pub(super) async fn read_freeze(transaction: &Transaction) -> Result<Option<Freeze>, PostgresError> {
+    let sql = format!(
+        "SELECT frozen, by_failover, CASE WHEN pg_is_in_recovery() THEN false ELSE identity <> {IDENTITY} END
+         FROM ledger WHERE id = 1"
+    );
+    let row = transaction.query_typed_one(&sql, &[]).await?;
+    let (reason, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
+    if row.try_get(2)? && !by_failover {
+        return Ok(Some(lost(transaction, ANOTHER_SERVER).await?));
+    }
+    Ok(reason.map(|why| Freeze { why: why.into(), by_failover }))
+}
+
+/// Freezes purchases because the database may have lost some.
+pub(super) async fn freeze_after_loss(transaction: &Transaction, what: &str) -> Result<Freeze, PostgresError> {
+    let freeze = lost(transaction, what).await?;
+    let sql = "UPDATE ledger SET frozen = $1, by_failover = true WHERE id = 1";
+    transaction.execute_typed(sql, &[(&&*freeze.why, Type::TEXT)]).await?;
+    Ok(freeze)
+}
+
+/// The freeze for a loss, with the time in which purchases may be missing: from the last intent that survived until now. Intents are never written on another
+/// server before the freeze, but heartbeats are.
+async fn lost(transaction: &Transaction, what: &str) -> Result<Freeze, PostgresError> {
+    let sql = format!(
+        "SELECT (SELECT max(intended_us) FROM attempt WHERE NOT was_forgotten), {NOW}, CASE WHEN NOT by_failover THEN frozen END
+         FROM ledger WHERE id = 1"
+    );
+    let row = transaction.query_typed_one(&sql, &[]).await?;
+    let (last, now): (Option<i64>, i64) = (row.try_get(0)?, row.try_get(1)?);
+    let at = |micros| format!("{:.0}", Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX));
+    let from = last.map_or_else(|| "the beginning".to_owned(), at);
+    // The user's reason still holds, such as a copy that is in use elsewhere.
+    let earlier = row.try_get::<_, Option<String>>(2)?.map(|why| format!("{why}; ")).unwrap_or_default();
+    let why = format!("{earlier}{what}, and purchases from {from} to {} may be missing", at(now));
+    Ok(Freeze { why: why.into(), by_failover: true })
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,20 +1,22 @@
-//! Statements of a transaction. PostgreSQL can't store a NUL, so another character stands for it in each text.
+//! Statements of a transaction, and attempts as rows. PostgreSQL can't store a NUL, so another character stands for it in each text.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::LazyLock;
 
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
+use serde::Serialize;
 use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::error::PostgresError;
-use super::transaction::{NOW, Transaction};
-use super::{freeze, rows};
-use crate::domain::{Attempt, BatchKey, History, TaskId};
+use super::schema::read_freeze;
+use super::transaction::{NOW, PostgresError, Transaction};
+use crate::domain::{Attempt, AttemptId, BatchKey, History, TaskId};
 use crate::ledger::Controls;
-use crate::ledger::rules::{Changes, Named};
+use crate::ledger::row::{COLUMNS, Row, Shared, Unreadable, Value};
+use crate::ledger::rules::{Changes, Named, SpentChange};
 use crate::ledger::sql::{self, Line, Sql, attempt, key};
-use crate::ledger::value::Value;
 
 /// Stands for a NUL: a noncharacter of Unicode, which texts do not exchange. A text that has it is read back with a NUL.
 const NUL: char = '\u{10FFFE}';
@@ -31,6 +33,146 @@ impl Line<PostgresError> for SqlRow {
     fn plain(&self, column: usize) -> Result<Option<&str>, PostgresError> {
         Ok(self.try_get(column)?)
     }
+}
+
+/// The rows whose task has one of these names. The indexes are over digests, because a name may be longer than an index takes. Each line
+/// repeats the condition of one index: otherwise PostgreSQL reads every row.
+const IS_NAMED: &str = "(md5(task) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND task = ANY($1) AND task IS NOT NULL AND NOT was_forgotten
+    OR md5(task) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND task = ANY($1) AND task IS NOT NULL AND was_forgotten
+    OR md5(alias) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND alias = ANY($1) AND alias IS NOT NULL)";
+
+/// The time by the database's clock.
+pub(super) async fn now(transaction: &Transaction) -> Result<Timestamp, PostgresError> {
+    let micros = transaction.query_typed_one(&format!("SELECT {NOW}"), &[]).await?.try_get(0)?;
+    Ok(Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX))
+}
+
+fn typed(value: &Value<'_>) -> (Box<dyn ToSql + Sync + Send>, Type) {
+    match value {
+        Value::Number(number) => (Box::new(*number), Type::INT8),
+        Value::Text(text) => (Box::new(text.as_deref().map(storable)), Type::TEXT),
+    }
+}
+
+/// A text that PostgreSQL can store.
+pub(super) fn storable(text: &str) -> String {
+    text.replace('\0', "\u{10FFFE}")
+}
+
+/// The text that was made storable.
+pub(super) fn restored(text: String) -> String {
+    if text.contains(NUL) { text.replace(NUL, "\0") } else { text }
+}
+
+/// The columns of a row that are read.
+pub(super) const ROW: &str = "attempt.id, record, attempt.batch, attempt.runner, attempt.version, was_forgotten";
+
+/// The columns that keep their first value. PostgreSQL cleans up an index sooner if no update names its columns.
+const FIXED: [&str; 7] = ["id", "batch", "fingerprint", "normalized", "model", "labels", "intended_us"];
+
+/// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
+///
+/// Fails with [`NOT_WRITTEN`](super::transaction::NOT_WRITTEN) if the tables did not take each of them, as behind a trigger: the transaction is rolled back, and nothing is sent.
+static WRITE: LazyLock<String> = LazyLock::new(|| {
+    let columns = COLUMNS.iter().filter(|column| !FIXED.contains(column));
+    let columns = columns.chain(&["version", "was_forgotten"]);
+    let sets: Vec<String> = columns.map(|column| format!("{column} = changed.{column}")).collect();
+    format!(
+        "
+WITH given AS (SELECT $1::text::json AS it),
+    new AS MATERIALIZED (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'new') AS row),
+    changed AS (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'changed') AS row),
+    spending AS (SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row),
+    inserted AS (INSERT INTO attempt SELECT * FROM new RETURNING 1),
+    replaced AS (UPDATE attempt SET {} FROM changed WHERE attempt.id = changed.id RETURNING 1),
+    sent AS (DELETE FROM unsent USING new WHERE unsent.batch = new.batch AND unsent.job = new.job),
+    sums AS (INSERT INTO spent SELECT * FROM spending ORDER BY 1, 2, 3
+        ON CONFLICT (label, value, quarter) DO UPDATE SET micros = spent.micros + excluded.micros RETURNING 1)
+SELECT 1 / (((SELECT count(*) FROM new), (SELECT count(*) FROM changed), (SELECT count(*) FROM spending))
+    = ((SELECT count(*) FROM inserted), (SELECT count(*) FROM replaced), (SELECT count(*) FROM sums)))::integer",
+        sets.join(", ")
+    )
+});
+
+/// Changes as JSON.
+#[derive(Serialize)]
+struct Written<'r> {
+    new: Vec<Columns<'r>>,
+    changed: Vec<Columns<'r>>,
+    spent: Vec<SpentChange<'r>>,
+}
+
+/// Writes changes now.
+pub(super) async fn write_rows(transaction: &Transaction, changes: &Changes<'_>) -> Result<(), PostgresError> {
+    if let Some(json) = as_json(changes)? {
+        transaction.execute_typed(&WRITE, &[(&json, Type::TEXT)]).await?;
+    }
+    Ok(())
+}
+
+/// Writes changes together with the commit.
+pub(super) fn write_rows_last(transaction: &Transaction, changes: &Changes<'_>) -> Result<(), PostgresError> {
+    if let Some(json) = as_json(changes)? {
+        transaction.execute_last(WRITE.as_str(), json);
+    }
+    Ok(())
+}
+
+/// A row as JSON.
+#[derive(Serialize)]
+struct Columns<'r> {
+    #[serde(flatten)]
+    own: BTreeMap<&'static str, Value<'r>>,
+    #[serde(flatten)]
+    shared: Shared,
+}
+
+impl<'r> Columns<'r> {
+    fn of(row: &'r Row) -> Result<Self, Unreadable> {
+        Ok(Self { own: COLUMNS.into_iter().zip(row.values()?).collect(), shared: row.shared })
+    }
+}
+
+fn as_json(Changes { new, changed, sums }: &Changes<'_>) -> Result<Option<String>, PostgresError> {
+    if new.is_empty() && changed.is_empty() {
+        return Ok(None);
+    }
+    let written = serde_json::to_string(&Written {
+        new: new.iter().copied().map(Columns::of).collect::<Result<_, _>>()?,
+        changed: changed.iter().copied().map(Columns::of).collect::<Result<_, _>>()?,
+        spent: sums.spent().collect(),
+    })
+    .map_err(Unreadable::Json)?;
+    Ok(Some(without_nul(written)))
+}
+
+/// The attempt and its runners, from a query that begins with [`ROW`].
+pub(super) fn read_row(row: &SqlRow) -> Result<Row, PostgresError> {
+    Ok(Row {
+        attempt: attempt(row, 0, None)?,
+        batch: row.try_get(2)?,
+        shared: Shared { runner: row.try_get(3)?, version: row.try_get(4)?, was_forgotten: row.try_get(5)? },
+    })
+}
+
+/// These attempts, locked until the end of the transaction, in an order that all transactions keep.
+pub(super) async fn locked_rows(
+    transaction: &Transaction,
+    ids: &[AttemptId],
+) -> Result<BTreeMap<AttemptId, Row>, PostgresError> {
+    let sql = format!("SELECT {ROW} FROM attempt WHERE id = ANY($1) ORDER BY id FOR UPDATE");
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    let rows = transaction.query_typed(&sql, &[(&ids, Type::INT8_ARRAY)]).await?;
+    rows.iter().map(read_row).map(|row| row.map(|row| (row.attempt.id, row))).collect()
+}
+
+/// In JSON, a NUL is `\u0000` behind an even number of backslashes.
+fn without_nul(json: String) -> String {
+    if !json.contains("\\u0000") {
+        return json;
+    }
+    // JSON escapes every control character, so one can stand for an escaped backslash meanwhile.
+    json.replace(r"\\", "\u{1}").replace(r"\u0000", "\u{10FFFE}").replace('\u{1}', r"\\")
 }
 
 impl Sql for Transaction {
@@ -76,7 +218,7 @@ impl Sql for Transaction {
     }
 
     async fn controls(&self) -> Result<Controls, PostgresError> {
-        let (now, limits, freeze) = futures::join!(now(self), sql::limits(self), freeze::frozen(self));
+        let (now, limits, freeze) = futures::join!(now(self), sql::limits(self), read_freeze(self));
         Ok(Controls { now: now?, limits: limits?, freeze: freeze? })
     }
 
@@ -93,35 +235,26 @@ impl Sql for Transaction {
     }
 
     async fn save_now(&self, changes: &Changes<'_>) -> Result<(), PostgresError> {
-        rows::write(self, changes).await
+        write_rows(self, changes).await
     }
 }
 
-/// The rows whose task has one of these names. The indexes are over digests, because a name may be longer than an index takes. Each line
-/// repeats the condition of one index: otherwise PostgreSQL reads every row.
-const IS_NAMED: &str = "(md5(task) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND task = ANY($1) AND task IS NOT NULL AND NOT was_forgotten
-    OR md5(task) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND task = ANY($1) AND task IS NOT NULL AND was_forgotten
-    OR md5(alias) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND alias = ANY($1) AND alias IS NOT NULL)";
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
 
-/// The time by the database's clock.
-pub(super) async fn now(transaction: &Transaction) -> Result<Timestamp, PostgresError> {
-    let micros = transaction.query_typed_one(&format!("SELECT {NOW}"), &[]).await?.try_get(0)?;
-    Ok(Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX))
-}
+    use super::super::statements::{restored, storable};
+    use super::*;
 
-fn typed(value: &Value<'_>) -> (Box<dyn ToSql + Sync + Send>, Type) {
-    match value {
-        Value::Number(number) => (Box::new(*number), Type::INT8),
-        Value::Text(text) => (Box::new(text.as_deref().map(storable)), Type::TEXT),
+    proptest! {
+        /// Every string comes back, and no NUL goes out.
+        #[test]
+        fn no_nul_is_lost_on_its_way(text in "([a\\\\\"\0]|u0000|\\\\u0000){0,12}") {
+            let json = serde_json::json!([text]).to_string();
+            let plain = serde_json::from_str::<Vec<String>>(&without_nul(json)).expect("JSON").remove(0);
+            prop_assert!(!plain.contains('\0'));
+            prop_assert_eq!(restored(plain), text.clone());
+            prop_assert_eq!(restored(storable(&text)), text);
+        }
     }
-}
-
-/// A text that PostgreSQL can store.
-pub(super) fn storable(text: &str) -> String {
-    text.replace('\0', "\u{10FFFE}")
-}
-
-/// The text that was made storable.
-pub(super) fn restored(text: String) -> String {
-    if text.contains(NUL) { text.replace(NUL, "\0") } else { text }
 }

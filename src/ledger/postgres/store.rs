@@ -10,22 +10,25 @@ use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::acknowledged_writes::AcknowledgedWrites;
 use super::address::PostgresAddress;
-use super::batches::LockedBatches;
 use super::connect::connect;
-use super::error::LeaseStatus;
-use super::error::{NOTHING_IS_LOST, PostgresError, is_canceled, is_lost, is_without_tables};
-use super::heartbeats::Heartbeats;
-use super::runner::Runner;
-use super::runner_transaction::RunnerTransaction;
+use super::facts::{RunnerTransaction, pause};
+use super::runner::{
+    AcknowledgedWrites, Heartbeats, LockedBatches, Runner, RunnerBatch, expire_at_start, expire_silent, heartbeats,
+    lock_batch, release_batch,
+};
 use super::schema::{Found, create, recognize_durable};
-use super::transaction::Transaction;
-use crate::domain::{NoticeCode, SendBy};
-use crate::ledger::limits::Times;
-use crate::ledger::sharing::SharedState;
-use crate::ledger::value::Kind;
-use crate::ledger::{SpendLimit, Unavailable, crash};
+use super::transaction::{
+    LeaseStatus, NOTHING_IS_LOST, PostgresError, Transaction, is_canceled, is_lost, is_without_tables,
+};
+use crate::domain::{Account, AttemptState, BatchKey, NoticeCode, SendBy, with_causes};
+use crate::ledger::intent::Times;
+use crate::ledger::locked::SharedState;
+use crate::ledger::row::{Kind, Row};
+use crate::ledger::rules::Facts;
+use crate::ledger::sql::ensure_batch;
+use crate::ledger::store::{Store, crash_point};
+use crate::ledger::{LedgerError, SpendLimit, Unavailable, operations};
 
 /// The pauses between two tries to connect: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -119,7 +122,7 @@ impl PostgresStore {
             }
             self.client = None;
             let since = *self.broken_since.get_or_insert_with(|| {
-                let why = crate::domain::with_causes(&error);
+                let why = with_causes(&error);
                 tracing::warn!(
                     code = NoticeCode::LedgerLost.code(),
                     "lost the connection to the ledger; nothing is submitted until it is back: {why}"
@@ -209,11 +212,11 @@ impl PostgresStore {
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), PostgresError> {
         self.runner.is_unsure = true;
-        crash::point("before-commit");
+        crash_point("before-commit");
         // No other runner expires this one before the commit, and the commit comes after this moment.
         self.send_by = SendBy::within(self.times.send);
         let committed = transaction.commit().await;
-        crash::point("after-commit");
+        crash_point("after-commit");
         // The responder may be a pooler that does not know, either: the count of writes says it in any case.
         committed?;
         (self.runner.writes, self.runner.is_unsure, self.is_registered) = (self.runner.writes + 1, false, true);
@@ -259,4 +262,156 @@ fn is_in_the_way(error: &PostgresError) -> bool {
             | &SqlState::UNIQUE_VIOLATION
         )
     )
+}
+
+impl Store for PostgresStore {
+    type Transaction = RunnerTransaction;
+
+    async fn transact<T: Clone>(
+        &mut self,
+        work: impl AsyncFn(&RunnerTransaction) -> Result<T, PostgresError>,
+    ) -> Result<T, LedgerError> {
+        Ok(self.transact_all(work).await?)
+    }
+
+    async fn lock(&mut self, own: usize, key: BatchKey) -> Result<usize, LedgerError> {
+        let times = self.times;
+        if self.locked.values().any(|locked| locked.key == key) {
+            return Err(LedgerError::Locked("this process".to_owned()));
+        }
+        let locked = self.transact_all(async |it| {
+            let transaction = &it.transaction;
+            let (ensures, expires) = (ensure_batch(transaction, &key), expire_at_start(transaction, &times));
+            let (lease, number, expired) = futures::join!(it.lease(), ensures, expires);
+            let (lease, number) = (lease?, number?);
+            expired?;
+            if lease == LeaseStatus::Expired {
+                return Err(PostgresError::Locked("this process, whose lease expired".to_owned()));
+            }
+            // The runner before this one is still in the batch's row.
+            let recovers = operations::recover_intents(it, Some(number));
+            let locks = lock_batch(transaction, &it.runner, number);
+            let (recovered, holder, latest) = futures::join!(recovers, locks, heartbeats(transaction));
+            let (recovered, latest) = (recovered?, latest?);
+            match holder? {
+                // Rolled back, so a runner that only waits for a batch is not registered.
+                Some(holder) => Err(PostgresError::Locked(holder)),
+                None => Ok((RunnerBatch { key: key.clone(), number }, recovered, latest)),
+            }
+        });
+        let (work, recovered, latest) = locked.await?;
+        self.note_heartbeats(latest);
+        self.last_heartbeat = Instant::now();
+        self.locked.insert(own, work);
+        recovered
+    }
+
+    async fn release(&mut self, own: usize) {
+        let Some(work) = self.locked.remove(&own) else { return };
+        let released =
+            self.transact_all(async |it| release_batch(&it.transaction, &it.runner, work.number).await).await;
+        if let Err(error) = released {
+            tracing::debug!("can't release {}: {error}", work.key);
+        }
+    }
+
+    fn batch(&self, own: usize) -> Option<(i64, &BatchKey)> {
+        self.locked.get(&own).map(|work| (work.number, &work.key))
+    }
+
+    fn is_down(&self) -> bool {
+        self.broken_since.is_some()
+    }
+
+    fn note_decisions(&mut self, facts: Facts) {
+        // A frozen ledger's limits were not read.
+        if facts.freeze.is_none() {
+            self.limits = facts.limits;
+        }
+    }
+
+    fn note_row(&mut self, own: usize, row: &Row) {
+        if row.attempt.state == AttemptState::Intended {
+            let mut send_by = self.shared.send_by.lock();
+            send_by.insert(row.attempt.id, self.send_by);
+        }
+        // A released batch needs no memory.
+        if let Some(work) = self.locked.get(&own) {
+            self.acknowledged.keep(&work.key, row.clone());
+        }
+    }
+
+    async fn pause(&mut self, account: &Account, wait: Duration) -> Result<(), LedgerError> {
+        self.transact(async |it| pause(&it.transaction, account, wait).await).await
+    }
+
+    fn until_heartbeat(&self) -> Option<Duration> {
+        self.is_registered.then(|| self.times.heartbeat.saturating_sub(self.last_heartbeat.elapsed()))
+    }
+
+    async fn heartbeat(&mut self) {
+        self.send_heartbeat().await;
+    }
+
+    async fn end(&mut self) {
+        // The process may end while it waits.
+        self.rescue();
+        if self.is_registered {
+            self.deregister().await;
+        }
+    }
+}
+
+impl PostgresStore {
+    /// Sends a heartbeat, expires runners without a lease, and puts intents in doubt whose response can't come any more.
+    pub(super) async fn send_heartbeat(&mut self) {
+        let times = self.times;
+        let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
+        let latest = self
+            .transact_all(async |it| {
+                let expires = expire_silent(&it.transaction, &known, &times);
+                let recovers = operations::recover_intents(it, None);
+                let (expired, recovered, latest) = futures::join!(expires, recovers, heartbeats(&it.transaction));
+                expired?;
+                Ok((recovered?.map(drop), latest?))
+            })
+            .await;
+        self.heartbeats = known;
+        match latest {
+            Ok((recovered, latest)) => {
+                if let Err(error) = recovered {
+                    tracing::warn!(code = NoticeCode::HeartbeatFailed.code(), "can't recover intents: {error}");
+                }
+                self.note_heartbeats(latest);
+            }
+            // The next heartbeat is tried anyway, and each write reports the error itself.
+            Err(error) => {
+                tracing::warn!(
+                    code = NoticeCode::HeartbeatFailed.code(),
+                    "can't renew the lease: {}",
+                    with_causes(&error)
+                );
+            }
+        }
+        self.last_heartbeat = Instant::now();
+    }
+
+    /// Records the latest heartbeat of each live runner.
+    pub(super) fn note_heartbeats(&mut self, latest: Vec<(i64, i64)>) {
+        self.heartbeats.note(latest, &self.times);
+    }
+
+    /// Deregisters the runner.
+    pub(super) async fn deregister(&mut self) {
+        let left = self
+            .transact_all(async |it| {
+                it.runner.deregister(&it.transaction);
+                Ok(())
+            })
+            .await;
+        if let Err(error) = left {
+            let why = with_causes(&error);
+            tracing::debug!("the ledger does not know that this runner has ended: {why}");
+        }
+    }
 }

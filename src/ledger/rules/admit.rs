@@ -7,8 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Declaration, Declared, Fingerprint, Freeze, JobId, Label,
-    Particulars, Usd,
+    Account, Attempt, AttemptId, BatchKey, Declaration, Declared, Fingerprint, Freeze, JobId, Label, Usd,
 };
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::{Intent, LedgerError, SpendLimit};
@@ -75,10 +74,10 @@ impl Facts {
         let runner = self.shared.as_ref().map(|shared| shared.runner);
         let shared = Shared { runner, version: 1, ..Shared::default() };
         let row = Row { attempt: new_attempt(intent, AttemptId(self.newest), self.now), batch: *batch, shared };
-        self.attempts.entry((*batch, intent.job.clone())).or_default().push(row.clone());
+        self.attempts.entry((*batch, intent.purchase.job.clone())).or_default().push(row.clone());
         for ((label, _), used) in &mut self.used {
-            if label.as_ref().is_none_or(|label| label.is_among(&intent.labels)) {
-                *used += intent.price;
+            if label.as_ref().is_none_or(|label| label.is_among(&intent.purchase.labels)) {
+                *used += intent.purchase.price;
             }
         }
         if let Some(OtherRunnersFacts { slots: Slots::Free(free), .. }) = &mut self.shared {
@@ -96,9 +95,9 @@ impl Facts {
         if let Some(freeze) = &self.freeze {
             return Err(LedgerError::Frozen(freeze.clone()));
         }
-        let attempts = self.attempts.get(&(*batch, intent.job.clone())).map_or(&[][..], Vec::as_slice);
+        let attempts = self.attempts.get(&(*batch, intent.purchase.job.clone())).map_or(&[][..], Vec::as_slice);
         if attempts.iter().any(|row| is_claimed(&row.attempt, intent)) {
-            return Err(LedgerError::Claimed(intent.job.clone()));
+            return Err(LedgerError::Claimed(intent.purchase.job.clone()));
         }
         // It is paid already, whatever the limits say.
         if intent.imported_at.is_some() {
@@ -108,7 +107,7 @@ impl Facts {
             let is_part = |attempt: &Attempt| attempt.particulars.approval.as_deref() == Some(&approval.digest);
             let counts = |row: &&Row| is_part(&row.attempt) && row.attempt.counts_as_submission();
             if attempts.iter().filter(counts).count() >= approval.most as usize {
-                return Err(LedgerError::Approved(intent.job.clone()));
+                return Err(LedgerError::Approved(intent.purchase.job.clone()));
             }
         }
         if let Some(known) = intent.paid_elsewhere {
@@ -117,7 +116,7 @@ impl Facts {
             if let Some((other, _)) = elsewhere().next_back()
                 && elsewhere().map(|(_, attempts)| attempts).sum::<u32>() > known
             {
-                return Err(LedgerError::PaidElsewhere { job: intent.job.clone(), other: other.clone() });
+                return Err(LedgerError::PaidElsewhere { job: intent.purchase.job.clone(), other: other.clone() });
             }
         }
         if let Some(shared) = shared {
@@ -130,7 +129,7 @@ impl Facts {
                 Slots::Free(..) => {}
             }
         }
-        for limit in intent.limits.iter().chain(&self.limits).filter(|limit| limit.is_about(&intent.labels)) {
+        for limit in intent.limits.iter().chain(&self.limits).filter(|limit| limit.is_about(&intent.purchase.labels)) {
             check_limit(&limit.name, limit.usd, self.used.get(&limit.key()).copied(), intent)?;
         }
         Ok(())
@@ -140,48 +139,25 @@ impl Facts {
 /// Returns whether an attempt forbids another one of its job: it is open, or newer than the plan. A second active task is imported: it is bought already.
 fn is_claimed(attempt: &Attempt, intent: &Intent) -> bool {
     attempt.state.is_doubtful()
-        || attempt.state.is_active() && attempt.fingerprint == intent.fingerprint && intent.imported_at.is_none()
+        || attempt.state.is_active()
+            && attempt.purchase.fingerprint() == intent.purchase.fingerprint()
+            && intent.imported_at.is_none()
         || attempt.id > intent.known.unwrap_or(AttemptId(0)) && !attempt.state.made_no_task()
 }
 
 /// Refuses an intent that would pass a limit. An unknown sum is an error of the store, and refuses it as well.
 fn check_limit(name: &Arc<str>, limit: Usd, used: Option<Usd>, intent: &Intent) -> Result<(), LedgerError> {
     let used = used.unwrap_or(limit);
-    if used + intent.price > limit {
+    if used + intent.purchase.price > limit {
         return Err(LedgerError::OverLimit { name: Arc::clone(name), limit, used });
     }
     Ok(())
 }
 
 fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
-    Attempt {
-        id,
-        job: intent.job.clone(),
-        fingerprint: intent.fingerprint.clone(),
-        normalized: intent.normalized.clone(),
-        request: intent.request.clone(),
-        model: intent.model.clone(),
-        price: intent.price,
-        charging: intent.charging,
-        typical_s: intent.typical_s,
-        account: intent.account.clone(),
-        state: AttemptState::Intended,
-        task: None,
-        video_url: None,
-        error: None,
-        polls: 0,
-        intended_at: intent.imported_at.unwrap_or(now),
-        answered_at: None,
-        ended_at: None,
-        file: None,
-        fetched_at: None,
-        particulars: Particulars {
-            labels: intent.labels.clone(),
-            output: intent.output.clone().map(Box::new),
-            approval: intent.approval.as_ref().map(|approval| Box::new(approval.digest.clone())),
-            local_images: intent.local_images.as_deref().map(Box::from),
-            declared: intent.imported_at.map(|_| Declared { what: Declaration::Found, at: now }),
-            ..Particulars::default()
-        },
-    }
+    let Intent { purchase, normalized, account, approval, imported_at, .. } = intent.clone();
+    let mut attempt = Attempt::new(id, purchase, normalized, account, imported_at.unwrap_or(now));
+    attempt.particulars.approval = approval.map(|approval| Box::new(approval.digest));
+    attempt.particulars.declared = imported_at.map(|_| Declared { what: Declaration::Found, at: now });
+    attempt
 }

@@ -1,9 +1,16 @@
 //! The transition of an attempt by an event, and by the recovery after a crash.
 
-use jiff::Timestamp;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::domain::{Archived, Attempt, Billed, Declaration, Declared, Executed, ServiceError, TaskNames};
-use crate::ledger::{Event, GIVEN_UP, IllegalEvent};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::domain::{
+    Archived, Attempt, AttemptId, BatchKey, Billed, Charge, Declaration, Declared, Executed, ServiceError, TaskId,
+    TaskNames,
+};
+use crate::ledger::row::Row;
+use crate::ledger::{Event, GIVEN_UP, IllegalEvent, LedgerError};
 
 /// Applies an event to an attempt: at a time, on a machine. Returns an error, and changes nothing, if the state does not allow it.
 pub(in crate::ledger) fn apply(
@@ -115,4 +122,158 @@ pub(in crate::ledger) fn recover(attempt: &mut Attempt) -> Result<(), IllegalEve
     attempt.state = Event::Doubted(error.clone()).after(attempt.state)?;
     attempt.error = Some(Box::new(error));
     Ok(())
+}
+
+/// An attempt that has a task, with its batch.
+pub(in crate::ledger) struct Named {
+    pub(in crate::ledger) batch: BatchKey,
+    pub(in crate::ledger) attempt: Attempt,
+}
+
+/// The owners of task IDs, as one transaction sees and changes them.
+pub(in crate::ledger) struct Owners(HashMap<TaskId, Vec<Owner>>);
+
+struct Owner {
+    attempt: AttemptId,
+    service: std::sync::Arc<str>,
+    job: String,
+    batch: BatchKey,
+}
+
+impl Owners {
+    /// The names whose owners an event needs.
+    pub(in crate::ledger) fn needed_by(event: &Event) -> impl Iterator<Item = &TaskId> {
+        let names = match event {
+            Event::Accepted(task) | Event::Found(task) => [Some(&task.id), task.alias.as_ref()],
+            Event::AlsoNamed(name) => [Some(name), None],
+            _ => [None, None],
+        };
+        names.into_iter().flatten()
+    }
+
+    pub(in crate::ledger) fn new(named: Vec<Named>) -> Self {
+        let mut owners = Self(HashMap::new());
+        for Named { batch, attempt } in named {
+            for name in attempt.task.iter().flat_map(TaskNames::each) {
+                owners.add(name, &attempt, &batch);
+            }
+        }
+        owners
+    }
+
+    fn add(&mut self, name: &TaskId, attempt: &Attempt, batch: &BatchKey) {
+        self.0.entry(name.clone()).or_default().push(Owner {
+            attempt: attempt.id,
+            service: attempt.account.service.clone(),
+            job: attempt.job().to_string(),
+            batch: batch.clone(),
+        });
+    }
+
+    /// Claims a task for an attempt, without an alias that belongs to another. Refuses a task that belongs to another: one of the two
+    /// responses was wrong, and no one knows which.
+    pub(in crate::ledger) fn claim(
+        &mut self,
+        attempt: &Attempt,
+        batch: &BatchKey,
+        mut task: TaskNames,
+    ) -> Result<TaskNames, LedgerError> {
+        self.claim_name(attempt, batch, &task.id)?;
+        task.alias = task.alias.filter(|alias| self.claim_name(attempt, batch, alias).is_ok());
+        Ok(task)
+    }
+
+    /// Claims a name for an attempt, or refuses it if it belongs to another attempt at the same service.
+    pub(in crate::ledger) fn claim_name(
+        &mut self,
+        attempt: &Attempt,
+        batch: &BatchKey,
+        name: &TaskId,
+    ) -> Result<(), LedgerError> {
+        let owners = self.0.get(name).map_or(&[][..], Vec::as_slice);
+        let is_other = |owner: &&Owner| owner.attempt != attempt.id && owner.service == attempt.account.service;
+        if let Some(Owner { job, batch, .. }) = owners.iter().find(is_other) {
+            return Err(LedgerError::TaskTaken { task: name.clone(), job: job.clone(), batch: batch.clone() });
+        }
+        self.add(name, attempt, batch);
+        Ok(())
+    }
+}
+
+/// The span of one sum, and of a line of `spend`, in microseconds: days begin at a quarter of an hour in every time zone.
+pub(in crate::ledger) const QUARTER_US: i64 = 15 * 60 * 1_000_000;
+
+/// The quarter of an hour that a time is in, counted from 1970.
+pub(in crate::ledger) fn quarter(at: Timestamp) -> i64 {
+    at.as_microsecond().div_euclid(QUARTER_US)
+}
+
+/// The changes of one commit to the sums that limits are checked against, in millionths of a dollar.
+#[derive(Default)]
+pub(in crate::ledger) struct Sums {
+    spent: BTreeMap<(String, String, i64), i64>,
+}
+
+/// A change to the sum of everything (no label, no value) or of a label in one span.
+#[derive(Serialize)]
+pub(in crate::ledger) struct SpentChange<'a> {
+    pub(in crate::ledger) label: &'a str,
+    pub(in crate::ledger) value: &'a str,
+    pub(in crate::ledger) quarter: i64,
+    pub(in crate::ledger) micros: i64,
+}
+
+impl Sums {
+    /// Adds the change of an attempt.
+    pub(in crate::ledger) fn add(&mut self, before: Option<&Attempt>, after: &Attempt) {
+        let micros = spent(after) - before.map_or(0, spent);
+        if micros == 0 {
+            return;
+        }
+        let quarter = quarter(after.intended_at);
+        let labels = after.purchase.labels.iter().map(|(label, value)| (label.clone(), value.clone()));
+        for (label, value) in labels.chain([(String::new(), String::new())]) {
+            *self.spent.entry((label, value, quarter)).or_default() += micros;
+        }
+    }
+
+    /// The changes to sums by label and span, in the order in which every transaction makes them.
+    pub(in crate::ledger) fn spent(&self) -> impl Iterator<Item = SpentChange<'_>> {
+        self.spent.iter().map(|((label, value, quarter), micros)| SpentChange {
+            label,
+            value,
+            quarter: *quarter,
+            micros: *micros,
+        })
+    }
+}
+
+/// The price, unless nothing was charged for certain.
+fn spent(attempt: &Attempt) -> i64 {
+    if attempt.charge() == Charge::None { 0 } else { attempt.cost().micros() }
+}
+
+/// The changes of a transaction.
+#[derive(Default)]
+pub(in crate::ledger) struct Changes<'r> {
+    /// New rows. Their jobs lose the reason why they were not sent.
+    pub(in crate::ledger) new: Vec<&'r Row>,
+    /// Rows that exist.
+    pub(in crate::ledger) changed: Vec<&'r Row>,
+    /// Their changes to the sums.
+    pub(in crate::ledger) sums: Sums,
+}
+
+impl<'r> Changes<'r> {
+    /// Adds a new row.
+    pub(in crate::ledger) fn insert(&mut self, row: &'r Row) {
+        self.sums.add(None, &row.attempt);
+        self.new.push(row);
+    }
+
+    /// Replaces a row.
+    pub(in crate::ledger) fn replace(&mut self, before: &Row, row: &'r Row) {
+        self.sums.add(Some(&before.attempt), &row.attempt);
+        self.changed.push(row);
+    }
 }

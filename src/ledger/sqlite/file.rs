@@ -1,4 +1,4 @@
-//! The way into the file: questions, each through a connection of its own, and batches to hold.
+//! A ledger in a file: questions, each through a connection of its own, and batches to lock.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,18 @@ use futures::executor::block_on;
 use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::backup::{self, at_one_moment};
-use super::commit_counter::CommitCounter;
-use super::lock::RunLock;
+use super::beside::{CommitCounter, RunLock};
+use super::copy::{self, WriteLock, at_one_moment};
 use super::open::{is_there, open, open_to_read, store_error};
-use super::refusals::WRITABLE;
+use super::schema::WRITABLE;
+use super::statements::{commit, set_freeze};
 use super::store::SqliteStore;
-use super::transfer::WriteLock;
-use super::{freeze, transfer};
 use crate::domain::BatchKey;
 use crate::files::on_a_thread;
+use crate::ledger::locked::WriterHandle;
+use crate::ledger::row::Kind;
 use crate::ledger::sql::set_limit;
-use crate::ledger::transfer::Part;
-use crate::ledger::value::Kind;
-use crate::ledger::writing::WriterHandle;
+use crate::ledger::views::Part;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerLimit, LockedBatch, Unavailable};
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
@@ -61,26 +59,26 @@ impl SqliteLedger {
 
     /// Verifies it: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
     pub async fn check(&self) -> Result<Contents, CopyError> {
-        self.aside(backup::check).await
+        self.aside(copy::check).await
     }
 
     /// Copies it to a new file, whole, also while a run is at it; what is in the log is in the copy. An existing file is
     /// never replaced, and the copy has its name only once it is verified and on the disk.
     pub async fn backup(&self, to: &Path) -> Result<Contents, CopyError> {
         let to = to.to_owned();
-        self.aside(move |path, kind| backup::backup(path, kind, &to)).await
+        self.aside(move |path, kind| copy::backup(path, kind, &to)).await
     }
 
     /// Freezes purchases, and keeps all writers away as long as the lock lives.
     pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<WriteLock, CopyError> {
         let why = why.to_owned();
-        self.aside(move |path, kind| transfer::freeze_for_copy(path, kind, &why)).await
+        self.aside(move |path, kind| copy::freeze_for_copy(path, kind, &why)).await
     }
 
     /// Sends everything that is in it.
     pub(in crate::ledger) async fn send_all(&self, parts: Sender<Part>) -> Result<(), CopyError> {
         let Self { path, kind, .. } = self.clone();
-        on_a_thread(move || transfer::send_all(&path, kind, &parts)).await.map_err(Unavailable::no_thread)?
+        on_a_thread(move || copy::send_all(&path, kind, &parts)).await.map_err(Unavailable::no_thread)?
     }
 
     /// Writes everything that is received into a ledger that is new or empty.
@@ -90,9 +88,7 @@ impl SqliteLedger {
         parts: Receiver<Part>,
     ) -> Result<Contents, CopyError> {
         let Self { path, kind, .. } = self.clone();
-        on_a_thread(move || transfer::fill(&path, kind, frozen.as_deref(), parts))
-            .await
-            .map_err(Unavailable::no_thread)?
+        on_a_thread(move || copy::fill(&path, kind, frozen.as_deref(), parts)).await.map_err(Unavailable::no_thread)?
     }
 
     /// Changes what is no attempt, and creates the ledger if it does not exist.
@@ -100,7 +96,7 @@ impl SqliteLedger {
         &self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<(), Unavailable> {
-        let changed = self.aside(|path, kind| freeze::commit(&open(path, kind)?, path, change));
+        let changed = self.aside(|path, kind| commit(&open(path, kind)?, path, change));
         changed.await
     }
 
@@ -174,7 +170,7 @@ impl SqliteLedger {
 
     pub(in crate::ledger) async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         let why = why.map(str::to_owned);
-        self.change(move |connection| freeze::set(connection, why.as_deref())).await
+        self.change(move |connection| set_freeze(connection, why.as_deref())).await
     }
 }
 

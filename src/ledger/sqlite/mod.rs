@@ -13,27 +13,18 @@
 //!
 //! # Modules
 //!
-//! [`mod@file`] answers questions and locks batches; [`lock`] lets one runner have a batch, because the kernel drops it with the process. [`mod@open`]
-//! opens the file, and refuses what is not a ledger ([`refusals`]). [`schema`] creates and recognizes the tables, and [`checksum`] verifies
-//! their rows. [`commit_counter`] notices a ledger that went back in time.
-//!
-//! [`store`] and [`transaction`] write attempts, by [`statements`]; [`read`] reads one batch, [`mod@freeze`] is about the freeze, and
-//! [`backup`] copies and verifies a file, [`transfer`] reads and writes everything.
+//! [`mod@file`] answers questions and locks batches. [`mod@open`] opens the file, and refuses what is not a ledger by its [`schema`]. [`checksum`]
+//! verifies rows, and [`beside`] has the locks, and notices a ledger that went back in time. [`store`] writes attempts by [`statements`], and
+//! [`mod@copy`] reads, writes, and verifies a whole file.
 
-mod backup;
+mod beside;
 mod checksum;
-mod commit_counter;
+mod copy;
 mod file;
-mod freeze;
-mod lock;
 mod open;
-mod read;
-mod refusals;
 mod schema;
 mod statements;
 mod store;
-mod transaction;
-mod transfer;
 
 pub use file::SqliteLedger;
 pub(crate) use open::OWN_FOLDER;

@@ -11,17 +11,18 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
+use super::beside::{EXTENSION, commits, known_commits};
+use super::checksum::{self};
 #[cfg(unix)]
-use super::refusals::two_names;
-use super::refusals::{
-    RESTORE, WRITABLE, altered, damaged, failed, foreign, gone, link, no_log, other_kind, other_version, outdated,
+use super::schema::two_names;
+use super::schema::{
+    Found, RESTORE, WRITABLE, altered, create, damaged, failed, foreign, gone, is_table, link, no_log, other_kind,
+    other_version, outdated, recognize,
 };
-use super::schema::{Found, create, is_table, recognize};
-use super::{checksum, commit_counter};
 use crate::domain::NoticeCode;
 use crate::files::{make_directories, make_private_directory, sync_directory, temporary_with_mode};
 use crate::ledger::Unavailable;
-use crate::ledger::value::Kind;
+use crate::ledger::row::Kind;
 
 /// The directory of a ledger that was given no other place.
 pub(crate) const OWN_FOLDER: &str = ".shotlist";
@@ -43,7 +44,7 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, Unavailable> {
     if !is_there(path)? {
         create_file(path, kind)?;
     }
-    let known = commit_counter::read(path);
+    let known = known_commits(path);
     let mut connection = connect(path, OpenFlags::default()).map_err(|error| store_error(path, error))?;
     if found(&connection, path, kind)? == Found::Empty {
         if let Some(known) = known.filter(|known| *known > 0) {
@@ -53,7 +54,7 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, Unavailable> {
     }
     demand_log(&connection, path)?;
     check_commit_counter(&connection, path, known)?;
-    if known.is_none() && commit_counter::commits(&connection).is_ok_and(|commits| commits > 0) {
+    if known.is_none() && commits(&connection).is_ok_and(|commits| commits > 0) {
         // About money, so also where warnings are off.
         tracing::error!(
             code = NoticeCode::CommitCounter.code(),
@@ -71,7 +72,7 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
         return Ok(None);
     }
     // Before anything of the ledger itself: what is committed from now on makes it know more, never less.
-    let known = commit_counter::read(path);
+    let known = known_commits(path);
     // A database in WAL mode can be read without its side files only if it is declared unchanging. That is true while
     // no log is beside it, because the last connection to close removes the log. SQLite follows links, and puts the
     // log beside the file that they lead to.
@@ -191,7 +192,7 @@ fn demand_log(connection: &Connection, path: &Path) -> Result<(), Unavailable> {
 /// Refuses a ledger that has fewer commits than its counter: everything that it forgot would be paid for again.
 fn check_commit_counter(connection: &Connection, path: &Path, known: Option<i64>) -> Result<(), Unavailable> {
     let Some(known) = known else { return Ok(()) };
-    let found = commit_counter::commits(connection).map_err(|error| store_error(path, error))?;
+    let found = commits(connection).map_err(|error| store_error(path, error))?;
     if found < known { Err(outdated(path, known, found)) } else { Ok(()) }
 }
 
@@ -239,7 +240,7 @@ fn is_on_share(path: &Path) -> bool {
 fn has_companions(path: &Path) -> bool {
     let Some(name) = path.file_name() else { return false };
     let prefix = format!("{}.", name.to_string_lossy());
-    let is_one = |rest: &str| rest.ends_with("lock") || rest == commit_counter::EXTENSION;
+    let is_one = |rest: &str| rest.ends_with("lock") || rest == EXTENSION;
     std::fs::read_dir(directory_of(path)).is_ok_and(|entries| {
         entries.flatten().any(|entry| entry.file_name().to_string_lossy().strip_prefix(&prefix).is_some_and(is_one))
     })

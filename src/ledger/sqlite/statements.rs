@@ -1,15 +1,18 @@
 //! Statements of a file: they never wait for anything but the disk.
 
+use std::path::Path;
+
 use rusqlite::types::{ToSqlOutput, Type};
 use rusqlite::{Connection, Row as SqlRow, ToSql, params_from_iter};
 
-use super::{checksum, freeze, read};
-use crate::domain::{BatchKey, History, TaskId, with_causes};
-use crate::ledger::Controls;
-use crate::ledger::row::{COLUMNS, Row, Unreadable};
+use super::beside::{CommitCounter, count_commit};
+use super::checksum::{self, damaged, digest, expect, sum_of, verified_batch};
+use super::open::store_error;
+use crate::domain::{Attempt, BatchKey, Freeze, History, TaskId, with_causes};
+use crate::ledger::row::{COLUMNS, Row, Unreadable, Value};
 use crate::ledger::rules::{Changes, Named};
-use crate::ledger::sql::{self, Line, Sql, attempt, key};
-use crate::ledger::value::Value;
+use crate::ledger::sql::{self, Line, Sql, attempt, from_json, key, unsent};
+use crate::ledger::{Controls, Unavailable};
 
 impl From<Unreadable> for rusqlite::Error {
     fn from(error: Unreadable) -> Self {
@@ -64,11 +67,11 @@ impl Sql for Connection {
     }
 
     async fn history(&self, batch: &BatchKey) -> rusqlite::Result<History> {
-        read::history(self, batch).await
+        history(self, batch).await
     }
 
     async fn controls(&self) -> rusqlite::Result<Controls> {
-        Ok(Controls { now: jiff::Timestamp::now(), limits: sql::limits(self).await?, freeze: freeze::frozen(self)? })
+        Ok(Controls { now: jiff::Timestamp::now(), limits: sql::limits(self).await?, freeze: read_freeze(self)? })
     }
 
     async fn named(&self, names: &[&TaskId]) -> rusqlite::Result<Vec<Named>> {
@@ -93,7 +96,7 @@ impl Sql for Connection {
     async fn save_now(&self, Changes { new, changed, sums }: &Changes<'_>) -> rusqlite::Result<()> {
         for row in new {
             insert(self, row)?;
-            let sent = [row.batch.into(), row.attempt.job.as_str().into()];
+            let sent = [row.batch.into(), row.attempt.job().as_str().into()];
             self.change("DELETE FROM unsent WHERE batch = $1 AND job = $2", &sent).await?;
         }
         changed.iter().try_for_each(|row| replace(self, row))?;
@@ -137,6 +140,66 @@ pub(super) fn repeats_its_record(line: &dyn Line<rusqlite::Error>, row: &Row) ->
     Ok(values[..values.len() - 1].iter().enumerate().all(is_same))
 }
 
+/// Every attempt of a batch, oldest first, verified against the checksums. Must be called in a transaction.
+pub(super) async fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
+    let Some((id, expected, retake)) = verified_batch(connection, &batch.name, &batch.batch)? else {
+        return Ok(History::default());
+    };
+    let count = "SELECT count(*) FROM attempt WHERE batch = $1";
+    let count = connection.line(count, &[id.into()], |line| line.count(0)).await?.unwrap_or_default();
+    let (mut attempts, mut sum) = (Vec::<Attempt>::with_capacity(count as usize), 0_i64);
+    // One statement: a second one could take another index, which may be sound where this one is not.
+    let digest = digest("attempt", "attempt");
+    let sql = format!("SELECT id, record, {digest} FROM attempt WHERE batch = $1 ORDER BY id");
+    let read = |line: &dyn Line<rusqlite::Error>| {
+        sum = sum.wrapping_add(line.number(2)?);
+        let attempt = attempt(line, 0, attempts.last())?;
+        // A checksum is of rows in any order, and the newest one decides.
+        if attempts.last().is_some_and(|last| last.id >= attempt.id) {
+            return Err(damaged("the attempts of the batch are out of order"));
+        }
+        attempts.push(attempt);
+        Ok(())
+    };
+    connection.each_line(&sql, &[id.into()], read).await?;
+    sum = sum.wrapping_add(sum_of(connection, "unsent", &format!("batch = {id}"))?);
+    expect(expected, sum, "the attempts of the batch")?;
+    // By the number that was verified: an index of names may be damaged.
+    let unsent = unsent(connection, "FROM unsent WHERE batch = $1", &[id.into()]).await?;
+    let retake = retake.map(|text| from_json("retake", &text)).transpose()?;
+    Ok(History::new(attempts).with_unsent(unsent).with_retake(retake))
+}
+
+/// The freeze, if purchases are frozen.
+pub(super) fn read_freeze(connection: &Connection) -> rusqlite::Result<Option<Freeze>> {
+    let why: Option<String> =
+        connection.prepare_cached("SELECT frozen FROM ledger")?.query_row([], |row| row.get(0))?;
+    Ok(why.map(Freeze::on_request))
+}
+
+/// Freezes purchases for a reason, or unfreezes them.
+pub(super) fn set_freeze(connection: &Connection, why: Option<&str>) -> rusqlite::Result<()> {
+    connection.execute("UPDATE ledger SET frozen = ?1", [why])?;
+    Ok(())
+}
+
+/// Changes what is no attempt, in a commit that counts: a copy from before a freeze is outdated.
+pub(super) fn commit(
+    connection: &Connection,
+    path: &Path,
+    change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<(), Unavailable> {
+    let mut counter = CommitCounter::open(path)?;
+    let commits = || {
+        let transaction = connection.unchecked_transaction()?;
+        change(&transaction)?;
+        let commits = count_commit(&transaction)?;
+        transaction.commit().map(|()| commits)
+    };
+    counter.note(commits().map_err(|error| store_error(path, error))?);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
@@ -144,10 +207,10 @@ mod tests {
     use super::*;
     use crate::domain::Fingerprint;
     use crate::ledger::Intent;
+    use crate::ledger::row::Kind;
     use crate::ledger::rules::Asked;
     use crate::ledger::sqlite::open::open;
     use crate::ledger::suite::store::{batch, intent_of};
-    use crate::ledger::value::Kind;
 
     /// A file that notes how it reads.
     struct Explained(Connection, RefCell<Vec<String>>);
@@ -213,5 +276,43 @@ mod tests {
         assert!(plans.iter().filter(|plan| plan.contains("INDEX attempt_by_normalized")).count() >= 2, "{plans:#?}");
         assert!(plans.iter().any(|plan| plan.contains("INDEX attempt_unfinished")), "{plans:#?}");
         assert!(!plans.iter().any(|plan| plan.starts_with("SCAN attempt")), "{plans:#?}");
+    }
+}
+
+#[cfg(all(test, unix))]
+mod damage_tests {
+    use std::os::unix::fs::FileExt as _;
+
+    use crate::domain::UnfinishedRetake;
+    use crate::ledger::Ledger;
+    use crate::ledger::suite::store::{batch, intent_of};
+
+    /// An index is no record: without it, a retake that began would begin anew.
+    #[tokio::test]
+    async fn an_emptied_index_of_batches_hides_no_note() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ledger.db");
+        let ledger = Ledger::in_file(&path);
+        let retake = UnfinishedRetake { globs: vec!["hero*".into()], after: 0 };
+        let locked = ledger.lock(&batch("b")).await.expect("a batch");
+        locked.note_unsent(&intent_of("a").purchase.job, "no image").await.expect("a note");
+        locked.keep_retake(Some(retake.clone())).await.expect("a note");
+        drop(locked);
+        let file = rusqlite::Connection::open(&path).expect("the file");
+        let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_batch_1'";
+        let root: u32 = file.query_row(root, [], |row| row.get(0)).expect("a page");
+        let size: u32 = file.query_row("PRAGMA page_size", [], |row| row.get(0)).expect("a size");
+        drop(file);
+        // The header of an index's leaf without entries.
+        let start = u16::try_from(size).expect("a size").to_be_bytes();
+        let empty = [0x0a, 0, 0, 0, 0, start[0], start[1], 0];
+        let file = std::fs::File::options().write(true).open(&path).expect("the file");
+        file.write_all_at(&empty, u64::from((root - 1) * size)).expect("written");
+        let (_, unsent, found) = ledger.history(&batch("b")).await.expect("a record").into_parts();
+        assert_eq!(unsent.values().collect::<Vec<_>>(), ["no image"]);
+        assert_eq!(found, Some(retake));
+        // A run does not find the batch, and creates it a second time. Then nothing is believed.
+        drop(ledger.lock(&batch("b")).await);
+        ledger.history(&batch("b")).await.expect_err("a damaged ledger");
     }
 }

@@ -1,15 +1,20 @@
 //! The file as a store: one connection that writes, and the counter of its commits.
 
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
+use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode};
 
-use super::commit_counter::{self, CommitCounter};
-use super::transaction::SqliteTransaction;
-use crate::domain::BatchKey;
-use crate::ledger::sql::ensure_batch;
-use crate::ledger::writing::{Store, Transaction as _, operations};
-use crate::ledger::{LedgerError, crash};
+use super::beside::{CommitCounter, count_commit};
+use super::statements::read_freeze;
+use crate::domain::{AttemptId, AttemptState, BatchKey, TaskId};
+use crate::ledger::row::{Row, Shared, Value};
+use crate::ledger::rules::{Asked, Changes, Facts};
+use crate::ledger::sql::{self, Line, Sql as _, attempt, ensure_batch};
+use crate::ledger::store::{Locked, Store, Transaction, crash_point};
+use crate::ledger::{Event, LedgerError, SpendLimit, operations};
 
 /// A file that one locked batch writes.
 pub(in crate::ledger) struct SqliteStore {
@@ -31,10 +36,10 @@ impl SqliteStore {
         let connection = &self.connection;
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let done = work(&SqliteTransaction::new(Rc::clone(connection))).await?;
-        let commits = commit_counter::count(connection)?;
-        crash::point("before-commit");
+        let commits = count_commit(connection)?;
+        crash_point("before-commit");
         let committed = connection.prepare_cached("COMMIT")?.execute([]);
-        crash::point("after-commit");
+        crash_point("after-commit");
         committed?;
         // Before the caller goes on: what is bought because of this commit must not outlive it unseen.
         self.commits.note(commits);
@@ -90,12 +95,97 @@ impl Store for SqliteStore {
     }
 }
 
+/// A transaction on a connection that no one else uses. No other process writes before it ends.
+pub(in crate::ledger) struct SqliteTransaction {
+    connection: Rc<Connection>,
+    now: Timestamp,
+}
+
+impl SqliteTransaction {
+    pub(super) fn new(connection: Rc<Connection>) -> Self {
+        Self { connection, now: Timestamp::now() }
+    }
+
+    async fn rows(&self, sql: &str, values: &[Value<'_>]) -> rusqlite::Result<Vec<Row>> {
+        let shared = Shared::default();
+        let read = |line: &dyn Line<_>| Ok(Row { attempt: attempt(line, 0, None)?, batch: line.number(2)?, shared });
+        self.connection.lines(sql, values, read).await
+    }
+}
+
+impl Transaction for SqliteTransaction {
+    type Error = rusqlite::Error;
+    type Sql = Connection;
+
+    fn sql(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn runner(&self) -> Option<i64> {
+        None
+    }
+
+    async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, rusqlite::Error> {
+        let connection = &*self.connection;
+        let newest = "SELECT coalesce(max(id), 0) FROM attempt";
+        let mut facts = Facts {
+            now: self.now,
+            newest: connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?,
+            freeze: read_freeze(connection)?,
+            limits: sql::limits(connection).await?.iter().map(|limit| limit.at(self.now)).collect(),
+            paid: sql::paid(connection, intents).await?,
+            ..Facts::default()
+        };
+        let of_job = "SELECT id, record, batch FROM attempt WHERE batch = $1 AND job = $2 ORDER BY id";
+        for Asked { batch, intent, .. } in intents {
+            if let Entry::Vacant(unread) = facts.attempts.entry((*batch, intent.purchase.job.clone())) {
+                unread.insert(self.rows(of_job, &[(*batch).into(), intent.purchase.job.as_str().into()]).await?);
+            }
+        }
+        let apply = |asked: &Asked<'_>, limit: &&SpendLimit| limit.is_about(&asked.intent.purchase.labels);
+        let limits = intents
+            .iter()
+            .flat_map(|asked| asked.intent.limits.iter().chain(&facts.limits).filter(move |limit| apply(asked, limit)));
+        facts.used = sql::sums(connection, limits).await?;
+        Ok(facts)
+    }
+
+    async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, rusqlite::Error> {
+        let mut rows = BTreeMap::new();
+        for id in attempts {
+            let by_id = "SELECT id, record, batch FROM attempt WHERE id = $1";
+            rows.extend(self.rows(by_id, &[id.0.into()]).await?.into_iter().map(|row| (*id, row)));
+        }
+        Ok(Locked { rows, named: self.connection.named(names).await?, now: self.now })
+    }
+
+    async fn locked_batch(&self, batch: i64) -> Result<Vec<Row>, rusqlite::Error> {
+        self.rows("SELECT id, record, batch FROM attempt WHERE batch = $1 ORDER BY id", &[batch.into()]).await
+    }
+
+    async fn abandoned(&self, batch: Option<i64>) -> Result<Vec<Row>, rusqlite::Error> {
+        // The lock of the batch says that no other run waits for a response.
+        let unfinished = "SELECT id, record, batch FROM attempt WHERE batch = $1 AND is_unfinished ORDER BY id";
+        let mut rows = self.rows(unfinished, &[batch.unwrap_or_default().into()]).await?;
+        rows.retain(|row| row.attempt.state == AttemptState::Intended);
+        Ok(rows)
+    }
+
+    async fn objection(&self, _: &Row, _: &Event) -> Result<Option<LedgerError>, rusqlite::Error> {
+        Ok(None)
+    }
+
+    async fn save(&self, changes: &Changes<'_>) -> Result<(), rusqlite::Error> {
+        self.connection.save_now(changes).await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rusqlite::Connection;
 
     use crate::domain::AttemptId;
-    use crate::ledger::sqlite::commit_counter::commits;
+    use crate::ledger::sqlite::beside::commits;
     use crate::ledger::sqlite::file::lock_without_a_file;
     use crate::ledger::suite::store::{batch, intent_of, task};
     use crate::ledger::{Event, LedgerError};

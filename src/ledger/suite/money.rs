@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::store::{Fresh, batch, completed, failed, intent_of, states, task};
+use super::store::{Fresh, batch, completed, failed, intent_of, intent_with, states, task};
 use crate::domain::{
     AttemptState, BatchKey, Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError,
     UnfinishedRetake, Usd,
@@ -42,10 +42,10 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
     let (name, since, usd) =
         ("budget.labels.client.acme.month".into(), Timestamp::UNIX_EPOCH, Usd::from_micros(1_000_000));
     let limit = SpendLimit { name, label: Some(label("acme")), since, usd };
-    let intent = |job: &str, client: &str| Intent {
-        limits: vec![limit.clone()],
-        labels: Labels::from([("client".to_owned(), client.to_owned()), ("\"odd'.name".to_owned(), "x".to_owned())]),
-        ..intent_of(job)
+    let intent = |job: &str, client: &str| {
+        let labels = [("client".to_owned(), client.to_owned()), ("\"odd'.name".to_owned(), "x".to_owned())];
+        let labeled = intent_with(job, |purchase| purchase.labels = Labels::from(labels));
+        Intent { limits: vec![limit.clone()], ..labeled }
     };
     let refused = held.intend(intent("a", "acme")).await.expect("an intent");
     held.record(refused, Event::Refused(ServiceError::default())).await.expect("recorded");
@@ -112,7 +112,7 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
         let history = ledger.history(&batch("")).await.expect("read");
         let shown = history.attempts().map(|attempt| {
             let before = attempt.particulars.bought_as.as_ref().map_or(String::new(), |id| format!(" was {id}"));
-            format!("{}: {}{before}", attempt.job, attempt.state.name())
+            format!("{}: {}{before}", attempt.job(), attempt.state.name())
         });
         shown.collect::<Vec<_>>()
     };
@@ -133,7 +133,7 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
     assert!(matches!(refused, Err(LedgerError::MovedOnto(_))), "{refused:?}");
     assert_eq!(shown().await, ["doubt: in_doubt", "done: completed"], "all of it, or nothing");
     let elsewhere = ledger.history(&batch("b")).await.expect("read");
-    assert!(elsewhere.attempts().all(|attempt| attempt.job == id("done")), "another batch is left alone");
+    assert!(elsewhere.attempts().all(|attempt| *attempt.job() == id("done")), "another batch is left alone");
 }
 
 /// With every manifest, and without one.
@@ -155,7 +155,8 @@ pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh
     let all = ledger.controls().await.expect("read").limits;
     assert_eq!(all, [limit(None, Span::Month, 2_700_000), limit(Some("acme"), Span::Day, 900_000)]);
     let held = ledger.lock(&batch("")).await.expect("the batch");
-    let of_acme = |job| Intent { labels: Labels::from([("client".to_owned(), "acme".to_owned())]), ..intent_of(job) };
+    let acme = || Labels::from([("client".to_owned(), "acme".to_owned())]);
+    let of_acme = |job| intent_with(job, |purchase| purchase.labels = acme());
     held.intend(of_acme("a")).await.expect("within both");
     let shown = async |intent| match held.intend(intent).await {
         Err(LedgerError::OverLimit { name, .. }) => name.to_string(),
@@ -184,7 +185,7 @@ pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() 
         ("paid", vec![Event::Accepted(task("p")), failed(), billed(true)]),
         ("open", vec![Event::Accepted(task("o")), failed()]),
     ] {
-        let intent = Intent { charging: Charging::Undocumented, ..intent_of(job) };
+        let intent = intent_with(job, |purchase| purchase.charging = Charging::Undocumented);
         let attempt = held.intend(intent).await.expect("an intent");
         for event in life {
             held.record(attempt, event).await.expect("recorded");
@@ -277,7 +278,8 @@ pub(in crate::ledger) async fn free_failure_still_counts_as_an_attempt_elsewhere
     let store = S::fresh();
     let ledger = store.ledger();
     let other = ledger.lock(&BatchKey { name: "other".into(), batch: String::new() }).await.expect("a batch");
-    let attempt = other.intend(Intent { charging: Charging::Undocumented, ..intent_of("a") }).await.expect("an intent");
+    let intent = intent_with("a", |purchase| purchase.charging = Charging::Undocumented);
+    let attempt = other.intend(intent).await.expect("an intent");
     other.accept(attempt, task("t")).await.expect("recorded");
     for event in [failed(), Event::Billed { is_charged: false, source: "bill".into() }] {
         other.record(attempt, event).await.expect("recorded");
@@ -324,7 +326,8 @@ pub(in crate::ledger) async fn paid_elsewhere_means_charged<S: Fresh>() {
     for (family, charging) in families.into_iter().enumerate() {
         for life in 0..lives("any").len() {
             let job = format!("{family}-{life}");
-            let attempt = other.intend(Intent { charging, ..intent_of(&job) }).await.expect("an intent");
+            let intent = intent_with(&job, |purchase| purchase.charging = charging);
+            let attempt = other.intend(intent).await.expect("an intent");
             for event in lives(&job).swap_remove(life) {
                 other.record(attempt, event).await.expect("recorded");
             }
@@ -339,7 +342,7 @@ pub(in crate::ledger) async fn paid_elsewhere_means_charged<S: Fresh>() {
         let sum = |count: fn(&BoughtElsewhere) -> u32| found.iter().map(count).sum::<u32>();
         assert_eq!(sum(|it| it.jobs) > 0, attempt.charge() != Charge::None, "{attempt:?}");
         // A plan that knew of it agreed to it, and one that did not meets the guard.
-        let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of(attempt.job.as_str()) };
+        let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of(attempt.job().as_str()) };
         let counted = sum(|it| it.attempts);
         assert_eq!(counted, u32::from(!attempt.state.made_no_task()), "{attempt:?}");
         let surprised = if counted > 0 { own.intend(guarded(0)).await } else { Err(LedgerError::Closed) };

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, Labels, ServiceError, TaskId, TaskNames,
-    Usd,
+    Account, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, Labels, Purchase, Request, ServiceError,
+    TaskId, TaskNames, Usd,
 };
 use crate::ledger::{Event, Intent, Ledger};
 
@@ -56,24 +56,32 @@ macro_rules! for_store {
 }
 pub(in crate::ledger) use for_store;
 
+/// The same as [`intent_of`], with a change to what it buys.
+pub(in crate::ledger) fn intent_with(job: &str, change: impl FnOnce(&mut Purchase)) -> Intent {
+    let mut intent = intent_of(job);
+    change(&mut intent.purchase);
+    intent
+}
+
 /// An intent of a job on alpha-2.
 pub(in crate::ledger) fn intent_of(job: &str) -> Intent {
     Intent {
-        job: JobId::new(job).expect("an id"),
-        fingerprint: Fingerprint::stored(format!("fingerprint of {job}")),
+        purchase: Purchase {
+            job: JobId::new(job).expect("an id"),
+            request: Request::stored("{}".into(), Fingerprint::stored(format!("fingerprint of {job}"))),
+            model: "alpha-2".into(),
+            price: Usd::from_micros(900_000),
+            charging: Charging::AtSubmission,
+            typical_s: (60, 180),
+            labels: Labels::new(),
+            output: None,
+            local_images: None,
+        },
         normalized: Fingerprint::stored(format!("normalized {job}")),
-        request: "{}".into(),
-        model: "alpha-2".into(),
-        price: Usd::from_micros(900_000),
-        charging: Charging::AtSubmission,
-        typical_s: (60, 180),
         account: Account { service: "s".into(), key: "k".into() },
         known: None,
         limits: Vec::new(),
-        labels: Labels::new(),
-        output: None,
         approval: None,
-        local_images: None,
         imported_at: None,
         paid_elsewhere: None,
     }

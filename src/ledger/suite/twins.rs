@@ -142,15 +142,19 @@ impl Side {
                     since: Timestamp::UNIX_EPOCH,
                     usd: Usd::from_micros(3_000_000),
                 };
-                let intent = Intent {
-                    charging: if job == 0 { Charging::AtSubmission } else { Charging::Undocumented },
+                let mut intent = Intent {
                     known,
                     approval: approved.then_some(approval),
                     paid_elsewhere: guarded.then_some(0),
-                    labels: if labeled { Labels::from([(label.name, label.value)]) } else { Labels::new() },
                     limits: if limited { vec![limit] } else { Vec::new() },
                     ..intent_of(id(job).as_str())
                 };
+                if job > 0 {
+                    intent.purchase.charging = Charging::Undocumented;
+                }
+                if labeled {
+                    intent.purchase.labels = Labels::from([(label.name, label.value)]);
+                }
                 let intended = self.locked[batch].intend(intent).await;
                 self.attempts.extend(intended.as_ref().ok().map(|attempt| (batch, *attempt)));
                 answer(intended.map(|_| self.attempts.len()))

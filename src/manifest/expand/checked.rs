@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::maker::{Entry, Rendered, location_of};
 use super::takes::take_id;
 use crate::catalog::{FieldDiagnostic, Model};
-use crate::domain::{Cells, FaceReview, Field, Job, JobId, Labels, Request, Rule, Spec};
+use crate::domain::{Cells, FaceReview, Field, Job, JobId, Labels, LocalImage, Purchase, Request, Rule, Spec};
 use crate::manifest::raw::faces::{Faces, Review};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
@@ -78,16 +78,20 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
         let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
         if let (Some(seconds), Some(first)) = (seconds, ids.first()) {
             checked = Some(Arc::new(Job {
-                id: first.clone(),
-                request: Request::new(&spec),
-                price: model.price(seconds, spec.size.as_deref()),
-                charging: model.family.charging,
-                typical_s: model.family.typical_s(),
+                purchase: Purchase {
+                    job: first.clone(),
+                    request: Request::new(&spec),
+                    model: spec.model.clone(),
+                    price: model.price(seconds, spec.size.as_deref()),
+                    charging: model.family.charging,
+                    typical_s: model.family.typical_s(),
+                    labels,
+                    output: None,
+                    local_images: LocalImage::digests(&spec.local_images),
+                },
                 take: 1,
                 up_to,
                 tags: tags.clone(),
-                labels,
-                file: None,
                 row: origin.cells.cloned(),
                 matrix: origin.matrix.cloned(),
                 review,

@@ -37,8 +37,8 @@ impl Finisher {
             let job = own(job);
             let file = job.output();
             // After ids that differ, nothing can stand in the way of another.
-            let _free = self.names.file(&job.id, &file, Location::File);
-            job.file = Some(file);
+            let _free = self.names.file(job.id(), &file, Location::File);
+            job.purchase.output = Some(file.into());
         }
     }
 
@@ -51,8 +51,7 @@ impl Finisher {
         if let Some(job) = job {
             list.extend(self.same.note(&self.jobs, &job, id_at));
             let others = ids.into_iter().zip(1..).skip(1);
-            let others: Vec<Arc<Job>> =
-                others.map(|(id, take)| Arc::new(Job { id, take, ..Job::clone(&job) })).collect();
+            let others: Vec<Arc<Job>> = others.map(|(id, take)| Arc::new(job.with_take(id, take))).collect();
             // The first one is the job itself.
             jobs = std::iter::once(job).chain(others).collect();
         }
@@ -94,8 +93,8 @@ impl Finisher {
                 }
                 Ok(path) => {
                     list.extend(lints::no_mp4(&path, place()));
-                    list.extend(self.names.file(&job.id, &path, place()));
-                    job.file = Some(path);
+                    list.extend(self.names.file(job.id(), &path, place()));
+                    job.purchase.output = Some(path.into());
                 }
                 Err(error) => {
                     let diagnostic = Diagnostic::error(Rule::FileInvalid, format!("`{path}`: {error}"), place());

@@ -9,14 +9,14 @@ use crate::domain::{InvalidUsd, Label, Rule, Usd};
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::Pointer;
 
-/// Limits on spending.
-#[derive(Debug, Default)]
-pub(crate) struct RawBudget {
-    /// The most that one run may newly spend.
+/// Limits on spending that a manifest sets.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    /// The limit on new spending of one run.
     pub run: Option<Usd>,
-    /// The most that all batches of the ledger may spend.
+    /// The limits on spending of all batches of the ledger.
     pub all: SpanBudget,
-    /// The most that they may spend for what has a label.
+    /// Their limits on spending for what has a label.
     pub labels: BTreeMap<Label, SpanBudget>,
 }
 
@@ -30,16 +30,16 @@ pub struct SpanBudget {
 }
 
 /// Takes the limits out of a manifest. What is wrong is reported, and left out.
-pub(super) fn decode(table: &mut Table<'_>) -> RawBudget {
+pub(super) fn decode(table: &mut Table<'_>) -> Budget {
     let at = table.at("budget");
-    let Some(value) = table.take("budget") else { return RawBudget::default() };
-    let Some(mut budget) = Table::open(value, at, "`budget`", table.found()) else { return RawBudget::default() };
+    let Some(value) = table.take("budget") else { return Budget::default() };
+    let Some(mut budget) = Table::open(value, at, "`budget`", table.found()) else { return Budget::default() };
     let run = amount(&mut budget, "run");
     let all = spans(&mut budget);
     let labels_at = budget.at("labels");
     let labels = budget.take("labels").map(|value| labels(value, &labels_at, budget.found())).unwrap_or_default();
     budget.close(&["run", "day", "month", "labels"]);
-    RawBudget { run, all, labels }
+    Budget { run, all, labels }
 }
 
 fn spans(table: &mut Table<'_>) -> SpanBudget {

@@ -5,7 +5,7 @@
 use encoding_rs::Encoding;
 use serde_yaml::{Mapping, Value};
 
-use super::budget::RawBudget;
+use super::budget::Budget;
 use super::faces::Faces;
 use super::labels::RawLabels;
 use super::matrix::{Cell, RawMatrix};
@@ -24,7 +24,7 @@ pub(crate) struct RawManifest {
     /// `shared` refuses to run without a ledger in a database: a machine where `SHOTLIST_LEDGER` is not set would buy everything again.
     pub is_ledger_shared: bool,
     /// Limits on spending, in dollars.
-    pub budget: RawBudget,
+    pub budget: Budget,
     /// Values for templates, by name. `--set NAME=VALUE` overrides one.
     pub vars: Mapping,
     /// Real human faces, by name: `{ review: approved, paid_on: 2026-11-02 }` or `{ review: pending }`. The fee counts once

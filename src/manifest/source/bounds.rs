@@ -125,7 +125,7 @@ impl Room {
         for job in jobs {
             let Some(left) = self.jobs.checked_sub(1) else { return Some(too_many(at)) };
             self.jobs = left;
-            let Some(left) = self.text.checked_sub(job.request.body().len()) else {
+            let Some(left) = self.text.checked_sub(job.purchase.request.body().len()) else {
                 let message = format!("the requests of the manifest must have at most {} MiB", MAX_TEXT >> 20);
                 let diagnostic = Diagnostic::error(Rule::TooMuchText, message, at.clone().value());
                 return Some(diagnostic.with_help("split the manifest, or shorten the prompts"));

@@ -139,13 +139,14 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
 
 /// A limit for a label that no job has, where one has nearly the same: the limit would hold no one.
 pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
-    let names: HashSet<&str> = jobs.iter().flat_map(|job| job.labels.keys()).map(String::as_str).collect();
+    let names: HashSet<&str> = jobs.iter().flat_map(|job| job.purchase.labels.keys()).map(String::as_str).collect();
     if !names.contains(label.name.as_str()) {
         let meant = nearest(&label.name, names)?;
         let message = format!("no job has the label `{}` of this limit", label.name);
         return Some(warning(Rule::LimitUnmatched, message, place, &format!("a similar label exists: `{meant}`")));
     }
-    let values: HashSet<&str> = jobs.iter().filter_map(|job| Some(job.labels.get(&label.name)?.as_str())).collect();
+    let values: HashSet<&str> =
+        jobs.iter().filter_map(|job| Some(job.purchase.labels.get(&label.name)?.as_str())).collect();
     let meant = (!values.contains(label.value.as_str())).then(|| nearest(&label.value, values)).flatten()?;
     let message = format!("no job has the label `{}: {}` of this limit", label.name, label.value);
     Some(warning(Rule::LimitUnmatched, message, place, &format!("a similar label exists: `{meant}`")))
@@ -185,15 +186,15 @@ impl Same {
         job: &Job,
         place: impl FnOnce() -> Location,
     ) -> Option<Diagnostic> {
-        let fingerprint = job.request.fingerprint();
+        let fingerprint = job.purchase.fingerprint();
         let beginning = fingerprint.as_str().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
         let first = self.0.get(&beginning).and_then(|&number| before.get(number));
-        let Some(first) = first.filter(|first| first.request.fingerprint() == fingerprint) else {
+        let Some(first) = first.filter(|first| first.purchase.fingerprint() == fingerprint) else {
             self.0.insert(beginning, before.len());
             return None;
         };
         let help = "remove one of the jobs, or write `takes` for several videos of one request";
-        let message = format!("`{}` has the same request as `{}`", job.id, first.id);
+        let message = format!("`{}` has the same request as `{}`", job.id(), first.id());
         Some(warning(Rule::SameRequest, message, place(), help))
     }
 }

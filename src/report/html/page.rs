@@ -81,7 +81,7 @@ fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&Commands
     let (mut models, mut tags) = (BTreeSet::new(), BTreeSet::new());
     for (job, _, shown) in report.shown() {
         policy.allow_videos_of(shown.and_then(|shown| shown.video_url.as_deref()).filter(|_| !report.simulated));
-        models.insert(shown.map_or(&*job.spec.model, |shown| &*shown.model));
+        models.insert(shown.map_or(&*job.spec.model, |shown| &*shown.purchase.model));
         tags.extend(job.tags.iter().map(String::as_str));
     }
     let count = |state: JobState| totals.states.get(state.name()).copied().unwrap_or(0);

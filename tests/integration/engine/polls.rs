@@ -1,13 +1,12 @@
 //! The poll schedule on a paused clock: few polls, a short delay, no lost slot time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use shotlist::domain::{History, Job};
+use shotlist::domain::History;
 use shotlist::engine::{Settings, Stop};
 use tokio::time::Instant;
 
-use crate::support::fake::{FakeService, OwnBatch, jobs, plan_of, run};
+use crate::support::fake::{FakeService, OwnBatch, jobs, jobs_of, plan_of, run};
 use crate::support::schedule::scheduled;
 
 const JOBS: usize = 200;
@@ -39,8 +38,7 @@ async fn measure(
     takes: impl Fn(usize) -> f64 + Send + Sync + Clone + 'static,
     progress: impl Fn(usize, f64) -> Option<u8> + Send + Sync + 'static,
 ) -> Figures {
-    let minutes = |job: Arc<Job>| Arc::new(Job { typical_s: (60, 180), ..Arc::unwrap_or_clone(job) });
-    let jobs: Vec<Arc<Job>> = jobs(JOBS).into_iter().map(minutes).collect();
+    let jobs = jobs_of(JOBS, (60, 180));
     let all: Vec<f64> = (0..JOBS).map(&takes).collect();
     let mut service = FakeService::taking(move |number| Duration::from_secs_f64(takes(number)));
     service.progress = Box::new(progress);

@@ -97,7 +97,8 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
     let bodies: Vec<String> = service.submissions().into_iter().map(|(_, body)| body).collect();
     let mut seen = HashSet::new();
     let first: Vec<&String> = bodies.iter().filter(|body| seen.insert(body.as_str())).collect();
-    let in_order = jobs(100).iter().zip(&first).filter(|(job, body)| job.request.body() == body.as_str()).count();
+    let in_order =
+        jobs(100).iter().zip(&first).filter(|(job, body)| job.purchase.request.body() == body.as_str()).count();
     assert_eq!(in_order, 100, "the order of submission is the manifest's");
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use shotlist::catalog::Catalog;
 use shotlist::domain::{
-    Account, Attempt, AttemptId, AttemptState, Field, Fingerprint, History, Job, JobId, Particulars, TaskId,
+    Account, Attempt, AttemptId, AttemptState, Field, Fingerprint, History, Job, JobId, Request, TaskId,
 };
 use shotlist::manifest::{Options, load};
 
@@ -181,28 +181,16 @@ impl Team {
 
 /// The history of a batch of which every job is completed.
 fn completed(jobs: &[Arc<Job>]) -> History {
-    let attempt = |(number, job): (i64, &Arc<Job>)| Attempt {
-        id: AttemptId(number),
-        job: job.id.clone(),
-        fingerprint: job.request.fingerprint().clone(),
-        normalized: shotlist::domain::Request::normalized(&job.spec),
-        request: job.request.body().to_owned(),
-        model: job.spec.model.clone(),
-        price: job.price,
-        charging: job.charging,
-        typical_s: job.typical_s,
-        account: Account { service: "s".into(), key: "k".into() },
-        state: AttemptState::Completed,
-        task: TaskId::new(format!("t{number}")).map(Into::into),
-        video_url: Some("https://v.example/x.mp4".into()),
-        error: None,
-        polls: 1,
-        intended_at: Timestamp::UNIX_EPOCH,
-        answered_at: Some(Timestamp::UNIX_EPOCH),
-        ended_at: Some(Timestamp::UNIX_EPOCH),
-        file: None,
-        fetched_at: None,
-        particulars: Particulars::default(),
+    let account = Account { service: "s".into(), key: "k".into() };
+    let attempt = |(number, job): (i64, &Arc<Job>)| {
+        let normalized = Request::normalized(&job.spec);
+        let (id, at) = (AttemptId(number), Timestamp::UNIX_EPOCH);
+        Attempt {
+            state: AttemptState::Completed,
+            task: TaskId::new(format!("t{number}")).map(Into::into),
+            video_url: Some("https://v.example/x.mp4".into()),
+            ..Attempt::new(id, job.purchase.clone(), normalized, account.clone(), at)
+        }
     };
     History::new((0..).zip(jobs).map(attempt).collect())
 }
@@ -211,7 +199,7 @@ fn completed(jobs: &[Arc<Job>]) -> History {
 fn bought(jobs: &[Arc<Job>], history: &History) -> BTreeSet<String> {
     let plan = plan_of(jobs, history);
     let bought = plan.jobs.iter().filter(|planned| planned.action.buys());
-    bought.map(|planned| planned.job.id.to_string()).collect()
+    bought.map(|planned| planned.job.id().to_string()).collect()
 }
 
 fn style() -> impl Strategy<Value = Style> {
@@ -258,7 +246,7 @@ proptest! {
         entry.rows.reverse();
         entry.tag = tag;
         let (old, new) = (before.jobs(), after.jobs());
-        let ids = |jobs: &[Arc<Job>]| jobs.iter().map(|job| job.id.to_string()).collect::<BTreeSet<_>>();
+        let ids = |jobs: &[Arc<Job>]| jobs.iter().map(|job| job.id().to_string()).collect::<BTreeSet<_>>();
         let expected: BTreeSet<String> = ids(&new).difference(&ids(&old)).cloned().collect();
         prop_assert_eq!(bought(&new, &completed(&old)), expected);
         // Taking things away buys nothing, and bringing them back neither.
@@ -269,11 +257,11 @@ proptest! {
     #[test]
     fn an_edited_prompt_buys_that_job_again(team in team(), which in any::<prop::sample::Index>()) {
         let jobs = team.jobs();
-        let edited: &JobId = &jobs[which.index(jobs.len())].id;
+        let edited: &JobId = jobs[which.index(jobs.len())].id();
         // As if it had been another request when it was bought.
         let attempts = completed(&jobs).attempts().cloned().map(|mut attempt| {
-            if attempt.job == *edited {
-                attempt.fingerprint = Fingerprint::stored("other".into());
+            if *attempt.job() == *edited {
+                attempt.purchase.request = Request::stored("{}".into(), Fingerprint::stored("other".into()));
             }
             attempt
         }).collect();

@@ -175,10 +175,10 @@ proptest! {
         prop_assert_eq!(jobs.len(), rows.len());
         for (job, (wanted_shape, wanted_length, wanted_takes)) in jobs.iter().zip(&rows) {
             let is_as_wanted = wanted_shape.0.is_empty() || job.spec.shape() == wanted_shape.1;
-            prop_assert!(is_as_wanted || is_told(shape), "{}: {:?}\n{text}", job.id, wanted_shape);
+            prop_assert!(is_as_wanted || is_told(shape), "{}: {:?}\n{text}", job.id(), wanted_shape);
             let is_as_wanted = wanted_length.0.is_empty() || job.spec.duration == wanted_length.1;
-            prop_assert!(is_as_wanted || is_told(length), "{}: {:?}\n{text}", job.id, wanted_length);
-            prop_assert!(matches!(*wanted_takes, "" | "1") || is_told(takes), "{}: {wanted_takes}\n{text}", job.id);
+            prop_assert!(is_as_wanted || is_told(length), "{}: {:?}\n{text}", job.id(), wanted_length);
+            prop_assert!(matches!(*wanted_takes, "" | "1") || is_told(takes), "{}: {wanted_takes}\n{text}", job.id());
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
-use shotlist::domain::{Attempt, AttemptState, Digest, History, Job, JobId, OutputPath, Request, Spec, Usd};
+use shotlist::domain::{Attempt, AttemptState, Digest, History, Job, JobId, OutputPath, Purchase, Request, Spec, Usd};
 use shotlist::plan::Plan;
 
 use crate::support::fake::{jobs, plan_of};
@@ -36,16 +36,15 @@ fn any_besides() -> impl Strategy<Value = Besides> {
 fn job(id: u8, prompt: u8, price: i64, label: &str, besides: &Besides) -> Arc<Job> {
     let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(format!("prompt {prompt}")), ..Spec::default() };
     let any = Arc::unwrap_or_clone(jobs(1).remove(0));
-    Arc::new(Job {
-        id: JobId::new(format!("j{id}")).expect("an id"),
+    let purchase = Purchase {
+        job: JobId::new(format!("j{id}")).expect("an id"),
         request: Request::new(&spec),
-        spec,
         price: Usd::from_micros(price),
-        tags: besides.tags.clone(),
         labels: [("client".to_owned(), label.to_owned())].into_iter().collect(),
-        file: besides.has_file.then(|| OutputPath::new(&format!("x/{id}.mp4")).expect("a path")),
-        ..any
-    })
+        output: besides.has_file.then(|| OutputPath::new(&format!("x/{id}.mp4")).expect("a path").into()),
+        ..any.purchase
+    };
+    Arc::new(Job { purchase, spec, tags: besides.tags.clone(), ..any })
 }
 
 fn plan(bought: &Bought, besides: &Besides) -> Plan {
@@ -92,7 +91,13 @@ fn the_digest_is_over_this_form_of_a_plan_however_long_it_is() {
         let many = jobs(count);
         let plan = plan_of(&many, &History::default());
         let of = |job: &Arc<Job>| {
-            (job.id.to_string(), job.request.body().to_owned(), job.price.micros(), [0_i64; 0], json!({}))
+            (
+                job.id().to_string(),
+                job.purchase.request.body().to_owned(),
+                job.purchase.price.micros(),
+                [0_i64; 0],
+                json!({}),
+            )
         };
         let mut bought: Vec<_> = many.iter().map(of).collect();
         bought.sort_by(|one, other| one.0.cmp(&other.0));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use shotlist::domain::{Attempt, AttemptState, History, Job, JobId, Request, Spec};
+use shotlist::domain::{Attempt, AttemptState, History, Job, JobId, Purchase, Request, Spec};
 use shotlist::plan::Plan;
 
 use crate::support::fake::{input_of, jobs, plan_of};
@@ -17,7 +17,9 @@ fn job(id: usize, prompt: usize) -> Arc<Job> {
     let spec =
         Spec { model: "beta-2.0-lite".into(), prompt: PROMPTS.get(prompt).map(|&text| text.into()), ..Spec::default() };
     let any = Arc::unwrap_or_clone(jobs(1).remove(0));
-    Arc::new(Job { id: JobId::new(format!("j{id}")).expect("an ID"), request: Request::new(&spec), spec, ..any })
+    let job = JobId::new(format!("j{id}")).expect("an ID");
+    let purchase = Purchase { job, request: Request::new(&spec), ..any.purchase };
+    Arc::new(Job { purchase, spec, ..any })
 }
 
 fn history(bought: &[(usize, usize, AttemptState)]) -> History {
@@ -34,7 +36,7 @@ fn questioned(plan: &Plan) -> BTreeSet<String> {
 
 fn due(plan: &Plan) -> BTreeSet<String> {
     let due = plan.jobs.iter().filter(|planned| planned.action.buys());
-    due.map(|planned| planned.job.id.to_string()).collect()
+    due.map(|planned| planned.job.id().to_string()).collect()
 }
 
 proptest! {
@@ -54,7 +56,7 @@ proptest! {
         let whole = plan_of(&all, &history);
         let part: Vec<Arc<Job>> =
             manifest.iter().filter(|(id, _)| selected.contains(id)).map(|(id, prompt)| job(*id, *prompt)).collect();
-        let is_in_manifest = |id: &JobId| all.iter().any(|job| job.id == *id);
+        let is_in_manifest = |id: &JobId| all.iter().any(|job| *job.id() == *id);
         let part = Plan::new(&part, shotlist::plan::PlanInput { sample, is_in_manifest: &is_in_manifest, ..input_of(&all, &history) });
         for id in due(&part) {
             prop_assert!(
@@ -81,7 +83,7 @@ proptest! {
             let wanted = |list: &[usize]| list.iter().filter(|prompt| normalized(prompt) == request).count();
             let unquestioned = plan.jobs.iter().filter(|planned| planned.action.buys()).filter(|planned| {
                 let prompt = planned.job.spec.prompt.as_deref().map(shotlist::domain::normalized);
-                prompt.as_deref() == Some(&request) && !questioned(&plan).contains(planned.job.id.as_str())
+                prompt.as_deref() == Some(&request) && !questioned(&plan).contains(planned.job.id().as_str())
             });
             let new = wanted(&after).saturating_sub(wanted(&before));
             prop_assert!(unquestioned.count() <= new, "{request}: {before:?} to {after:?}: {:?}", questioned(&plan));

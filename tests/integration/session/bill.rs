@@ -286,11 +286,14 @@ fn submission(number: usize, state: AttemptState, days_ago: i64, account: u8, is
     let at = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * (100 - days_ago));
     let has_task = state.is_active() || matches!(state, AttemptState::Completed | AttemptState::Failed);
     let attempt = json!({
-        "id": number, "job": format!("j{number}"), "fingerprint": "f", "normalized": "n", "request": "{}", "model": "alpha-2",
-        "price": "0.90", "charging": "undocumented", "typical_s": [60, 180], "account": Account { service: "s".into(), key: account.to_string().into() },
+        "id": number, "normalized": "n", "account": Account { service: "s".into(), key: account.to_string().into() },
         "state": state, "task": has_task.then(|| json!({ "id": format!("t{number}"), "alias": null })), "video_url": null, "error": null,
-        "polls": 0, "intended_at": at, "answered_at": null, "seen": null, "ended_at": null, "file": null, "fetched_at": null,
-        "particulars": { "labels": {}, "output": null, "declared": is_declared.then(|| json!({ "what": "never_created", "at": at })) },
+        "polls": 0, "intended_at": at, "answered_at": null, "ended_at": null, "file": null, "fetched_at": null,
+        "purchase": {
+            "job": format!("j{number}"), "request": { "body": "{}", "fingerprint": "f" }, "model": "alpha-2", "price": "0.90",
+            "charging": "undocumented", "typical_s": [60, 180], "labels": {}, "output": null,
+        },
+        "particulars": { "declared": is_declared.then(|| json!({ "what": "never_created", "at": at })) },
     });
     serde_json::from_value(attempt).expect("an attempt")
 }

@@ -235,7 +235,10 @@ fn videos_of_yesterday_are_executed_when_they_come() {
     let here = Workspace::with_manifest(&TWO_JOBS.replace("version: 1\n", "version: 1\nbatch: \"{{ today }}\"\n"));
     program(&here, "echo $SHOTLIST_BATCH $SHOTLIST_ID $SHOTLIST_FILE >> begun");
     let (service, done) = Service::slow();
-    run(&here, &service, &["--batch", "mon"]).ends_by_timeout();
+    run(&here, &service, &["--batch", "mon"]).ends_by_timeout(|| {
+        let polled = |task: &str| service.asked().iter().any(|it| it.method == "GET" && it.path.ends_with(task));
+        polled("/t0") && polled("/t1")
+    });
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     run(&here, &service, &["--batch", "tue"]).ends_with(0);
     let mut begun: Vec<String> =

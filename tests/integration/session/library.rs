@@ -209,7 +209,8 @@ async fn program_resolves_jobs_and_limits_a_ledger() {
     let (task, connection) = (TaskId::new("task_x").expect("an ID"), connection(&service));
     let verdict = Verdict::Task { task: &task, connection: &connection, is_certain: false };
     let recorded = std::cell::RefCell::new(Vec::new());
-    let note = |attempt: &Attempt, how: &Resolution| recorded.borrow_mut().push((attempt.job.to_string(), how.clone()));
+    let note =
+        |attempt: &Attempt, how: &Resolution| recorded.borrow_mut().push((attempt.job().to_string(), how.clone()));
     let error = batch.resolve("j*", verdict, note).await.expect_err("one task for two jobs");
     assert!(matches!(error, ResolveError::SeveralJobs(_)), "{error}");
     batch.resolve("j0", verdict, note).await.expect("the service knows the task");

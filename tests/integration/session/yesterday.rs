@@ -30,9 +30,21 @@ fn daily() -> Workspace {
     Workspace::with_manifest(&example.replace("day: 5.00", "day: 50.00"))
 }
 
-fn day(here: &Workspace, service: &Service, batch: &str, arguments: &[&str]) -> Ended {
-    // The first look at a task of its own comes before the box closes, and so does one at each that was left.
-    here.run(service, &[&["--batch", batch], arguments].concat()).ends_by_timeout()
+/// A day's run in a time box, which closes once each of its jobs is submitted, and nothing but active tasks is left.
+fn day(here: &Workspace, (service, finished): &(Service, Arc<AtomicUsize>), batch: &str, arguments: &[&str]) -> Ended {
+    let (before, jobs) = (service.posts().len(), if arguments.contains(&"--select") { 1 } else { 2 });
+    let is_open = |task: usize| task >= finished.load(Ordering::SeqCst);
+    let polled =
+        |task: usize| service.asked().iter().any(|it| it.method == "GET" && it.path.ends_with(&format!("/t{task}")));
+    let is_left = |task: usize| (task < before || polled(task)) && is_open(task);
+    let run = here.run(service, &[&["--batch", batch], arguments].concat());
+    run.ends_by_timeout(|| {
+        let (posts, videos) =
+            (service.posts().len(), here.ledger_if_any("SELECT task FROM attempt WHERE file IS NOT NULL"));
+        let has_video = |task: usize| videos.contains(&format!("t{task}"));
+        let is_left_only = (0..posts).all(|task| has_video(task) || is_left(task)) && (before..posts).any(is_open);
+        posts == before + jobs && is_left_only
+    })
 }
 
 fn report(here: &Workspace, batch: &str) -> Vec<String> {
@@ -47,10 +59,11 @@ fn report(here: &Workspace, batch: &str) -> Vec<String> {
 
 #[test]
 fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
-    let ((service, finished), here) = (finishing(), daily());
+    let (remote, here) = (finishing(), daily());
+    let (service, finished) = &remote;
     for (batch, number, code) in [("2026-11-19", 1, 143), ("2026-11-20", 3, 143), ("2026-11-21", 6, 0)] {
         finished.store(number, Ordering::SeqCst);
-        let ended = day(&here, &service, batch, &[]);
+        let ended = day(&here, &remote, batch, &[]);
         assert_eq!(ended.code, Some(code), "{batch}: {}{}", ended.stdout, ended.stderr);
         if number > 1 {
             assert!(ended.stderr.contains("1 task"), "{}", ended.stderr);
@@ -67,19 +80,20 @@ fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
     }
     // Another day has nothing to collect, and says nothing of it. A video that someone removed was not wanted.
     fs::remove_file(here.path("shotlist-out/daily/2026-11-19/sky.mp4")).expect("removed");
-    let ended = day(&here, &service, "2026-11-21", &["--log-format", "json"]).hides("other-batch");
+    let ended = day(&here, &remote, "2026-11-21", &["--log-format", "json"]).hides("other-batch");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
 #[test]
 fn a_plan_says_what_is_collected_and_asks_no_one() {
-    let ((service, _), here) = (finishing(), daily());
-    assert_eq!(day(&here, &service, "a", &[]).code, Some(143));
+    let (remote, here) = (finishing(), daily());
+    let service = &remote.0;
+    assert_eq!(day(&here, &remote, "a", &[]).code, Some(143));
     let asked = service.asked().len();
     let plan = here.plan(&["--batch", "b"]);
     assert!(codes(&plan).contains(&"other-batch"), "{plan}");
     assert_eq!(service.asked().len(), asked);
-    day(&here, &service, "b", &["--skip-other-batches", "--log-format", "json"]).hides("other-batch");
+    day(&here, &remote, "b", &["--skip-other-batches", "--log-format", "json"]).hides("other-batch");
     let of_earlier = |path: &str| path.ends_with("/t0") || path.ends_with("/t1");
     assert!(!service.asked()[asked..].iter().any(|asked| of_earlier(&asked.path)), "it was told to leave them");
 }
@@ -87,17 +101,18 @@ fn a_plan_says_what_is_collected_and_asks_no_one() {
 /// What was never sent, what was changed since, and what the manifest does not have any more: the report of a day is about that day.
 #[test]
 fn the_report_of_another_batch_says_what_was_bought_of_it() {
-    let ((service, finished), here) = (finishing(), Workspace::new());
+    let (remote, here) = (finishing(), Workspace::new());
+    let (service, finished) = &remote;
     let list = |jobs: &str| format!("version: 1\nname: daily\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}");
     here.write("m.yaml", list("  - { id: gone, prompt: x, labels: { for: a } }\n  - { id: kept, prompt: before, file: k/kept.mp4 }\n  - { id: late, prompt: y }\n"));
-    assert_eq!(day(&here, &service, "a", &["--concurrency", "2"]).code, Some(143));
+    assert_eq!(day(&here, &remote, "a", &["--concurrency", "2"]).code, Some(143));
     assert_eq!(report(&here, "a"), ["gone in_progress null", "kept in_progress null", "late pending null"]);
     here.write(
         "m.yaml",
         list("  - { id: kept, prompt: after }\n  - { id: late, prompt: y }\n  - { id: new, prompt: z }\n"),
     );
     finished.store(9, Ordering::SeqCst);
-    assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
+    assert_eq!(day(&here, &remote, "b", &[]).code, Some(0));
     assert_eq!(
         report(&here, "a"),
         ["kept completed \"k/kept.mp4\"", "late pending null", "gone completed \"gone.mp4\""]
@@ -114,12 +129,12 @@ fn a_doubt_of_yesterday_is_not_hidden_by_a_good_day() {
             |asked| if asked.earlier == 0 && asked.method == "POST" { Answer::Hangup } else { Answer::Well },
         );
     let here = daily();
-    assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(7));
-    let ended = day(&here, &service, "b", &[]);
+    assert_eq!(here.run(&service, &["--batch", "a", "--select", "sky"]).ends().code, Some(7));
+    let ended = here.run(&service, &["--batch", "b"]).ends();
     assert_eq!(ended.code, Some(7), "{}", ended.stderr);
     assert!(ended.shows("in-doubt-elsewhere").stderr.contains("`shotlist resolve m.yaml --batch a`"));
     here.shotlist(&["resolve", "m.yaml", "--batch", "a", "sky", "--never-created"]).ends_with(0);
-    assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
+    assert_eq!(here.run(&service, &["--batch", "b"]).ends().code, Some(0));
 }
 
 /// A manifest got a `batch` after it had bought without one: what is open there is settled by the commands that are reported.
@@ -150,22 +165,23 @@ fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
 
 #[test]
 fn a_batch_that_another_run_is_at_is_left_to_it() {
-    let ((service, finished), here) = (finishing(), daily());
-    let first = here.run(&service, &["--batch", "a"]).starts();
+    let (remote, here) = (finishing(), daily());
+    let (service, finished) = &remote;
+    let first = here.run(service, &["--batch", "a"]).starts();
     here.waits_for_active_tasks(2);
-    let own = here.run(&service, &["--batch", "b"]).ends_by_timeout();
-    assert_eq!(own.code, Some(143), "{}", own.stderr);
+    assert_eq!(day(&here, &remote, "b", &[]).code, Some(143));
     finished.store(9, Ordering::SeqCst);
     let first = Ended::of(first);
     assert_eq!(first.code, Some(0), "{}", first.stderr);
-    assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
+    assert_eq!(day(&here, &remote, "b", &[]).code, Some(0));
 }
 
 /// One directory for all batches, as `--out` makes it: nothing of today is replaced by yesterday's.
 #[test]
 fn in_a_directory_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
-    let ((service, finished), here) = (finishing(), daily());
-    let day = |batch: &str| day(&here, &service, batch, &["--out", "all", "--select", "sky"]);
+    let (remote, here) = (finishing(), daily());
+    let finished = &remote.1;
+    let day = |batch: &str| day(&here, &remote, batch, &["--out", "all", "--select", "sky"]);
     assert_eq!(day("a").code, Some(143));
     finished.store(9, Ordering::SeqCst);
     assert_eq!(day("b").code, Some(0));
@@ -178,11 +194,12 @@ fn in_a_directory_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
 /// Another key can't see the tasks of yesterday: they wait, and today goes on.
 #[test]
 fn tasks_of_another_account_wait_and_hold_no_one_up() {
-    let ((service, finished), here) = (finishing(), daily());
-    assert_eq!(day(&here, &service, "a", &[]).code, Some(143));
+    let (remote, here) = (finishing(), daily());
+    let (service, finished) = &remote;
+    assert_eq!(day(&here, &remote, "a", &[]).code, Some(143));
     finished.store(9, Ordering::SeqCst);
     let run = |arguments: &[&str]| {
-        here.run(&service, &[&["--batch", "b"], arguments].concat()).env("SHOTLIST_API_KEY", "new").ends()
+        here.run(service, &[&["--batch", "b"], arguments].concat()).env("SHOTLIST_API_KEY", "new").ends()
     };
     let other = run(&[]);
     assert_eq!(other.code, Some(0), "{}", other.stderr);
@@ -195,16 +212,17 @@ fn tasks_of_another_account_wait_and_hold_no_one_up() {
 #[test]
 fn a_process_that_dies_while_it_collects_loses_nothing() {
     for halt in ["after-commit:1", "before-commit:3", "after-commit:4", "before-commit:6", "after-commit:6"] {
-        let ((service, finished), here) = (finishing(), daily());
-        assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(143));
+        let (remote, here) = (finishing(), daily());
+        let (service, finished) = &remote;
+        assert_eq!(day(&here, &remote, "a", &["--select", "sky"]).code, Some(143));
         finished.store(9, Ordering::SeqCst);
         let flag = here.path("halted");
-        let run = here.run(&service, &["--batch", "b", "--select", "sky"]).env("SHOTLIST_HALT_AT", halt);
+        let run = here.run(service, &["--batch", "b", "--select", "sky"]).env("SHOTLIST_HALT_AT", halt);
         let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
         wait_until(halt, || flag.exists());
         kill(&child, "-KILL");
         drop(Ended::of(child));
-        let ended = day(&here, &service, "b", &["--select", "sky"]);
+        let ended = day(&here, &remote, "b", &["--select", "sky"]);
         assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
         assert_eq!(report(&here, "a"), ["sky completed \"sky.mp4\"", "quote pending null"], "{halt}");
         assert!(service.posts().len() <= 2, "{halt}");
@@ -215,9 +233,10 @@ fn a_process_that_dies_while_it_collects_loses_nothing() {
 #[test]
 fn a_failure_of_one_batch_is_not_hidden_by_the_same_id_of_another() {
     for bad in ["/t0", "/t1"] {
-        let ((service, finished), here) = (finishing_but(bad), daily());
+        let (remote, here) = (finishing_but(bad), daily());
+        let (service, finished) = &remote;
         let day =
-            |batch: &str, arguments: &[&str]| day(&here, &service, batch, &[&["--select", "sky"], arguments].concat());
+            |batch: &str, arguments: &[&str]| day(&here, &remote, batch, &[&["--select", "sky"], arguments].concat());
         assert_eq!(day("a", &[]).code, Some(143));
         finished.store(9, Ordering::SeqCst);
         // One failure of another batch does not stop today's purchases either.
@@ -281,9 +300,10 @@ fn an_answer_that_another_run_waits_for_is_no_doubt() {
 /// What is collected is given back as soon as it is here: a run of that batch need not wait for this one.
 #[test]
 fn a_batch_that_is_collected_is_free_again_while_the_run_goes_on() {
-    let ((service, finished), here) = (finishing(), daily());
-    let run = |batch: &str| here.run(&service, &["--batch", batch, "--select", "sky"]);
-    assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(143));
+    let (remote, here) = (finishing(), daily());
+    let (service, finished) = &remote;
+    let run = |batch: &str| here.run(service, &["--batch", batch, "--select", "sky"]);
+    assert_eq!(day(&here, &remote, "a", &["--select", "sky"]).code, Some(143));
     finished.store(1, Ordering::SeqCst);
     let today = run("b").starts();
     wait_until("yesterday is here", || here.path("shotlist-out/daily/a/sky.mp4").exists());

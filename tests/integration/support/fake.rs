@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use shotlist::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Request, SendBy, Spec,
-    TaskId,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Purchase, Request,
+    SendBy, Spec, TaskId,
 };
 use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
@@ -192,7 +192,7 @@ impl OwnBatch {
 
     /// The job of each attempt, oldest first.
     pub fn jobs(&self) -> Vec<String> {
-        self.attempts().map(|attempt| attempt.job.to_string()).collect()
+        self.attempts().map(|attempt| attempt.job().to_string()).collect()
     }
 
     /// The state of each attempt, oldest first.
@@ -212,21 +212,30 @@ pub fn key() -> BatchKey {
     BatchKey { name: "n".into(), batch: String::new() }
 }
 
-/// So many jobs on beta-2.0-lite, of $3.75 and 30 to 120 seconds each.
+/// Jobs on beta-2.0-lite, of $3.75 and 30 to 120 seconds each.
 pub fn jobs(count: usize) -> Vec<Arc<Job>> {
+    jobs_of(count, (30, 120))
+}
+
+/// Jobs on beta-2.0-lite, of $3.75 each, with these shortest and longest times.
+pub fn jobs_of(count: usize, typical_s: (u32, u32)) -> Vec<Arc<Job>> {
     let job = |number: usize| {
         let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(format!("p{number}")), ..Spec::default() };
         Arc::new(Job {
-            id: JobId::new(format!("j{number}")).expect("an id"),
-            request: Request::new(&spec),
+            purchase: Purchase {
+                job: JobId::new(format!("j{number}")).expect("an id"),
+                request: Request::new(&spec),
+                model: spec.model.clone(),
+                price: "3.75".parse().expect("money"),
+                charging: Charging::Undocumented,
+                typical_s,
+                labels: Labels::new(),
+                output: None,
+                local_images: None,
+            },
             spec,
-            price: "3.75".parse().expect("money"),
-            charging: Charging::Undocumented,
-            typical_s: (30, 120),
             take: 1,
             tags: Vec::new(),
-            labels: Labels::new(),
-            file: None,
             row: None,
             matrix: None,
             review: None,
@@ -267,7 +276,7 @@ pub fn input_of<'g>(jobs: &'g [Arc<Job>], history: &'g History) -> PlanInput<'g>
 
 /// The plan of all of them.
 pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
-    let is_in_manifest = |id: &JobId| jobs.iter().any(|job| job.id == *id);
+    let is_in_manifest = |id: &JobId| jobs.iter().any(|job| *job.id() == *id);
     Plan::new(jobs, PlanInput { is_in_manifest: &is_in_manifest, ..input_of(jobs, history) })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, Particulars, Request, TaskId, Usd};
+use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, Request, TaskId, Usd};
 use shotlist::plan::{Limit, Plan};
 
 use super::fake::{account, plan_of};
@@ -26,27 +26,11 @@ pub fn plan(jobs: &[Arc<Job>], history: &History, limit: Option<&str>) -> Plan {
 
 /// A task of an earlier run that is at the service since then.
 pub fn active(number: usize, job: &Job, since: Timestamp) -> Attempt {
+    let (id, purchase) = (AttemptId(i64::try_from(number).expect("few")), job.purchase.clone());
     Attempt {
-        id: AttemptId(i64::try_from(number).expect("few")),
-        job: job.id.clone(),
-        fingerprint: job.request.fingerprint().clone(),
-        normalized: Request::normalized(&job.spec),
-        request: job.request.body().to_owned(),
-        model: job.spec.model.clone(),
-        price: Usd::ZERO,
-        charging: job.charging,
-        typical_s: job.typical_s,
-        account: account(),
         state: AttemptState::Queued,
         task: TaskId::new(format!("old{number}")).map(Into::into),
-        video_url: None,
-        error: None,
-        polls: 0,
-        intended_at: since,
         answered_at: Some(since),
-        ended_at: None,
-        file: None,
-        fetched_at: None,
-        particulars: Particulars::default(),
+        ..Attempt::new(id, purchase, Request::normalized(&job.spec), account(), since)
     }
 }

@@ -15,9 +15,6 @@ const MAX_RUN: Duration = Duration::from_mins(10);
 /// that has much else to do.
 pub const LEFT_AFTER: &str = "2s";
 
-/// The time after which `timeout` would end a run that leaves tasks active.
-const TERMINATED_AFTER: Duration = Duration::from_secs(2);
-
 /// A command line that is being put together.
 pub struct Program {
     command: Command,
@@ -88,14 +85,16 @@ impl Program {
         ended
     }
 
-    /// Runs it to its end, with SIGTERM once [`TERMINATED_AFTER`] is over, as `timeout` does.
+    /// Runs it to its end, with SIGTERM once it has come so far, as `timeout` ends a run that leaves tasks active.
     #[track_caller]
-    pub fn ends_by_timeout(self) -> Ended {
-        let (mut child, start) = (self.starts(), Instant::now());
-        while child.try_wait().expect("a status").is_none() && start.elapsed() < TERMINATED_AFTER {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        if child.try_wait().expect("a status").is_none() {
+    pub fn ends_by_timeout(self, mut is_far: impl FnMut() -> bool) -> Ended {
+        let mut child = self.starts();
+        let mut has_ended = false;
+        wait_until("it has ended, or leaves only active tasks", || {
+            has_ended = child.try_wait().expect("a status").is_some();
+            has_ended || is_far()
+        });
+        if !has_ended {
             kill(&child, "-TERM");
         }
         Ended::of(child)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shotlist::domain::{Charging, History, Job, JobId, Labels, Request, Spec, TaskId, TaskNames, Usd};
+use shotlist::domain::{Charging, History, Job, JobId, Labels, Purchase, Request, Spec, TaskId, TaskNames, Usd};
 use shotlist::engine::RunEvent;
 use shotlist::ui::ProgressState;
 
@@ -12,16 +12,20 @@ use crate::support::fake::plan_of;
 fn job(id: &str, model: &str, typical_s: (u32, u32), price: &str) -> Arc<Job> {
     let spec = Spec { model: model.into(), prompt: Some(id.into()), ..Spec::default() };
     Arc::new(Job {
-        id: JobId::new(id).expect("an id"),
-        request: Request::new(&spec),
+        purchase: Purchase {
+            job: JobId::new(id).expect("an id"),
+            request: Request::new(&spec),
+            model: spec.model.clone(),
+            price: price.parse().expect("money"),
+            charging: Charging::AtSubmission,
+            typical_s,
+            labels: Labels::new(),
+            output: None,
+            local_images: None,
+        },
         spec,
-        price: price.parse().expect("money"),
-        charging: Charging::AtSubmission,
-        typical_s,
         take: 1,
         tags: Vec::new(),
-        labels: Labels::new(),
-        file: None,
         row: None,
         matrix: None,
         review: None,
@@ -35,7 +39,7 @@ fn task() -> TaskNames {
 }
 
 fn submitted(job: &Job) -> RunEvent {
-    RunEvent::Submitted { job: job.id.clone(), task: task(), price: job.price }
+    RunEvent::Submitted { job: job.id().clone(), task: task(), price: job.purchase.price }
 }
 
 /// Two minutes and a half into a campaign of forty jobs.
@@ -52,27 +56,27 @@ fn campaign() -> (ProgressState, Instant) {
         let begun = if number < 8 { 0 } else { 70 + number as u64 };
         tell(begun, submitted(job));
         match number {
-            0..8 => tell(90, RunEvent::Completed { job: job.id.clone(), task: task() }),
+            0..8 => tell(90, RunEvent::Completed { job: job.id().clone(), task: task() }),
             8 => tell(
                 140,
                 RunEvent::Failed {
-                    job: job.id.clone(),
+                    job: job.id().clone(),
                     task: task(),
                     message: "the prompt was refused by moderation".into(),
                 },
             ),
-            9..12 => tell(145, RunEvent::Completed { job: job.id.clone(), task: task() }),
+            9..12 => tell(145, RunEvent::Completed { job: job.id().clone(), task: task() }),
             _ => tell(
                 148,
                 RunEvent::Progressed {
-                    job: job.id.clone(),
+                    job: job.id().clone(),
                     percent: Some(u8::try_from(100 - 4 * number).expect("small")),
                 },
             ),
         }
     }
-    tell(149, RunEvent::InDoubt { job: jobs[20].id.clone(), message: "lost".into(), price: jobs[20].price });
-    tell(149, RunEvent::ToFetch { job: jobs[11].id.clone() });
+    tell(149, RunEvent::InDoubt { job: jobs[20].id().clone(), message: "lost".into(), price: jobs[20].purchase.price });
+    tell(149, RunEvent::ToFetch { job: jobs[11].id().clone() });
     (picture, start + Duration::from_secs(150))
 }
 
@@ -115,7 +119,7 @@ fn the_time_left_is_learned_from_what_is_finished() {
     assert!(picture.sentence(start).contains("about 4 min left"), "{}", picture.sentence(start));
     for (number, job) in (0..).zip(&jobs[..8]) {
         picture.note(&submitted(job), at(number * 10));
-        picture.note(&RunEvent::Completed { job: job.id.clone(), task: task() }, at(number * 10 + 10));
+        picture.note(&RunEvent::Completed { job: job.id().clone(), task: task() }, at(number * 10 + 10));
     }
     // Eight took ten seconds each.
     assert!(picture.sentence(at(80)).contains("about 10 s left"), "{}", picture.sentence(at(80)));

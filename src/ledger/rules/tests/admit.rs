@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::values::*;
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, Declaration, Digest, Fingerprint, Freeze, Labels, OutputPath, Usd,
+    Account, Attempt, AttemptId, AttemptState, Declaration, Digest, Fingerprint, Freeze, Request, Usd,
 };
 use crate::ledger::rules::{Facts, OtherRunnersFacts, Slots};
 use crate::ledger::{Approval, Intent, LedgerError};
@@ -33,13 +33,13 @@ fn admit_refuses_for_the_first_of_all_reasons() {
     let other_account = Account { service: "s".into(), key: "other".into() };
     let shared = OtherRunnersFacts { is_expired: true, account: other_account, slots: Slots::Paused(wait), ..others() };
     facts.shared = Some(shared);
-    let asked = Intent {
+    let mut asked = Intent {
         approval: Some(Approval { digest, most: 1 }),
         paid_elsewhere: Some(1),
         limits: vec![limit("budget.labels", Some("acme"), 1_000_000), limit("not its label", Some("other"), 0)],
-        labels: [("client".to_owned(), "acme".to_owned())].into_iter().collect(),
         ..intent("a")
     };
+    asked.purchase.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
     let over = |error: &LedgerError, expected: &str| matches!(error, LedgerError::OverLimit { name, used, .. } if **name == *expected && *used == usd(100_001));
     let steps: [Step<'_>; 11] = [
         (&|error| matches!(error, LedgerError::LeaseExpired), &|facts| shared_of(facts).is_expired = false),
@@ -73,7 +73,8 @@ fn admit_refuses_for_the_first_of_all_reasons() {
         assert!(is_expected(&error), "reason {number}: {error:?}");
         remove(&mut facts);
     }
-    let imported = Intent { imported_at: Some(Timestamp::UNIX_EPOCH), job: intent("b").job, ..asked.clone() };
+    let mut imported = Intent { imported_at: Some(Timestamp::UNIX_EPOCH), ..asked.clone() };
+    imported.purchase.job = intent("b").purchase.job;
     admit(&mut facts.clone(), &imported).expect("paid already, whatever the limits");
     admit(&mut facts, &asked).expect("exactly the limits");
 }
@@ -84,12 +85,11 @@ fn admitted_intent_counts_for_the_next() {
         Facts { newest: 41, gap: 4, now: Timestamp::UNIX_EPOCH, shared: Some(others()), ..Facts::default() };
     facts.used =
         [((None, 0), Usd::ZERO), ((Some(label("acme")), 0), Usd::ZERO), ((Some(label("b")), 0), Usd::ZERO)].into();
-    let labels: Labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
-    let (output, local_images) = (OutputPath::new("a/b.mp4").ok(), Some("5ha256".to_owned()));
-    let asked = Intent { labels, output: output.clone(), local_images, ..intent("a") };
+    let mut asked = intent("a");
+    asked.purchase.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
     let first = admit(&mut facts, &asked).expect("admitted");
     let known = &first.attempt.particulars;
-    assert_eq!((known.output.as_deref(), known.local_images.as_deref()), (output.as_ref(), Some("5ha256")));
+    assert_eq!(first.attempt.purchase, asked.purchase);
     assert!((42..=46).contains(&first.attempt.id.0), "{:?}", first.attempt.id);
     assert_eq!((first.shared.runner, first.shared.version), (Some(RUNNER), 1));
     assert_eq!((first.attempt.state, first.attempt.intended_at), (AttemptState::Intended, Timestamp::UNIX_EPOCH));
@@ -129,7 +129,7 @@ fn earlier_attempt_claims_its_job() {
     let claims = |state, id, known: Option<i64>, is_same_request: bool| {
         let mut earlier = row("a", id, state);
         if !is_same_request {
-            earlier.attempt.fingerprint = Fingerprint::stored("another".to_owned());
+            earlier.attempt.purchase.request = Request::stored("{}".into(), Fingerprint::stored("another".to_owned()));
         }
         let asked = Intent { known: known.map(AttemptId), ..intent("a") };
         matches!(admit(&mut with_attempts([earlier]), &asked), Err(LedgerError::Claimed(_)))
@@ -206,7 +206,7 @@ proptest! {
             if let Ok(row) = admit(&mut facts, &asked) {
                 prop_assert!(admitted.iter().all(|earlier| earlier.id < row.attempt.id));
                 if fails {
-                    let rows = facts.attempts.get_mut(&(BATCH, row.attempt.job.clone())).expect("its row");
+                    let rows = facts.attempts.get_mut(&(BATCH, row.attempt.job().clone())).expect("its row");
                     for row in rows {
  row.attempt.state = AttemptState::Failed;
  }
@@ -214,11 +214,11 @@ proptest! {
                 admitted.push(row.attempt);
             }
         }
-        let spent: Usd = admitted.iter().map(|attempt| attempt.price).sum();
+        let spent: Usd = admitted.iter().map(|attempt| attempt.purchase.price).sum();
         prop_assert!(spent <= usd(limit_micros));
         prop_assert!(admitted.len() <= usize::try_from(slots).expect("small"));
-        for job in admitted.iter().map(|attempt| &attempt.job) {
-            prop_assert!(admitted.iter().filter(|attempt| attempt.job == *job).count() <= most as usize);
+        for job in admitted.iter().map(Attempt::job) {
+            prop_assert!(admitted.iter().filter(|attempt| *attempt.job() == *job).count() <= most as usize);
         }
     }
 }

@@ -60,9 +60,9 @@ proptest! {
         let (mut sums, mut expected) = (Sums::default(), 0);
         for (intended, price) in attempts {
             let mut attempt = row("a", 1, AttemptState::Queued).attempt;
-            (attempt.intended_at, attempt.price) = (at(intended), usd(price));
+            (attempt.intended_at, attempt.purchase.price) = (at(intended), usd(price));
             sums.add(None, &attempt);
-            expected += if attempt.intended_at >= since { attempt.price.micros() } else { 0 };
+            expected += if attempt.intended_at >= since { attempt.purchase.price.micros() } else { 0 };
         }
         let found: i64 = sums.spent().filter(|sum| sum.quarter >= quarter(since)).map(|sum| sum.micros).sum();
         prop_assert_eq!(found, expected);
@@ -103,7 +103,7 @@ fn names_that_an_event_needs_are_looked_up() {
 fn sums_change_by_what_an_attempt_may_have_cost() {
     let mut attempt = row("a", 4, AttemptState::Queued).attempt;
     attempt.intended_at = Timestamp::from_microsecond(-1).expect("a time");
-    attempt.particulars.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
+    attempt.purchase.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
     let free = Attempt { state: AttemptState::Rejected, ..attempt.clone() };
     let changes = |before: Option<&Attempt>, after: &Attempt| {
         let mut sums = Sums::default();

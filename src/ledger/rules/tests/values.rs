@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::domain::{Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Label, Labels, Usd};
+use crate::domain::{
+    Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Label, Labels, Purchase, Request, Usd,
+};
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Facts, OtherRunnersFacts, Slots};
 use crate::ledger::{Intent, LedgerError, SpendLimit};
@@ -37,21 +39,22 @@ pub(super) fn limit(name: &str, value: Option<&str>, micros: i64) -> SpendLimit 
 /// An intent for 0.90 USD.
 pub(super) fn intent(job: &str) -> Intent {
     Intent {
-        job: JobId::new(job).expect("an ID"),
-        fingerprint: Fingerprint::stored(format!("fingerprint of {job}")),
+        purchase: Purchase {
+            job: JobId::new(job).expect("an ID"),
+            request: Request::stored("{}".into(), Fingerprint::stored(format!("fingerprint of {job}"))),
+            model: "alpha-2".into(),
+            price: usd(900_000),
+            charging: Charging::AtSubmission,
+            typical_s: (60, 180),
+            labels: Labels::new(),
+            output: None,
+            local_images: None,
+        },
         normalized: Fingerprint::stored(format!("normalized {job}")),
-        request: "{}".into(),
-        model: "alpha-2".into(),
-        price: usd(900_000),
-        charging: Charging::AtSubmission,
-        typical_s: (60, 180),
         account: Account { service: "s".into(), key: "k".into() },
         known: None,
         limits: Vec::new(),
-        labels: Labels::new(),
-        output: None,
         approval: None,
-        local_images: None,
         imported_at: None,
         paid_elsewhere: None,
     }
@@ -81,7 +84,7 @@ pub(super) fn row(job: &str, id: i64, state: AttemptState) -> Row {
 pub(super) fn with_attempts(rows: impl IntoIterator<Item = Row>) -> Facts {
     let mut facts = Facts { newest: 20, ..Facts::default() };
     for row in rows {
-        facts.attempts.entry((BATCH, row.attempt.job.clone())).or_default().push(row);
+        facts.attempts.entry((BATCH, row.attempt.job().clone())).or_default().push(row);
     }
     facts
 }

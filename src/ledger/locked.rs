@@ -1,5 +1,6 @@
-//! A locked batch: the right to buy.
+//! A locked batch: the right to buy. It sends commands to the writer of its store.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,13 +9,12 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
-use super::store::Store;
-use super::store::{Answer, Command};
+use super::store::{Answer, Command, Store};
 use super::writer::Writer;
+use super::{Event, Intent, LedgerError};
 use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
-use crate::ledger::sharing::SharedState;
-use crate::ledger::{Event, Intent, LedgerError};
 
 /// The longest wait for the writer of a shared store, once no batch is locked.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -223,4 +223,25 @@ impl Drop for LockedBatch {
         // A writer that is gone has released it.
         drop(self.writer.send(Command::Release(self.own)));
     }
+}
+
+/// The state that a store shares with its locked batches.
+#[derive(Debug, Default)]
+pub(super) struct SharedState {
+    /// Cancelled once the run is to end: a database that can't be reached is waited for only seconds.
+    pub(super) hurry: CancellationToken,
+    /// Cancelled once the lease of this runner has expired: another runner may have its batches.
+    pub(super) expired: CancellationToken,
+    /// Until when the submissions of new intents may leave.
+    pub(super) send_by: Mutex<HashMap<AttemptId, SendBy>>,
+}
+
+/// The name of this machine, for people: `SHOTLIST_MACHINE`, or what the system calls it.
+pub fn this_machine() -> String {
+    let name = std::env::var("SHOTLIST_MACHINE").ok().filter(|name| !name.trim().is_empty());
+    #[cfg(unix)]
+    let name = name.or_else(|| Some(rustix::system::uname().nodename().to_string_lossy().into_owned()));
+    #[cfg(not(unix))]
+    let name = name.or_else(|| std::env::var("COMPUTERNAME").ok());
+    name.unwrap_or_else(|| "unnamed".to_owned())
 }

@@ -1,13 +1,15 @@
-//! All of a ledger, from one store into another.
+//! A whole ledger, from one store into another: completely or not at all.
 
 use std::path::Path;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use super::ledger::Medium;
-use crate::ledger::value::Kind;
-use crate::ledger::{Contents, CopyError, Ledger, SqliteLedger};
+use super::error::CopyError;
+use super::reader::Medium;
+use super::row::Kind;
+use super::views::Contents;
+use super::{Ledger, SqliteLedger};
 
 impl Ledger {
     /// Copies everything into another ledger, which must be empty. No runner may use this one meanwhile.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::row::Row;
+use super::rules::{Asked, Changes, Facts, Owners, apply, recover};
 use super::store::{Locked, Transaction};
+use super::{Event, LedgerError, this_machine};
 use crate::domain::{Account, AttemptId, AttemptState, BatchKey, Move, TaskNames, new_ids};
-use crate::ledger::row::Row;
-use crate::ledger::rules::{Asked, Changes, Facts, Owners, apply, recover};
-use crate::ledger::{Event, LedgerError, this_machine};
 
 /// An event of an attempt, and the batch that it was found in.
 pub(in crate::ledger) struct Happened<'a> {
@@ -94,7 +94,7 @@ fn write(
 ) -> Result<Option<TaskNames>, LedgerError> {
     let attempt = &mut row.attempt;
     if matches!(event, Event::Accepted(_)) && row.shared.runner != runner {
-        return Err(LedgerError::Claimed(attempt.job.clone()));
+        return Err(LedgerError::Claimed(attempt.job().clone()));
     }
     if let (Event::Accepted(task), Some(known)) = (event, &attempt.task)
         && known.id == task.id
@@ -149,14 +149,14 @@ pub(in crate::ledger) async fn move_jobs<T: Transaction>(
 ) -> Result<Result<usize, LedgerError>, T::Error> {
     let rows = transaction.locked_batch(batch).await?;
     let new = {
-        let submitted = rows.iter().map(|row| (&row.attempt.job, !row.attempt.state.made_no_task()));
+        let submitted = rows.iter().map(|row| (row.attempt.job(), !row.attempt.state.made_no_task()));
         match new_ids(submitted, moves) {
             Ok(new) => new,
             Err(moved_onto) => return Ok(Err(moved_onto.into())),
         }
     };
     let rename = |row: &mut Row| {
-        let Some(id) = new.get(&row.attempt.job) else { return Ok(false) };
+        let Some(id) = new.get(row.attempt.job()) else { return Ok(false) };
         row.attempt = row.attempt.clone().moved_to(id);
         Ok(true)
     };

@@ -1,19 +1,20 @@
-//! A ledger of any store.
+//! A ledger of any store, for callers that read, and what it tells them.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use futures::executor::block_on;
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
-use crate::ledger::rules::Named;
-use crate::ledger::sql::{self, Sql as _};
-use crate::ledger::value::Kind;
-use crate::ledger::{
-    BoughtElsewhere, Controls, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, PostgresAddress, PostgresLedger,
-    Spending, SqliteLedger, Unavailable,
+use super::row::Kind;
+use super::rules::Named;
+use super::sql::{self, Sql as _};
+use super::views::{BoughtElsewhere, Controls, OpenElsewhere, Spending};
+use super::{
+    AddressError, HoldError, LedgerLimit, LockedBatch, PostgresAddress, PostgresLedger, SqliteLedger, Unavailable,
 };
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 
 /// A ledger of many batches. Reads need no lock, change nothing, and return what was durable a moment ago. Where no ledger exists yet, it is
 /// empty.
@@ -176,12 +177,58 @@ impl Ledger {
     pub async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
         let task = task.clone();
         let named = question!(self, Vec::new(), sql => sql.named(&[&task]))?;
-        Ok(named.into_iter().next().map(|Named { batch, attempt }| (attempt.job, batch)))
+        Ok(named.into_iter().next().map(|Named { batch, attempt }| (attempt.purchase.job, batch)))
     }
 }
 
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         ask!(self, it => it.fmt(f))
+    }
+}
+
+/// The address of a ledger. Displayed, it never contains a password.
+#[derive(Clone, Debug)]
+pub enum LedgerAddress {
+    /// The path of an SQLite file.
+    File(PathBuf),
+    /// The URL of a PostgreSQL database.
+    Database(PostgresAddress),
+}
+
+impl LedgerAddress {
+    /// Reads a path or URL, and finds the password of a database. `environment` returns the value of a variable.
+    ///
+    /// Refuses text that is almost a URL: a ledger in a file of that name would be empty, and everything would be due again.
+    pub fn new(text: &OsStr, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
+        let shown = text.to_string_lossy();
+        if text.is_empty() {
+            return Err(AddressError::Empty);
+        }
+        if PostgresAddress::is_nearly_one(&shown) {
+            return Err(AddressError::OtherUrl);
+        }
+        Ok(match text.to_str().filter(|text| PostgresAddress::is_one(text)) {
+            Some(url) => Self::Database(PostgresAddress::new(url, environment)?),
+            None => Self::File(text.into()),
+        })
+    }
+
+    /// The ledger of real money at this address, or of the simulator.
+    pub fn ledger(&self, is_simulated: bool) -> Ledger {
+        match self {
+            Self::File(path) if is_simulated => Ledger::of_simulator_in_file(path),
+            Self::File(path) => Ledger::in_file(path),
+            Self::Database(address) => Ledger::in_database(address.clone(), is_simulated),
+        }
+    }
+}
+
+impl fmt::Display for LedgerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Database(address) => address.fmt(f),
+        }
     }
 }

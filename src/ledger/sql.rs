@@ -1,17 +1,18 @@
-//! Questions about many batches, and about the notes of one.
+//! SQL that every store understands: statements with values, questions about many batches, and records that are no attempts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::try_join_all;
 use jiff::Timestamp;
+use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::medium::{Line, Sql, attempt, key};
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Fingerprint, JobId, Label, Usd};
-use crate::ledger::row::Unreadable;
-use crate::ledger::rules::{Asked, QUARTER_US, SpanKey, quarter};
-use crate::ledger::value::Value;
-use crate::ledger::views::Submissions;
-use crate::ledger::{BoughtElsewhere, LedgerLimit, OpenElsewhere, SpendLimit, Spending};
+use super::row::{self, Row, Unreadable, Value};
+use super::rules::{Asked, Changes, Named, QUARTER_US, SpanKey, quarter};
+use super::views::{Contents, Part, Submissions};
+use super::{BoughtElsewhere, Controls, LedgerLimit, OpenElsewhere, SpendLimit, Spending};
+use crate::domain::{
+    Attempt, AttemptState, BatchKey, Charge, Fingerprint, History, JobId, Label, TaskId, UnfinishedRetake, Usd,
+};
 
 /// The condition of an attempt that may have made a task, as [`AttemptState::made_no_task`] has it. The guard of an intent counts these and not the
 /// paid ones: a bill that settles one as free must not hide another that was bought meanwhile.
@@ -203,4 +204,208 @@ fn named<T, E: From<Unreadable>>(
 ) -> Result<T, E> {
     let name = line.plain(place)?.unwrap_or_default();
     Ok(named(name).ok_or_else(|| Unreadable::value(column, name))?)
+}
+
+/// The number of attempts in one statement.
+const AT_ONCE: usize = 500;
+
+/// Sends everything, until no one receives it any more.
+pub(in crate::ledger) async fn send_all<S: Sql>(sql: &S, parts: &Sender<Part>) -> Result<(), S::Error> {
+    for (_, key) in batches(sql).await? {
+        let history = sql.history(&key).await?;
+        if parts.send(Part::Batch(key, history)).await.is_err() {
+            return Ok(());
+        }
+    }
+    let _received = parts.send(Part::Limits(limits(sql).await?)).await;
+    Ok(())
+}
+
+/// Returns whether nothing was ever written into it.
+pub(in crate::ledger) async fn is_empty<S: Sql>(sql: &S) -> Result<bool, S::Error> {
+    let contents = "SELECT id FROM attempt UNION ALL SELECT 1 FROM ledger_limit UNION ALL SELECT 1 FROM unsent LIMIT 1";
+    Ok(sql.line(contents, &[], |line| line.number(0)).await?.is_none())
+}
+
+/// Writes parts up to the last one. Returns nothing if it is missing.
+pub(in crate::ledger) async fn receive_all<S: Sql>(
+    sql: &S,
+    first: Option<Part>,
+    mut parts: Receiver<Part>,
+) -> Result<Option<Contents>, S::Error> {
+    let (mut next, mut contents) = (first, Contents::default());
+    while let Some(part) = next {
+        let (key, history) = match part {
+            Part::Batch(key, history) => (key, history),
+            Part::Limits(limits) => {
+                for limit in &limits {
+                    set_limit(sql, limit, true).await?;
+                }
+                return Ok(Some(contents));
+            }
+        };
+        contents.batches += 1;
+        history.attempts().for_each(|attempt| contents.count(attempt));
+        let number = ensure_batch(sql, &key).await?;
+        let (attempts, unsent, retake) = history.into_parts();
+        let new: Vec<Row> = attempts.into_iter().map(|attempt| Row::copied(attempt, number)).collect();
+        for some in new.chunks(AT_ONCE) {
+            let mut changes = Changes::default();
+            for row in some {
+                changes.insert(row);
+            }
+            sql.save_now(&changes).await?;
+        }
+        for (job, reason) in &unsent {
+            note_unsent(sql, &key, job, reason).await?;
+        }
+        keep_retake(sql, &key, retake.as_ref()).await?;
+        next = parts.recv().await;
+    }
+    Ok(None)
+}
+
+/// The number of a batch, which is created if it does not exist.
+pub(in crate::ledger) async fn ensure_batch<S: Sql>(sql: &S, key: &BatchKey) -> Result<i64, S::Error> {
+    let values = names(key);
+    let creates = sql.change("INSERT INTO batch (name, batch) VALUES ($1, $2) ON CONFLICT DO NOTHING", &values);
+    let number = "SELECT id FROM batch WHERE name = $1 AND batch = $2";
+    let (created, found) = futures::join!(creates, sql.line(number, &values, |line| line.number(0)));
+    created?;
+    Ok(found?.ok_or_else(|| Unreadable::value("name", &key.name))?)
+}
+
+/// Stores why a job was not sent, in place of an earlier reason.
+pub(in crate::ledger) async fn note_unsent<S: Sql>(
+    sql: &S,
+    batch: &BatchKey,
+    job: &JobId,
+    reason: &str,
+) -> Result<(), S::Error> {
+    // By its name: after a failover, the batch may have another number.
+    let note = "INSERT INTO unsent SELECT id, $3, $4 FROM batch WHERE name = $1 AND batch = $2
+         ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason";
+    let [name, value] = names(batch);
+    sql.change(note, &[name, value, job.as_str().into(), reason.into()]).await
+}
+
+/// Stores the retake that a run began, or removes it.
+pub(in crate::ledger) async fn keep_retake<S: Sql>(
+    sql: &S,
+    batch: &BatchKey,
+    retake: Option<&UnfinishedRetake>,
+) -> Result<(), S::Error> {
+    let text = retake.map(serde_json::to_string).transpose().map_err(Unreadable::Json)?;
+    let [name, value] = names(batch);
+    let keep = "UPDATE batch SET retake = $3 WHERE name = $1 AND batch = $2";
+    sql.change(keep, &[name, value, text.as_deref().into()]).await
+}
+
+/// Sets a limit in place of an earlier one, or removes it.
+pub(in crate::ledger) async fn set_limit<S: Sql>(sql: &S, limit: &LedgerLimit, is_kept: bool) -> Result<(), S::Error> {
+    let key = limit.key().map_err(Unreadable::Json)?;
+    sql.change("DELETE FROM ledger_limit WHERE key = $1", &[(&key).into()]).await?;
+    if is_kept {
+        let record = serde_json::to_string(limit).map_err(Unreadable::Json)?;
+        sql.change("INSERT INTO ledger_limit VALUES ($1, $2)", &[(&key).into(), (&record).into()]).await?;
+    }
+    Ok(())
+}
+
+/// A line of an answer. Columns are counted from 0.
+pub(in crate::ledger) trait Line<E> {
+    fn number(&self, column: usize) -> Result<i64, E>;
+
+    /// A text, as it was written.
+    fn text(&self, column: usize) -> Result<String, E>;
+
+    /// JSON or the name of a state, without a copy.
+    fn plain(&self, column: usize) -> Result<Option<&str>, E>;
+
+    /// A number of things.
+    fn count(&self, column: usize) -> Result<u32, E> {
+        Ok(u32::try_from(self.number(column)?).unwrap_or(u32::MAX))
+    }
+}
+
+/// A connection or a transaction. The values of a statement are `$1`, `$2`, and so on.
+pub(in crate::ledger) trait Sql {
+    /// The error of the medium.
+    type Error: From<Unreadable>;
+
+    /// The condition of a column whose text is in a JSON array, which is the first value of the statement.
+    const IS_AMONG: &'static str;
+
+    /// Reads the lines of an answer, one after the other.
+    async fn each_line(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl FnMut(&dyn Line<Self::Error>) -> Result<(), Self::Error>,
+    ) -> Result<(), Self::Error>;
+
+    /// Executes a statement without an answer.
+    async fn change(&self, sql: &str, values: &[Value<'_>]) -> Result<(), Self::Error>;
+
+    /// The lines of an answer.
+    async fn lines<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl Fn(&dyn Line<Self::Error>) -> Result<T, Self::Error>,
+    ) -> Result<Vec<T>, Self::Error> {
+        let mut lines = Vec::new();
+        self.each_line(sql, values, |line| {
+            lines.push(read(line)?);
+            Ok(())
+        })
+        .await?;
+        Ok(lines)
+    }
+
+    /// The first line of an answer.
+    async fn line<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl Fn(&dyn Line<Self::Error>) -> Result<T, Self::Error>,
+    ) -> Result<Option<T>, Self::Error> {
+        Ok(self.lines(sql, values, read).await?.into_iter().next())
+    }
+
+    /// The record of a batch, verified where the medium is.
+    async fn history(&self, batch: &BatchKey) -> Result<History, Self::Error>;
+
+    /// The limits, the freeze, and the time.
+    async fn controls(&self) -> Result<Controls, Self::Error>;
+
+    /// The attempts whose task has one of these names.
+    async fn named(&self, names: &[&TaskId]) -> Result<Vec<Named>, Self::Error>;
+
+    /// Verifies the sums that limits are checked against, where the medium may have lost some.
+    async fn verify_sums(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Verifies the attempts of all batches, where the medium may have lost some.
+    async fn verify_attempts(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Writes rows and sums at once. A runner's own go with its commit, behind the locks of that.
+    async fn save_now(&self, changes: &Changes<'_>) -> Result<(), Self::Error>;
+}
+
+/// An attempt, by the column of its ID; its record follows. Shares the account with the attempt before it.
+pub(in crate::ledger) fn attempt<E: From<Unreadable>>(
+    line: &dyn Line<E>,
+    id: usize,
+    before: Option<&Attempt>,
+) -> Result<Attempt, E> {
+    Ok(row::read(line.number(id)?, line.plain(id + 1)?.unwrap_or_default(), before)?)
+}
+
+/// A batch, by the column of its name; its value follows.
+pub(in crate::ledger) fn key<E>(line: &dyn Line<E>, name: usize) -> Result<BatchKey, E> {
+    Ok(BatchKey { name: line.text(name)?, batch: line.text(name + 1)? })
 }

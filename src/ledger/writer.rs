@@ -13,13 +13,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::operations::{self, Happened, Recorded};
-use super::store::{Answer, Command};
-use super::store::{Store, Transaction};
+use super::row::Row;
+use super::rules::{Asked, Facts};
+use super::sql::{keep_retake, note_unsent};
+use super::store::{Answer, Command, Store, Transaction, crash_point};
+use super::{Event, Intent, LedgerError};
 use crate::domain::{AttemptId, BatchKey, TaskNames};
-use crate::ledger::row::Row;
-use crate::ledger::rules::{Asked, Facts};
-use crate::ledger::sql::{keep_retake, note_unsent};
-use crate::ledger::{Event, Intent, LedgerError, crash};
 
 /// The most commands of one commit.
 const MAX_GROUP: usize = 512;
@@ -213,7 +212,7 @@ impl<S: Store> Writer<S> {
             return;
         }
         if decisions.iter().any(Result::is_ok) {
-            crash::point("after-intent");
+            crash_point("after-intent");
         }
         let is_same = intents
             .iter()

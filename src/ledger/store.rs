@@ -1,4 +1,7 @@
 //! The interface of a store that is written, and the commands for it. A store knows its medium, and no rule.
+//!
+//! A store stops at named places in debug builds, so a test can kill the process exactly there. `SHOTLIST_HALT_AT=after-commit:6` names the place
+//! and the number of the visit, at which the process writes the file `SHOTLIST_HALT_FILE`, and waits until it is gone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,11 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
+use super::row::{Row, Unreadable};
+use super::rules::{Asked, Changes, Facts, Named};
+use super::sql::Sql;
+use super::{Event, Intent, LedgerError};
 use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskId, TaskNames, UnfinishedRetake};
-use crate::ledger::row::{Row, Unreadable};
-use crate::ledger::rules::{Asked, Changes, Facts, Named};
-use crate::ledger::sql::Sql;
-use crate::ledger::{Event, Intent, LedgerError};
 
 /// A store that is written by one [`Writer`](super::writer::Writer).
 pub(in crate::ledger) trait Store {
@@ -114,3 +117,33 @@ pub(in crate::ledger) enum Command {
     Reassign(usize, Account, Answer<()>),
     Pause(Account, Duration, Answer<()>),
 }
+
+/// Stands still here if a test said so.
+#[cfg(debug_assertions)]
+pub(in crate::ledger) fn crash_point(place: &str) {
+    use std::collections::HashMap;
+    use std::sync::LazyLock;
+
+    use parking_lot::Mutex;
+
+    static PASSED: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
+    let (Ok(halts), Ok(file)) = (std::env::var("SHOTLIST_HALT_AT"), std::env::var("SHOTLIST_HALT_FILE")) else {
+        return;
+    };
+    let number = {
+        let mut passed = PASSED.lock();
+        let number = passed.entry(place.to_owned()).or_default();
+        *number += 1;
+        *number
+    };
+    if halts.split(',').any(|halt| halt == format!("{place}:{number}")) {
+        std::fs::write(&file, "halted").expect("a test gave a file that can be written");
+        while std::path::Path::new(&file).exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Does nothing in a release build.
+#[cfg(not(debug_assertions))]
+pub(in crate::ledger) fn crash_point(_: &str) {}

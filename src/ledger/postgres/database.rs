@@ -1,4 +1,4 @@
-//! The way into the database: questions through a connection that only reads, and batches to hold.
+//! A ledger in a database: questions through a connection that only reads, and batches to lock.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,20 +12,16 @@ use tokio_postgres::Client;
 
 use super::address::PostgresAddress;
 use super::connect::connect;
-use super::error::PostgresError;
-use super::error::{is_canceled, is_lost};
+use super::facts::total_slots;
 use super::schema::{Found, IDENTITY, LIVE, create, recognize, recognize_durable};
-use super::slots;
 use super::store::PostgresStore;
-use super::transaction::{LOCK, Transaction};
+use super::transaction::{LOCK, PostgresError, Transaction, is_canceled, is_lost};
 use crate::domain::BatchKey;
-use crate::ledger::limits::Times;
-use crate::ledger::sharing::SharedState;
+use crate::ledger::intent::Times;
+use crate::ledger::locked::{SharedState, WriterHandle};
+use crate::ledger::row::{Kind, Value};
 use crate::ledger::sql::{self, Sql as _, set_limit};
-use crate::ledger::transfer::Part;
-use crate::ledger::value::Kind;
-use crate::ledger::value::Value;
-use crate::ledger::writing::WriterHandle;
+use crate::ledger::views::Part;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, Unavailable};
 
 /// The maximum number of repetitions of a read after a broken connection or a cancellation.
@@ -133,7 +129,7 @@ impl PostgresLedger {
 
     /// The slots of all runners together, if they are set.
     pub async fn slots(&self) -> Result<Option<i64>, Unavailable> {
-        self.ask(None, slots::most).await
+        self.ask(None, total_slots).await
     }
 
     /// Freezes purchases for this reason, or unfreezes them. To unfreeze is the user's word that nothing is missing on this server.
