@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::args::below_home;
 use super::environment;
-use super::failure::Failure;
+use super::exit::Failure;
 use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId};
 use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};

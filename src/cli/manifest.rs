@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::args::{ManifestArgs, RunArgs, SelectArgs};
 use super::choices::{self, LISTS_IDS, Patterns, expect_match};
 use super::environment;
-use super::failure::Failure;
+use super::exit::Failure;
 use crate::catalog::Catalog;
 use crate::domain::{Job, RefusalCode, with_causes};
 use crate::files::read_at_most;

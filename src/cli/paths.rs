@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::{ManifestArgs, NamedLedger, ReportArgs, RunArgs, StoreArgs};
 use super::choices::path_of;
-use super::failure::Failure;
+use super::exit::Failure;
 use crate::domain::{BatchKey, RefusalCode};
 use crate::ledger::{Ledger, LedgerAddress};
 use crate::manifest::is_stream;

@@ -1,18 +1,26 @@
-//! The way of a command line: read, obeyed, and turned into an exit code.
+//! The way of a command line: read, executed until its end or a signal, and turned into an exit code.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use clap::FromArgMatches as _;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, FromArgMatches as _};
+#[cfg(unix)]
+use tokio::signal::unix::SignalKind;
 
 use super::args::{Cli, LogFormat, TerminalArgs, When};
-use super::exit::Exit;
-use super::{commands, environment, front};
+use super::exit::{Exit, Failure};
+use super::{commands, environment};
 use crate::catalog::Catalog;
+use crate::domain::{JobId, NoticeCode, Usd};
 use crate::manifest::WORKBOOK_THREAD;
+use crate::reference::{TOPICS, Topic};
+use crate::session::{RunEvent, Stop, StopReason};
 use crate::ui::{self, Terminal};
 
 /// Reads the command line, does what it says, and says how that ended.
@@ -22,7 +30,7 @@ pub fn main() -> ExitCode {
     let cli = match command_line(&words) {
         Ok(cli) => cli,
         Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),
-        Err(usage) => return shown(&front::with_tip(usage)),
+        Err(usage) => return shown(&with_tip(usage)),
     };
     let terminal = terminal(&cli.terminal);
     ui::start_log(&terminal);
@@ -47,7 +55,7 @@ fn hide_caught_panics() {
 
 /// Parses the command line and the environment.
 fn command_line(words: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&environment::heeded(front::command(), words).try_get_matches_from(words)?)
+    Cli::from_arg_matches(&environment::heeded(command(), words).try_get_matches_from(words)?)
 }
 
 /// Prints a help text to stdout, or a usage error to stderr. A closed pipe is no error.
@@ -83,5 +91,203 @@ fn terminal(args: &TerminalArgs) -> Terminal {
         shows_bar: is_wanted && std::io::stderr().is_terminal(),
         logs_json: args.log_format == LogFormat::Json,
         has_lost_results: Arc::default(),
+    }
+}
+
+/// The commands of every day; the others follow under "More".
+const DAILY: [&str; 6] = ["init", "run", "status", "resolve", "spend", "fetch"];
+
+/// The first commands of a new user, in order.
+const JOURNEY: [(&str, &str); 5] = [
+    ("shotlist init --from products.csv", "write a manifest for a spreadsheet"),
+    ("shotlist run products.yaml --plan", "show the price; sends nothing"),
+    ("shotlist run products.yaml --sandbox", "run on the simulator; spends nothing"),
+    ("shotlist run products.yaml", "show the plan, ask, and run"),
+    ("shotlist run products.yaml --retake @choices.json", "buy another take of each video that you chose"),
+];
+
+/// Returns the command line with its front.
+pub(super) fn command() -> Command {
+    let program = Cli::program();
+    let front = text(&program);
+    program.override_help(front)
+}
+
+fn text(program: &Command) -> String {
+    let about = |command: &Command| command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut text = format!("{}\n\nUsage: shotlist <COMMAND>\n\nFrom a spreadsheet to a choice:\n", about(program));
+    let line = |text: &mut String, name: &str, width: usize, what: &str| {
+        let _infallible = writeln!(text, "  {name:width$}  {what}");
+    };
+    for (words, what) in JOURNEY {
+        line(&mut text, words, 49, what);
+    }
+    let named = |name: &str| program.get_subcommands().find(|command| command.get_name() == name);
+    text.push_str("\nDaily commands:\n");
+    for command in DAILY.into_iter().filter_map(named) {
+        line(&mut text, command.get_name(), 11, &about(command));
+    }
+    text.push_str("\nMore:\n");
+    for command in program.get_subcommands().filter(|command| !DAILY.contains(&command.get_name())) {
+        line(&mut text, command.get_name(), 11, &about(command));
+    }
+    let topics = TOPICS.map(|topic| topic.name).join(", ");
+    text.push_str("\n`shotlist COMMAND -h` shows the usual options, and `shotlist help COMMAND` all of them.\n");
+    let _infallible = writeln!(text, "`shotlist help TOPIC` shows a page of the reference: {topics}.");
+    text
+}
+
+/// A usage error, with a suggestion.
+pub(super) fn with_tip(mut usage: clap::Error) -> clap::Error {
+    if let Some(tip) = tip(&usage) {
+        usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        // Words that are only spelled alike.
+        usage.remove(ContextKind::SuggestedSubcommand);
+    } else if usage.kind() == ErrorKind::UnknownArgument {
+        // That an option could be given as a value helps no one here: no value begins with a dash.
+        usage.remove(ContextKind::Suggested);
+    }
+    usage
+}
+
+fn tip(usage: &clap::Error) -> Option<&'static str> {
+    let said = |kind| match usage.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match (usage.kind(), said(ContextKind::InvalidSubcommand), said(ContextKind::InvalidArg)) {
+        (ErrorKind::InvalidSubcommand, Some("plan" | "price" | "cost" | "estimate"), _) => {
+            Some("`shotlist run MANIFEST --plan` prices a manifest and sends nothing")
+        }
+        (ErrorKind::InvalidSubcommand, Some("validate" | "check" | "lint"), _) => {
+            Some("`shotlist run MANIFEST --plan` checks a manifest and sends nothing")
+        }
+        (ErrorKind::InvalidSubcommand, Some("open" | "view" | "show"), _) => {
+            Some("`shotlist report MANIFEST` writes the contact sheet, and shows how to open it")
+        }
+        (ErrorKind::InvalidSubcommand, Some(topic), _) if Topic::named(topic).is_some() => {
+            Some("a topic of the reference is shown by `shotlist help TOPIC`")
+        }
+        (ErrorKind::InvalidSubcommand, Some(file), _) if is_manifest(file) => {
+            Some("a command comes first: `shotlist run MANIFEST`")
+        }
+        (ErrorKind::UnknownArgument, _, Some("-n" | "--dry" | "--check" | "--validate")) => {
+            Some("`--plan` prices a manifest and sends nothing")
+        }
+        _ => None,
+    }
+}
+
+fn is_manifest(word: &str) -> bool {
+    [".yaml", ".yml"].iter().any(|ending| word.to_lowercase().ends_with(ending))
+}
+
+/// Does something to its end. On one thread: a command waits, and waking another thread for each answer costs more than all
+/// the rest.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::cannot_write(&error))?;
+    let done = runtime.block_on(async {
+        catch_file_size_limit();
+        work.await
+    });
+    // A download that was given up may still be writing.
+    runtime.shutdown_background();
+    done
+}
+
+/// Lets a write beyond the limit on file sizes fail like one on a full disk, in place of a signal that kills the process.
+fn catch_file_size_limit() {
+    #[cfg(unix)]
+    {
+        // Its handler stays for the life of the process. Without one, the ledger covers a kill.
+        let _uncaught = tokio::signal::unix::signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    }
+}
+
+/// Signals that come within this time are one.
+const ONE_WISH: Duration = Duration::from_millis(300);
+
+/// Turns signals into reasons to stop. Returns at the second one, with its number and the jobs that it leaves in doubt.
+pub(super) async fn watch_signals(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> (i32, BTreeMap<JobId, Usd>) {
+    let first = first_signal().await;
+    stop.because(StopReason::Signal(first));
+    let in_flight = stop.in_flight();
+    let responses = match in_flight.len() {
+        0 => "a second signal exits now".to_owned(),
+        1 => format!("waiting for 1 response; a second signal leaves it in doubt: ${}", price_of(&in_flight)),
+        more => {
+            format!("waiting for {more} responses; a second signal leaves them in doubt: ${}", price_of(&in_flight))
+        }
+    };
+    let message = format!("active tasks can't be canceled, and the next run finishes them; {responses}");
+    tell(RunEvent::Stopping { reason: StopReason::Signal(first), message });
+    // Some senders signal the process and then its group: that is one wish, not two.
+    tokio::time::sleep(ONE_WISH).await;
+    let second = first_signal().await;
+    (second, stop.in_flight())
+}
+
+/// The price of submissions.
+pub(super) fn price_of(in_flight: &BTreeMap<JobId, Usd>) -> Usd {
+    in_flight.values().copied().sum()
+}
+
+/// The first signal that comes, by its number.
+#[cfg(unix)]
+pub(super) async fn first_signal() -> i32 {
+    // `nohup` ignores the hang-up so that the run survives its terminal; catching it would undo that.
+    let hang_up = Some(SignalKind::hangup()).filter(|kind| !is_ignored(kind.as_raw_value()));
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate()].into_iter().chain(hang_up);
+    futures::future::select_all(kinds.map(|kind| Box::pin(received(kind)))).await.0
+}
+
+#[cfg(unix)]
+async fn received(kind: SignalKind) -> i32 {
+    let number = kind.as_raw_value();
+    match tokio::signal::unix::signal(kind) {
+        Ok(mut signal) => drop(signal.recv().await),
+        Err(error) => never_caught(&error).await,
+    }
+    number
+}
+
+/// Returns whether the parent of this process ignores a signal for it, where the system reports that: Linux does.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// Ctrl-C, as the number of its signal elsewhere.
+#[cfg(not(unix))]
+pub(super) async fn first_signal() -> i32 {
+    if let Err(error) = tokio::signal::ctrl_c().await {
+        never_caught(&error).await;
+    }
+    2
+}
+
+async fn never_caught(error: &std::io::Error) {
+    tracing::warn!(
+        code = NoticeCode::SignalIgnored.code(),
+        "can't catch a signal, which would end the run at once: {error}"
+    );
+    std::future::pending::<()>().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn front_names_each_command_once() {
+        let program = Cli::program();
+        assert!(DAILY.iter().all(|name| program.find_subcommand(name).is_some()));
+        insta::assert_snapshot!(text(&program));
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use super::args::ManifestArgs;
-use super::failure::Failure;
+use super::exit::Failure;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
 use crate::files::NoZone;
 use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};

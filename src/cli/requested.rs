@@ -2,7 +2,7 @@
 
 use super::args::{HookArgs, RunArgs};
 use super::choices::{self, Patterns};
-use super::failure::Failure;
+use super::exit::Failure;
 use super::manifest::Chosen;
 use super::paths;
 use crate::domain::{RefusalCode, with_causes};

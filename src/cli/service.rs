@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::args::{ManifestArgs, RunArgs, ServiceArgs};
 use super::environment;
-use super::failure::Failure;
+use super::exit::Failure;
 use super::manifest::catalog;
 use crate::domain::{RefusalCode, with_causes};
 use crate::files::read_text;

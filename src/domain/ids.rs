@@ -1,13 +1,19 @@
-//! Names: of jobs, tasks, batches, labels, and accounts.
+//! Names: of jobs, tasks, batches, labels, and accounts; digests, and terminal states.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
-use super::normalized;
+use super::text::normalized;
 
 /// The name of a job, unique in its batch: 1 to 128 of `A-Z a-z 0-9 . _ -`, starting with a letter or a digit.
 ///
@@ -197,6 +203,139 @@ impl fmt::Display for Account {
     }
 }
 
+/// The size of a hashed piece, in bytes.
+const PIECE: usize = 32 * 1024;
+
+/// SHA-256 of all that a plan would buy, as 64 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Digest(String);
+
+impl Digest {
+    /// The hexadecimal digits of a digest. A shorter form could be forged: the author of a manifest can find two plans that share 64 bits within
+    /// minutes.
+    pub const DIGITS: usize = 64;
+
+    /// The digest of a text.
+    pub fn of(text: &str) -> Self {
+        Self(hex(&Sha256::digest(text.as_bytes())))
+    }
+
+    /// The digest of a value as JSON, which is never whole in memory.
+    pub fn of_json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        // In pieces: JSON is written a few bytes at a time.
+        let mut hasher = BufWriter::with_capacity(PIECE, Hasher(Sha256::new()));
+        serde_json::to_writer(&mut hasher, value)?;
+        let hasher = hasher.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
+        Ok(Self(hex(&hasher.0.finalize())))
+    }
+
+    /// The digest that 64 hexadecimal digits name, in either letter case.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_whole = text.len() == Self::DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_whole.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// The 64 hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Hashes what is written to it.
+struct Hasher(Sha256);
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Two lower-case digits for each byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        digits.push(digit(byte >> 4));
+        digits.push(digit(byte & 0xf));
+    }
+    digits
+}
+
+/// A number from the system's own randomness. Each hasher has keys of its own.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// Names of states in lowercase, and other signals of gateways.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TerminalStates {
+    /// Success. Counts with a URL or progress 100, or if the content endpoint has a video.
+    pub completed: Vec<String>,
+    /// Failure. Counts with an error.
+    pub failed: Vec<String>,
+    /// Failure, also without an error.
+    pub failed_without_error: Vec<String>,
+    /// Parts of a message, in lowercase, that mean that the account has no funds.
+    pub no_funds: Vec<String>,
+    /// An active task, also with an error.
+    pub running_states: Vec<String>,
+    /// Further places of the URL of a video, as JSON pointers (RFC 6901).
+    pub video_urls: Vec<String>,
+    /// Response headers of a 503 that was not passed on to the service.
+    pub overload_headers: Vec<String>,
+    /// Places of the cost of a task in USD, as JSON pointers.
+    pub costs_usd: Vec<String>,
+    /// Response headers with the cost of a task in USD.
+    pub cost_headers: Vec<String>,
+    /// Other names of models in responses, with the names of the catalog.
+    pub model_aliases: BTreeMap<String, String>,
+}
+
+impl TerminalStates {
+    /// Adds the terms of another catalog.
+    pub fn extend(&mut self, more: Self) {
+        self.completed.extend(more.completed);
+        self.failed.extend(more.failed);
+        self.failed_without_error.extend(more.failed_without_error);
+        self.no_funds.extend(more.no_funds);
+        self.running_states.extend(more.running_states);
+        self.video_urls.extend(more.video_urls);
+        self.overload_headers.extend(more.overload_headers);
+        self.costs_usd.extend(more.costs_usd);
+        self.cost_headers.extend(more.cost_headers);
+        self.model_aliases.extend(more.model_aliases);
+    }
+}
+
+/// The maximum wait by `Retry-After`: a day. The next response can repeat it.
+const MAX_WAIT: Duration = Duration::from_hours(24);
+
+/// The value of `Retry-After`, in seconds or as an HTTP date (RFC 9110 §10.2.3). `None` for anything else.
+pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    let wait = if let Ok(seconds) = value.parse::<u64>() {
+        Duration::from_secs(seconds)
+    } else {
+        let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
+        // A date in the past means: now.
+        Duration::try_from(date.duration_since(now)).unwrap_or_default()
+    };
+    Some(wait.min(MAX_WAIT))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,5 +348,10 @@ mod tests {
         for bad in ["", ".", "..", "-x", "_x", "a/b", "a\\b", "a b", "é", "a\n", &"x".repeat(129)] {
             assert!(JobId::new(bad).is_err(), "{bad:?} was taken");
         }
+    }
+
+    #[test]
+    fn writes_every_digit() {
+        assert_eq!(hex(&[0x00, 0x1f, 0xa5, 0xff]), "001fa5ff");
     }
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::local_image::one_or_list;
-use super::normalized::normalized;
+use super::spec::one_or_list;
+use super::text::normalized;
 use super::{Field, LocalImage, Spec, hex};
 
 /// The body of `POST /v1/videos` for one job, with its fingerprint.

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::error::Error;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 /// Returns whether a character controls its display instead of being shown: control characters (escape sequences begin
 /// with one), and those that change the direction of the following text (Unicode Bidirectional Algorithm §2). Direction
 /// marks that letters carry are allowed.
@@ -109,8 +111,81 @@ macro_rules! named {
         }
     };
 }
-
 pub(crate) use named;
+
+/// Returns a string with Unicode NFC, lowercase letters, single spaces, plain quotes and dashes, and no zero-width characters.
+pub fn normalized(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for word in text.split(is_space) {
+        let before = plain.len();
+        for c in word.nfc().filter(|c| !is_invisible(*c)) {
+            match c {
+                '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2035}' | '\u{00b4}' | '\u{0060}' => plain.push('\''),
+                '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{2036}' | '\u{00ab}' | '\u{00bb}' => plain.push('"'),
+                '\u{2010}'..='\u{2015}' | '\u{2212}' => plain.push('-'),
+                '\u{2026}' => plain.push_str("..."),
+                c => plain.extend(c.to_lowercase()),
+            }
+        }
+        if plain.len() > before {
+            plain.push(' ');
+        }
+    }
+    plain.truncate(plain.trim_end().len());
+    // Lowercase letters may compose anew.
+    plain.nfc().collect()
+}
+
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+/// Returns whether a character takes no room and joins or breaks nothing that is read: zero-width spaces and joiners, the soft hyphen, the
+/// byte order mark, and variation selectors.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{00ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
+}
+
+/// Characters that start a formula in a spreadsheet, half width and full width.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+/// Characters that end a cell for some reader. Quotes don't protect from a reader with another separator.
+const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
+
+/// Returns whether a spreadsheet reads a string as a time of day. An aspect ratio is not one.
+fn looks_like_a_time(text: &str) -> bool {
+    let is_short_number = |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|byte| byte.is_ascii_digit());
+    text.contains(':') && text.split(':').all(is_short_number)
+}
+
+/// Returns a cell without a formula for any spreadsheet and any separator, and without control characters: some readers drop
+/// them, which moves a formula to the start of the cell.
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+    // Inside a cell, these characters are text.
+    let is_formula = text.starts_with(FORMULA);
+    let is_risky = |c: char| ENDS.contains(&c) || steers(c);
+    if looks_like_a_time(text) {
+        return format!("'{text}").into();
+    }
+    if !is_formula && !text.contains(is_risky) {
+        return text.into();
+    }
+    let mut safe = String::with_capacity(text.len() + 2);
+    let mut begins = true;
+    for (at, c) in text.char_indices() {
+        if begins && (FORMULA.contains(&c) || (at == 0 && ENDS[1..].contains(&c))) {
+            safe.push('\'');
+        }
+        begins = ENDS.contains(&c);
+        safe.push(if steers(c) && !begins { '\u{fffd}' } else { c });
+    }
+    safe.into()
+}
+
+/// The text of a cell without the apostrophe that [`cell`] puts in front.
+pub(crate) fn as_written(text: &str) -> &str {
+    let is_ours = |rest: &&str| rest.starts_with(FORMULA) || looks_like_a_time(rest);
+    text.strip_prefix('\'').filter(is_ours).unwrap_or(text)
+}
 
 #[cfg(test)]
 mod tests {
@@ -133,6 +208,55 @@ mod tests {
             let plain = json(&written);
             assert!(!plain.chars().any(|c| steers(c) && c != '\n'), "{plain}");
             assert_eq!(serde_json::from_str::<Vec<String>>(&plain).expect("JSON"), [text]);
+        }
+    }
+
+    #[test]
+    fn differences_that_no_one_sees_are_removed() {
+        let same = [
+            "It's a \"red\" mug - top, caf\u{e9}...",
+            "it\u{2019}s a \u{201c}Red\u{201d} mug \u{2013} top, cafe\u{301}\u{2026}",
+            " It's  a \"red\"\r\nmug\u{a0}- top,\tcaf\u{e9}... ",
+            "\u{feff}It's a \"r\u{200b}ed\" mug - top, caf\u{e9}...\u{200d}",
+            "IT'S A \u{ab}RED\u{bb} MUG \u{2014} TOP, CAF\u{c9}...",
+        ];
+        for text in same {
+            assert_eq!(normalized(text), normalized(same[0]), "{text:?}");
+        }
+        for other in ["Its a red mug", "a red mug", "a red  mugs", "", "-"] {
+            assert_ne!(normalized(other), normalized(same[0]), "{other}");
+        }
+        assert_ne!(normalized("a b"), normalized("ab"));
+    }
+
+    proptest::proptest! {
+    #[test]
+    fn normalized_strings_stay_as_they_are(text in ".*") {
+        let once = normalized(&text);
+        proptest::prop_assert_eq!(normalized(&once), once);
+    }
+    }
+
+    #[test]
+    fn no_cell_is_run_as_a_formula() {
+        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\nx", "=HYPERLINK(\"http://x\")", "＝1+1"] {
+            assert_eq!(cell(formula), format!("'{formula}"));
+        }
+        for (time, safe) in [("16:9", "'16:9"), ("9:16", "'9:16"), ("16:09:00", "'16:09:00")] {
+            assert_eq!(cell(time), safe);
+        }
+        for plain in ["", "a=b", "1920:1080", ":", "é", " =1", "a; b", "two\nlines", "1-2"] {
+            assert_eq!(cell(plain), plain);
+        }
+        // After a separator of another reader, and after characters that some readers drop.
+        for (text, safe) in [
+            ("a;=1+2;b", "a;'=1+2;b"),
+            ("a\n-1\t@x", "a\n'-1\t'@x"),
+            ("\t=1", "'\t'=1"),
+            ("\u{0}=1+1", "\u{fffd}=1+1"),
+            ("a\u{1b}[31m\u{202e}b", "a\u{fffd}[31m\u{fffd}b"),
+        ] {
+            assert_eq!(cell(text), safe);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::digest::{digest, holds};
+use super::content::{digest, holds};
 use super::storing::name_anew;
 use crate::domain::VideoFile;
 use crate::files::{make_directories, no_link, sync_directory, sync_file, temporary};

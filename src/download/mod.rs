@@ -22,15 +22,12 @@
 //!
 //! # Modules
 //!
-//! [`interface`] has the requests, and [`downloader`] executes them: [`stream`] fills a [`part`] from one
-//! link, along its [`redirects`], to allowed [`hosts`]; [`content`]
-//! reads responses of the content endpoint. [`mp4`] checks whether a file is whole, and has its facts by [`footage`]; [`digest`] identifies it, and
-//! [`storing`] gives it its name. [`archive`] copies it to another directory.
+//! [`interface`] has the requests. [`stream`] fills a [`part`] from one link, along its [`redirects`], to allowed [`hosts`]; [`content`] reads
+//! responses of the content endpoint. [`mp4`] checks whether a file is whole, and has its facts by [`footage`]. [`storing`] gives it its name, and
+//! [`archive`] copies it to another directory.
 
 mod archive;
 mod content;
-mod digest;
-mod downloader;
 mod footage;
 mod hosts;
 mod interface;
@@ -41,10 +38,9 @@ mod storing;
 mod stream;
 
 pub use archive::{CopyVideoError, copy_video, remove_original};
-pub(crate) use digest::holds;
-pub use downloader::Downloader;
+pub(crate) use content::holds;
 pub use hosts::HostPolicy;
-pub use interface::Get;
-pub use interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
+pub use interface::{Destination, Downloads, FetchError, Get, Limits, Link, Stored};
 pub(crate) use mp4::footage_of;
 pub use storing::is_whole;
+pub use stream::Downloader;

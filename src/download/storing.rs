@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use super::digest::digest;
+use super::content::digest;
 use super::mp4::examine;
 use super::part::note_path;
 use super::{Destination, FetchError, Stored};

@@ -1,21 +1,24 @@
-//! The access to the service that submissions and polls share.
+//! The access to the service that submissions and polls share, and the preflight.
+//!
+//! A wrong base URL, a dead upstream, or a login page would put as many jobs in doubt as the circuit breaker allows. So before the first
+//! submission, one GET for a task that doesn't exist finds out for free.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::circuit_breaker::CircuitBreaker;
-use super::echo::{differences, other_model};
 use super::event::RunEvent;
+use super::identity::{differences, other_model};
 use super::pace::Pace;
-use super::settings::Settings;
+use super::settings::{CircuitBreaker, Settings};
 use super::spend_guard::SpendGuard;
 use super::stop::{Stop, StopReason};
 use crate::domain::{Account, Asked, AttemptId, Footage, JobId, NoticeCode, PriceList, Usd, counted_cost, with_causes};
 use crate::ledger::{Event, LedgerError, LockedBatch};
-use crate::service::Echo;
+use crate::service::{Echo, Readiness, VideoService};
 
 /// The service, the pace of requests, whether it responds, and the receiver of events.
 pub(super) struct Gateway<'e, S> {
@@ -168,4 +171,42 @@ impl<S> Gateway<'_, S> {
             (self.emit)(RunEvent::Stopping { reason, message });
         }
     }
+}
+
+/// The tries before the run stops, and the pause between two of them.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// True if submissions may begin. Empty until the request was sent.
+#[derive(Debug, Default)]
+pub(super) struct Preflight(OnceCell<bool>);
+
+impl Preflight {
+    /// Returns whether submissions may begin. If they may not, stops the run before a job is in doubt.
+    pub(super) async fn allows<S: VideoService>(&self, gateway: &Gateway<'_, S>) -> bool {
+        *self.0.get_or_init(|| probe(gateway)).await
+    }
+}
+
+async fn probe<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
+    for attempt in 1.. {
+        if gateway.was_ever_reached() {
+            break;
+        }
+        let (reason, message) = match gateway.stop.unless_stopping(gateway.service.preflight()).await {
+            None => return false,
+            Some(Readiness::Usable) => break,
+            Some(Readiness::Unusable(message)) if attempt < TRIES => {
+                gateway.failed_to_answer(message);
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            Some(Readiness::Unusable(message)) => (StopReason::Unreachable, format!("{message}; check the base URL")),
+            Some(Readiness::Untrusted(message)) => (StopReason::Unreachable, message),
+            Some(Readiness::KeyRefused(error)) => (StopReason::KeyRefused, error.message),
+        };
+        gateway.stop_because(reason, message);
+        return false;
+    }
+    true
 }

@@ -20,7 +20,7 @@
 //!
 //! | Module | Limits |
 //! |---|---|
-//! | [`preflight`] | submissions to a service that doesn't respond |
+//! | [`gateway`] | submissions to a service that doesn't respond |
 //! | [`spend_guard`] | money, by a reservation before each submission |
 //! | [`slow_start`] | submissions in flight, and doubts in a row |
 //! | [`slots`] | active tasks |
@@ -28,11 +28,9 @@
 //! | [`poller`] | polls in flight |
 //! | [`stop`] | submissions, and with a signal polls |
 //!
-//! [`echo`] notices a task that differs from its request, and [`image_urls`] gets URLs for local
-//! images. [`gateway`] is what submissions and polls share. Nothing here prints: events are [`RunEvent`]s.
+//! [`identity`] also notices a task that differs from its request, and [`image_urls`] gets URLs for local images. Submissions and polls share the
+//! [`gateway`]. Nothing here prints: events are [`RunEvent`]s.
 
-mod circuit_breaker;
-mod echo;
 mod event;
 mod fetcher;
 mod gateway;
@@ -41,7 +39,6 @@ mod image_urls;
 mod job_runner;
 mod pace;
 mod poller;
-mod preflight;
 mod response;
 mod run;
 mod schedule;
@@ -53,10 +50,9 @@ mod stop;
 mod submit;
 mod watched;
 
-pub use echo::echo_differences;
 pub use event::{FetchedVideo, LeaveReason, RunEvent};
+pub use identity::echo_differences;
 pub(crate) use identity::{Identity, Whose};
 pub use run::Engine;
-pub use settings::Outcome;
-pub use settings::Settings;
+pub use settings::{Outcome, Settings};
 pub use stop::{Stop, StopReason};

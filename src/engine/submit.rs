@@ -17,8 +17,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::event::RunEvent;
-use super::gateway::Gateway;
-use super::preflight::Preflight;
+use super::gateway::{Gateway, Preflight};
 use super::slots::{Slot, Slots};
 use super::slow_start::{Permit, SlowStart};
 use super::stop::StopReason;

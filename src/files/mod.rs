@@ -13,20 +13,19 @@
 //! - **A new name lasts** as its file does: the directory is synced ([`sync_directory`], [`make_directories`]).
 //!
 //! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`directory`] makes
-//! directories and syncs them, [`space`] checks write access in a separate thread, [`table`] decodes what spreadsheet programs
+//! directories, syncs them, and checks write access in a separate thread, [`table`] decodes what spreadsheet programs
 //! save as text, and [`zone`] has the machine's time zone. This module imports no other.
 
 mod directory;
 mod open;
 mod replace;
-mod space;
 pub(crate) mod table;
 mod zone;
 
-pub(crate) use directory::{make_directories, make_private_directory, no_links_below, sync_directory, sync_file};
+pub(crate) use directory::{
+    make_directories, make_private_directory, no_links_below, on_a_thread, sync_directory, sync_file, try_write,
+};
 pub(crate) use open::{ReadError, keep_from_readers, no_link, open_plain, open_private, read_at_most, read_text};
 pub(crate) use replace::{replace, sweep, temporary, temporary_with_mode};
-pub(crate) use space::on_a_thread;
-pub(crate) use space::try_write;
 pub use zone::NoZone;
 pub(crate) use zone::{own_zone, own_zone_name};

@@ -11,22 +11,17 @@ use serde::Deserialize;
 use serde_yaml::{Mapping, Value};
 
 use super::expand::expander::Expander;
-use super::expand::local_images::LocalImages;
-use super::expand::local_images::PromptFiles;
-use super::expand::moves::moves;
+use super::expand::finisher::moves;
+use super::expand::local_images::{LocalImages, PromptFiles};
 use super::raw::budget::Budget;
 use super::raw::faces::Review;
 use super::raw::job_field::is_reserved;
 use super::raw::mirror::RawManifest;
-use super::source::bounds;
 use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
-use super::source::layout;
-use super::source::lints;
-use super::source::location::{Location, Pointer};
-use super::source::origin;
-use super::source::suggest;
-use super::source::syntax;
+use super::source::layout::{precheck, unindented};
+use super::source::location::{Location, Pointer, directory_of, help_near, is_stream, read_origin};
 use super::source::text::{FileAccess, TextError};
+use super::source::{lints, syntax};
 use super::template::engine::Templates;
 use super::template::error::template_diagnostic;
 use crate::catalog::Catalog;
@@ -146,7 +141,7 @@ pub struct Unsound(String);
 
 /// Reads, decodes, expands, checks and prices a manifest.
 pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
-    let text = match origin::read(options.path) {
+    let text = match read_origin(options.path) {
         Ok(text) => text,
         Err(error) => {
             let mut diagnostic = unreadable("manifest", options.path, &error, Location::File);
@@ -167,16 +162,16 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
             };
         }
     };
-    if let Some(diagnostic) = bounds::precheck(&text) {
+    if let Some(diagnostic) = precheck(&text) {
         return Loaded { manifest: None, diagnostics: vec![diagnostic], sources: Sources::new(options.path, text) };
     }
     let read = read(&text, options, catalog);
     let odd = lints::odd_scalars(&text);
-    let (cut, unindented) = (lints::cut_by_comments(&text), read.is_ok().then(|| layout::unindented(&text)).flatten());
+    let (cut, cause) = (lints::cut_by_comments(&text), read.is_ok().then(|| unindented(&text)).flatten());
     let sources = Sources::new(options.path, text);
     let (manifest, mut diagnostics) = read.unwrap_or_else(|error| (None, syntax::diagnostics(&error, &sources)));
     diagnostics.extend(cut.into_iter().chain(odd));
-    if let Some(cause) = unindented {
+    if let Some(cause) = cause {
         diagnostics = vec![cause];
     }
     sources.sort(&mut diagnostics);
@@ -216,7 +211,7 @@ fn build(
     let vars = vars(raw, options, found);
     let templates = Templates::new(vars, &today);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
-    let access = FileAccess::new(&origin::directory(options.path), options.root, options.secret);
+    let access = FileAccess::new(&directory_of(options.path), options.root, options.secret);
     let prompts = PromptFiles::new(&access);
     let local_images = LocalImages::new(&access);
     let expander =
@@ -252,7 +247,7 @@ fn build(
 /// jobs are known by it.
 fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
     let has_name = raw.name.as_ref().is_some_and(|name| !name.trim().is_empty());
-    if !has_name && origin::is_stream(path) {
+    if !has_name && is_stream(path) {
         let message = "a manifest from stdin requires a `name`";
         found.push(
             Diagnostic::error(Rule::NameMissing, message, Location::File).with_help("write `name: …` at its top"),
@@ -292,7 +287,7 @@ pub fn face_reviews(path: &Path, catalog: &Catalog) -> Option<FaceReviews> {
         review: String,
         paid_on: Option<String>,
     }
-    let text = origin::read(path).ok().filter(|text| bounds::precheck(text).is_none())?;
+    let text = read_origin(path).ok().filter(|text| precheck(text).is_none())?;
     let Faces { faces } = serde_yaml::from_str(&text).ok()?;
     let approved = faces.into_values().filter(|face| face.review == "approved");
     Some(FaceReviews::new(approved.map(|face| face.paid_on?.parse().ok()).collect(), catalog))
@@ -335,7 +330,7 @@ fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Vec<Diagnostic>) -
         let known: Vec<&str> = vars.iter().map(|(name, _)| name.as_str()).collect();
         let message = format!("`--set {name}=…`: the manifest has no variable `{name}`");
         let diagnostic = Diagnostic::error(Rule::SetUnknown, message, Location::File);
-        found.push(diagnostic.with_help(suggest::help(name, "vars", &known)));
+        found.push(diagnostic.with_help(help_near(name, "vars", &known)));
     }
     vars
 }

@@ -21,6 +21,5 @@ pub use load::{FaceReviews, Loaded, Manifest, Options, Unsound, face_reviews, lo
 pub use raw::budget::{Budget, SpanBudget};
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};
-pub(crate) use source::origin::{home, is_stream};
-pub(crate) use source::suggest::nearest;
+pub(crate) use source::location::{home, is_stream, nearest};
 pub(crate) use tables::WORKBOOK_THREAD;

@@ -6,16 +6,12 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::already_paid::AlreadyPaid;
 use super::approval::{Approved, Bought, digest};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
-use super::estimate::Estimate;
-use super::estimate::Totals;
+use super::estimate::{Estimate, Totals};
 use super::guards;
-use super::input::Elsewhere;
-use super::input::PlanInput;
-use super::planned::{Limit, Planned, Previous, UntilKept};
+use super::input::{AlreadyPaid, Elsewhere, Limit, PlanInput, Planned, Previous, UntilKept};
 use super::retake::{Retake, SpentChoice};
 use super::sample::keep_sample;
 use crate::domain::{

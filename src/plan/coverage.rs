@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::approval::{Approved, SavedJob, SavedPlan};
 use super::build::Plan;
-use super::input::OtherDirectory;
-use super::planned::Planned;
+use super::input::{OtherDirectory, Planned};
 use crate::domain::{AttemptId, JobId, Usd};
 
 impl Plan {

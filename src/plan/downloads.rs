@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::decide::Action;
-use super::input::OtherDirectory;
-use super::planned::Planned;
+use super::input::{OtherDirectory, Planned};
 use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskNames, VideoFile};
 
 /// The paths of a batch's videos.

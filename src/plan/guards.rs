@@ -9,10 +9,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::already_paid::{AlreadyPaid, Before};
 use super::decide::Action;
-use super::input::PlanInput;
-use super::planned::Planned;
+use super::input::{AlreadyPaid, Before, PlanInput, Planned};
 use crate::domain::{Attempt, AttemptId, Charge, Fingerprint, Job, JobId, Request, Takes};
 
 /// The due jobs that the batch seems to have paid for.

@@ -1,14 +1,19 @@
 //! The input of a plan: jobs, history, options, and the open work of other batches.
+//!
+//! The ledger knows a job by its batch and its ID. A manifest or a job that was renamed, a ledger that was left behind, an inserted row where IDs
+//! count rows, or other line ends make a job due that was bought. No rule tells that from the wish to buy again, so the plan lists these jobs, and
+//! a run needs `--buy-again`.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
 use super::approval::Approved;
-use super::planned::Limit;
-use super::retake::{Retake, Retakes};
-use crate::domain::{Attempt, BatchKey, History, Job, JobId, Usd, VideoFile};
+use super::decide::Action;
+use super::retake::{Retake, Retakes, SpentChoice};
+use crate::domain::{Attempt, AttemptId, BatchKey, History, Job, JobId, Label, TaskId, Usd, VideoFile};
 
 /// Returns whether a video is in place.
 pub type IsHere<'g> = &'g dyn Fn(&Attempt, &VideoFile) -> bool;
@@ -80,4 +85,127 @@ pub struct OtherDirectory {
     pub path: Arc<Path>,
     /// True if it is the run's own directory. Then the videos are stored beside the run's, under names of versions.
     pub is_shared: bool,
+}
+
+/// A job that a run would buy, and what was bought before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AlreadyPaid {
+    /// The job that is due.
+    pub job: JobId,
+    /// The source of the earlier purchase.
+    pub before: Before,
+    /// The state of the earlier purchase, as in a report.
+    pub state: String,
+    /// The amount that was or may have been charged, or `None` if it is unknown.
+    pub price: Option<Usd>,
+    /// Its task.
+    pub task: Option<TaskId>,
+    /// The path of its video on this machine, or else the URL.
+    pub video: Option<String>,
+}
+
+impl AlreadyPaid {
+    /// A job that an attempt of this batch paid for.
+    pub(super) fn from_attempt(due: &Job, before: Before, paid: &Attempt) -> Self {
+        Self {
+            job: due.id().clone(),
+            before,
+            state: paid.state.name().to_owned(),
+            price: Some(paid.purchase.price),
+            task: paid.task.as_ref().map(|task| task.id.clone()),
+            video: paid.file.as_ref().map(|file| file.path.to_string()).or_else(|| paid.video_url.clone()),
+        }
+    }
+}
+
+/// The source of an earlier purchase.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Before {
+    /// The ledger has it in the same batch under an id that is gone from the manifest.
+    Gone(JobId),
+    /// The ledger has it in the same batch under an id that asks for something else by now.
+    Changed(JobId),
+    /// The ledger has it under its own ID, in a spelling that is the same when normalized.
+    Respelled,
+    /// The ledger has the same request under another name.
+    OtherName(BatchKey, JobId),
+    /// The ledger has the same request in a batch of the same name that [may be the same round](BatchKey::may_repeat).
+    OtherBatch(BatchKey, JobId),
+    /// A report in the output directory has it, and the ledger does not.
+    Reported(PathBuf),
+}
+
+/// A selected job and what is done about it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The job.
+    pub job: Arc<Job>,
+    /// The action.
+    pub action: Action,
+    /// The reason.
+    pub reason: Cow<'static, str>,
+    /// The attempt that the action is about.
+    pub attempt: Option<AttemptId>,
+    /// The cost of the action: the job's price if it buys, otherwise zero.
+    pub cost: Usd,
+    /// The sum that may have been charged for it without a response.
+    pub at_risk: Usd,
+    /// The number of earlier submissions, without those that certainly bought nothing, and without purchases under the
+    /// current approval.
+    pub earlier: usize,
+    /// The reason to skip a retake of it, if one is skipped.
+    pub spent_choice: Option<SpentChoice>,
+    /// True if the plan to approve buys it, also if that was done under the current approval.
+    pub is_to_be_approved: bool,
+    /// The attempts elsewhere that may have paid for its normalized request, if the guard against buying again needs them.
+    pub paid_elsewhere: Option<u32>,
+    /// The choice that its next take waits for, if its takes are bought until one is kept.
+    pub until_kept: Option<UntilKept>,
+    /// The attempt that it follows, if it is changed or a retake.
+    pub previous: Option<Box<Previous>>,
+    /// True if a retake names it that the approval doesn't cover.
+    pub is_uncovered: bool,
+}
+
+/// The attempt that a changed job or a retake follows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Previous {
+    /// The body of its request, as JSON.
+    pub request: String,
+    /// The notes of reviewers who chose a retake, each with the reviewer: `Ben: blurry`.
+    pub notes: Vec<String>,
+}
+
+/// A job whose takes are bought one by one until one is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UntilKept {
+    /// True if its newest video waits for a choice, or its reviewers disagree.
+    pub waits: bool,
+    /// The price of all takes that later runs may buy.
+    pub later: Usd,
+}
+
+/// A limit on spending, and where that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// `--max-cost`, or its name in the manifest.
+    pub source: Arc<str>,
+    /// It is about jobs that have this label, and otherwise about all of them.
+    pub label: Option<Label>,
+    /// The amount.
+    pub usd: Usd,
+    /// The part that is spent already, or may be.
+    pub used: Usd,
+}
+
+impl Limit {
+    /// Returns whether the limit applies to a job.
+    pub fn is_about(&self, job: &Job) -> bool {
+        self.label.as_ref().is_none_or(|label| label.is_among(&job.purchase.labels))
+    }
+
+    /// The unspent part.
+    pub fn left(&self) -> Usd {
+        self.usd.saturating_sub(self.used)
+    }
 }

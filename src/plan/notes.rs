@@ -3,8 +3,7 @@
 use jiff::civil::Date;
 
 use super::build::Plan;
-use super::input::Elsewhere;
-use super::planned::Limit;
+use super::input::{Elsewhere, Limit};
 use super::retake::SpentChoice;
 use crate::domain::{Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
 
-use super::planned::Planned;
+use super::input::Planned;
 use crate::domain::JobId;
 
 /// Keeps `number` due jobs of a plan, one of each model in turn, in the order of a hash of their IDs. Returns the IDs of the others.

@@ -6,12 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::already_paid::{AlreadyPaid, Before};
 use super::build::Plan;
 use super::decide::Action;
-use super::estimate::Estimate;
-use super::estimate::ServiceView;
-use super::estimate::Totals;
+use super::estimate::{Estimate, ServiceView, Totals};
+use super::input::{AlreadyPaid, Before};
 use crate::domain::{BatchKey, Digest, Labels, TaskId, Usd};
 
 /// The work of a run.

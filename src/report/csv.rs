@@ -10,9 +10,10 @@ use std::path::Path;
 use indexmap::IndexSet;
 
 use super::columns::COLUMNS;
-use super::row::Row;
+use super::row::{Row, moment};
 use super::rows::{Report, Sheet};
-use crate::domain::spreadsheet::cell;
+use crate::domain::Footage;
+use crate::domain::text::cell;
 
 /// Writes a report that is in a directory.
 pub(super) fn write(report: &Report, directory: &Path, to: &mut impl Write) -> std::io::Result<()> {
@@ -48,4 +49,41 @@ pub(super) fn of_sheet<'r>(row: &'r Row, sheet: &'r Sheet<'r>) -> impl Iterator<
     let matrix =
         sheet.matrix.iter().map(|name| row.matrix.as_ref().and_then(|matrix| matrix.get(*name)).map(String::as_str));
     labels.chain(cells).chain(matrix).map(Option::unwrap_or_default)
+}
+
+/// The columns. Users script against them: they are never renamed or moved.
+const MISMATCH_COLUMNS: &str =
+    "task_id,id,model,mismatch,delivered_s,width,height,price_usd,charge,submitted_at,completed_at,sha256,video_url";
+
+/// The first of them, which tell that a file is such a table.
+pub(super) const MARK: &str = "task_id,id,model,mismatch";
+
+/// Writes the videos of a batch that do not match their requests, the oldest first.
+pub(super) fn write_mismatches(report: &Report, to: &mut impl Write) -> std::io::Result<()> {
+    to.write_all("\u{feff}".as_bytes())?;
+    let mut writer = csv::Writer::from_writer(to);
+    writer.write_record(MISMATCH_COLUMNS.split(','))?;
+    for (attempt, mismatch) in report.mismatches() {
+        let file = attempt.file.as_deref();
+        let footage = file.and_then(|file| file.footage.as_ref());
+        let size = footage.and_then(|footage| footage.size);
+        let text = |value: Option<String>| value.unwrap_or_default();
+        let cells = [
+            text(attempt.task.as_ref().map(|task| task.id.to_string())),
+            attempt.job().to_string(),
+            attempt.purchase.model.clone(),
+            mismatch,
+            text(footage.and_then(Footage::duration_s).map(|s| s.to_string())),
+            text(size.map(|(width, _)| width.to_string())),
+            text(size.map(|(_, height)| height.to_string())),
+            attempt.purchase.price.to_string(),
+            attempt.charge().name().to_owned(),
+            text(attempt.answered_at.map(moment)),
+            text(attempt.ended_at.map(moment)),
+            text(file.map(|file| file.sha256.clone())),
+            text(attempt.video_url.clone()),
+        ];
+        writer.write_record(cells.iter().map(|text| cell(text).into_owned()))?;
+    }
+    writer.flush()
 }

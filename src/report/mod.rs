@@ -7,25 +7,20 @@
 
 mod columns;
 mod csv;
-mod destinations;
 mod earlier;
 mod found;
 mod html;
 mod json;
-mod mismatches;
 mod prometheus;
-mod relative_path;
 mod row;
 mod rows;
 mod writer;
 mod xlsx;
 
-pub use destinations::NoReport;
 pub use earlier::ReportedPurchase;
 pub(crate) use earlier::{EarlierJob, EarlierReport, JSON_REPORT, earlier_jobs};
 pub(crate) use json::ReportView;
 pub use prometheus::{LedgerState, metrics};
-pub use row::Commands;
-pub use row::{ExecOutcome, JobState, Row, Superseded, Totals};
+pub use row::{Commands, ExecOutcome, JobState, Row, Superseded, Totals};
 pub use rows::Report;
-pub use writer::{Form, ReportError, Writer, form_of};
+pub use writer::{Form, NoReport, ReportError, Writer, form_of};

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use jiff::Timestamp;
 
-use super::found::{Found, file_of, mismatch, poster_of, state};
-use super::relative_path::relative_path;
+use super::found::{Found, file_of, mismatch, poster_of, relative_path, state};
 use super::row::{Delivered, Detail, Exec, JobState, Row, Superseded, Totals, Version};
 use crate::domain::{
     Attempt, AttemptId, AttemptState, BatchKey, Charge, Choice, Columns, History, Job, JobChoice, Reviewed, Usd,

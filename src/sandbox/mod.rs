@@ -11,7 +11,6 @@
 //! A task's whole life is written into its id ([`task`]), so another process of the simulator can go on where one was
 //! killed: `run --sandbox` can be interrupted and continued like the real thing.
 
-mod body;
 mod faults;
 mod limits;
 mod server;

@@ -10,18 +10,15 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
-use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Json, Router, middleware};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use super::body;
-use super::body::spec;
-use super::faults::{self, Fault, Faults};
+use super::faults::{self, Fault, Faults, encoded_clip, spec};
 use super::limits::{Charge, Charges, Limits, Refusal, refuse};
 use super::task::Task;
 use crate::catalog::{Catalog, Family, Model, Severity};
@@ -287,6 +284,6 @@ fn finished(shared: &Shared, task: &Task) -> Result<(), Refusal> {
 
 /// The clip.
 fn clip(task: &Task) -> Response {
-    let clip = body::clip(task.duration_s.into(), task.is_upright, task.serial.wrapping_mul(0x9e37_79b9));
+    let clip = encoded_clip(task.duration_s.into(), task.is_upright, task.serial.wrapping_mul(0x9e37_79b9));
     ([(CONTENT_TYPE, "video/mp4")], clip).into_response()
 }

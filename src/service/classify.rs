@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::bounds::{self, json_value};
 use super::wire::{Status, TaskReport, cost_of};
-use super::{PollAnswer, Readiness, Submission, bounds, json, reason};
+use super::{PollAnswer, Readiness, Submission, reason};
 use crate::domain::{ServiceError, TaskId, TerminalStates, retry_after};
 
 /// The bytes of a response that show whether it is a page: white space may come first.
@@ -119,7 +120,7 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
 
 /// A response under 2xx with neither an ID nor a state: a gateway reports its own trouble so.
 fn bare_error(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
-    let code = json::value(answer.body).as_ref().and_then(reason::of_refusal).and_then(|error| error.code);
+    let code = json_value(answer.body).as_ref().and_then(reason::of_refusal).and_then(|error| error.code);
     if code.as_deref() == Some("429") {
         return PollAnswer::Wait(wait(answer, now), "the service asked to wait (error 429 under HTTP 200)".to_owned());
     }
@@ -129,7 +130,7 @@ fn bare_error(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
 /// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key. A 5xx with
 /// JSON is an answer: some gateways fail so on an unknown ID.
 pub(super) fn readiness(answer: &Answer<'_>) -> Readiness {
-    let is_json = json::value(answer.body).is_some_and(|body| body.is_object());
+    let is_json = json_value(answer.body).is_some_and(|body| body.is_object());
     match answer.status {
         200..=299 if is_page(answer.body) => {
             Readiness::Unusable(describe(answer, "the response is an HTML page").message)
@@ -211,7 +212,7 @@ fn wait(answer: &Answer<'_>, now: Timestamp) -> Option<Duration> {
 fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
     let status = answer.status;
     let text = String::from_utf8_lossy(answer.masked);
-    let json = json::value(answer.masked);
+    let json = json_value(answer.masked);
     let error = json.as_ref().and_then(reason::of_refusal);
     let raw = json.as_ref().map_or_else(|| bounds::raw_body(answer.masked), bounds::raw);
     let (said, code) = match error {

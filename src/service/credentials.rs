@@ -1,7 +1,7 @@
 //! Credentials of every request to the service: the key, and headers for a gateway in front of it.
 //!
 //! All of them are secret. They go to the service's own origin alone, are never logged, and are removed from responses
-//! ([`mask`](super::mask)).
+//! ([`key`](super::key)).
 
 use std::fmt;
 use std::sync::Arc;

@@ -18,11 +18,10 @@ use reqwest::{Client, RequestBuilder, Response, Url, Version};
 use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
-use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, build};
+use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, before, build, in_time, is_unprocessed};
 use super::endpoint::is_loopback;
-use super::{
-    Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, VideoService, bounds, http2, mask, send_by,
-};
+use super::key::{mask_poll, mask_submission};
+use super::{Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, VideoService, bounds};
 use crate::domain::{Request, SendBy, ServiceError, TaskId, TerminalStates, causes};
 
 /// The longest wait for the response to a submission. Generous: after a timeout, the job is in doubt.
@@ -66,7 +65,7 @@ impl HttpService {
         let base = |protocols| {
             common.client(is_near, protocols).default_headers(headers.clone()).retry(reqwest::retry::never())
         };
-        let in_time = AndThenLayer::new(send_by::in_time);
+        let in_time = AndThenLayer::new(in_time);
         Ok(Self {
             apart: build(base(HTTP_1).pool_max_idle_per_host(0).connector_layer(in_time))?,
             shared: build(base(HTTP_2).timeout(POLL_TIMEOUT))?,
@@ -140,11 +139,11 @@ fn headers(credentials: &Credentials) -> HeaderMap {
 
 impl VideoService for HttpService {
     async fn submit(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
-        mask::submission(&self.credentials, self.post(request, send_by).await)
+        mask_submission(&self.credentials, self.post(request, send_by).await)
     }
 
     async fn poll(&self, task: &TaskId) -> PollAnswer {
-        mask::poll(&self.credentials, self.get(task).await)
+        mask_poll(&self.credentials, self.get(task).await)
     }
 
     async fn preflight(&self) -> Readiness {
@@ -192,7 +191,7 @@ impl HttpService {
             .timeout(self.submit_timeout)
             .header(CONTENT_TYPE, "application/json")
             .body(request.body().to_owned());
-        let sent = logged("POST", &url, send_by::before(send_by, post.send())).await;
+        let sent = logged("POST", &url, before(send_by, post.send())).await;
         let response = match sent {
             Ok(response) => response,
             Err(error) if is_distrust(&error) => return Submission::Untrusted(self.distrusted(&error)),
@@ -200,7 +199,7 @@ impl HttpService {
             Err(error) if error.is_connect() || error.is_builder() => {
                 return Submission::NotSent(self.unreached(&error));
             }
-            Err(error) if http2::is_unprocessed(&error) => {
+            Err(error) if is_unprocessed(&error) => {
                 return Submission::NotSent(format!(
                     "{} did not process the request: {}",
                     self.endpoint.origin(),

@@ -1,9 +1,9 @@
 //! HTTP client of the video service.
 //!
 //! The engine sees one trait, [`VideoService`], in [`interface`]; its tests implement a fake. [`HttpService`] is the real client. [`classify`] decides
-//! the meaning of a response for the money: a pure function with one test per row of its table. [`http2`] recognizes requests that a server certainly
-//! did not process. [`bounds`] limits the size of texts, and [`mask`] removes an echoed API key. [`send_by`] refuses a submission after its deadline,
-//! [`json`] reads bodies, and [`clients`] sets up the HTTP clients.
+//! the meaning of a response for the money: a pure function with one test per row of its table. [`bounds`] reads bodies and limits the size of
+//! texts, and [`key`] removes an echoed API key. [`clients`] sets up the HTTP clients, refuses a submission after its deadline, and recognizes
+//! requests that a server certainly did not process.
 
 mod bounds;
 mod classify;
@@ -11,13 +11,9 @@ mod clients;
 mod credentials;
 mod endpoint;
 mod http;
-mod http2;
 mod interface;
-mod json;
 mod key;
-mod mask;
 mod reason;
-mod send_by;
 mod wire;
 
 pub use classify::{Answer, submission};

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{bounds, json};
+use super::bounds::{self, json_value};
 use crate::domain::{ServiceError, TerminalStates};
 
 /// The most of an answer without a reason that is shown, in characters.
@@ -39,7 +39,7 @@ pub(super) fn of_refusal(answer: &Value) -> Option<ServiceError> {
 /// Returns whether the message of a rejection denies the task, as some gateways do with 400 (new-api:
 /// `task_not_exist`).
 pub(super) fn denies_the_task(answer: &[u8]) -> bool {
-    let said = json::value(answer).as_ref().and_then(of_refusal);
+    let said = json_value(answer).as_ref().and_then(of_refusal);
     said.is_some_and(|said| {
         let words = format!("{} {}", said.code.unwrap_or_default(), said.message).to_lowercase().replace('_', " ");
         let is_about_it = ["task", "video", "job"].iter().any(|name| words.contains(name));
@@ -51,7 +51,7 @@ pub(super) fn denies_the_task(answer: &[u8]) -> bool {
 /// `insufficient_user_quota`), or by words of the catalog in its message.
 pub(super) fn lacks_money(answer: &[u8], words: &TerminalStates) -> bool {
     // A message about content may quote the prompt.
-    let Some(error) = json::value(answer).as_ref().and_then(of_refusal).filter(|_| !is_about_content(answer)) else {
+    let Some(error) = json_value(answer).as_ref().and_then(of_refusal).filter(|_| !is_about_content(answer)) else {
         return false;
     };
     let (code, message) = (error.code.unwrap_or_default().to_lowercase(), error.message.to_lowercase());
@@ -63,7 +63,7 @@ pub(super) fn lacks_money(answer: &[u8], words: &TerminalStates) -> bool {
 
 /// Returns whether the code of a refusal speaks of the content of a request, and not of the key.
 pub(super) fn is_about_content(answer: &[u8]) -> bool {
-    let code = json::value(answer).as_ref().and_then(of_refusal).and_then(|error| error.code).unwrap_or_default();
+    let code = json_value(answer).as_ref().and_then(of_refusal).and_then(|error| error.code).unwrap_or_default();
     ["content", "policy", "moderation", "safety", "sensitive", "nsfw"]
         .iter()
         .any(|word| code.to_lowercase().contains(word))
@@ -83,7 +83,7 @@ const OF_PATHS_BEGIN: [&str; 5] =
 
 /// Returns whether a rejection may be about the URL: it has no reason, or one that is not about the request.
 pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
-    let Some(said) = json::value(answer).as_ref().and_then(of_refusal) else { return true };
+    let Some(said) = json_value(answer).as_ref().and_then(of_refusal) else { return true };
     let words = said.message.trim().trim_end_matches(['.', '!']).to_lowercase();
     OF_PATHS.split('|').any(|known| known == words)
         || OF_PATHS_BEGIN.iter().any(|start| words.starts_with(start))

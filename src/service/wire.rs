@@ -6,7 +6,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{bounds, json, reason};
+use super::bounds::{self, json_value};
+use super::reason;
 use crate::domain::{ServiceError, TaskId, TaskNames, TerminalStates, Usd};
 
 /// A task's state by the service's word (interface §3).
@@ -96,7 +97,7 @@ impl TaskReport {
     /// Reads an answer's body; nothing if it is no JSON object. `words` are those of gateways for
     /// the end of a task.
     pub fn parse(body: &[u8], words: &TerminalStates) -> Option<Self> {
-        let value = unwrapped(json::value(body)?);
+        let value = unwrapped(json_value(body)?);
         let fields = value.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));

@@ -5,8 +5,7 @@ use jiff::Timestamp;
 
 use super::connection::Connection;
 use super::other_batches::{self, OtherBatch};
-use super::planning::{open_elsewhere, plan_against};
-use super::purchases;
+use super::purchases::{self, open_elsewhere, plan_against};
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{Attempt, Declaration, History, JobId};

@@ -17,54 +17,44 @@
 //!
 //! # Modules
 //!
-//! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`], [`connection`], and [`default_paths`] are their
-//! input, and [`refusal`] ends them early. [`planning`] makes the plan, with [`ledger_limits`] and the [`purchases`] of earlier batches; [`outputs`] guards the
-//! files of a run. A run also finishes [`other_batches`] of the same name. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
+//! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`] and [`connection`] are their input, and [`refusal`] ends them early.
+//! [`purchases`] makes the plan, with [`ledger_limits`] and the purchases of earlier batches. A run also finishes [`other_batches`] of the same
+//! name. [`executor`] starts a hook for each video, and [`reporter`] writes reports.
 //!
-//! [`resolve`] lists jobs in doubt and records verdicts, and [`reconcile`] compares a bill with the ledger. [`import`] records tasks that the ledger lacks, [`choices`] records what reviewers chose, [`archive`] archived videos, and
-//! [`ledger_limits`] the limits over all manifests.
+//! [`resolve`] records verdicts about doubts, and the charges of a bill. [`import`] records tasks that the ledger lacks, [`choices`] records
+//! choices and archived videos, and [`ledger_limits`] the limits over all manifests.
 
-mod archive;
 mod choices;
 mod connection;
-mod default_paths;
 mod executor;
 mod import;
 mod ledger_limits;
 mod locked;
 mod options;
 mod other_batches;
-mod outputs;
-mod planning;
 mod purchases;
 mod ready;
-mod reconcile;
 mod refusal;
 mod reporter;
 mod resolve;
 mod run;
 mod start;
 
+pub use super::download::CopyVideoError;
+pub use super::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};
+pub use super::files::NoZone;
+pub use super::hooks::{AssetCommand, NoCommand, Program};
 pub use choices::{ChoicesFile, InvalidChoices};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
-pub use default_paths::{DefaultPaths, ThroughALink};
 pub use import::{BoughtTask, ImportOutcome};
 pub use ledger_limits::{LedgerLimits, LimitChange};
 pub use locked::Locked;
-pub use options::{Options, RepeatOptions};
+pub use options::{DefaultPaths, Options, RepeatOptions, Replaces, ThroughALink};
 pub use other_batches::FinishedBatch;
-pub use outputs::Replaces;
-pub use ready::Confirmation;
-pub use ready::Ready;
-pub use reconcile::Reconciliation;
+pub use ready::{Confirmation, Ready};
 pub use refusal::Refusal;
 pub use reporter::Reported;
 pub(crate) use resolve::CLOCK_DIFFERENCE;
-pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
+pub use resolve::{BatchView, Reconciliation, Resolution, ResolveError, Verdict};
 pub use run::Outcome;
 pub use start::Session;
-
-pub use crate::download::CopyVideoError;
-pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};
-pub use crate::files::NoZone;
-pub use crate::hooks::{AssetCommand, NoCommand, Program};

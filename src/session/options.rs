@@ -1,11 +1,19 @@
-//! Options of a run.
+//! Options of a run, its paths, and the files that it must not replace.
 
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::default_paths::{DefaultPaths, ThroughALink};
-use crate::domain::{BatchKey, ReviewOfTask, Usd};
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::{BatchKey, Job, JobId, NoticeCode, ReviewOfTask, Usd, folded};
 use crate::engine::Settings;
+use crate::files::{no_links_below, open_plain, replace};
 use crate::hooks::{AssetCommand, Program};
+use crate::ledger::{Ledger, OWN_FOLDER};
+use crate::manifest::home;
 use crate::plan::{Approved, Retakes, Selection};
 use crate::report::Writer;
 
@@ -84,4 +92,184 @@ pub struct RepeatOptions {
     pub retake: Retakes,
     /// The reviews to record before the first submission. The plan is made with them.
     pub reviews: Vec<ReviewOfTask>,
+}
+
+/// The default paths of a manifest. The simulator has a ledger and a directory of its own: what was never paid must not look paid.
+#[derive(Clone, Debug)]
+pub struct DefaultPaths {
+    directory: PathBuf,
+    is_simulated: bool,
+}
+
+/// A symbolic link in a default path: a foreign project must not choose which file of this machine is written.
+#[derive(Debug, thiserror::Error)]
+#[error("can't use {what}")]
+pub struct ThroughALink {
+    what: &'static str,
+    /// The command-line option that names another path.
+    pub option: &'static str,
+    /// The link.
+    #[source]
+    pub source: io::Error,
+}
+
+impl DefaultPaths {
+    /// The paths of real runs.
+    pub fn of(manifest: &Path) -> Self {
+        Self { directory: home(manifest), is_simulated: false }
+    }
+
+    /// The paths of sandbox runs.
+    pub fn of_sandbox(manifest: &Path) -> Self {
+        Self { is_simulated: true, ..Self::of(manifest) }
+    }
+
+    /// Returns whether they are for sandbox runs.
+    pub fn is_simulated(&self) -> bool {
+        self.is_simulated
+    }
+
+    /// The path of a file that the manifest names.
+    pub(super) fn beside_manifest(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// The ledger. Fails if a part of its path is a link.
+    pub fn ledger(&self) -> Result<Ledger, ThroughALink> {
+        let name = if self.is_simulated { "sandbox.db" } else { "ledger.db" };
+        let path = self.without_links("the ledger", "--ledger", self.directory.join(OWN_FOLDER).join(name))?;
+        Ok(if self.is_simulated { Ledger::of_simulator_in_file(path) } else { Ledger::in_file(path) })
+    }
+
+    /// The directory for the reports and videos of a batch. Fails if a part of its path is a link.
+    pub fn out(&self, batch: &BatchKey) -> Result<PathBuf, ThroughALink> {
+        let top = if self.is_simulated { "shotlist-sandbox" } else { "shotlist-out" };
+        let mut directory = self.directory.join(top).join(directory_name(&batch.name));
+        if !batch.batch.is_empty() {
+            directory.push(directory_name(&batch.batch));
+        }
+        self.without_links("the output directory", "--out", directory)
+    }
+
+    fn without_links(&self, what: &'static str, option: &'static str, path: PathBuf) -> Result<PathBuf, ThroughALink> {
+        no_links_below(&self.directory, &path).map_err(|source| ThroughALink { what, option, source })?;
+        Ok(path)
+    }
+}
+
+/// A directory name that is valid on every system. An altered name gets a digest of the original, so two names never share a directory.
+fn directory_name(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let safe: String = name.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
+    if safe == name && !safe.starts_with('.') && !safe.is_empty() {
+        return safe;
+    }
+    let digest = Sha256::digest(name);
+    format!("{}-{:02x}{:02x}{:02x}{:02x}", safe.trim_start_matches('.'), digest[0], digest[1], digest[2], digest[3])
+}
+
+/// A video whose path is that of a file of the run.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the video of `{job}` would replace `{}`, which this run reads or writes", path.display())]
+pub struct Replaces {
+    /// The job.
+    pub job: JobId,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// Refuses jobs whose video would replace one of these files.
+pub(super) fn check_outputs(
+    jobs: &[Arc<Job>],
+    out: &Path,
+    files: impl Iterator<Item = PathBuf>,
+) -> Result<(), Replaces> {
+    let Some(out) = real(out) else { return Ok(()) };
+    let inside = |path: PathBuf| Some((real(&path)?.strip_prefix(&out).ok().map(as_output)?, path));
+    let files: HashMap<String, PathBuf> = files.filter_map(inside).collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    let videos: BTreeSet<(String, &JobId)> = jobs.iter().map(|job| (job.output().folded(), job.id())).collect();
+    // A directory of that name is in the way of the file, too.
+    let file_of = |video: &str| Path::new(video).ancestors().find_map(|part| files.get(part.to_str()?));
+    match videos.iter().find_map(|(video, job)| Some((file_of(video)?, *job))) {
+        Some((path, job)) => Err(Replaces { job: job.clone(), path: path.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// A path with every link resolved. The last part may be missing.
+fn real(path: &Path) -> Option<PathBuf> {
+    if let Ok(real) = path.canonicalize() {
+        return Some(real);
+    }
+    let path = std::path::absolute(path).ok()?;
+    Some(real(path.parent()?)?.join(path.file_name()?))
+}
+
+/// A path in the form of a video's path.
+fn as_output(path: &Path) -> String {
+    let parts: Vec<_> = path.iter().map(|part| folded(&part.to_string_lossy())).collect();
+    parts.join("/")
+}
+
+/// A file in the directory of a batch, with the batch value.
+const MARK: &str = ".unreported";
+
+/// The longest batch value that is read back, in bytes.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Marks a batch. A directory that is missing has no reports that could be outdated.
+pub(super) fn mark_unreported(directory: &Path, batch: &str) -> io::Result<()> {
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    replace(&directory.join(MARK), |_, file| file.write_all(batch.as_bytes()))
+}
+
+/// Removes the mark of a batch.
+pub(super) fn unmark_unreported(directory: &Path) {
+    if let Err(error) = fs::remove_file(directory.join(MARK))
+        && error.kind() != ErrorKind::NotFound
+    {
+        tracing::warn!(
+            code = NoticeCode::FileLeft.code(),
+            "can't remove `{}`: {error}",
+            directory.join(MARK).display()
+        );
+    }
+}
+
+/// The marked batches, in the directories below one.
+pub(super) fn unreported_batches(parent: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let below = entries.flatten().map(|entry| entry.path());
+    below.chain([parent.to_owned()]).filter_map(|directory| read(&directory.join(MARK))).collect()
+}
+
+fn read(path: &Path) -> Option<String> {
+    let mut batch = String::new();
+    open_plain(path, File::options().read(true)).ok()?.take(MAX_BYTES).read_to_string(&mut batch).ok()?;
+    Some(batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leaves_its_directory_or_shares_one() {
+        assert_eq!(directory_name("spring-campaign"), "spring-campaign");
+        assert_eq!(directory_name("2026-11-20"), "2026-11-20");
+        for odd in ["..", ".", "", "a/b", "../../etc", "a\\b", "C:", "a b", ".hidden"] {
+            let name = directory_name(odd);
+            assert!(
+                !name.contains(['/', '\\', ':', ' ']) && !name.starts_with('.') && !name.is_empty(),
+                "{odd:?}: {name}"
+            );
+        }
+        assert_ne!(directory_name("a b"), directory_name("a-b"));
+        assert_ne!(directory_name("a b"), directory_name("a/b"));
+    }
 }

@@ -12,11 +12,10 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::connection::Connection;
-use super::outputs;
+use super::options::{mark_unreported, unmark_unreported, unreported_batches};
 use super::purchases;
 use super::refusal::Refusal;
-use super::reporter::Reported;
-use super::reporter::Reporter;
+use super::reporter::{Reported, Reporter};
 use super::start::Session;
 use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Job, JobId, NoticeCode, Usd};
 use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
@@ -94,14 +93,14 @@ fn unreported(session: &Session) -> Result<Vec<BatchKey>, Refusal> {
         return Ok(Vec::new());
     }
     let key = |batch| BatchKey { name: session.manifest.key.name.clone(), batch };
-    let marked = outputs::marked(&home(session, &key(String::new()))?);
+    let marked = unreported_batches(&home(session, &key(String::new()))?);
     Ok(marked.into_iter().map(key).filter(|key| *key != session.manifest.key).collect())
 }
 
 /// Marks their reports as pending, in case this run is killed.
 pub(super) fn mark(others: &[OtherBatch]) -> Result<(), Refusal> {
     let mut own = others.iter().filter(|other| !other.directory.is_shared);
-    let marked = own.try_for_each(|other| outputs::mark(&other.out, &other.key.batch));
+    let marked = own.try_for_each(|other| mark_unreported(&other.out, &other.key.batch));
     marked.map_err(|error| Refusal::Files(Box::new(error)))
 }
 
@@ -246,7 +245,7 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
     };
     let reported = reporter.write().await?;
     if reported.written.is_ok() && !other.directory.is_shared {
-        outputs::unmark(&other.out);
+        unmark_unreported(&other.out);
     }
     Ok(reported)
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use super::connection::{ConnectionError, OtherAccount};
-use super::outputs::Replaces;
+use super::options::Replaces;
 use crate::domain::{Digest, Freeze, JobId, MovedOnto, TaskId, Usd};
 use crate::download::CopyVideoError;
 use crate::files::NoZone;

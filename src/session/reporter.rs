@@ -16,6 +16,7 @@ use crate::report::{Report, ReportError, Writer};
 
 /// The shortest pause between two writes.
 const PAUSE: Duration = Duration::from_secs(5);
+
 /// The pause after a write, as a multiple of its time: writing takes at most this part of a run.
 const SHARE: u32 = 20;
 

@@ -1,4 +1,4 @@
-//! Jobs in doubt and tasks that never end, listed and resolved by a verdict.
+//! Jobs in doubt and tasks that never end, listed and resolved by a verdict, and charges by a bill.
 //!
 //! # Guarantees
 //!
@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::connection::Connection;
 use super::refusal::Refusal;
+use crate::bill::{Bill, Comparison, Matched, Period, compare, depends_on};
 use crate::catalog::Catalog;
 use crate::domain::{Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, TaskId, TaskNames};
 use crate::engine::{Identity, Whose, echo_differences};
@@ -375,4 +376,45 @@ async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, 
         return Ok((TaskNames { id: task.clone(), alias }, is_other_name, report));
     }
     Err(ResolveError::Unconfirmed(format!("polls for task `{task}` return other task IDs")))
+}
+
+/// A bill, and the submissions of the ledger that it is compared with.
+#[derive(Debug)]
+pub struct Reconciliation<'b> {
+    bill: &'b Bill,
+    period: Period,
+    ledger: &'b Ledger,
+    submitted: Vec<(BatchKey, Attempt)>,
+}
+
+impl<'b> Reconciliation<'b> {
+    /// Reads the submissions of a ledger.
+    pub async fn new(bill: &'b Bill, period: Period, ledger: &'b Ledger) -> Result<Self, Refusal> {
+        let submitted = ledger.submissions(depends_on(bill, period)).await?;
+        Ok(Self { bill, period, ledger, submitted })
+    }
+
+    /// Compares the bill with the submissions.
+    pub fn comparison(&self) -> Comparison<'_> {
+        compare(self.bill, &self.submitted, self.period)
+    }
+
+    /// Records what the bill settles, batch by batch: nothing if a line can't be read. `recorded` counts the attempts, also if a later
+    /// one fails. `source` names the bill in the ledger.
+    pub async fn apply(&self, source: &str, recorded: &mut usize) -> Result<(), Refusal> {
+        let comparison = self.comparison();
+        let mut settled: Vec<(&Matched<'_>, bool)> =
+            comparison.settled().filter(|_| self.bill.unread.is_empty()).collect();
+        settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
+        for of_batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
+            let Some((first, _)) = of_batch.first() else { continue };
+            let batch = self.ledger.lock(first.batch).await?;
+            for (matched, is_charged) in of_batch {
+                let event = Event::Billed { is_charged: *is_charged, source: source.to_owned() };
+                batch.record(matched.attempt.id, event).await?;
+                *recorded += 1;
+            }
+        }
+        Ok(())
+    }
 }

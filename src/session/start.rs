@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::options::Options;
-use super::outputs;
+use super::options::{Options, check_outputs};
 use super::refusal::Refusal;
 use crate::domain::{History, Job};
 use crate::engine::Settings;
@@ -63,7 +62,7 @@ impl Session {
         let inputs = manifest.inputs.iter().map(|name| options.home.beside_manifest(name));
         let reports = options.reports.paths().map(Path::to_owned);
         let files = options.own_files.iter().cloned().chain(inputs).chain(reports);
-        Ok(outputs::check(selected, &options.out, files)?)
+        Ok(check_outputs(selected, &options.out, files)?)
     }
 
     /// Refuses to replace a file that is not a report.

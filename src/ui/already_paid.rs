@@ -3,8 +3,8 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::lines::count;
 use super::status::counted;
+use super::table::count;
 use crate::domain::BatchKey;
 use crate::plan::{AlreadyPaid, Before, Elsewhere, Plan};
 use crate::report::Report;

@@ -1,9 +1,8 @@
 //! A bill against the ledger, for the user.
 
 use super::command::NextCommand;
-use super::lines::count;
 use super::page::Page;
-use super::table::shortened;
+use super::table::{count, shortened};
 use crate::bill::{Bill, Comparison, Matched};
 use crate::domain::{BatchKey, TaskNames, Usd};
 

@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::page::Page;
+use super::page::{Page, wrapped};
 use super::terminal::Terminal;
-use super::wrap::wrapped;
 use crate::domain::text::one_line;
 use crate::domain::{NoticeCode, Rule};
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};

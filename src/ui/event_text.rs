@@ -1,8 +1,8 @@
 //! The events of a run as text.
 
 use super::command::NextCommand;
-use super::lines::{count, size, span};
 use super::progress_state::SILENCE;
+use super::table::{count, size, span};
 use crate::domain::{JobId, NoticeCode as C, TaskNames, Usd};
 use crate::engine::{LeaveReason, RunEvent, StopReason};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::already_paid::{bought_before, other_batch, repurchased};
 use super::command::{NextCommand, quoted};
-use super::lines::count;
 use super::page::Page;
+use super::table::count;
 use crate::domain::{Choice, History, Job, JobChoice, JobId, ReviewOfTask, Takes, UnfinishedRetake, Usd};
 use crate::plan::{Limit, Plan, PlanNote, SpentChoice, notes};
 

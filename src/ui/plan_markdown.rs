@@ -6,12 +6,11 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::command::NextCommand;
-use super::lines::{count, span};
 use super::markdown::{escaped, hidden, no_room};
 use super::notes::{details, sentence};
 use super::page::Page;
 use super::plan_text::{action_name, cost, count_requests};
-use super::table::shortened;
+use super::table::{count, shortened, span};
 use crate::domain::{JobId, Usd};
 use crate::plan::{Action, Plan, PlanNote, Planned, ServiceView, WarningView, by_model, changes, notes};
 

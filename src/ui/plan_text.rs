@@ -5,11 +5,9 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::command::NextCommand;
-use super::lines::{count, span};
 use super::notes::{details, sentence};
-use super::page::Page;
-use super::table::Column;
-use super::wrap::wrapped;
+use super::page::{Page, wrapped};
+use super::table::{Column, count, span};
 use crate::domain::Usd;
 use crate::domain::text::one_line;
 use crate::plan::{Action, Plan, Planned, by_model, notes};

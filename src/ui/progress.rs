@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::command::NextCommand;
-use super::event_log::log;
 use super::event_text::{Text, text_of};
-use super::lines::without_prompt;
-use super::live;
+use super::log::log;
 use super::page::Page;
 use super::progress_state::ProgressState;
-use super::terminal::Terminal;
+use super::table::without_prompt;
+use super::terminal::{Terminal, draw, size};
 use crate::domain::{Job, JobId, NoticeCode};
 use crate::engine::{RunEvent, Settings};
 use crate::plan::Plan;
@@ -103,11 +102,11 @@ impl Progress {
     }
 
     fn draw(&self) {
-        let (width, height) = live::size();
+        let (width, height) = size();
         // In the last column some terminals begin a new line.
         // With room behind them: a terminal shows ^C there, and breaks a line that has none.
         let lines = self.state.lock().lines(width.saturating_sub(3), height, Instant::now());
-        live::draw(lines);
+        draw(lines);
     }
 
     fn say_how_far(&self) {
@@ -138,7 +137,7 @@ impl Progress {
 
     /// Takes the image away; what comes next is the summary.
     pub(crate) fn finish(&self) {
-        live::draw(Vec::new());
+        draw(Vec::new());
         let named = self.named.load(Ordering::Relaxed);
         if named > 1 {
             self.terminal.note(NoticeCode::TaskAlias, &format!("the service uses a second ID for {named} tasks"));

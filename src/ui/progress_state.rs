@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::lines::{count, span};
-use super::table::{shortened, shortened_inside};
+use super::table::{count, shortened, shortened_inside, span};
 use crate::domain::{JobId, Usd};
 use crate::engine::RunEvent;
 use crate::plan::Plan;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::groups::{ManifestArgs, ServiceArgs};
-use super::hooks::HookArgs;
 use super::ledger::PathParser;
+use super::run::HookArgs;
 
 /// The manifest of a command without one: the working directory, whose ledger it uses.
 pub(crate) const NO_MANIFEST: &str = "./";

@@ -1,12 +1,11 @@
 //! The command line.
 //!
-//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`hooks`] those of what it starts, [`limits`] those of limits and of several machines, [`doctor`] those of `doctor`, [`sandbox`](mod@sandbox) those of `sandbox`, [`ledger`] the one that names a ledger, and [`groups`] those that
-//! several commands share.
+//! [`command_line`] has the commands and the options of most, [`run`] those of `run` and of its hooks, [`limits`] those of limits and shared
+//! ledgers, and [`groups`] those of several commands.
 
 mod command_line;
 mod doctor;
 mod groups;
-mod hooks;
 mod ledger;
 mod limits;
 mod run;
@@ -19,8 +18,7 @@ pub(super) use command_line::{
 };
 pub(super) use doctor::{DoctorArgs, DoctorFormat, NO_MANIFEST};
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
-pub(super) use hooks::HookArgs;
 pub(super) use ledger::{NamedLedger, below_home};
 pub(super) use limits::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
-pub(super) use run::{PlanFormat, RepeatArgs, RunArgs};
+pub(super) use run::{HookArgs, PlanFormat, RepeatArgs, RunArgs};
 pub(super) use sandbox::SandboxArgs;

@@ -6,7 +6,6 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one, decimal, duration};
-use super::hooks::HookArgs;
 use crate::domain::Usd;
 
 /// Options of `run`.
@@ -150,4 +149,26 @@ pub(crate) struct VideoArgs {
 fn concurrency(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=100_000).contains(count));
     count.ok_or_else(|| "write a whole number from 1 to 100000".to_owned())
+}
+
+/// The hooks, and the time for each.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Programs")]
+pub(crate) struct HookArgs {
+    /// Program that prints a URL for a local image (`image_file`)
+    ///
+    /// It gets the path as its last argument, and runs for due jobs only
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ASSET_COMMAND", value_name = "CMD")]
+    pub asset_command: Option<String>,
+    /// Program to run for each verified video
+    ///
+    /// It gets the path as its last argument, and facts in `SHOTLIST_ID`, `SHOTLIST_PROMPT`, and so on. The next run repeats a failure
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_EXEC", value_name = "CMD")]
+    pub exec: Option<String>,
+    /// Time limit of a program, before it is killed
+    ///
+    /// The program and its process group are killed. A process in a session of its own (`setsid`) survives. If shotlist itself is killed, every
+    /// program survives, and the next run starts it again.
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_PROGRAM_TIMEOUT", value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub program_timeout: Duration,
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::cli::args::{ArchiveArgs, SelectArgs};
 use crate::cli::choices::expect_match;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::{paths, runtime};
+use crate::cli::paths;
+use crate::cli::program::block_on;
 use crate::domain::{Job, JobChoice, RefusalCode, Takes};
 use crate::plan::IdGlobs;
 use crate::session::BatchView;
@@ -28,7 +28,7 @@ pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, F
     }
     let out = paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?;
     let batch = BatchView::of(manifest, &ledger);
-    let archived = runtime::block_on(async {
+    let archived = block_on(async {
         let (history, _) = batch.doubts().await?;
         let is_kept = |job: &Job| {
             let takes = Takes::of(job.purchase.fingerprint(), history.of(job.id()));

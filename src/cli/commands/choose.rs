@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use crate::cli::args::{ChooseArgs, SelectArgs};
 use crate::cli::choices::{parse_choices, read_choices, reviews};
 use crate::cli::environment::variable;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::{paths, runtime};
+use crate::cli::paths;
+use crate::cli::program::block_on;
 use crate::domain::{BatchKey, Choice, RefusalCode, ReviewOfTask};
 use crate::session::{BatchView, ChoicesFile};
 use crate::ui::{self, Page, Terminal};
@@ -53,7 +53,7 @@ fn record(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         terminal.result(&page);
     }
     let ledger = paths::ledger(&args.manifest)?;
-    let recorded = runtime::block_on(async { Ok(BatchView::of(&manifest, &ledger).choose(&all).await?) });
+    let recorded = block_on(async { Ok(BatchView::of(&manifest, &ledger).choose(&all).await?) });
     let (new, history) = recorded?;
     let again = paths::again(&args.manifest, key);
     terminal.result(&ui::choices_recorded(new, &manifest.jobs, &history, &again));

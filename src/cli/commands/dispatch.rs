@@ -1,12 +1,12 @@
 //! Dispatch of commands.
 
+use super::man::{self, print_completions};
+use super::status::{self, report};
 use super::{
-    archive, choose, completions, doctor, fetch, help, import, init, ledger, limit, man, reconcile, report, resolve,
-    run, sandbox, schema, spend, status,
+    archive, choose, doctor, fetch, help, import, init, ledger, limit, reconcile, resolve, run, sandbox, schema, spend,
 };
 use crate::cli::args::Command;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::ui::Terminal;
 
 /// Does what a command line asks for.
@@ -15,7 +15,7 @@ pub(crate) fn execute(command: Command, terminal: &Terminal) -> Result<Exit, Fai
         Command::Run(args) => run::run(&args, terminal),
         Command::Choose(args) => choose::choose(&args, terminal),
         Command::Status(args) => status::status(&args, terminal),
-        Command::Report(args) => report::report(&args, terminal),
+        Command::Report(args) => report(&args, terminal),
         Command::Resolve(args) => resolve::resolve(&args, terminal),
         Command::Spend(args) => spend::spend(&args, terminal),
         Command::Reconcile(args) => reconcile::reconcile(&args, terminal),
@@ -29,7 +29,7 @@ pub(crate) fn execute(command: Command, terminal: &Terminal) -> Result<Exit, Fai
         Command::Sandbox(args) => sandbox::serve(&args, terminal),
         Command::Schema(args) => schema::print(&args, terminal),
         Command::Man(args) => man::write(&args, terminal),
-        Command::Completions(args) => Ok(completions::print(&args, terminal)),
+        Command::Completions(args) => Ok(print_completions(&args, terminal)),
         Command::Help(args) => help::print(&args, terminal),
     }
 }

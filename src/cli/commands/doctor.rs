@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::args::{DoctorArgs, DoctorFormat, NO_MANIFEST, SelectArgs};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, catalog, load};
+use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
-use crate::cli::{paths, requested, runtime};
+use crate::cli::{paths, requested};
 use crate::domain::{BatchKey, RefusalCode};
 use crate::files::try_write;
 use crate::ledger::Controls;
@@ -30,7 +30,7 @@ const CLOCK: SignedDuration = SignedDuration::from_mins(1);
 
 /// Checks everything that a run needs.
 pub(super) fn doctor(args: &DoctorArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let checks = ChecksView::new(runtime::block_on(async { Ok(all(args, terminal).await) })?);
+    let checks = ChecksView::new(block_on(async { Ok(all(args, terminal).await) })?);
     match args.format {
         DoctorFormat::Text => terminal.result(&checks.text()),
         DoctorFormat::Json => terminal.result(&Page::json(&checks).map_err(|error| Failure::of_form(&error))?),

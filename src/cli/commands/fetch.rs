@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::cli::args::FetchArgs;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure, exit_of};
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::paths;
+use crate::cli::program::{block_on, watch_signals};
 use crate::cli::service::{address, connect};
-use crate::cli::{ending, paths, runtime};
 use crate::session::{Confirmation, Options, Session, Stop};
 use crate::ui::{self, Progress, Terminal};
 
@@ -25,7 +25,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         ..paths::options(&args.manifest, args.out.as_deref(), key)?
     };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let ended = runtime::block_on(async {
+    let ended = block_on(async {
         let held = session.lock().await?;
         let connection = if held.plan().needs_service() {
             Some(connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, Duration::ZERO).await?)
@@ -38,7 +38,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         let tell = |event| progress.tell(&event);
         let ended = tokio::select! {
             outcome = ready.run(&nothing, &stop, &tell) => Ok(outcome),
-            signal = runtime::watch(&stop, &tell) => Err(signal),
+            signal = watch_signals(&stop, &tell) => Err(signal),
             never = progress.keep_telling() => match never {},
         };
         progress.finish();
@@ -53,6 +53,6 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &session.written_reports()));
     }
     // Due jobs stay due, and don't count here.
-    let exit = ending::exit(std::iter::empty(), &report, &outcome.run);
+    let exit = exit_of(std::iter::empty(), &report, &outcome.run);
     Ok(if outcome.run.unfetched > 0 { exit.max(Exit::SomeFailed) } else { exit })
 }

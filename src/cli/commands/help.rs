@@ -1,9 +1,7 @@
 //! `shotlist help`: the help of a command, or a topic of the reference.
 
 use crate::cli::args::{Cli, HelpArgs};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::front;
+use crate::cli::exit::{Exit, Failure};
 use crate::domain::RefusalCode;
 use crate::manifest::nearest;
 use crate::reference::{TOPICS, Topic};
@@ -23,7 +21,7 @@ pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failur
     }
     // The same text that the command gives itself.
     let words = ["shotlist"].into_iter().chain(args.words.iter().map(String::as_str)).chain(["--help"]);
-    if let Err(help) = front::command().try_get_matches_from(words) {
+    if let Err(help) = crate::cli::program::command().try_get_matches_from(words) {
         let _reader_is_gone = help.print();
     }
     Ok(Exit::Done)

@@ -7,11 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cli::args::{ImportArgs, SelectArgs};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::paths;
+use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
-use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, JobId, RefusalCode, TaskId};
 use crate::files::read_text;
 use crate::report::{EarlierJob, EarlierReport};
@@ -35,7 +35,7 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
     let (mut imported, mut known, mut refused) = (0, 0, Vec::new());
     // By job, whether each imported request differs from that of the manifest.
     let mut is_due: BTreeMap<String, bool> = BTreeMap::new();
-    let ended = runtime::block_on(async {
+    let ended = block_on(async {
         let service = address(&args.manifest, &args.service)?;
         let connection = connect(service, &args.manifest, &args.service, Duration::ZERO).await?;
         let count = |bought: &BoughtTask, import| match import {

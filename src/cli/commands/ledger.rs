@@ -1,9 +1,9 @@
 //! `shotlist ledger`: copies a ledger whole, verifies one, and carries one from a file into a database or back.
 
 use crate::cli::args::{LedgerArgs, LedgerCommand};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::{paths, runtime};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::paths;
+use crate::cli::program::block_on;
 use crate::domain::{RefusalCode, with_causes};
 use crate::ledger::{Contents, CopyError, SqliteLedger};
 use crate::ui::{Page, Terminal};
@@ -13,17 +13,17 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
     let (what, contents) = match &args.command {
         LedgerCommand::Backup { file: to } => {
             let ledger = paths::ledger_of(&args.store)?;
-            let copied = runtime::block_on(async { ledger.backup(to).await.map_err(|error| refuse(&error)) })?;
+            let copied = block_on(async { ledger.backup(to).await.map_err(|error| refuse(&error)) })?;
             (format!("{ledger} copied to {}", to.display()), copied)
         }
         LedgerCommand::Check => {
             let ledger = file(args)?;
-            let checked = runtime::block_on(async { ledger.check().await.map_err(|error| refuse(&error)) })?;
+            let checked = block_on(async { ledger.check().await.map_err(|error| refuse(&error)) })?;
             (format!("{ledger} is whole"), checked)
         }
         LedgerCommand::Copy { from, to } => {
             let [from, to] = [from, to].map(|named| named.address.ledger(args.store.sandbox));
-            let copied = runtime::block_on(async { from.copy_to(&to).await.map_err(|error| refuse(&error)) })?;
+            let copied = block_on(async { from.copy_to(&to).await.map_err(|error| refuse(&error)) })?;
             (format!("{from} copied to {to}, which is to be used from now on"), copied)
         }
     };

@@ -1,9 +1,9 @@
 //! `shotlist limit`: sets and shows the limits over all manifests.
 
 use crate::cli::args::{LimitArgs, LimitCommand, LimitSetArgs};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::{paths, runtime};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::paths;
+use crate::cli::program::block_on;
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::session::{LedgerLimits, LimitChange};
 use crate::ui::{Page, Terminal};
@@ -19,7 +19,7 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
             Failure::plain(RefusalCode::LedgerMissing, format!("can't unfreeze `{ledger}`: found no ledger there"));
         return Err(failure.with_help("pass the ledger of the refused run with `--ledger`"));
     }
-    let done = runtime::block_on(async {
+    let done = block_on(async {
         if let LimitCommand::Set(set) = &args.command {
             change(set).apply(&ledger).await?;
             if is_missing {

@@ -1,11 +1,10 @@
-//! `shotlist man`: the man pages of the commands.
+//! `shotlist man` and `shotlist completions`: man pages and shell completions.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
-use crate::cli::args::{Cli, ManArgs};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::args::{Cli, CompletionsArgs, ManArgs};
+use crate::cli::exit::{Exit, Failure};
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::files::{make_directories, replace};
 use crate::ui::{Page, Terminal};
@@ -64,4 +63,12 @@ fn page(command: &clap::Command, name: &str) -> String {
         .source(concat!("shotlist ", env!("CARGO_PKG_VERSION")))
         .render(&mut page);
     String::from_utf8_lossy(&page).into_owned()
+}
+
+/// Prints the completions of a shell.
+pub(super) fn print_completions(args: &CompletionsArgs, terminal: &Terminal) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::program(), "shotlist", &mut script);
+    terminal.result(&Page::own(String::from_utf8_lossy(&script).into_owned()));
+    Exit::Done
 }

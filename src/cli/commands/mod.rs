@@ -2,7 +2,6 @@
 
 mod archive;
 mod choose;
-mod completions;
 mod dispatch;
 mod doctor;
 mod fetch;
@@ -14,7 +13,6 @@ mod limit;
 mod man;
 mod proposal;
 mod reconcile;
-mod report;
 mod resolve;
 mod run;
 mod sandbox;

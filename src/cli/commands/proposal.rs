@@ -3,8 +3,7 @@
 use super::run::Run;
 use crate::cli::approved::compare_service;
 use crate::cli::args::{PlanFormat, RunArgs};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::wanted;
 use crate::cli::service::service_view;
 use crate::plan::{Approved, Plan, PlanView, WarningView, notes};

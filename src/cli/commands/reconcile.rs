@@ -9,9 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::bill::{Bill, BillError, Columns, Period, read};
 use crate::cli::args::ReconcileArgs;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::{paths, runtime};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::paths;
+use crate::cli::program::block_on;
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
 use crate::files::{own_zone, read_at_most, read_text};
 use crate::manifest::name_or_stem;
@@ -42,7 +42,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     })?;
     let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), false)?;
     let period = period(args)?;
-    let reconciliation = runtime::block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) });
+    let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) });
     let reconciliation = reconciliation.map_err(Failure::without_money)?;
     let comparison = reconciliation.comparison();
     let own = args.manifest.as_deref().and_then(name_of);
@@ -116,7 +116,7 @@ fn apply(bill: &Bill, reconciliation: &Reconciliation<'_>, source: &str, termina
             Failure::plain(RefusalCode::BillInvalid, message).with_help("fix those lines, or export the bill again")
         );
     }
-    let applied = runtime::block_on(async {
+    let applied = block_on(async {
         let mut recorded = 0;
         let applied = reconciliation.apply(source, &mut recorded).await;
         if recorded > 0 {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict as Given};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::paths;
+use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
-use crate::cli::{paths, runtime};
 use crate::domain::{Attempt, Charge, Declaration, NoticeCode, RefusalCode, TaskId};
 use crate::session::{BatchView, Resolution, Verdict};
 use crate::ui::{self, NextCommand, Terminal};
@@ -24,7 +24,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
     let Given { task, never_created, abandon, undo } = &args.verdict;
     match (&args.job, task.is_some() || *never_created || *undo || abandon.is_some()) {
-        (None, false) => runtime::block_on(async {
+        (None, false) => block_on(async {
             let (history, elsewhere) = batch.doubts().await?;
             let mut page = ui::doubts(&history, &again);
             for other in elsewhere {
@@ -38,7 +38,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
         (Some(_), false) => {
             Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, `--abandon`, or `--undo`"))
         }
-        (Some(job), true) => runtime::block_on(record(batch, job, args, &again, terminal))
+        (Some(job), true) => block_on(record(batch, job, args, &again, terminal))
             .map_err(|failure| Failure { money: Some(IN_DOUBT), ..failure.of_manifest(&args.manifest.manifest) }),
     }
 }

@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::cli::approved::{Approval, approval, check_retakes, compare_service, refuse_part};
+use crate::cli::approved::{Approval, approval, check_retakes, compare_service, confirm, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
-use crate::cli::ending::Bought;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::manifest::wanted;
-use crate::cli::manifest::{Wanted, load};
+use crate::cli::exit::{Bought, Exit, Failure, exit_of, report_unsubmitted_repeats};
+use crate::cli::manifest::{Wanted, load, wanted};
+use crate::cli::program::{block_on, first_signal, price_of, watch_signals};
 use crate::cli::service::{Address, address, check_secrets, connect};
-use crate::cli::{confirm, ending, paths, requested, runtime};
+use crate::cli::{paths, requested};
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::HoldError;
 use crate::plan::{Plan, PlanNote, WarningView, notes};
@@ -73,7 +71,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     let asks_once = !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
     let run = Run { args, terminal, session: &session, again, to_repeat, is_risky: chosen.is_risky, facts };
-    let ended = runtime::block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
+    let ended = block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
     // A template of today is another batch tomorrow: the refused one is named.
     ended.map_err(|failure| {
         let failure = failure.of_this_ledger(session.ledger(), &args.manifest);
@@ -176,7 +174,7 @@ impl Run<'_> {
         let doubts_elsewhere = self.doubts_elsewhere(ready.plan());
         let service = ready.account().map_or("", |account| &*account.service);
         let has_budget = self.session.manifest().budget.run.is_some();
-        let confirmation = confirm::ask(self.args, ready.plan(), &self.again, service, has_budget, self.terminal)?;
+        let confirmation = confirm(self.args, ready.plan(), &self.again, service, has_budget, self.terminal)?;
         let stop = Stop::default();
         if !ready.has_work() {
             let outcome = Box::pin(ready.run(&confirmation, &stop, &|_| {})).await?;
@@ -190,7 +188,7 @@ impl Run<'_> {
         };
         let ended = tokio::select! {
             outcome = ready.run(&confirmation, &stop, &tell) => Ok(outcome),
-            signal = runtime::watch(&stop, &tell) => Err(signal),
+            signal = watch_signals(&stop, &tell) => Err(signal),
             never = progress.keep_telling() => match never {},
         };
         progress.finish();
@@ -203,7 +201,7 @@ impl Run<'_> {
             Err((signal, in_flight)) => {
                 if !in_flight.is_empty() {
                     let jobs: Vec<&str> = in_flight.keys().map(JobId::as_str).collect();
-                    let (jobs, usd) = (jobs.join(", "), runtime::sum(&in_flight));
+                    let (jobs, usd) = (jobs.join(", "), price_of(&in_flight));
                     let resolve = self.again.command("resolve", &[]);
                     let text = format!("in doubt, ${usd} at risk: {jobs}; `{resolve}` lists them");
                     self.terminal.failure(NoticeCode::InDoubt, &text);
@@ -227,7 +225,7 @@ impl Run<'_> {
             }
             tokio::select! {
                 () = tokio::time::sleep(LOOK_AGAIN.min(until.saturating_duration_since(Instant::now()))) => {}
-                signal = runtime::first() => {
+                signal = first_signal() => {
                     return Err(Failure::interrupted(signal, "interrupted while waiting for the batch lock"));
                 }
             }
@@ -308,13 +306,12 @@ impl Run<'_> {
         })?;
         if run.has_ended_early() {
             let to_repeat = self.to_repeat.as_deref();
-            ending::say_what_was_not_bought_again(&self.args.again, bought, &self.again, to_repeat, self.terminal);
+            report_unsubmitted_repeats(&self.args.again, bought, &self.again, to_repeat, self.terminal);
         }
         let (others, failed): (Vec<_>, Vec<_>) =
             finished.into_iter().map(|other| other.reported).partition(Result::is_ok);
         let others: Vec<Reported> = others.into_iter().flatten().collect();
-        let exit =
-            ending::exit(self.session.selected().iter().filter(|job| !left_out.contains(job.id())), &report, &run);
+        let exit = exit_of(self.session.selected().iter().filter(|job| !left_out.contains(job.id())), &report, &run);
         let exit = if unexecuted > 0 { exit.max(Exit::SomeFailed) } else { exit };
         let exit = if doubts_elsewhere.is_empty() { exit } else { exit.max(Exit::InDoubt) };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {

@@ -1,8 +1,7 @@
 //! `shotlist sandbox`: the simulator in the foreground.
 
 use crate::cli::args::SandboxArgs;
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::catalog;
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::sandbox::{Options, start};

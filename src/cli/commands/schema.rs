@@ -3,10 +3,9 @@
 use schemars::generate::SchemaSettings;
 use schemars::transform::RestrictFormats;
 
+use super::spend::SpendView;
 use crate::cli::args::{SchemaArgs, SchemaOf};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::cli::spending::SpendView;
+use crate::cli::exit::{Exit, Failure};
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::plan::PlanView;
 use crate::report::ReportView;

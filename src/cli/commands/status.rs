@@ -1,18 +1,18 @@
-//! `shotlist status`: where each job stands, from the ledger alone.
+//! `shotlist status` and `shotlist report`: the state of each job, from the ledger alone.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::cli::args::{StatusArgs, StatusFormat};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::args::{ReportCommandArgs, SelectArgs, StatusArgs, StatusFormat};
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::{paths, runtime};
+use crate::cli::paths;
+use crate::cli::program::block_on;
 use crate::domain::{Job, JobId};
 use crate::report::{LedgerState, Report, ReportView, metrics};
-use crate::session::LedgerLimits;
+use crate::session::{LedgerLimits, Options, Reported, Session};
 use crate::ui::{self, Page, Terminal};
 
 /// Shows where each selected job stands. Asks no one, writes nothing.
@@ -23,7 +23,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         .map_err(|failure| failure.of_manifest(&args.manifest.manifest))?;
     let key = &chosen.manifest.key;
     let ledger = paths::ledger(&args.manifest)?;
-    let asked = runtime::block_on(async {
+    let asked = block_on(async {
         let history = ledger.history(key).await?.moved(&chosen.manifest.moves)?;
         Ok((history, LedgerLimits::of(&ledger).await?))
     });
@@ -81,6 +81,25 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
             page.line(line);
         }
         terminal.result(&page);
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes the reports of a manifest's batch. Asks no one, and changes nothing but the reports.
+pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
+    let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
+    let again = paths::again(&args.manifest, &chosen.manifest.key);
+    let options = Options { reports: paths::writer(&args.reports, &options.out, &again)?, ..options };
+    let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
+    let reported = block_on(async {
+        let Reported { report, written } = session.report().await?;
+        written.map_err(|error| Failure::cannot_write(&error))?;
+        Ok(report)
+    });
+    let report = reported.map_err(Failure::without_money)?;
+    if !terminal.is_quiet {
+        terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &session.written_reports()));
     }
     Ok(Exit::Done)
 }

@@ -11,8 +11,7 @@ use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation, Severity};
 use crate::manifest::source::lints;
-use crate::manifest::source::location::Location;
-use crate::manifest::source::suggest;
+use crate::manifest::source::location::{Location, help_near};
 use crate::manifest::template::engine::Text;
 
 /// The source of a rendered entry.
@@ -143,7 +142,7 @@ fn review(spec: &Spec, model: Model<'_>, origin: &Origin<'_>, found: &mut Vec<Di
             found.push(diagnostic.with_help(if names.is_empty() {
                 format!("declare it at the top of the manifest: `faces: {{ {face}: {{ review: pending }} }}`")
             } else {
-                suggest::help(face, "faces", &names)
+                help_near(face, "faces", &names)
             }));
             None
         }

@@ -12,8 +12,7 @@ use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::lints;
-use crate::manifest::source::location::Pointer;
-use crate::manifest::source::suggest;
+use crate::manifest::source::location::{Pointer, help_near};
 use crate::manifest::template::engine::Text;
 
 impl<'r, 't> Maker<'r, 't, '_> {
@@ -152,7 +151,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
             let names: Vec<&str> = self.catalog.model_names().collect();
             let place = location_of(F::Model, self.own, self.defaults, self.combination);
             let diagnostic = Diagnostic::error(Rule::ModelUnknown, format!("unknown model `{name}`"), place);
-            self.found.push(diagnostic.with_help(suggest::help(&name, "models", &names)));
+            self.found.push(diagnostic.with_help(help_near(&name, "models", &names)));
             self.states[F::Model as usize] = State::Broken;
         }
     }

@@ -10,8 +10,7 @@ use serde_yaml::{Mapping, Value};
 use super::table::{Table, kind, wrong_type};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
-use crate::manifest::source::location::Pointer;
-use crate::manifest::source::suggest;
+use crate::manifest::source::location::{Pointer, help_near};
 
 /// The most combinations of one matrix: as many as the largest manifest has jobs.
 const MAX_COMBINATIONS: usize = 100_000;
@@ -167,7 +166,7 @@ impl RawMatrix {
                 None => {
                     let message = format!("`exclude` has `{}`, which is not an axis of the matrix", cell.name);
                     let diagnostic = Diagnostic::error(Rule::AxisUnknown, message, at().named());
-                    found.push(diagnostic.with_help(suggest::help(&cell.name, "axes", &axes)));
+                    found.push(diagnostic.with_help(help_near(&cell.name, "axes", &axes)));
                 }
                 // A misspelled value leaves nothing out.
                 Some((axis, values)) if !values.iter().any(|value| value.is_same(cell)) => {

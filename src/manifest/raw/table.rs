@@ -8,10 +8,8 @@ use serde_yaml::{Mapping, Value};
 use super::job_field::JobField;
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
-use crate::manifest::source::layout;
-use crate::manifest::source::lints;
-use crate::manifest::source::location::{Location, Part, Pointer};
-use crate::manifest::source::suggest;
+use crate::manifest::source::location::{Location, Part, Pointer, help_with_key};
+use crate::manifest::source::{layout, lints};
 use crate::manifest::template::engine::is_template;
 
 /// The most unknown keys of one mapping for which a known one is looked for.
@@ -192,7 +190,7 @@ impl<'f> Table<'f> {
             unknown += 1;
             // No more than that are shown.
             if unknown <= MAX_SUGGESTIONS {
-                diagnostic.help = Some(suggest::help_with_key(name, known));
+                diagnostic.help = Some(help_with_key(name, known));
             }
             self.found.push(diagnostic);
         }

@@ -3,8 +3,7 @@
 
 use std::io::{Cursor, Read as _};
 
-use super::cells::Marks;
-use super::grid::{MAX_UNPACKED, Merged, Problem, check_places};
+use super::grid::{MAX_UNPACKED, Marks, Merged, Problem, check_places};
 
 /// A record: its type, and its bytes.
 type Record<'r> = (u32, &'r [u8]);

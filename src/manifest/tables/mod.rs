@@ -1,11 +1,9 @@
-//! The rows of `for_each`: [`rows`] reads them from the manifest or from a file, a CSV file with [`sheet`], a [`workbook`] of Excel or LibreOffice,
-//! prompt sets with [`lines`]. A sheet of a workbook is a [`grid`] of [`cells`] first. [`parts`] guards the library that reads them, with what is
-//! particular to LibreOffice in [`ods`], and to old and binary workbooks of Excel in [`binary`].
+//! The rows of `for_each`: [`rows`] reads them from the manifest or from a file, a CSV file with [`sheet`], and a [`workbook`] of Excel or
+//! LibreOffice by the [`grid`] of its sheet. [`parts`] guards the library that reads workbooks, [`ods`] has the specifics of LibreOffice, and
+//! [`binary`] those of old and binary workbooks of Excel.
 
 mod binary;
-mod cells;
 mod grid;
-mod lines;
 mod ods;
 mod parts;
 pub(in crate::manifest) mod row;

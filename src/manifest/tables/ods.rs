@@ -8,8 +8,7 @@ use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use super::cells::Marks;
-use super::grid::{MAX_COLUMNS, MAX_TEXT, Merged, NO_RESULT, Problem, TEXT_BOX, check_places};
+use super::grid::{MAX_COLUMNS, MAX_TEXT, Marks, Merged, NO_RESULT, Problem, TEXT_BOX, check_places};
 
 /// The document up to some place.
 #[derive(Default)]

@@ -10,10 +10,9 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use zip::ZipArchive;
 
-use super::cells::{Marks, Opened};
-use super::grid::{MAX_CELLS, MAX_UNPACKED, NO_RESULT, Problem, address};
-use super::ods::attribute;
-use super::{binary, ods};
+use super::binary;
+use super::grid::{MAX_CELLS, MAX_UNPACKED, Marks, NO_RESULT, Opened, Problem, address};
+use super::ods::{self, attribute};
 
 /// What makes a packed file another document than a workbook, by the name of a part.
 const OTHERS: [(&str, &str); 3] = [

@@ -1,12 +1,13 @@
-//! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); prompt sets come
-//! as one text a line or as one JSON object a line ([`lines`]).
+//! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); a set of
+//! prompts has one text or one JSON object a line.
+
+use std::sync::Arc;
 
 use encoding_rs::Encoding;
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
 
-use super::lines;
 use super::row::Row;
 use super::sheet;
 use super::workbook::{self, Beginning};
@@ -15,9 +16,9 @@ use crate::files::table::Undecoded;
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::raw::table::wrong_type;
-use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
-use crate::manifest::source::location::Pointer;
-use crate::manifest::source::suggest;
+use crate::manifest::source::diagnostic::{Diagnostic, RowLocation, unreadable};
+use crate::manifest::source::layout::MAX_JOBS;
+use crate::manifest::source::location::{Pointer, help_near};
 use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, TextError, is_url, table_text};
 
 /// The most hidden rows that are named in a message.
@@ -60,7 +61,7 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
         let diagnostic = Diagnostic::error(Rule::ColumnUnknown, message, cell.at.clone().named());
         let names = rows.first().map(|row| row.cells.columns().names()).unwrap_or_default();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        found.push(diagnostic.with_help(suggest::help(&cell.name, "columns", &names)));
+        found.push(diagnostic.with_help(help_near(&cell.name, "columns", &names)));
     }
     let is_excluded = |row: &Row| {
         let has = |cell: &Cell| {
@@ -185,8 +186,8 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         found.push(diagnostic.with_help("leave out `sheet` and `hidden`"));
     }
     match ending.as_deref() {
-        Some("jsonl" | "ndjson") => lines::objects(&text, file, at, found),
-        Some("txt") if !is_tabbed(&text) => lines::texts(&text, file, at, found),
+        Some("jsonl" | "ndjson") => objects(&text, file, at, found),
+        Some("txt") if !is_tabbed(&text) => texts(&text, file, at, found),
         _ => sheet::parse(&text, file, table.header_row, at, found),
     }
 }
@@ -212,4 +213,59 @@ fn undecoded(file: &str, why: &Undecoded, at: &Pointer) -> Diagnostic {
 fn with_empty_cells(cells: &Mapping) -> Mapping {
     let cell = |value: &serde_yaml::Value| if value.is_null() { String::new().into() } else { value.clone() };
     cells.iter().map(|(name, value)| (name.clone(), cell(value))).collect()
+}
+
+/// The only column of a file of texts.
+const TEXT: &str = "text";
+
+/// Each line that is not blank, as a row with the one column `text`.
+pub(super) fn texts(file_text: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+    each(file_text, file, at, found, |line| Ok(Value::from_pairs([(TEXT, line)])))
+}
+
+/// Each line that is not blank, a JSON object, as a row with a column for each name.
+pub(super) fn objects(file_text: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+    each(file_text, file, at, found, |line| {
+        let cells: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(line).map_err(|error| format!("a line must be a JSON object: {error}"))?;
+        // A null is an empty cell of a spreadsheet.
+        let cell = |value: serde_json::Value| if value.is_null() { Value::from("") } else { Value::from(Serde(value)) };
+        Ok(Value::from_pairs(cells.into_iter().map(|(name, value)| (name, cell(value)))))
+    })
+}
+
+fn each(
+    text: &str,
+    file: &str,
+    at: &Pointer,
+    found: &mut Vec<Diagnostic>,
+    row_of: impl Fn(&str) -> Result<Value, String>,
+) -> Vec<Row> {
+    let (file, before): (Arc<str>, usize) = (file.into(), found.len());
+    let mut rows = Vec::new();
+    for (line, written) in (1..).zip(text.lines()).filter(|(_, written)| !written.trim().is_empty()) {
+        let place = RowLocation { file: Arc::clone(&file), line };
+        if rows.len() >= MAX_JOBS {
+            let diagnostic = Diagnostic::error(
+                Rule::CsvTooLong,
+                format!("{file} has more than {MAX_JOBS} rows"),
+                at.clone().value(),
+            );
+            let diagnostic = diagnostic.with_job(None, Some(place));
+            found.push(diagnostic.with_help("split it, and give each part an entry or a manifest of its own"));
+            break;
+        }
+        match row_of(written.trim()) {
+            Ok(value) => rows.push(Row::of_values(value, Some(place), rows.last())),
+            Err(message) => {
+                let diagnostic =
+                    Diagnostic::error(Rule::JsonlMalformed, message, at.clone().value()).with_job(None, Some(place));
+                found.push(diagnostic.with_help("write one object a line: {\"id\": \"a\", \"prompt\": \"…\"}"));
+            }
+        }
+    }
+    if rows.is_empty() && found.len() == before {
+        found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has no rows"), at.clone().value()));
+    }
+    rows
 }

@@ -6,11 +6,11 @@ use csv::StringRecord;
 
 use super::row::Row;
 use super::workbook::Beginning;
-use crate::domain::spreadsheet::as_written;
+use crate::domain::text::as_written;
 use crate::domain::{Cells, Columns, Rule};
 use crate::files::table::{line_of, separated, separator, unclosed};
-use crate::manifest::source::bounds::MAX_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
+use crate::manifest::source::layout::MAX_JOBS;
 use crate::manifest::source::location::{Location, Pointer};
 
 /// The first lines of a table.

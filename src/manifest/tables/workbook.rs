@@ -6,16 +6,14 @@ use std::thread;
 
 use calamine::{Reader as _, SheetType, SheetVisible};
 
-use super::cells::{self, Marks, Opened};
-use super::grid::{Grid, Line, MAX_CELLS, NO_RESULT, Problem};
+use super::grid::{Grid, Line, MAX_CELLS, Marks, NO_RESULT, Opened, Problem, grid};
 use super::parts;
 use super::row::Row;
 use crate::domain::{Cells, Columns, Rule};
 use crate::manifest::raw::mirror::RawTable;
-use crate::manifest::source::bounds::MAX_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
-use crate::manifest::source::location::{Location, Pointer};
-use crate::manifest::source::suggest;
+use crate::manifest::source::layout::MAX_JOBS;
+use crate::manifest::source::location::{Location, Pointer, help_near};
 
 /// The first lines of a table: the number of each, from 1, and its cells.
 pub(super) type Beginning = Vec<(u64, Vec<String>)>;
@@ -60,7 +58,7 @@ impl<'b> Book<'b> {
         // Without them, a hidden row or a missing result would be bought.
         let missing = || Problem::Unreadable(format!("it has no part for `{sheet}`"));
         let marks = self.marks.get_mut(sheet).ok_or_else(missing)?;
-        guarded(|| cells::grid(&mut self.opened, sheet, marks, most))
+        guarded(|| grid(&mut self.opened, sheet, marks, most))
     }
 }
 
@@ -120,7 +118,7 @@ fn chosen(book: &Book<'_>, table: &RawTable, place: &Location) -> Result<String,
     }
     let known: Vec<&str> = sheets.iter().map(|(name, _)| name.as_str()).collect();
     let diagnostic = Diagnostic::error(Rule::SheetUnknown, format!("{file} has no sheet `{wanted}`"), place.clone());
-    Err(Box::new(diagnostic.with_help(suggest::help(wanted, "sheets", &known))))
+    Err(Box::new(diagnostic.with_help(help_near(wanted, "sheets", &known))))
 }
 
 fn rows(

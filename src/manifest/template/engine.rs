@@ -9,13 +9,11 @@ use minijinja::value::{Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::bounds;
-use super::empty_cells::Named;
+use super::bounds::{self, Named};
 use super::error::{TemplateError, part_of};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::BrokenCell;
-use crate::manifest::source::location::Part;
-use crate::manifest::source::suggest;
+use crate::manifest::source::location::{Part, help_near};
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
 const MAX_STEPS: u64 = 100_000;
@@ -214,7 +212,7 @@ impl Templates {
             };
             let columns: Vec<String> = row.try_iter().ok()?.map(|key| key.to_string()).collect();
             let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-            return Some(suggest::help(column, "columns of the row", &columns));
+            return Some(help_near(column, "columns of the row", &columns));
         }
         if name == "row" || name == "row_number" {
             return Some("`row` requires `for_each`".to_owned());
@@ -225,7 +223,7 @@ impl Templates {
         }
         names.extend(scope.fields.iter().map(|(name, _)| *name));
         names.extend(scope.matrix.iter().map(|(name, _)| name.as_str()));
-        Some(suggest::help(name, "names in scope", &names))
+        Some(help_near(name, "names in scope", &names))
     }
 }
 

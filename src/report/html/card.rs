@@ -2,8 +2,7 @@
 
 use askama::Template;
 
-use super::job_note::JobNote;
-use super::problems::{EXEC, MISMATCH, UNSENT};
+use super::job_note::{EXEC, JobNote, MISMATCH, UNSENT};
 use super::text::{path_as_link, span, web_link};
 use crate::domain::{JobChoice, Usd, is_upright};
 use crate::report::Commands;

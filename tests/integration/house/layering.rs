@@ -88,13 +88,12 @@ const INNER: [(&str, &[Line]); 4] = [
 ];
 
 /// Where the code knows the operating system, and for what.
-const OF_THE_SYSTEM: [(&str, &str); 14] = [
-    ("cli/runtime.rs", "signals"),
+const OF_THE_SYSTEM: [(&str, &str); 13] = [
+    ("cli/program.rs", "signals"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
-    ("files/directory.rs", "directories that are synced"),
+    ("files/directory.rs", "directories that are synced, and free space"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),
     ("files/replace.rs", "the mode of a file that is replaced"),
-    ("files/space.rs", "free space"),
     ("files/zone.rs", "the time zone"),
     ("hooks/program.rs", "groups of processes"),
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
@@ -102,7 +101,7 @@ const OF_THE_SYSTEM: [(&str, &str); 14] = [
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
     ("ledger/sqlite/schema.rs", "second names of a file"),
     ("manifest/source/text.rs", "which file a name leads to"),
-    ("domain/send_by.rs", "a clock that goes on while the machine sleeps"),
+    ("domain/attempt.rs", "a clock that counts the sleep of the machine"),
 ];
 
 fn src() -> PathBuf {
