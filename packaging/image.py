@@ -55,7 +55,7 @@ def image(machine, program):
         for name in ["bin", "etc", "etc/ssl", "etc/ssl/certs"]:
             entry(tar, name, 0o755)
         entry(tar, "bin/shotlist", 0o755, read(program))
-        entry(tar, CERTIFICATES, 0o644, read("/" + CERTIFICATES))
+        entry(tar, CERTIFICATES, 0o644, read(os.environ["CERTIFICATES"]))
         entry(tar, "etc/passwd", 0o644, f"shotlist:x:{USER}:{USER}::/videos:/none\n".encode())
         entry(tar, "tmp", 0o1777)
         # The user's, so that a new volume below it is as well.
