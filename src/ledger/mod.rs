@@ -6,11 +6,12 @@
 //! - A task ID is durable before the task is polled, and before the next intent.
 //! - Every rule exists once, in [`rules`], whatever store keeps the attempts.
 //!
-//! # The crash argument
+//! # The argument
 //!
-//! Wherever the process, the machine, or the disk dies, the next run finds the attempt as the last commit left it:
+//! Wherever the process, the machine, or the disk dies, the next command finds the ledger as the last commit left it. `killed_at_every_single_write_of_the_ledger`
+//! and `killed_at_every_boundary_of_a_request` visit each line of the first table; the people of `tests/endurance/people.rs` mix both.
 //!
-//! | it dies | state in the ledger | the next run |
+//! | a run dies | state of the attempt | the next run |
 //! |---|---|---|
 //! | before the intent is committed | none | nothing was sent: the job is due |
 //! | after the intent, before the request leaves | intended | **in doubt**: it looks like the next line |
@@ -21,14 +22,25 @@
 //! | after the final response, before it is committed | queued or in progress | polls again, and gets the same response |
 //! | after the final response is committed | completed or failed | nothing is due |
 //! | while a video is downloaded | completed, without a file | resumes the download |
-//! | while the ledger is created | none, beside a hidden file | creates it: nothing was sent before it had its name |
 //! | after a video got its name, before that is committed | completed, without a file | finds the video, and records it |
+//! | while the ledger is created | none, beside a hidden file | creates it: nothing was sent before it had its name |
+//! | between two retakes of a pattern | the retake is recorded as unfinished | the same patterns continue it (`retake_by_a_pattern_continues_after_a_kill`) |
 //!
-//! [`Ledger::lock`] puts intents without a response in doubt, and nothing else does: no run waits for their response any more. Where a second
-//! run gets in anyway, as on some network file systems, the rules refuse a second open attempt of a job.
+//! [`Ledger::lock`] puts the intents of a process that is gone in doubt: no run waits for their response any more.
 //!
-//! A full disk is the same argument without a crash: an intent that can't be written is not sent, a task ID that can't be written is shown,
-//! and submitting stops.
+//! | another command dies | what it leaves | why nothing is paid twice or lost |
+//! |---|---|---|
+//! | `import`, between its commits for a task | an intent, or a doubt declared as found | the job is not due, and the same command finishes that doubt (`a_process_that_dies_while_it_adopts_is_started_again`) |
+//! | `resolve`, `resolve --undo` | each job before its one commit or after it | a verdict is taken back only until something was bought on it (`a_verdict_is_taken_back_until_something_was_bought_on_it`) |
+//! | `resolve --abandon` | the task active, or failed and declared as lost | its charge stays unknown or charged; only a run that retries failures buys again (`a_task_that_never_ends_can_be_given_up_and_then_be_bought_again`) |
+//! | `archive`, for a video | a copy, then the record, then no original | the original goes last, and the same command continues (`random_choices_buy_each_agreed_retake_once_and_no_archived_video_comes_back`) |
+//! | `ledger copy` | the source frozen, and no copy, or a verified one | the freeze comes before the first read, and the name after the verification; only the user ends the freeze (`copy_to_small_disk_is_whole_or_refused`) |
+//! | `ledger backup` | no file, or a whole one | it only reads, and a backup that is brought back is an older ledger (`backup_that_breaks_off_leaves_no_file`) |
+//! | an older ledger takes the place of this one | fewer commits than the counter beside it | refused until the user says that it is meant (`a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose`) |
+//! | two processes run without a working lock | both may record intents | the rules refuse a second open attempt of a job (`two_runners_without_a_lock_buy_no_job_twice`) |
+//!
+//! A full disk is the same argument without a crash: an intent that can't be written is not sent, a task ID that can't be written is shown, and
+//! submitting stops (`a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops`).
 //!
 //! # Modules
 //!

@@ -162,6 +162,11 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
             };
         }
     };
+    load_text(text, options, catalog)
+}
+
+/// The same for the text of a manifest. Files that it names, and its ledger, are relative to `options.path`, which is not read.
+pub fn load_text(text: String, options: &Options<'_>, catalog: &Catalog) -> Loaded {
     if let Some(diagnostic) = precheck(&text) {
         return Loaded { manifest: None, diagnostics: vec![diagnostic], sources: Sources::new(options.path, text) };
     }

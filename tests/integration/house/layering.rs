@@ -303,6 +303,21 @@ fn no_file_holds_more_than_one_idea() {
     }
 }
 
+/// The argument of the ledger names the test behind each of its lines.
+#[test]
+fn tests_in_the_argument_of_the_ledger_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let all: String =
+        ["src", "tests"].iter().flat_map(|directory| sources(&root.join(directory)).into_values()).collect();
+    let text = fs::read_to_string(src().join("ledger/mod.rs")).expect("a file");
+    let docs = text.lines().filter(|line| line.starts_with("//!")).flat_map(|line| line.split('`').skip(1).step_by(2));
+    let named: Vec<&str> = docs.filter(|word| word.matches('_').count() >= 4).collect();
+    assert!(named.len() >= 12, "{named:?}");
+    for test in named {
+        assert!(all.contains(&format!("fn {test}")), "there is no test {test}");
+    }
+}
+
 /// What is only of one operating system is in few places.
 #[test]
 fn what_is_of_the_system_stands_in_one_place_each() {

@@ -20,6 +20,10 @@ use crate::support::{Answer, Service, Workspace, codes, json as answer, numbered
 #[expect(dead_code, reason = "a test calls what `main` calls")]
 mod example;
 
+#[path = "../../../examples/service.rs"]
+#[expect(dead_code, reason = "a test calls what `main` calls")]
+mod service_example;
+
 fn sound(path: &Path) -> Manifest {
     manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound().expect("a sound manifest")
 }
@@ -51,6 +55,31 @@ fn the_example_runs_and_is_short() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(example::make(&here.path("m.yaml"))).expect("it runs");
     assert!(here.path("shotlist-sandbox/quick-start/hero.mp4").exists());
+}
+
+#[tokio::test]
+async fn service_example_buys_once_and_shows_a_refused_limit() {
+    let (service, here) = (Service::well(), Workspace::new());
+    let path = here.path("from-a-program.yaml");
+    let quick = || shotlist::engine::Settings {
+        first_poll: Some(std::time::Duration::ZERO),
+        poll_floor: std::time::Duration::from_millis(5),
+        ..Default::default()
+    };
+    for _ in 0..2 {
+        service_example::make(&service.url(), "k", &path, quick()).await.expect("it runs");
+    }
+    assert_eq!(service.posts().len(), 1, "the second run finds the video");
+    assert!(here.path("shotlist-out/from-a-program/sky.mp4").exists(), "{:?}", here.files());
+    let limit =
+        LimitChange { day: Some(Some(Usd::from_micros(1))), zone: Some("UTC".into()), ..LimitChange::default() };
+    let other = Workspace::new();
+    let ledger = DefaultPaths::of(&other.path("from-a-program.yaml")).ledger().expect("a ledger");
+    limit.apply(&ledger).await.expect("a limit");
+    service_example::make(&service.url(), "k", &other.path("from-a-program.yaml"), quick())
+        .await
+        .expect("a refusal that is matched");
+    assert_eq!(service.posts().len(), 1);
 }
 
 #[tokio::test]
