@@ -26,13 +26,15 @@ pub fn with_books(manifest: &str, attempts: i64, batches: i64) -> Workspace {
         let intended_us = now - span + number * (span / attempts);
         let at = jiff::Timestamp::from_microsecond(intended_us).expect("a time");
         let record = serde_json::json!({
-            "id": id, "job": job, "fingerprint": fingerprint, "normalized": normalized,
-            "request": format!("{{\"prompt\":\"{}\"}}", "0".repeat(200)), "model": "alpha-2", "price": "0.90",
-            "charging": "at_submission", "typical_s": [60, 180], "account": { "service": "s", "key": "k" },
+            "id": id, "purchase": {
+                "job": job, "request": { "body": format!("{{\"prompt\":\"{}\"}}", "0".repeat(200)), "fingerprint": fingerprint },
+                "model": "alpha-2", "price": "0.90", "charging": "at_submission", "typical_s": [60, 180], "labels": {}, "output": null,
+            },
+            "normalized": normalized, "account": { "service": "s", "key": "k" },
             "state": "completed", "task": { "id": task, "alias": null }, "video_url": format!("https://v.example/{number}"),
-            "error": null, "polls": 0, "intended_at": at, "answered_at": at, "seen": null, "ended_at": at,
+            "error": null, "polls": 0, "intended_at": at, "answered_at": at, "ended_at": at,
             "file": { "path": format!("v{number}.mp4"), "sha256": format!("v{number}"), "bytes": 1000 }, "fetched_at": at,
-            "particulars": { "labels": {}, "output": null },
+            "particulars": {},
         });
         let values = rusqlite::params![id, batch, job, fingerprint, normalized, task, intended_us, record.to_string()];
         transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(values)).expect("an attempt");

@@ -19,7 +19,7 @@ pub struct Unavailable {
     help: &'static str,
 }
 
-/// A failure with a cause.
+/// An error with a cause.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 struct Caused {
@@ -28,12 +28,12 @@ struct Caused {
 }
 
 impl Unavailable {
-    /// An error, or a text, with its help: each store has its own.
+    /// An error or a text of a store, with its help.
     pub(super) fn new(what: impl Into<Box<dyn Error + Send + Sync>>, help: &'static str) -> Self {
         Self { what: what.into().into(), help }
     }
 
-    /// A failure with its cause and its help.
+    /// An error with its cause and help.
     pub(super) fn caused_by(
         source: impl Into<Box<dyn Error + Send + Sync>>,
         what: impl Into<String>,
@@ -42,7 +42,7 @@ impl Unavailable {
         Self::new(Caused { what: what.into(), source: source.into() }, help)
     }
 
-    /// A thread that reads or writes the ledger can't be started, or panicked.
+    /// A thread for the ledger can't start, or panicked.
     pub(super) fn no_thread(source: std::io::Error) -> Self {
         let help = "too many processes or threads are running; try again with fewer";
         Self::caused_by(source, "can't start the ledger's thread", help)
@@ -95,7 +95,7 @@ pub enum LedgerError {
         name: Arc<str>,
         /// The limit.
         limit: Usd,
-        /// The sum that is spent, or may be.
+        /// The sum that is spent or at risk.
         used: Usd,
     },
     /// Another attempt of the job is open; nothing was written.
@@ -104,7 +104,7 @@ pub enum LedgerError {
     /// The approval allows no further submission of it; nothing was written.
     #[error("the approval allows no further submission of `{0}`")]
     Approved(JobId),
-    /// The same request was paid for elsewhere since the plan was made; nothing was written.
+    /// Another batch paid for the same request since the plan; nothing was written.
     #[error("the request of `{job}` was paid for in {other} since the plan was made")]
     PaidElsewhere {
         /// The job.
@@ -112,7 +112,7 @@ pub enum LedgerError {
         /// The other batch.
         other: BatchKey,
     },
-    /// Something was submitted under both ids of a move; nothing was written.
+    /// Both IDs of a move have submissions; nothing was written.
     #[error(transparent)]
     MovedOnto(#[from] MovedOnto),
     /// Another attempt at the same service has this task; nothing was written.
@@ -128,23 +128,22 @@ pub enum LedgerError {
     /// The event does not fit the attempt's state.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
-    /// The database was restored meanwhile, and lacks what was written.
+    /// The database was restored meanwhile, and lacks the write.
     #[error("can't write the ledger: the database lost the commit")]
     RolledBack,
-    /// There is no place at the service now, or it asked to wait, or something else has to be written first; nothing was written. It may be
-    /// asked again after this long.
+    /// No slot is free, the service asked to wait, or a task ID must be written first; nothing was written. Another try is due after this time.
     #[error("submission deferred")]
     Deferred(Duration),
     /// Purchases are frozen; nothing was written.
     #[error(transparent)]
     Frozen(Freeze),
-    /// This runner stalled, and another one may have its batch; nothing was written.
+    /// This runner stalled, and another one may lock its batch; nothing was written.
     #[error("this runner's lease expired; its purchases are in the ledger")]
     LeaseExpired,
     /// Another runner has the batch; nothing was written.
     #[error("the batch is locked by another run ({0})")]
     Locked(String),
-    /// It is too early to record that it made no task; nothing was written.
+    /// The sender may still get a response, so it can't be declared never created; nothing was written.
     #[error("runner {runner}, which sent `{job}`, may still wait for the response")]
     SenderMayLive {
         /// The job.
@@ -180,13 +179,13 @@ pub enum CopyError {
     /// There is no ledger to read.
     #[error("found no ledger at `{0}`")]
     Missing(String),
-    /// The ledger to write has contents already.
+    /// The target ledger is not empty.
     #[error("ledger `{0}` must be empty")]
     NotEmpty(String),
-    /// The response to the commit of the copy was lost: the copy may be whole.
+    /// The response to the commit of the copy was lost: the copy may be complete.
     #[error("lost the response to the last write of the copy, which may be whole")]
     Unknown(#[source] Unavailable),
-    /// The ledger to read could not be read to its end.
+    /// The source could not be read to its end.
     #[error("the copy is not whole")]
     CutOff,
     /// The copy can't be written.

@@ -12,39 +12,39 @@ pub(crate) const GIVEN_UP: &str = "given_up";
 /// An event of an attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// It certainly made no task: not a byte was sent, or the service asked to wait and the run gave up.
+    /// It certainly made no task: no byte was sent, or the run stopped while the service asked to wait.
     Withdrawn,
-    /// It met a server error of a service that charges nothing for these, by the user's statement. Counts as a submission of an approval.
+    /// It met a server error, which is free by the user's catalog. Counts as a submission of an approval.
     ServerError,
-    /// The service refused it for good.
+    /// The service rejected it.
     Refused(ServiceError),
-    /// It was sent, and the answer never arrived whole.
+    /// It was sent, and no complete response arrived.
     Doubted(ServiceError),
     /// The service made a task.
     Accepted(TaskNames),
-    /// The user found the task of an attempt without a response, or of one that was declared to have created none.
+    /// The user found the task of an attempt without a response, or of one that was declared never created.
     Found(TaskNames),
-    /// The service calls its task so as well.
+    /// The service uses another name of its task.
     AlsoNamed(TaskId),
-    /// The user says that its task will never end.
+    /// The user abandons its task, which never ends.
     GivenUp,
-    /// The user says that a doubtful attempt never made a task.
+    /// The user declares that an attempt in doubt created no task.
     Denied,
-    /// The user takes back what the user declared before: this.
+    /// The user takes back this declaration.
     Undone(Declaration),
-    /// The task was seen being generated.
+    /// The service reports that the task is in progress.
     Started,
     /// The service reports a cost of the task.
     Reported {
         /// The cost.
         usd: Usd,
     },
-    /// The service was asked this often altogether, and the run stops waiting.
+    /// The run stops polling.
     Left {
         /// Polls in this run.
         polls: u32,
     },
-    /// There is a video.
+    /// The task is completed.
     Completed {
         /// The URL of the video.
         video_url: String,
@@ -53,57 +53,57 @@ pub enum Event {
         /// Polls in this run.
         polls: u32,
     },
-    /// There is none.
+    /// The task failed.
     Failed {
-        /// The service's account of it.
+        /// The service's error.
         error: ServiceError,
         /// The end of generation.
         ended_at: Timestamp,
         /// Polls in this run.
         polls: u32,
     },
-    /// The service denies, again and again, that it knows the task, or gives an error with an unknown word. The task may live anyway.
+    /// The service repeatedly denies the task, or reports an error with an unknown state. The task may still be active.
     Disowned {
-        /// In what words.
+        /// The service's error.
         error: ServiceError,
         /// The time of the decision.
         ended_at: Timestamp,
         /// Polls in this run.
         polls: u32,
     },
-    /// A bill says whether a task was charged that failed, and of which no one documents it.
+    /// A bill settles the undocumented charge of a failed task.
     Billed {
         /// True if it was charged.
         is_charged: bool,
         /// The bill.
         source: String,
     },
-    /// The video can be fetched from another address than before.
+    /// The video has a new URL.
     Relinked {
-        /// The address.
+        /// The URL.
         video_url: String,
     },
     /// The video is on this machine, whole.
     Fetched(VideoFile),
-    /// The program that was started for its video has ended.
+    /// The hook for its video has ended.
     Executed {
         /// The reason why it counts as failed.
         error: Option<String>,
-        /// The last line that it wrote.
+        /// The last line of its output.
         line: Option<String>,
     },
-    /// The video has left the output directory, and is not wanted there any more.
+    /// The video was archived from the output directory, and is not downloaded again.
     Archived {
         /// The path of its copy, if it was moved.
         to: Option<String>,
     },
-    /// A reviewer said something of the video.
+    /// A reviewer reviewed the video.
     Reviewed(Review),
-    /// The video that was fetched earlier has another name now, because a newer one took its own.
+    /// The downloaded video has another path, because a newer one got its path.
     Moved(OutputPath),
 }
 
-/// An event that can't happen in a state: the code that sent it is wrong, and the ledger stays as it is.
+/// An event that the state does not allow. The ledger is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an attempt that is {} can't be {event}", state.name())]
 pub struct IllegalEvent {
@@ -114,10 +114,9 @@ pub struct IllegalEvent {
 impl Event {
     /// The state after this event.
     ///
-    /// An answer is recorded only for an intent, and a terminal state only for a task. A doubt is settled by the user, or by the
-    /// answer to that very attempt: where a lock is of no use, as on some network file systems, another run may have put it
-    /// in doubt while its own was still waiting, and the user may have denied it since. No order of other events can turn a doubt into "never bought", or lose
-    /// a task id.
+    /// A response is recorded only for an intent, and a terminal state only for a task. A doubt is settled by the user, or by the late response
+    /// to that attempt: on a network file system without locks, another run may have put it in doubt meanwhile, and the user may have declared
+    /// it never created. No other order of events can turn a doubt into "never bought", or lose a task ID.
     pub fn after(&self, state: AttemptState) -> Result<AttemptState, IllegalEvent> {
         self.next(state).ok_or_else(|| IllegalEvent { state, event: self.name() })
     }
@@ -152,7 +151,7 @@ impl Event {
         }
     }
 
-    /// Refuses to take back what was not declared, or what a bill settled since.
+    /// Refuses to take back a declaration that was not made, or that a bill settled since.
     pub(super) fn check_declared(&self, attempt: &Attempt, what: Declaration) -> Result<(), IllegalEvent> {
         let known = &attempt.particulars;
         let is_declared = known.declared.is_some_and(|declared| declared.what == what) && known.billed.is_none();
@@ -164,7 +163,7 @@ impl Event {
         matches!(self, Self::Withdrawn | Self::ServerError | Self::Refused(_) | Self::Doubted(_) | Self::Accepted(_))
     }
 
-    /// Its name in the code as words: a command that loses a race shows it.
+    /// The name of the variant, for the error of a command that lost a race.
     fn name(&self) -> String {
         let shown = format!("{self:?}");
         let mut name = String::new();
@@ -227,7 +226,7 @@ mod tests {
             let (mut state, mut accepted, mut doubted, mut settled) = (AttemptState::Intended, false, false, false);
             let mut declared = None;
             for event in events {
-                // The rule that applies an event refuses to take back an outcome that was not declared.
+                // `apply` refuses to take back a declaration that was not made.
                 if matches!(event, Event::Undone(what) if declared != Some(what)) {
                     continue;
                 }
@@ -240,13 +239,13 @@ mod tests {
                     Event::Undone(_) | Event::Accepted(_) => None,
                     _ => declared,
                 };
-                // A task that was named by mistake was never its own.
+                // The task was named by mistake.
                 accepted &= !matches!(event, Event::Undone(Declaration::Found));
                 settled &= !matches!(event, Event::Undone(Declaration::Found | Declaration::NeverCreated));
                 accepted |= matches!(event, Event::Accepted(_) | Event::Found(_));
                 doubted |= matches!(event, Event::Doubted(_));
                 settled |= matches!(event, Event::Found(_) | Event::Denied);
-                // The answer to the attempt itself, however late.
+                // The response to the attempt, also a late one.
                 settled |= matches!(event, Event::Accepted(_) | Event::Refused(_) | Event::Withdrawn | Event::ServerError);
             }
             let free = matches!(state, AttemptState::Void | AttemptState::Rejected);

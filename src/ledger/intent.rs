@@ -18,21 +18,21 @@ pub struct Intent {
     pub normalized: Fingerprint,
     /// The account that will own the task.
     pub account: Account,
-    /// The newest attempt that was known when the job was found to be due. A newer one of this job is another run's.
+    /// The newest attempt of the job in the plan. A newer one is another run's.
     pub known: Option<AttemptId>,
-    /// Limits over all batches of the ledger, which the ledger itself keeps.
+    /// The manifest's limits over all batches of the ledger.
     pub limits: Vec<SpendLimit>,
-    /// The approved plan that it is a part of.
+    /// The approved plan that includes it.
     pub approval: Option<Approval>,
-    /// The time of a submission that another program made and whose task is known, or `None` for a submission now.
+    /// The time of a submission with a known task by another program, or `None` for a submission now.
     pub imported_at: Option<Timestamp>,
-    /// The number of attempts elsewhere that the plan knew for this normalized request. If there are more by now, the intent is refused.
-    /// `None` if the request may repeat them: for a retry, and in the sandbox.
+    /// The number of attempts in other batches for this normalized request, by the plan. With more, the intent is refused. `None` if the
+    /// request may repeat them: for a retry, and in the sandbox.
     pub paid_elsewhere: Option<u32>,
 }
 
 impl Intent {
-    /// To submit this job once, under no limit and as a part of no approved plan, where no attempt of it is known.
+    /// One submission of a job without earlier attempts, limits, or an approval.
     pub fn new(job: &Job, account: Account) -> Self {
         Self {
             purchase: job.purchase.clone(),
@@ -47,25 +47,24 @@ impl Intent {
     }
 }
 
-/// A plan that someone approved, as far as it is about one job.
+/// The part of an approved plan about one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Approval {
     /// The digest of the plan.
     pub digest: Digest,
-    /// The number of times that the job may be bought as a part of it. The ledger counts, so no restarted run buys
-    /// more.
+    /// The maximum number of submissions of the job. The ledger counts them, so a restarted run submits no more.
     pub most: u32,
 }
 
-/// A limit on what all batches of a ledger may spend together since a moment.
+/// A limit on the spending of all batches of a ledger since a time.
 ///
-/// The ledger checks it in the transaction that writes the intent, so that neither concurrency nor another run of
-/// another batch can overshoot. What is unknown counts in full.
+/// The ledger checks it in the transaction of the intent, so neither concurrency nor another run can exceed it. Unknown charges count in
+/// full.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpendLimit {
-    /// `budget.day`, `budget.month`, or with the label that it is about `budget.labels.client.acme.month`.
+    /// `budget.day`, `budget.month`, or for a label `budget.labels.client.acme.month`.
     pub name: Arc<str>,
-    /// It is about what has this label, and otherwise about everything.
+    /// The label to which it applies, or `None` for all spending.
     pub label: Option<Label>,
     /// The beginning of the day or the month.
     pub since: Timestamp,
@@ -79,13 +78,13 @@ impl SpendLimit {
         self.label.as_ref().is_none_or(|label| label.is_among(labels))
     }
 
-    /// Identifies the sum that it is checked against.
+    /// The key of its sum.
     pub(super) fn key(&self) -> (Option<Label>, i64) {
         (self.label.clone(), self.since.as_microsecond())
     }
 }
 
-/// A span of the calendar.
+/// A calendar period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Span {
@@ -115,21 +114,21 @@ impl Span {
     }
 }
 
-/// A limit on what everything in a ledger, or what has a label, may cost in a span.
+/// A limit on the spending of a ledger, or of a label, in a calendar period.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LedgerLimit {
-    /// The label, or nothing for everything.
+    /// The label, or `None` for all spending.
     pub label: Option<Label>,
     /// The span.
     pub span: Span,
     /// The amount.
     pub usd: Usd,
-    /// The time zone whose calendar counts, by its IANA name.
+    /// The time zone of the calendar, by its IANA name.
     pub zone: String,
 }
 
 impl LedgerLimit {
-    /// Identifies it in a store: a limit of the same label and span takes its place.
+    /// Its key in a store. A limit of the same label and span replaces it.
     pub(super) fn key(&self) -> serde_json::Result<String> {
         serde_json::to_string(&(&self.label, self.span))
     }
@@ -143,10 +142,10 @@ impl LedgerLimit {
         }
     }
 
-    /// The limit as it holds at a moment.
+    /// The limit at a time.
     pub fn at(&self, now: Timestamp) -> SpendLimit {
         let start = TimeZone::get(&self.zone).ok().and_then(|zone| self.span.start(now, &zone));
-        // A zone that only the owner's machine knows must not loosen the limit here: no day or month is longer.
+        // This machine may lack the zone, which must not loosen the limit: no day or month is longer.
         let longest = SignedDuration::from_hours(26 + if self.span == Span::Day { 0 } else { 30 * 24 });
         let earliest = || now.checked_sub(longest).unwrap_or(Timestamp::MIN);
         let since = start.unwrap_or_else(earliest);
@@ -154,7 +153,7 @@ impl LedgerLimit {
     }
 }
 
-/// The timeout of a submission, and some more: the interface gives none (§2.2).
+/// A little more than the timeout of a submission: the interface gives none (§2.2).
 const RESPONSE: Duration = Duration::from_secs(190);
 
 /// The times of runners that share a ledger.
@@ -162,19 +161,19 @@ const RESPONSE: Duration = Duration::from_secs(190);
 pub(super) struct Times {
     /// The time between two heartbeats.
     pub(super) heartbeat: Duration,
-    /// The time after the last heartbeat for which a runner keeps its batches.
+    /// The time from the last heartbeat until a runner loses its batches.
     pub(super) lease: Duration,
-    /// The time after the end of a lease in which the response to a submission may still come.
+    /// The time after the end of a lease during which a response to a submission may arrive.
     pub(super) response: Duration,
-    /// The time after an acknowledged intent within which the first byte leaves, or never.
+    /// The time from an acknowledged intent to the latest first byte.
     pub(super) send: Duration,
-    /// The maximum length of a transaction, after which its connection counts as broken.
+    /// The maximum duration of a transaction. A longer one breaks its connection.
     pub(super) answer: Duration,
-    /// The maximum wait of a transaction for another.
+    /// The maximum wait for another transaction.
     pub(super) lock: Duration,
-    /// The maximum time for which a transaction is idle: it must not block others.
+    /// The maximum idle time of a transaction, which blocks others.
     pub(super) standstill: Duration,
-    /// The time for which an unreachable ledger is tried again before a write fails.
+    /// The time until a write to an unreachable ledger fails.
     pub(super) outage: Duration,
     /// The wait before a deferred intent is tried again.
     pub(super) look_again: Duration,
@@ -199,7 +198,7 @@ impl Times {
     }
 }
 
-/// The factor by which a test shortens them.
+/// The factor by which tests shorten them.
 #[cfg(debug_assertions)]
 fn time_scale() -> f64 {
     let time_scale = std::env::var("SHOTLIST_TIME_SCALE").ok().and_then(|time_scale| time_scale.parse().ok());

@@ -21,14 +21,14 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// The way to a writer.
 pub(in crate::ledger) enum WriterHandle {
-    /// On a thread of its own.
+    /// On a separate thread.
     Thread {
         commands: Mutex<Option<mpsc::UnboundedSender<Command>>>,
         thread: Mutex<Option<JoinHandle<()>>>,
-        /// Of a store that may be unreachable.
+        /// For a store that may be unreachable.
         shared: Option<Arc<SharedState>>,
     },
-    /// On a thread that each call waits for: a paused clock waits for no other thread.
+    /// On a thread for which each call waits: a paused clock does not wait for threads.
     InPlace(Box<dyn Fn(Command) -> Result<(), LedgerError> + Send + Sync>),
 }
 
@@ -46,7 +46,7 @@ impl WriterHandle {
         Ok(Self::Thread { commands: Mutex::new(Some(commands)), thread: Mutex::new(Some(thread)), shared })
     }
 
-    /// Starts a writer to a store that never waits, and lets each call wait for it. Calls `after` once a command is carried out.
+    /// Starts a writer for which each call waits, to a store that never waits. Calls `after` after each command.
     pub(in crate::ledger) fn in_place<S: Store>(
         open: impl FnOnce() -> S + Send + 'static,
         after: Arc<dyn Fn() + Send + Sync>,
@@ -87,7 +87,7 @@ impl WriterHandle {
 }
 
 impl Drop for WriterHandle {
-    /// Waits for the last commit; for a database that is unreachable, only a while.
+    /// Waits for the last commit, but for at most [`FAREWELL`] for a database.
     fn drop(&mut self) {
         let Self::Thread { commands, thread, shared } = self else { return };
         if let Some(shared) = shared {
@@ -111,9 +111,9 @@ impl Drop for WriterHandle {
     }
 }
 
-/// The right to buy: a batch that is locked for as long as this value lives. Each call returns when what it wrote is durable.
+/// The right to buy: a locked batch. Each call returns once its write is durable.
 ///
-/// Dropped, it releases the batch, and leaves in the ledger what a kill at that moment would leave.
+/// Drop releases the batch, and leaves the ledger as a kill at that moment would.
 pub struct LockedBatch {
     own: usize,
     recovered: usize,
@@ -123,7 +123,7 @@ pub struct LockedBatch {
 }
 
 impl LockedBatch {
-    /// Locks a batch with a writer, by a number that is new to the writer.
+    /// Locks a batch. `own` is a new number for the writer.
     pub(in crate::ledger) async fn new(
         writer: Arc<WriterHandle>,
         own: usize,
@@ -136,7 +136,7 @@ impl LockedBatch {
         Ok(locked)
     }
 
-    /// The number of intents without a response that an earlier run left, and that are in doubt now.
+    /// The number of intents of an earlier run that are in doubt now.
     pub fn recovered(&self) -> usize {
         self.recovered
     }
@@ -145,14 +145,14 @@ impl LockedBatch {
         if let WriterHandle::Thread { shared, .. } = &*self.writer { shared.as_deref() } else { None }
     }
 
-    /// The time until which the submission of a new intent may leave, or `None` if that has no bound, as in a file. Taken once for an attempt.
+    /// The deadline for the first byte of a new attempt, or `None` for a ledger in a file. Returned once per attempt.
     pub fn send_by(&self, attempt: AttemptId) -> Option<SendBy> {
         let known = self.shared()?.send_by.lock().remove(&attempt);
-        // Of an attempt that was not just recorded, nothing may leave.
+        // An older attempt must not be sent.
         Some(known.unwrap_or_else(|| SendBy::within(Duration::ZERO)))
     }
 
-    /// Stops all submissions for an account for a while, by all runners that share the ledger.
+    /// Pauses the submissions for an account by all runners of the ledger.
     pub async fn pause(&self, account: &Account, wait: Duration) -> Result<(), LedgerError> {
         self.writer.ask(|answer| Command::Pause(account.clone(), wait, answer)).await
     }
@@ -162,7 +162,7 @@ impl LockedBatch {
         self.shared().inspect(|shared| shared.hurry.cancel());
     }
 
-    /// Returns once the lease of this runner has expired, so that another one may have the batch. Never returns for a file.
+    /// Returns once the lease of this runner has expired, and another one may lock the batch. Never returns for a file.
     pub async fn lease_expired(&self) {
         match self.shared() {
             Some(shared) => shared.expired.cancelled().await,
@@ -175,10 +175,9 @@ impl LockedBatch {
         self.writer.ask(|answer| Command::Intend(self.own, Box::new(intent), answer)).await
     }
 
-    /// Records the task that the service created for an attempt. Returns the recorded names: an alias that belongs to another task is left
-    /// out.
+    /// Records the task of an attempt. Returns the recorded names, without an alias that belongs to another task.
     ///
-    /// The first poll sends it to the writer: every later intent is recorded after it, or deferred.
+    /// The first poll sends the command: later intents are recorded after it, or deferred.
     pub async fn accept(&self, attempt: AttemptId, task: TaskNames) -> Result<TaskNames, LedgerError> {
         let event = Box::new(Event::Accepted(task.clone()));
         let names = self.writer.ask(|answer| Command::Record(self.own, attempt, event, answer)).await?;
@@ -190,23 +189,23 @@ impl LockedBatch {
         self.writer.ask(|answer| Command::Record(self.own, attempt, Box::new(event), answer)).await.map(drop)
     }
 
-    /// Records why a job was not sent although it was due. An intent for the job removes that.
+    /// Records why a due job was not sent. An intent for the job removes the reason.
     pub async fn note_unsent(&self, job: &JobId, reason: &str) -> Result<(), LedgerError> {
         self.writer.ask(|answer| Command::NoteUnsent(self.own, job.clone(), reason.to_owned(), answer)).await
     }
 
-    /// Gives the attempts of old IDs to new ones, in the order of the list, or changes nothing where a new ID has purchases of its own. Old
-    /// IDs without attempts are skipped, so the list may be applied again.
+    /// Moves the attempts of old IDs to new ones, in the order of the list. Changes nothing if a new ID has purchases. Skips old IDs without
+    /// attempts, so the list may be applied again.
     pub async fn move_jobs(&self, moves: &[Move]) -> Result<(), LedgerError> {
         self.writer.ask(|answer| Command::MoveJobs(self.own, moves.to_vec(), answer)).await
     }
 
-    /// Records a retake that began, or removes it because its run ended.
+    /// Records an unfinished retake, or removes it.
     pub async fn keep_retake(&self, retake: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
         self.writer.ask(|answer| Command::KeepRetake(self.own, retake, answer)).await
     }
 
-    /// Gives the tasks of the batch that can still be polled to an account, after a key was changed.
+    /// Reassigns the tasks of the batch that can be polled to an account, after a key rotation.
     pub async fn reassign(&self, account: &Account) -> Result<(), LedgerError> {
         self.writer.ask(|answer| Command::Reassign(self.own, account.clone(), answer)).await
     }
@@ -220,23 +219,23 @@ impl fmt::Debug for LockedBatch {
 
 impl Drop for LockedBatch {
     fn drop(&mut self) {
-        // A writer that is gone has released it.
+        // A writer that has ended has released it.
         drop(self.writer.send(Command::Release(self.own)));
     }
 }
 
-/// The state that a store shares with its locked batches.
+/// State shared by a store and its locked batches.
 #[derive(Debug, Default)]
 pub(super) struct SharedState {
-    /// Cancelled once the run is to end: a database that can't be reached is waited for only seconds.
+    /// Cancelled when the run ends, which shortens the wait for an unreachable database to seconds.
     pub(super) hurry: CancellationToken,
-    /// Cancelled once the lease of this runner has expired: another runner may have its batches.
+    /// Cancelled once the lease of this runner has expired, and another runner may lock its batches.
     pub(super) expired: CancellationToken,
-    /// Until when the submissions of new intents may leave.
+    /// The deadline for the first byte of each new attempt.
     pub(super) send_by: Mutex<HashMap<AttemptId, SendBy>>,
 }
 
-/// The name of this machine, for people: `SHOTLIST_MACHINE`, or what the system calls it.
+/// The name of this machine: `SHOTLIST_MACHINE`, or the host name.
 pub fn this_machine() -> String {
     let name = std::env::var("SHOTLIST_MACHINE").ok().filter(|name| !name.trim().is_empty());
     #[cfg(unix)]

@@ -11,17 +11,17 @@ use super::store::{Locked, Transaction};
 use super::{Event, LedgerError, this_machine};
 use crate::domain::{Account, AttemptId, AttemptState, BatchKey, Move, TaskNames, new_ids};
 
-/// An event of an attempt, and the batch that it was found in.
+/// An event of an attempt, and its batch.
 pub(in crate::ledger) struct Happened<'a> {
     pub(in crate::ledger) attempt: AttemptId,
     pub(in crate::ledger) batch: &'a BatchKey,
     pub(in crate::ledger) event: &'a Event,
 }
 
-/// The outcome of an event: the names that were written, if it was about names, and the row, if it changed.
+/// The outcome of an event: the recorded names, if it has any, and the changed row.
 pub(in crate::ledger) type Recorded = (Result<Option<TaskNames>, LedgerError>, Option<Row>);
 
-/// Writes the intents that may be sent. Returns the row of each, or its refusal, and the facts after them.
+/// Writes admitted intents. Returns the row or the refusal of each, and the facts afterwards.
 pub(in crate::ledger) async fn intend<T: Transaction>(
     transaction: &T,
     asked: &[Asked<'_>],
@@ -34,12 +34,12 @@ pub(in crate::ledger) async fn intend<T: Transaction>(
     let mut changes = Changes::default();
     answers.iter().flatten().for_each(|row| changes.insert(row));
     transaction.save(&changes).await?;
-    // The decisions are their only use.
+    // Only decisions need them.
     facts.attempts.clear();
     Ok((answers, facts))
 }
 
-/// Writes events. An event that its attempt does not allow changes nothing, and does not keep the others from being written.
+/// Writes events. An illegal event changes nothing, and the others are written.
 pub(in crate::ledger) async fn record<T: Transaction>(
     transaction: &T,
     events: &[Happened<'_>],
@@ -84,7 +84,7 @@ pub(in crate::ledger) async fn record<T: Transaction>(
     Ok(recorded)
 }
 
-/// Writes an event into a row. Returns the names of the task that it claims. Changes nothing on an error.
+/// Applies an event to a row. Returns the claimed names. Changes nothing on an error.
 fn write(
     row: &mut Row,
     Happened { event, batch, .. }: &Happened<'_>,
@@ -99,10 +99,10 @@ fn write(
     if let (Event::Accepted(task), Some(known)) = (event, &attempt.task)
         && known.id == task.id
     {
-        // Recorded before; the acknowledgment was lost, or another runner was first.
+        // Recorded already: the acknowledgment was lost, or another runner was faster.
         return Ok(Some(known.clone()));
     }
-    // A state that takes no task claims no name.
+    // An illegal event claims no name.
     event.after(attempt.state)?;
     let claimed = match event {
         Event::Accepted(task) | Event::Found(task) => Some(owners.claim(attempt, batch, task.clone())?),
@@ -111,7 +111,7 @@ fn write(
     };
     apply(attempt, event, now, &this_machine())?;
     if claimed.is_some() {
-        // Without an alias that belongs to another task.
+        // Without the alias of another task.
         attempt.task.clone_from(&claimed);
     }
     row.shared.version += 1;
@@ -133,7 +133,7 @@ fn is_late(state: AttemptState, event: &Event) -> bool {
     is_about_a_task && matches!(state, AttemptState::Completed | AttemptState::Failed)
 }
 
-/// Puts abandoned intents in doubt: of a batch, or of all. Returns their number.
+/// Puts abandoned intents of one or all batches in doubt. Returns their number.
 pub(in crate::ledger) async fn recover_intents<T: Transaction>(
     transaction: &T,
     batch: Option<i64>,
@@ -141,7 +141,7 @@ pub(in crate::ledger) async fn recover_intents<T: Transaction>(
     change(transaction, transaction.abandoned(batch).await?, |row| Ok(recover(&mut row.attempt).map(|()| true)?)).await
 }
 
-/// Gives the attempts of jobs to their new IDs: all of them, or none.
+/// Moves the attempts of jobs to their new IDs: all of them, or none.
 pub(in crate::ledger) async fn move_jobs<T: Transaction>(
     transaction: &T,
     batch: i64,
@@ -163,7 +163,7 @@ pub(in crate::ledger) async fn move_jobs<T: Transaction>(
     change(transaction, rows, rename).await
 }
 
-/// Gives the tasks of a batch that can still be polled to another account.
+/// Reassigns the tasks of a batch that can be polled to an account.
 pub(in crate::ledger) async fn reassign<T: Transaction>(
     transaction: &T,
     batch: i64,
@@ -181,7 +181,7 @@ pub(in crate::ledger) async fn reassign<T: Transaction>(
     change(transaction, transaction.locked_batch(batch).await?, reassign).await
 }
 
-/// Changes rows, and returns how many were changed. Changes none if one can't be.
+/// Changes all rows, or none. Returns the number of changed rows.
 async fn change<T: Transaction>(
     transaction: &T,
     before: Vec<Row>,

@@ -16,8 +16,7 @@ use super::{
 };
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 
-/// A ledger of many batches. Reads need no lock, change nothing, and return what was durable a moment ago. Where no ledger exists yet, it is
-/// empty.
+/// A ledger of many batches. Reads need no lock, change nothing, and return a durable snapshot. A missing ledger is empty.
 ///
 /// Displayed, it is its path or URL.
 #[derive(Clone, Debug)]
@@ -30,7 +29,7 @@ pub(super) enum Medium {
     Database(PostgresLedger),
 }
 
-/// Asks the store of a ledger.
+/// Calls the store of a ledger.
 macro_rules! ask {
     ($self:ident, $it:ident => $asked:expr) => {
         match &$self.0 {
@@ -40,7 +39,7 @@ macro_rules! ask {
     };
 }
 
-/// Asks a question in SQL at one moment. Where no ledger exists, the answer is `$nothing`.
+/// Queries one snapshot in SQL. Returns `$nothing` if there is no ledger.
 macro_rules! question {
     ($self:ident, $nothing:expr, $sql:ident => $question:expr) => {
         match &$self.0 {
@@ -56,18 +55,18 @@ impl Ledger {
         Self(Medium::File(SqliteLedger::new(path, Kind::Real)))
     }
 
-    /// The simulator's ledger in an SQLite file. Neither kind is taken for the other: what was never paid must not look as if it was.
+    /// The simulator's ledger in an SQLite file. Neither kind opens as the other: a simulated task must not look like a purchase.
     pub fn of_simulator_in_file(path: impl Into<PathBuf>) -> Self {
         Self(Medium::File(SqliteLedger::new(path, Kind::Simulated)))
     }
 
-    /// A ledger in a PostgreSQL database, which several runners share; the simulator's, if it is simulated.
+    /// A ledger in a PostgreSQL database for several runners, of real money or of the simulator.
     pub fn in_database(address: PostgresAddress, is_simulated: bool) -> Self {
         let kind = if is_simulated { Kind::Simulated } else { Kind::Real };
         Self(Medium::Database(PostgresLedger::new(address, kind)))
     }
 
-    /// A ledger of real money in an SQLite file, which does everything in the call itself, and then calls `after`: for tests on Tokio's paused clock.
+    /// A ledger of real money in an SQLite file that executes commands in the call, and then calls `after`: for tests on Tokio's paused clock.
     pub fn in_place(path: impl Into<PathBuf>, after: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Medium::File(SqliteLedger::in_place(path, after)))
     }
@@ -87,7 +86,7 @@ impl Ledger {
         self.file().map(SqliteLedger::path)
     }
 
-    /// Returns whether it is the simulator's, whose tasks were never bought.
+    /// Returns whether it is the simulator's.
     pub fn is_simulated(&self) -> bool {
         ask!(self, it => it.is_simulated())
     }
@@ -99,7 +98,7 @@ impl Ledger {
 
     /// Locks a batch for one runner, and creates the ledger if it does not exist. Never waits for another runner.
     ///
-    /// Intents of the batch without a response are put in doubt: their run is gone.
+    /// Puts intents of the batch without a response in doubt: their run has ended.
     pub async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
         ask!(self, it => it.lock(batch).await)
     }
@@ -110,7 +109,7 @@ impl Ledger {
         question!(self, History::default(), sql => sql.history(&batch))
     }
 
-    /// The sum that all batches spent, or may have spent, since the quarter of an hour that a time is in: in total or for a label.
+    /// The sum spent or at risk of all batches since the quarter of an hour of a time, in total or for a label.
     pub async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {
         question!(self, Usd::ZERO, sql => async {
             sql.verify_sums().await?;
@@ -126,7 +125,7 @@ impl Ledger {
         })
     }
 
-    /// The submissions of all batches that a question is about, and the first of each account: oldest first, without their request bodies.
+    /// The selected submissions of all batches and the first of each account, oldest first, without their request bodies.
     pub async fn submissions(
         &self,
         is_asked: impl Fn(&Attempt) -> bool + Send + Sync + 'static,
@@ -199,7 +198,7 @@ pub enum LedgerAddress {
 impl LedgerAddress {
     /// Reads a path or URL, and finds the password of a database. `environment` returns the value of a variable.
     ///
-    /// Refuses text that is almost a URL: a ledger in a file of that name would be empty, and everything would be due again.
+    /// Refuses text that is almost a URL: a file of that name would be an empty ledger, and everything would be due again.
     pub fn new(text: &OsStr, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
         let shown = text.to_string_lossy();
         if text.is_empty() {

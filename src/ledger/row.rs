@@ -15,19 +15,19 @@ pub(super) struct Row {
     pub(super) shared: Shared,
 }
 
-/// Facts that only runners of a shared ledger need.
+/// Facts for runners of a shared ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub(super) struct Shared {
-    /// The runner that sent it.
+    /// The runner that submitted it.
     pub(super) runner: Option<i64>,
-    /// The number of writes. A runner that knows a higher number knows a write that the database lost.
+    /// The number of writes. A runner with a higher number knows a write that the database lost.
     pub(super) version: i64,
     /// True if it was restored after the database lost it.
     pub(super) was_forgotten: bool,
 }
 
 impl Row {
-    /// An attempt of another ledger, which no runner of this one sent.
+    /// An attempt from another ledger.
     pub(super) fn copied(attempt: Attempt, batch: i64) -> Self {
         Self { attempt, batch, shared: Shared { version: 1, ..Shared::default() } }
     }
@@ -66,13 +66,13 @@ macro_rules! columns {
     ($($name:ident)*) => { [$(stringify!($name)),*] };
 }
 
-/// The columns of an attempt in every store. All but the record repeat what is in it: queries and indexes need them.
+/// The columns of an attempt in every store. All but the record repeat facts of it for queries and indexes.
 pub(super) const COLUMNS: [&str; 19] = columns!(
     id batch job fingerprint normalized model labels service key state charge is_declared is_unfinished needs_download
     price_micros task alias intended_us record
 );
 
-/// A value of the ledger that can't be read, or written. Someone else changed it, and a guess would cost money.
+/// A value of the ledger that can't be read or written. Another program changed it, and a guess would cost money.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreadable {
     /// The record of an attempt.
@@ -91,7 +91,7 @@ pub(super) enum Unreadable {
         /// The value.
         value: String,
     },
-    /// A value that has no JSON.
+    /// A value without JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
 }
@@ -102,7 +102,7 @@ impl Unreadable {
     }
 }
 
-/// Reads a record. Shares the account with the attempt before it, which most have.
+/// Reads a record. Shares the account of the previous attempt, if it is equal.
 pub(super) fn read(id: i64, record: &str, before: Option<&Attempt>) -> Result<Attempt, Unreadable> {
     let attempt =
         serde_json::from_str::<Attempt>(record).map_err(|source| Unreadable::Record { attempt: id, source })?;
@@ -150,7 +150,7 @@ impl<'v> From<Option<&'v str>> for Value<'v> {
     }
 }
 
-/// The kind of a ledger's purchases. The two never mix: a sandbox run must not look like a purchase.
+/// The kind of a ledger. The two never mix: a sandbox run must not look like a purchase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Real tasks and real money.

@@ -24,7 +24,7 @@ pub(in crate::ledger) async fn batches<S: Sql>(sql: &S) -> Result<Vec<(i64, Batc
     sql.lines(all, &[], |line| Ok((line.number(0)?, key(line, 1)?))).await
 }
 
-/// The reasons why jobs of a batch were not sent, where that is no submission. Each store names the batch in its own way.
+/// The reasons why jobs of a batch were not sent. `of_batch` selects the batch.
 pub(in crate::ledger) async fn unsent<S: Sql>(
     sql: &S,
     of_batch: &str,
@@ -37,7 +37,7 @@ pub(in crate::ledger) async fn unsent<S: Sql>(
     Ok(sql.lines(&format!("SELECT job, reason {of_batch}"), values, read).await?.into_iter().collect())
 }
 
-/// The submissions of all batches that a question is about, oldest first.
+/// The selected submissions of all batches, oldest first.
 pub(in crate::ledger) async fn submissions<S: Sql>(
     sql: &S,
     is_asked: &impl Fn(&Attempt) -> bool,
@@ -53,7 +53,7 @@ pub(in crate::ledger) async fn submissions<S: Sql>(
     Ok(submissions.found)
 }
 
-/// The attempts elsewhere that asked for one of these normalized requests, by batch, with the jobs that [paid](Attempt::charge) for it.
+/// The attempts of other batches for these normalized requests, by batch, with the jobs that may have been [charged](Attempt::charge).
 pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
     sql: &S,
     batch: &BatchKey,
@@ -78,8 +78,7 @@ pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
     Ok(BoughtElsewhere::of(batch, sql.lines(&newest, &[(&requests).into()], read).await?))
 }
 
-/// The newest completed attempt of a model, in any batch, of whose delivery something is known. What was never fetched says nothing of its model, and
-/// may hide what does.
+/// The newest completed attempt of a model with a known delivery, in any batch. An attempt without a download tells nothing about its model.
 pub(in crate::ledger) async fn newest_delivery<S: Sql>(sql: &S, model: &str) -> Result<Option<Attempt>, S::Error> {
     let newest = "SELECT id, record FROM attempt WHERE model = $1 AND state = 'completed' ORDER BY model DESC, id DESC LIMIT 100";
     let newest = sql.lines(newest, &[model.into()], |line| attempt(line, 0, None)).await?;
@@ -97,7 +96,7 @@ pub(in crate::ledger) async fn open_elsewhere<S: Sql>(
     Ok(OpenElsewhere::of(sql.lines(unfinished, &names(batch), read).await?))
 }
 
-/// The attempts elsewhere that the guard of an intent counts, by normalized request and batch, the batch of the newest attempt last.
+/// The attempts that the guard of an intent counts, by normalized request and batch, the batch of the newest attempt last.
 pub(in crate::ledger) async fn paid<S: Sql>(
     sql: &S,
     asked: &[Asked<'_>],
@@ -121,7 +120,7 @@ pub(in crate::ledger) async fn paid<S: Sql>(
     Ok(paid)
 }
 
-/// The sum spent since the quarter of an hour that a time is in: in total, or for a label.
+/// The sum spent since the quarter of an hour of a time, in total or for a label.
 pub(in crate::ledger) async fn used<S: Sql>(sql: &S, since: Timestamp, label: Option<&Label>) -> Result<Usd, S::Error> {
     let (name, value) = label.map_or(("", ""), |label| (&label.name, &label.value));
     let sum =
@@ -164,7 +163,7 @@ pub(in crate::ledger) async fn spending<S: Sql>(sql: &S, since: Timestamp) -> Re
     .await
 }
 
-/// All ledger limits. One that can't be read is an error, and never none.
+/// All ledger limits. An unreadable limit is an error.
 pub(in crate::ledger) async fn limits<S: Sql>(sql: &S) -> Result<Vec<LedgerLimit>, S::Error> {
     let read = |line: &dyn Line<_>| Ok(from_json("record", line.plain(0)?.unwrap_or_default())?);
     sql.lines("SELECT record FROM ledger_limit ORDER BY key", &[], read).await
@@ -209,7 +208,7 @@ fn named<T, E: From<Unreadable>>(
 /// The number of attempts in one statement.
 const AT_ONCE: usize = 500;
 
-/// Sends everything, until no one receives it any more.
+/// Sends all parts, until the receiver is dropped.
 pub(in crate::ledger) async fn send_all<S: Sql>(sql: &S, parts: &Sender<Part>) -> Result<(), S::Error> {
     for (_, key) in batches(sql).await? {
         let history = sql.history(&key).await?;
@@ -221,13 +220,13 @@ pub(in crate::ledger) async fn send_all<S: Sql>(sql: &S, parts: &Sender<Part>) -
     Ok(())
 }
 
-/// Returns whether nothing was ever written into it.
+/// Returns whether it has no contents.
 pub(in crate::ledger) async fn is_empty<S: Sql>(sql: &S) -> Result<bool, S::Error> {
     let contents = "SELECT id FROM attempt UNION ALL SELECT 1 FROM ledger_limit UNION ALL SELECT 1 FROM unsent LIMIT 1";
     Ok(sql.line(contents, &[], |line| line.number(0)).await?.is_none())
 }
 
-/// Writes parts up to the last one. Returns nothing if it is missing.
+/// Writes parts up to the last one. Returns `None` if that is missing.
 pub(in crate::ledger) async fn receive_all<S: Sql>(
     sql: &S,
     first: Option<Part>,
@@ -265,7 +264,7 @@ pub(in crate::ledger) async fn receive_all<S: Sql>(
     Ok(None)
 }
 
-/// The number of a batch, which is created if it does not exist.
+/// Returns the number of a batch, and creates the batch if it does not exist.
 pub(in crate::ledger) async fn ensure_batch<S: Sql>(sql: &S, key: &BatchKey) -> Result<i64, S::Error> {
     let values = names(key);
     let creates = sql.change("INSERT INTO batch (name, batch) VALUES ($1, $2) ON CONFLICT DO NOTHING", &values);
@@ -282,14 +281,14 @@ pub(in crate::ledger) async fn note_unsent<S: Sql>(
     job: &JobId,
     reason: &str,
 ) -> Result<(), S::Error> {
-    // By its name: after a failover, the batch may have another number.
+    // By name: after a failover, the batch may have another number.
     let note = "INSERT INTO unsent SELECT id, $3, $4 FROM batch WHERE name = $1 AND batch = $2
          ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason";
     let [name, value] = names(batch);
     sql.change(note, &[name, value, job.as_str().into(), reason.into()]).await
 }
 
-/// Stores the retake that a run began, or removes it.
+/// Stores an unfinished retake, or removes it.
 pub(in crate::ledger) async fn keep_retake<S: Sql>(
     sql: &S,
     batch: &BatchKey,
@@ -312,17 +311,17 @@ pub(in crate::ledger) async fn set_limit<S: Sql>(sql: &S, limit: &LedgerLimit, i
     Ok(())
 }
 
-/// A line of an answer. Columns are counted from 0.
+/// A row of a result. Columns are counted from 0.
 pub(in crate::ledger) trait Line<E> {
     fn number(&self, column: usize) -> Result<i64, E>;
 
-    /// A text, as it was written.
+    /// A text.
     fn text(&self, column: usize) -> Result<String, E>;
 
     /// JSON or the name of a state, without a copy.
     fn plain(&self, column: usize) -> Result<Option<&str>, E>;
 
-    /// A number of things.
+    /// A count.
     fn count(&self, column: usize) -> Result<u32, E> {
         Ok(u32::try_from(self.number(column)?).unwrap_or(u32::MAX))
     }
@@ -336,7 +335,7 @@ pub(in crate::ledger) trait Sql {
     /// The condition of a column whose text is in a JSON array, which is the first value of the statement.
     const IS_AMONG: &'static str;
 
-    /// Reads the lines of an answer, one after the other.
+    /// Reads the rows of a result one by one.
     async fn each_line(
         &self,
         sql: &str,
@@ -344,10 +343,10 @@ pub(in crate::ledger) trait Sql {
         read: impl FnMut(&dyn Line<Self::Error>) -> Result<(), Self::Error>,
     ) -> Result<(), Self::Error>;
 
-    /// Executes a statement without an answer.
+    /// Executes a statement without a result.
     async fn change(&self, sql: &str, values: &[Value<'_>]) -> Result<(), Self::Error>;
 
-    /// The lines of an answer.
+    /// The rows of a result.
     async fn lines<T>(
         &self,
         sql: &str,
@@ -363,7 +362,7 @@ pub(in crate::ledger) trait Sql {
         Ok(lines)
     }
 
-    /// The first line of an answer.
+    /// The first row of a result.
     async fn line<T>(
         &self,
         sql: &str,
@@ -373,30 +372,30 @@ pub(in crate::ledger) trait Sql {
         Ok(self.lines(sql, values, read).await?.into_iter().next())
     }
 
-    /// The record of a batch, verified where the medium is.
+    /// The record of a batch, verified if the medium supports that.
     async fn history(&self, batch: &BatchKey) -> Result<History, Self::Error>;
 
     /// The limits, the freeze, and the time.
     async fn controls(&self) -> Result<Controls, Self::Error>;
 
-    /// The attempts whose task has one of these names.
+    /// The attempts with one of these task names.
     async fn named(&self, names: &[&TaskId]) -> Result<Vec<Named>, Self::Error>;
 
-    /// Verifies the sums that limits are checked against, where the medium may have lost some.
+    /// Verifies the sums for limits, if the medium may lose some.
     async fn verify_sums(&self) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Verifies the attempts of all batches, where the medium may have lost some.
+    /// Verifies the attempts of all batches, if the medium may lose some.
     async fn verify_attempts(&self) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Writes rows and sums at once. A runner's own go with its commit, behind the locks of that.
+    /// Writes rows and sums immediately. Those of a runner are written with its commit.
     async fn save_now(&self, changes: &Changes<'_>) -> Result<(), Self::Error>;
 }
 
-/// An attempt, by the column of its ID; its record follows. Shares the account with the attempt before it.
+/// Reads an attempt from the column of its ID and the next one. Shares the account of the previous attempt.
 pub(in crate::ledger) fn attempt<E: From<Unreadable>>(
     line: &dyn Line<E>,
     id: usize,
@@ -405,7 +404,7 @@ pub(in crate::ledger) fn attempt<E: From<Unreadable>>(
     Ok(row::read(line.number(id)?, line.plain(id + 1)?.unwrap_or_default(), before)?)
 }
 
-/// A batch, by the column of its name; its value follows.
+/// Reads a batch from the column of its name and the next one.
 pub(in crate::ledger) fn key<E>(line: &dyn Line<E>, name: usize) -> Result<BatchKey, E> {
     Ok(BatchKey { name: line.text(name)?, batch: line.text(name + 1)? })
 }

@@ -23,13 +23,13 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// Those of a ledger that does not exist: none, by this machine's clock.
+    /// The controls of a missing ledger, by this machine's clock.
     pub(super) fn none() -> Self {
         Self { now: Timestamp::now(), limits: Vec::new(), freeze: None }
     }
 }
 
-/// Attempts of a quarter of an hour that count alike in the ledger.
+/// Attempts of a quarter of an hour with the same key.
 #[derive(Clone, Debug)]
 pub struct Spending {
     /// The beginning of the quarter.
@@ -46,11 +46,11 @@ pub struct Spending {
     pub is_doubtful: bool,
     /// The number of attempts.
     pub attempts: u32,
-    /// Their price together.
+    /// Their total price.
     pub price: Usd,
 }
 
-/// Collects submissions without their request bodies: those that a question is about, and the first of each account.
+/// Collects selected submissions and the first of each account, without their request bodies.
 pub(super) struct Submissions<K> {
     is_asked: K,
     accounts: HashSet<Account>,
@@ -78,16 +78,16 @@ impl<K: Fn(&Attempt) -> bool> Submissions<K> {
 pub struct BoughtElsewhere {
     /// The batch of the attempt.
     pub batch: BatchKey,
-    /// The newest attempt that paid for it, or that may have. If none did, the newest one.
+    /// The newest attempt that may have been charged, or else the newest one.
     pub attempt: Attempt,
-    /// The number of jobs that paid for it, or may have.
+    /// The number of jobs that may have been charged for it.
     pub jobs: u32,
     /// The number of attempts, paid or not.
     pub attempts: u32,
 }
 
 impl BoughtElsewhere {
-    /// Sums up what other batches bought: of each request, what this batch may repeat.
+    /// Sums up the purchases of other batches that this batch may repeat, by request.
     pub(super) fn of(batch: &BatchKey, by_batch: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut requests: HashMap<Fingerprint, Self> = HashMap::new();
         for one in by_batch.into_iter().filter(|one| batch.may_repeat(&one.batch)) {
@@ -115,13 +115,13 @@ pub struct OpenElsewhere {
     pub active: u32,
     /// Attempts in doubt.
     pub doubtful: u32,
-    /// Intents without an answer: of a run that is at it, or that died.
+    /// Intents without a response, of a live or a dead run.
     pub unanswered: u32,
-    /// Completed tasks whose video was never fetched.
+    /// Completed tasks without a downloaded video.
     pub unfetched: u32,
-    /// The price of what is in doubt.
+    /// The price of the attempts in doubt.
     pub at_risk: Usd,
-    /// Videos for which the program of `--exec` failed, or was to be started and was not.
+    /// Videos with a failed or owed `--exec` hook.
     pub unexecuted: u32,
 }
 
@@ -163,7 +163,7 @@ impl OpenElsewhere {
 pub(super) enum Part {
     /// A batch.
     Batch(BatchKey, History),
-    /// The ledger limits. They come last: without them, a copy is not whole.
+    /// The ledger limits, the last part of a complete copy.
     Limits(Vec<LedgerLimit>),
 }
 

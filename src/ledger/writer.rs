@@ -20,17 +20,17 @@ use super::store::{Answer, Command, Store, Transaction, crash_point};
 use super::{Event, Intent, LedgerError};
 use crate::domain::{AttemptId, BatchKey, TaskNames};
 
-/// The most commands of one commit.
+/// The maximum number of commands in a commit.
 const MAX_GROUP: usize = 512;
 /// The wait for more commands: slightly longer than a nearby response takes.
 const GATHERING: Duration = Duration::from_millis(2);
-/// The wait after which an intent may be tried again that an unwritten task ID defers.
+/// The wait after which an intent is tried again that an unwritten task ID deferred.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
 type ToRecord = (usize, AttemptId, Box<Event>, Answer<Option<TaskNames>>);
 type ToIntend = (usize, Box<Intent>, Answer<AttemptId>);
 
-/// Writes to a store what locked batches command.
+/// Executes the commands of locked batches on a store.
 #[derive(Debug)]
 pub(in crate::ledger) struct Writer<S> {
     store: S,
@@ -38,7 +38,7 @@ pub(in crate::ledger) struct Writer<S> {
     unwritten: HashMap<AttemptId, usize>,
 }
 
-/// Commands that came together.
+/// Commands for one commit.
 #[derive(Default)]
 struct Group {
     records: Vec<ToRecord>,
@@ -106,7 +106,7 @@ impl<S: Store> Writer<S> {
         self.execute_group(group).await;
     }
 
-    /// Writes events and intents in one commit. Events are written first if other commands are to see them, or if a task ID waits to be written.
+    /// Executes commands. Events and intents share a commit, unless other commands need the events, or a task ID is unwritten.
     async fn execute_group(&mut self, Group { mut records, mut intents, others }: Group) {
         if !others.is_empty() || !self.unwritten.is_empty() {
             self.write(std::mem::take(&mut records), Vec::new()).await;
@@ -114,7 +114,7 @@ impl<S: Store> Writer<S> {
         for other in others {
             self.execute_other(other).await;
         }
-        // A caller that is gone sends nothing: its intent would be a doubt about nothing.
+        // A dropped caller sends nothing: its intent would be a false doubt.
         intents.retain(|(.., answer)| !answer.is_closed());
         let (intents, released): (Vec<_>, Vec<_>) =
             intents.into_iter().partition(|(own, ..)| self.store.batch(*own).is_some());
@@ -131,7 +131,7 @@ impl<S: Store> Writer<S> {
         if records.is_empty() && intents.is_empty() {
             return;
         }
-        // A batch that was released has no name for others; its events are written anyway.
+        // Events of a released batch are written, without the name of the batch.
         let batch = |own: &usize| self.store.batch(*own).map(|(number, key)| (number, key.clone())).unwrap_or_default();
         let known: Vec<(i64, BatchKey)> = records.iter().map(|(own, ..)| batch(own)).collect();
         let batches: Vec<(i64, BatchKey)> = intents.iter().map(|(own, ..)| batch(own)).collect();
@@ -221,7 +221,7 @@ impl<S: Store> Writer<S> {
         self.store.note_decisions(facts);
         for ((own, _, answer), decision) in intents.into_iter().zip(decisions) {
             let id = match decision {
-                // Another server gave the batch another number meanwhile: this was written nowhere.
+                // Another server has another number for the batch: the write is lost.
                 Ok(_) if !is_same => Err(LedgerError::RolledBack),
                 Ok(row) => {
                     self.store.note_row(own, &row);
@@ -269,7 +269,7 @@ impl<S: Store> Writer<S> {
     }
 }
 
-/// Does something with a locked batch, in one transaction. A transaction that is repeated has the number from before it.
+/// Executes work on a locked batch in one transaction. A repeated transaction has the same number.
 async fn at_batch<S: Store, T: Clone>(
     store: &mut S,
     own: usize,
@@ -282,7 +282,7 @@ async fn at_batch<S: Store, T: Clone>(
     store.transact(async |transaction| work(transaction, &batch).await).await?
 }
 
-/// Returns whether a task ID is written nowhere, and no doubt in its place. An attempt of another runner, or with another outcome, waits for
+/// Returns whether a task ID is unwritten, without a doubt in its place. An attempt of another runner, or with another outcome, blocks
 /// nothing.
 fn leaves_unwritten(event: &Event, refusal: Option<&LedgerError>) -> bool {
     let is_settled = |error: &LedgerError| matches!(error, LedgerError::Claimed(_) | LedgerError::Illegal(_));

@@ -124,7 +124,8 @@ fn settle(here: &Workspace, service: &Service) {
         let known = here.ledger("SELECT task FROM attempt WHERE task IS NOT NULL").concat();
         let posts = service.posts();
         let is_lost = |(number, body): &(usize, &String)| {
-            **body == record["request"].as_str().expect("a request") && !known.contains(&format!("t{number}"))
+            **body == record["purchase"]["request"]["body"].as_str().expect("a request")
+                && !known.contains(&format!("t{number}"))
         };
         let task = posts.iter().enumerate().find(is_lost).map(|(number, _)| format!("t{number}"));
         let verdict: Vec<&str> = task.as_deref().map_or_else(|| vec!["--never-created"], |task| vec!["--task", task]);

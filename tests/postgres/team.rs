@@ -104,7 +104,7 @@ impl Team {
     pub fn agree(&self) -> (usize, usize) {
         let charges = self.charges();
         let rows = self.database.sql(
-            "SELECT (record::json ->> 'request')::json ->> 'prompt', state, coalesce(task, ''), coalesce(alias, '') FROM shotlist.attempt ORDER BY id",
+            "SELECT (record::json #>> '{purchase,request,body}')::json ->> 'prompt', state, coalesce(task, ''), coalesce(alias, '') FROM shotlist.attempt ORDER BY id",
         );
         let rows: Vec<Vec<&str>> = rows.lines().map(|line| line.split('|').collect()).collect();
         let mut charged: BTreeMap<String, usize> = BTreeMap::new();

@@ -31,27 +31,27 @@ use crate::ledger::rules::Changes;
 use crate::ledger::sql::{Sql as _, ensure_batch};
 use crate::ledger::this_machine;
 
-/// A process that runs.
+/// A runner: one process.
 #[derive(Clone, Debug)]
 pub(super) struct Runner {
-    /// Random, never taken twice.
+    /// A random number, unique.
     pub(super) id: i64,
-    /// The machine that it runs on.
+    /// Its machine.
     pub(super) machine: String,
     /// The number of acknowledged writes.
     pub(super) writes: i64,
-    /// True if the next write may exist already: the response to its commit was lost.
+    /// True if the response to the last commit was lost: the next write may exist.
     pub(super) is_unsure: bool,
 }
 
 impl Runner {
     pub(super) fn new() -> Self {
-        // Never negative, so that nothing is lost on the way.
+        // Positive in every representation.
         let id = (random() >> 2).cast_signed();
         Self { id, machine: this_machine(), writes: 0, is_unsure: false }
     }
 
-    /// Registers the runner, or registers it again after the database lost it.
+    /// Registers the runner, also again after the database lost it.
     pub(super) async fn register(&self, client: &Client) -> Result<(), PostgresError> {
         let sql = format!(
             "INSERT INTO runner (id, name, since_us, heartbeat_us, writes)
@@ -84,7 +84,7 @@ impl Runner {
     }
 }
 
-/// Expires the runners whose heartbeat is still the one that this runner has seen for the whole of a lease.
+/// Expires the runners without a new heartbeat for a whole lease.
 pub(super) async fn expire_silent(
     transaction: &Transaction,
     heartbeats: &Heartbeats,
@@ -102,8 +102,8 @@ pub(super) async fn expire_silent(
     Ok(())
 }
 
-/// Expires runners whose lease is over by the database's clock, for a run that begins and has seen no heartbeat yet. Does nothing while the
-/// server has been up for less than a lease, because the others may not be back yet.
+/// Expires runners by the database's clock, for a new run without an observed heartbeat. Does nothing until the server has been up for a
+/// lease: the other runners may still reconnect.
 pub(super) async fn expire_at_start(transaction: &Transaction, times: &Times) -> Result<(), PostgresError> {
     let sql = format!(
         "UPDATE runner SET expired_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE expired_us IS NULL AND ended_us IS NULL
@@ -126,7 +126,7 @@ pub(super) fn micros(span: Duration) -> i64 {
 }
 
 impl Runner {
-    /// Registers the runner after the database lost some of its writes; this is one more.
+    /// Registers the runner after the database lost some of its writes, as one more write.
     pub(super) async fn register_again(&self, transaction: &Transaction) -> Result<(), PostgresError> {
         Self { writes: self.writes + 1, ..self.clone() }.register(transaction).await
     }
@@ -143,21 +143,21 @@ impl Runner {
 #[derive(Clone, Debug)]
 pub(super) struct RunnerBatch {
     pub(super) key: BatchKey,
-    /// The number in the database, which differs on another server.
+    /// Its number in the database, which may differ on another server.
     pub(super) number: i64,
 }
 
-/// The batches that this runner has locked, by the numbers of the commands.
+/// The batches that this runner has locked, by the number in commands.
 pub(super) type LockedBatches = BTreeMap<usize, RunnerBatch>;
 
-/// Locks a batch for a runner, unless a live one has it. Returns the description of that one.
+/// Locks a batch for a runner. Returns the description of a live runner that has it.
 pub(super) async fn lock_batch(
     transaction: &Transaction,
     runner: &Runner,
     batch: i64,
 ) -> Result<Option<String>, PostgresError> {
     let values: [Typed<'_>; 2] = [(&batch, Type::INT8), (&runner.id, Type::INT8)];
-    // Behind the lock of the row, the next statement sees the runner that a commit before this one named.
+    // With the row locked, the next statement sees the runner of earlier commits.
     let row = transaction.query_typed("SELECT id FROM batch WHERE id = $1 FOR NO KEY UPDATE", &values[..1]);
     let take = format!("UPDATE batch SET runner = $2 WHERE id = $1 AND (runner IS NULL OR runner NOT IN ({LIVE}))");
     let holder = format!(
@@ -181,7 +181,7 @@ pub(super) async fn release_batch(transaction: &Transaction, runner: &Runner, ba
     Ok(())
 }
 
-/// Returns whether another runner has one of these batches, or none has it.
+/// Returns whether one of these batches is no longer this runner's.
 pub(super) async fn is_any_lost(
     transaction: &Transaction,
     runner: &Runner,
@@ -192,7 +192,7 @@ pub(super) async fn is_any_lost(
     Ok(transaction.query_typed_one(lost, &values).await?.try_get(0)?)
 }
 
-/// The heartbeats that were seen last, each since when.
+/// The latest heartbeat of each runner, with the time of its first observation.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
     seen: HashMap<i64, (i64, Instant)>,
@@ -229,30 +229,30 @@ impl Heartbeats {
             .unzip()
     }
 
-    /// True if this runner did not look for so long that the others may have sent heartbeats in vain.
+    /// Returns whether this runner has not observed for so long that it may have missed heartbeats.
     fn has_gap(&self, times: &Times) -> bool {
         self.looked.elapsed() > longest_gap(times)
     }
 }
 
-/// Half a lease: after a shorter outage, each runner still has half a lease to reconnect.
+/// Half a lease: after a shorter outage, each runner has half a lease to reconnect.
 fn longest_gap(times: &Times) -> Duration {
     times.lease / 2
 }
 
-/// The newest row of every attempt that this runner wrote, with its batch.
+/// The latest row of every attempt that this runner wrote, with its batch.
 #[derive(Debug, Default)]
 pub(super) struct AcknowledgedWrites {
     rows: HashMap<AttemptId, (BatchKey, Row)>,
 }
 
 impl AcknowledgedWrites {
-    /// Remembers what a commit that was acknowledged has written.
+    /// Adds a row of an acknowledged commit.
     pub(super) fn keep(&mut self, batch: &BatchKey, row: Row) {
         self.rows.insert(row.attempt.id, (batch.clone(), row));
     }
 
-    /// Every attempt that may have been charged, in a line each.
+    /// A line for each attempt that may have been charged.
     pub(super) fn charged(&self) -> impl Iterator<Item = String> {
         let charged = self.rows.values().filter(|(_, row)| row.attempt.charge() != Charge::None);
         charged.map(|(batch, Row { attempt, .. })| {
@@ -267,7 +267,7 @@ impl AcknowledgedWrites {
         })
     }
 
-    /// Puts back what the database has forgotten, freezes purchases, and returns how much it was.
+    /// Restores lost rows, freezes purchases, and returns a description.
     pub(super) async fn put_back(
         &self,
         transaction: &Transaction,
@@ -283,7 +283,7 @@ impl AcknowledgedWrites {
         }
         for work in runner_batch.values_mut() {
             work.number = ensure_batch(transaction, &work.key).await?;
-            // Purchases freeze, so a runner that took the batch meanwhile may keep it.
+            // Purchases freeze, so another runner may keep the batch.
             lock_batch(transaction, runner, work.number).await?;
         }
         let ids: Vec<AttemptId> = self.rows.keys().copied().collect();
@@ -321,8 +321,8 @@ impl AcknowledgedWrites {
     }
 }
 
-/// Returns whether this runner knows more of an attempt than the database does. Others may have written since: their
-/// final state stays, and a task that only this runner knows is never lost for it.
+/// Returns whether this runner has a newer state of an attempt than the database. A terminal state by another runner stays, and a task that
+/// only this runner knows is never lost.
 fn knows_more(known: &Row, found: &Row) -> bool {
     let is_final = matches!(found.attempt.state, AttemptState::Completed | AttemptState::Failed);
     let has_the_task = known.attempt.task.is_some() && found.attempt.task.is_none();
@@ -333,7 +333,7 @@ fn knows_more(known: &Row, found: &Row) -> bool {
 mod tests {
     use super::*;
 
-    /// Looks at each full second until `seconds`, and returns the runners that are expired then.
+    /// Observes every second until `seconds`, and returns the expired runners.
     async fn expired_after(heartbeats: &mut Heartbeats, seconds: u64, beat: impl Fn(u64) -> i64) -> Vec<i64> {
         let times = Times::usual();
         for second in 0..seconds {
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(expired_after(&mut heartbeats, 300, every_five_seconds).await, [0; 0]);
     }
 
-    /// The database was away: all were silent, and the one that is back first must not expire the others.
+    /// After an outage of the database, the first runner must not expire the others.
     #[tokio::test(start_paused = true)]
     async fn outage_gives_everyone_a_lease_to_come_back() {
         let mut heartbeats = Heartbeats::new();
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(expired_after(&mut heartbeats, 2, |_| 1).await, [7]);
     }
 
-    /// A database's clock that jumps changes heartbeats, but never makes one old.
+    /// A jump of the database's clock changes heartbeats, but makes none old.
     #[tokio::test(start_paused = true)]
     async fn clock_jump_expires_no_runner() {
         let mut heartbeats = Heartbeats::new();

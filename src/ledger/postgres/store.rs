@@ -30,15 +30,15 @@ use crate::ledger::sql::ensure_batch;
 use crate::ledger::store::{Store, crash_point};
 use crate::ledger::{LedgerError, SpendLimit, Unavailable, operations};
 
-/// The pauses between two tries to connect: the first, and the longest.
+/// The first and the longest pause between two tries to connect.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(3);
-/// The number of tries for a transaction that conflicts with others.
+/// The maximum number of tries of a transaction that conflicts with others.
 const MAX_TRIES: u32 = 20;
-/// The time that an ending run waits for an unreachable database.
+/// The maximum wait of an ending run for an unreachable database.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A database that this runner writes.
+/// The database as the store of this runner.
 pub(in crate::ledger) struct PostgresStore {
     address: PostgresAddress,
     kind: Kind,
@@ -51,13 +51,13 @@ pub(in crate::ledger) struct PostgresStore {
     pub(super) shared: Arc<SharedState>,
     pub(super) last_heartbeat: Instant,
     pub(super) heartbeats: Heartbeats,
-    /// True from the time that tables were missing until a transaction is committed: what was acknowledged may be lost.
+    /// True from missing tables until the next commit: acknowledged writes may be lost.
     has_lost_tables: bool,
-    /// Since when the database can't be reached. One outage is one for all writes: what comes after its deadline is tried once.
+    /// The start of the current outage, which all writes share. After its deadline, a write is tried once.
     pub(super) broken_since: Option<Instant>,
-    /// The ledger limits, as they were at the last intent.
+    /// The ledger limits at the last intent.
     pub(super) limits: Vec<SpendLimit>,
-    /// Until when submissions whose intent was committed last may leave.
+    /// The deadline for submissions of the last committed intents.
     pub(super) send_by: SendBy,
 }
 
@@ -82,7 +82,7 @@ impl PostgresStore {
         }
     }
 
-    /// Runs work in one transaction: until its commit is acknowledged, or known to have been made.
+    /// Runs work in one transaction, until its commit is known.
     pub(super) async fn transact_all<T: Clone>(
         &mut self,
         work: impl AsyncFn(&RunnerTransaction) -> Result<T, PostgresError>,
@@ -116,7 +116,7 @@ impl PostgresStore {
             }
             self.has_lost_tables |= is_without_tables;
             let hurries = self.shared.hurry.is_cancelled();
-            // The process ends as soon as this has waited.
+            // The process ends after this wait.
             if hurries {
                 self.rescue();
             }
@@ -130,7 +130,7 @@ impl PostgresStore {
                 Instant::now()
             });
             let most = if hurries { FAREWELL } else { self.times.outage };
-            // A run that begins gets the error at once; a broken handshake is repeated.
+            // A new run gets the error immediately; a broken handshake is repeated.
             if !self.is_registered && !matches!(error, PostgresError::Sql(_)) {
                 return Err(error);
             }
@@ -144,7 +144,7 @@ impl PostgresStore {
         }
     }
 
-    /// One try. Nothing where the database was put right first, and it has to be tried again.
+    /// One try. `None` if the database was repaired first, and another try is due.
     async fn attempt<T: Clone>(
         &mut self,
         work: &impl AsyncFn(&RunnerTransaction) -> Result<T, PostgresError>,
@@ -153,7 +153,7 @@ impl PostgresStore {
         if self.client.as_ref().is_none_or(|client| client.is_closed()) {
             let client = Arc::new(connect(&self.address).await?);
             if recognize_durable(&client, self.kind).await? == Found::Nothing {
-                // Tables that are made here would be in the way of those that are restored.
+                // New tables would conflict with restored ones.
                 if self.is_registered {
                     return Err(PostgresError::Gone);
                 }
@@ -164,13 +164,13 @@ impl PostgresStore {
         let Some(client) = self.client.clone() else { return Ok(None) };
         let (kind, runner, limits) = (self.kind, self.runner.clone(), self.limits.clone());
         let mut it = RunnerTransaction::new(Arc::clone(&client), kind, runner, self.times, limits, self.is_registered);
-        // An unread answer blocks those behind it, so all are awaited together.
+        // An unread response blocks later ones, so all are awaited together.
         let (_, done) = futures::join!(it.start(), work(&it));
         let lease = it.lease.take();
         if matches!(lease, Some(Ok(LeaseStatus::Expired))) {
             self.shared.expired.cancel();
         }
-        // An unsettled write, or the reason why the transaction did not begin, says more than the error that followed.
+        // An unsettled write or a failed start is the cause of the later error.
         let done = match lease {
             Some(Err(error)) => Err(error),
             Some(Ok(unsettled @ (LeaseStatus::Written | LeaseStatus::Forgotten))) => {
@@ -186,7 +186,7 @@ impl PostgresStore {
             }
             Err(PostgresError::Unsettled(_)) => {
                 it.transaction.rollback().await?;
-                // The work is done again, behind the rows that are put back.
+                // The work is repeated after the restored rows.
                 *made = None;
                 self.put_back(client).await?;
                 Ok(None)
@@ -213,18 +213,18 @@ impl PostgresStore {
     async fn commit(&mut self, transaction: Transaction) -> Result<(), PostgresError> {
         self.runner.is_unsure = true;
         crash_point("before-commit");
-        // No other runner expires this one before the commit, and the commit comes after this moment.
+        // No other runner expires this one before the commit, which comes later than now.
         self.send_by = SendBy::within(self.times.send);
         let committed = transaction.commit().await;
         crash_point("after-commit");
-        // The responder may be a pooler that does not know, either: the count of writes says it in any case.
+        // A pooler may respond without the outcome. The count of writes shows it.
         committed?;
         (self.runner.writes, self.runner.is_unsure, self.is_registered) = (self.runner.writes + 1, false, true);
         self.has_lost_tables = false;
         Ok(())
     }
 
-    /// Names everything that may have been charged, once, if the tables are gone: no other place has it.
+    /// Prints everything that may have been charged, once, if the tables are missing: it is nowhere else.
     pub(super) fn rescue(&mut self) {
         if std::mem::take(&mut self.has_lost_tables) {
             self.acknowledged
@@ -233,17 +233,17 @@ impl PostgresStore {
         }
     }
 
-    /// Returns whether an error is one of the connection, and not of the command.
+    /// Returns whether an error is about the connection, and not about the command.
     fn is_broken(&self, error: &PostgresError) -> bool {
         match error {
             PostgresError::Silent | PostgresError::Unreachable(_) => true,
-            // A primary that steps down is read-only for a while; a run that starts on a standby gets the error at once.
+            // A primary that steps down is read-only for a while; a new run on a standby gets the error immediately.
             PostgresError::ReadOnly => self.is_registered,
             PostgresError::Sql(error) => {
                 let is_gone = error.code().is_none() && self.client.as_ref().is_none_or(|client| client.is_closed());
                 is_lost(error) || is_canceled(error) || is_gone || self.client.is_none() && self.is_registered
             }
-            // A runner that is registered waits until the others have repaired the tables.
+            // A registered runner waits until others have repaired the tables.
             _ => self.client.is_none() && self.is_registered,
         }
     }
@@ -258,7 +258,7 @@ fn is_in_the_way(error: &PostgresError) -> bool {
             &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::T_R_DEADLOCK_DETECTED
             | &SqlState::LOCK_NOT_AVAILABLE
-            // Seen by an index and not yet by a question: the next look sees it.
+            // The index sees it before a query does. The next try sees it.
             | &SqlState::UNIQUE_VIOLATION
         )
     )
@@ -288,13 +288,13 @@ impl Store for PostgresStore {
             if lease == LeaseStatus::Expired {
                 return Err(PostgresError::Locked("this process, whose lease expired".to_owned()));
             }
-            // The runner before this one is still in the batch's row.
+            // The row still names the previous runner.
             let recovers = operations::recover_intents(it, Some(number));
             let locks = lock_batch(transaction, &it.runner, number);
             let (recovered, holder, latest) = futures::join!(recovers, locks, heartbeats(transaction));
             let (recovered, latest) = (recovered?, latest?);
             match holder? {
-                // Rolled back, so a runner that only waits for a batch is not registered.
+                // Rolled back: a waiting runner is not registered.
                 Some(holder) => Err(PostgresError::Locked(holder)),
                 None => Ok((RunnerBatch { key: key.clone(), number }, recovered, latest)),
             }
@@ -324,7 +324,7 @@ impl Store for PostgresStore {
     }
 
     fn note_decisions(&mut self, facts: Facts) {
-        // A frozen ledger's limits were not read.
+        // The limits of a frozen ledger were not read.
         if facts.freeze.is_none() {
             self.limits = facts.limits;
         }
@@ -354,7 +354,7 @@ impl Store for PostgresStore {
     }
 
     async fn end(&mut self) {
-        // The process may end while it waits.
+        // The process may end during the wait.
         self.rescue();
         if self.is_registered {
             self.deregister().await;
@@ -363,7 +363,7 @@ impl Store for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Sends a heartbeat, expires runners without a lease, and puts intents in doubt whose response can't come any more.
+    /// Sends a heartbeat, expires silent runners, and puts intents in doubt whose response can't arrive any more.
     pub(super) async fn send_heartbeat(&mut self) {
         let times = self.times;
         let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
@@ -384,7 +384,7 @@ impl PostgresStore {
                 }
                 self.note_heartbeats(latest);
             }
-            // The next heartbeat is tried anyway, and each write reports the error itself.
+            // The next heartbeat is a new try, and each write reports the error.
             Err(error) => {
                 tracing::warn!(
                     code = NoticeCode::HeartbeatFailed.code(),

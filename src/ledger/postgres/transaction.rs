@@ -25,39 +25,38 @@ pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000):
 /// Blocks purchases until the end of the transaction.
 pub(super) const LOCK: &str = "SELECT id FROM ledger WHERE id = 1 FOR UPDATE";
 
-/// A value of a statement, with its type: the server is not asked for it.
+/// A value of a statement with its type, which saves a round trip.
 pub(super) type Typed<'v> = (&'v (dyn ToSql + Sync), Type);
 
-/// A transaction. Dropped, it is rolled back.
+/// A transaction. Drop rolls it back.
 pub(in crate::ledger) struct Transaction {
     client: Arc<Client>,
-    /// The statements that begin it. If they fail, the server refuses all that was sent behind them.
+    /// The first statements. If they fail, the server refuses all later ones.
     pub(super) beginning: String,
-    /// Statements with a value each, which travel with the commit.
+    /// Statements with one value each, sent with the commit.
     last: Mutex<Vec<(Cow<'static, str>, String)>>,
     is_over: bool,
 }
 
 impl Transaction {
-    /// A transaction that writes, once its `beginning` is sent. Its commit is durable before it is acknowledged.
+    /// A writing transaction, once its `beginning` is sent. Its commit is durable before the acknowledgment.
     pub(super) fn that_writes(client: Arc<Client>, kind: Kind) -> Self {
-        // Independent of the server's default: each statement sees the commits before it, behind the lock that it waits
-        // for.
+        // Independent of the server's default: each statement sees the commits before its lock.
         Self::new(client, "READ COMMITTED", kind)
     }
 
-    /// A transaction that writes, and whose beginning travels with its first statement.
+    /// A writing transaction. Its beginning is sent with the first statement.
     pub(super) fn writing(client: Arc<Client>, kind: Kind) -> Self {
         Self::that_writes(client, kind).begun()
     }
 
-    /// A transaction that reads everything as it was at one moment, and whose beginning travels with its first question.
+    /// A reading transaction with one snapshot. Its beginning is sent with the first query.
     pub(super) fn reading(client: Arc<Client>, kind: Kind) -> Self {
         Self::new(client, "REPEATABLE READ, READ ONLY", kind).begun()
     }
 
     fn begun(self) -> Self {
-        // The first poll sends it. If it fails, so does all that follows.
+        // The first poll sends it. If it fails, all later statements fail.
         drop(self.client.batch_execute(&self.beginning).now_or_never());
         self
     }
@@ -74,21 +73,21 @@ impl Transaction {
         Self { client, beginning, last: Mutex::default(), is_over: false }
     }
 
-    /// Executes a statement with one text, at the latest together with the commit.
+    /// Executes a statement with one text, at the latest with the commit.
     pub(super) fn execute_last(&self, sql: impl Into<Cow<'static, str>>, text: String) {
         self.last.lock().push((sql.into(), text));
     }
 
-    /// Executes what is left to do, and commits, in one round trip. If a statement fails, the server rolls back instead.
+    /// Executes the queued statements and commits, in one round trip. If a statement fails, the server rolls back.
     pub(super) async fn commit(mut self) -> Result<(), PostgresError> {
         self.is_over = true;
-        // The answer to the commit is awaited in any case: until then, the connection is not at rest.
+        // The response to the commit is awaited in any case: until then, the connection is busy.
         let (executed, committed) = futures::join!(self.execute_queued(), self.client.batch_execute("COMMIT"));
         executed?;
         Ok(committed?)
     }
 
-    /// Executes what is left to do, in order. The first poll sends all of it.
+    /// Executes the queued statements in order. The first poll sends all of them.
     pub(super) async fn execute_queued(&self) -> Result<(), PostgresError> {
         let queued = std::mem::take(&mut *self.last.lock());
         let executed = queued.iter().map(|(sql, text)| execute(&self.client, sql, text));
@@ -119,7 +118,7 @@ async fn execute(client: &Client, sql: &str, text: &str) -> Result<u64, tokio_po
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.is_over {
-            // The first poll sends it. The next transaction need not wait for the answer.
+            // The first poll sends it. The next transaction does not wait for the response.
             drop(self.client.batch_execute("ROLLBACK").now_or_never());
         }
     }
@@ -128,10 +127,10 @@ impl Drop for Transaction {
 /// The reason why the database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::ledger) enum PostgresError {
-    /// No connection can be made now.
+    /// The database can't be reached now.
     #[error(transparent)]
     Unreachable(Unavailable),
-    /// The server, its user, or its ledger is not the right one.
+    /// The wrong server, user, or ledger.
     #[error(transparent)]
     Refused(#[from] Unavailable),
     #[error("the schema `{schema}` of the database is not a ledger")]
@@ -154,15 +153,15 @@ pub(in crate::ledger) enum PostgresError {
     Altered,
     #[error("the database did not store what was written: a trigger or rule changes the ledger's tables")]
     NotStored,
-    /// The batch to lock has this live runner.
+    /// This live runner has the batch.
     #[error("the batch is locked by another run ({0})")]
     Locked(String),
-    /// Never leaves the writer.
+    /// Handled by the writer.
     #[error("this runner has unsettled writes")]
     Unsettled(LeaseStatus),
 }
 
-/// A statement that writes rows raises this error if a table did not take each of them: a division by zero.
+/// The error of a statement whose rows a table did not take: a division by zero.
 pub(super) const NOT_WRITTEN: SqlState = SqlState::DIVISION_BY_ZERO;
 
 /// The help for a database that can't be reached.
@@ -170,12 +169,12 @@ pub(super) const NOTHING_IS_LOST: &str =
     "check the URL, the server, and the network; nothing is lost, and the next run continues";
 
 impl PostgresError {
-    /// The meaning of a client's error during a transaction.
+    /// The error by a client's error during a transaction.
     pub(super) fn of_statement(error: tokio_postgres::Error) -> Self {
         Self::Sql(error).in_general()
     }
 
-    /// The same in our own words, where there are some.
+    /// The error with a message for the user, if there is one.
     pub(super) fn in_general(self) -> Self {
         match self {
             Self::Sql(error) => match error.code() {
@@ -203,7 +202,7 @@ pub(super) fn is_without_tables(error: &PostgresError) -> bool {
     }
 }
 
-/// Returns whether a statement was canceled: by an administrator, a server that shuts down, or the time limit of a statement.
+/// Returns whether a statement was canceled: by an administrator, a shutdown, or its timeout.
 pub(super) fn is_canceled(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::QUERY_CANCELED)
 }
@@ -255,15 +254,15 @@ impl From<PostgresError> for LedgerError {
     }
 }
 
-/// The state of a runner's lease when it writes.
+/// The state of a runner's lease during a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ledger) enum LeaseStatus {
-    /// Its last write is the one that it knows.
+    /// The last write is the acknowledged one.
     Valid,
-    /// The write whose acknowledgment was lost was made.
+    /// The write without an acknowledgment was committed.
     Written,
-    /// The database lost a write that it acknowledged.
+    /// The database lost an acknowledged write.
     Forgotten,
-    /// It is over. The runner records only responses to its own submissions.
+    /// The lease expired. The runner records only responses to its submissions.
     Expired,
 }

@@ -22,7 +22,7 @@ pub(in crate::ledger) struct Asked<'a> {
 /// A label, or everything, with the span's start in microseconds.
 pub(in crate::ledger) type SpanKey = (Option<Label>, i64);
 
-/// All that the decision depends on, as one transaction sees it. Each admitted intent changes it for the next.
+/// The facts for the decision, in one transaction. Each admitted intent changes them for the next.
 #[derive(Clone, Default)]
 pub(in crate::ledger) struct Facts {
     pub(in crate::ledger) now: Timestamp,
@@ -45,11 +45,11 @@ pub(in crate::ledger) struct Facts {
 /// Facts about runners that share the ledger.
 #[derive(Clone)]
 pub(in crate::ledger) struct OtherRunnersFacts {
-    /// The runner that asks.
+    /// This runner.
     pub(in crate::ledger) runner: i64,
-    /// True if its lease expired, or another runner has one of the batches.
+    /// True if the lease expired, or another runner has one of the batches.
     pub(in crate::ledger) is_expired: bool,
-    /// The account whose slots are known.
+    /// The account of the slots.
     pub(in crate::ledger) account: Account,
     pub(in crate::ledger) slots: Slots,
     /// The wait for a free slot.
@@ -66,7 +66,7 @@ pub(in crate::ledger) enum Slots {
 }
 
 impl Facts {
-    /// Returns the row of an intent that may be sent, and counts it.
+    /// Admits an intent: returns its row, and counts it.
     pub(in crate::ledger) fn admit(&mut self, asked: &Asked<'_>) -> Result<Row, LedgerError> {
         self.check(asked)?;
         let Asked { batch, intent, .. } = asked;
@@ -99,7 +99,7 @@ impl Facts {
         if attempts.iter().any(|row| is_claimed(&row.attempt, intent)) {
             return Err(LedgerError::Claimed(intent.purchase.job.clone()));
         }
-        // It is paid already, whatever the limits say.
+        // It is paid already.
         if intent.imported_at.is_some() {
             return Ok(());
         }
@@ -136,7 +136,8 @@ impl Facts {
     }
 }
 
-/// Returns whether an attempt forbids another one of its job: it is open, or newer than the plan. A second active task is imported: it is bought already.
+/// Returns whether an attempt forbids another one of its job: it is open, or newer than the plan. A second active task may be imported,
+/// because it is paid already.
 fn is_claimed(attempt: &Attempt, intent: &Intent) -> bool {
     attempt.state.is_doubtful()
         || attempt.state.is_active()
@@ -145,7 +146,7 @@ fn is_claimed(attempt: &Attempt, intent: &Intent) -> bool {
         || attempt.id > intent.known.unwrap_or(AttemptId(0)) && !attempt.state.made_no_task()
 }
 
-/// Refuses an intent that would pass a limit. An unknown sum is an error of the store, and refuses it as well.
+/// Refuses an intent that would exceed a limit. An unknown sum is an error of the store, and refuses it, too.
 fn check_limit(name: &Arc<str>, limit: Usd, used: Option<Usd>, intent: &Intent) -> Result<(), LedgerError> {
     let used = used.unwrap_or(limit);
     if used + intent.purchase.price > limit {

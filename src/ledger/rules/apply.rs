@@ -33,7 +33,7 @@ pub(in crate::ledger) fn apply(
         Event::Refused(error) | Event::Doubted(error) => {
             (attempt.error, attempt.answered_at) = (Some(Box::new(error.clone())), Some(at));
         }
-        // Ends a doubt in which another run put it meanwhile.
+        // Ends a doubt by another run.
         Event::Accepted(task) => {
             (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, Some(at));
         }
@@ -42,13 +42,13 @@ pub(in crate::ledger) fn apply(
             (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, None);
             known.declared = Some(Declared { what: Declaration::Found, at });
         }
-        // A known alias stays: it may be the only name that the service accepts.
+        // A recorded alias stays: it may be the only name that the service accepts.
         Event::AlsoNamed(alias) => {
             if let Some(TaskNames { alias: none @ None, .. }) = &mut attempt.task {
                 *none = Some(alias.clone());
             }
         }
-        // The story of the doubt stayed.
+        // The error of the doubt stayed.
         Event::Undone(Declaration::NeverCreated) => known.declared = None,
         Event::Undone(Declaration::Found) => {
             // Its ID stays readable: the mistake may be in taking it back.
@@ -115,7 +115,7 @@ fn apply_to_video(attempt: &mut Attempt, event: &Event, at: Timestamp, machine: 
     }
 }
 
-/// Puts an intent without a response in doubt. Its time of response stays unknown, so that only its runner's end settles it.
+/// Puts an intent without a response in doubt. Its time of response stays unknown: only the end of its runner settles it.
 pub(in crate::ledger) fn recover(attempt: &mut Attempt) -> Result<(), IllegalEvent> {
     let message = "the run ended between sending and the answer".to_owned();
     let error = ServiceError { message, ..ServiceError::default() };
@@ -130,7 +130,7 @@ pub(in crate::ledger) struct Named {
     pub(in crate::ledger) attempt: Attempt,
 }
 
-/// The owners of task IDs, as one transaction sees and changes them.
+/// The owners of task IDs in one transaction.
 pub(in crate::ledger) struct Owners(HashMap<TaskId, Vec<Owner>>);
 
 struct Owner {
@@ -141,7 +141,7 @@ struct Owner {
 }
 
 impl Owners {
-    /// The names whose owners an event needs.
+    /// The names in an event that need an owner.
     pub(in crate::ledger) fn needed_by(event: &Event) -> impl Iterator<Item = &TaskId> {
         let names = match event {
             Event::Accepted(task) | Event::Found(task) => [Some(&task.id), task.alias.as_ref()],
@@ -170,8 +170,8 @@ impl Owners {
         });
     }
 
-    /// Claims a task for an attempt, without an alias that belongs to another. Refuses a task that belongs to another: one of the two
-    /// responses was wrong, and no one knows which.
+    /// Claims a task for an attempt, without an alias of another attempt. Refuses a task of another attempt: one of the two responses was wrong,
+    /// and it is unknown which.
     pub(in crate::ledger) fn claim(
         &mut self,
         attempt: &Attempt,
@@ -200,15 +200,15 @@ impl Owners {
     }
 }
 
-/// The span of one sum, and of a line of `spend`, in microseconds: days begin at a quarter of an hour in every time zone.
+/// The span of one sum, and of a line of `spend`, in microseconds. In every time zone, days start at a quarter of an hour.
 pub(in crate::ledger) const QUARTER_US: i64 = 15 * 60 * 1_000_000;
 
-/// The quarter of an hour that a time is in, counted from 1970.
+/// The quarter of an hour of a time, counted from 1970.
 pub(in crate::ledger) fn quarter(at: Timestamp) -> i64 {
     at.as_microsecond().div_euclid(QUARTER_US)
 }
 
-/// The changes of one commit to the sums that limits are checked against, in millionths of a dollar.
+/// The changes of one commit to the sums for limits, in millionths of a dollar.
 #[derive(Default)]
 pub(in crate::ledger) struct Sums {
     spent: BTreeMap<(String, String, i64), i64>,
@@ -237,7 +237,7 @@ impl Sums {
         }
     }
 
-    /// The changes to sums by label and span, in the order in which every transaction makes them.
+    /// The changes to sums by label and span, in one order for all transactions.
     pub(in crate::ledger) fn spent(&self) -> impl Iterator<Item = SpentChange<'_>> {
         self.spent.iter().map(|((label, value, quarter), micros)| SpentChange {
             label,
@@ -248,7 +248,7 @@ impl Sums {
     }
 }
 
-/// The price, unless nothing was charged for certain.
+/// The cost, unless it was certainly not charged.
 fn spent(attempt: &Attempt) -> i64 {
     if attempt.charge() == Charge::None { 0 } else { attempt.cost().micros() }
 }
@@ -256,7 +256,7 @@ fn spent(attempt: &Attempt) -> i64 {
 /// The changes of a transaction.
 #[derive(Default)]
 pub(in crate::ledger) struct Changes<'r> {
-    /// New rows. Their jobs lose the reason why they were not sent.
+    /// New rows. They remove the reason why their jobs were not sent.
     pub(in crate::ledger) new: Vec<&'r Row>,
     /// Rows that exist.
     pub(in crate::ledger) changed: Vec<&'r Row>,

@@ -22,12 +22,12 @@ use crate::ledger::sql::set_limit;
 use crate::ledger::views::Part;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerLimit, LockedBatch, Unavailable};
 
-/// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
+/// A ledger in an SQLite file. Created when a batch is locked for the first time.
 #[derive(Clone)]
 pub struct SqliteLedger {
     path: PathBuf,
     kind: Kind,
-    /// Is called after each command, if everything is done in the call itself.
+    /// Called after each command, if commands run in the call.
     in_place: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
@@ -45,7 +45,7 @@ impl SqliteLedger {
         &self.path
     }
 
-    /// Opens it as a run would, and changes nothing. Returns false if it does not exist.
+    /// Opens it as a run does, and changes nothing. Returns false if it does not exist.
     pub async fn check_usable(&self) -> Result<bool, Unavailable> {
         let opened = self.aside(|path, kind| {
             let is_there = is_there(path)?;
@@ -57,31 +57,31 @@ impl SqliteLedger {
         opened.await
     }
 
-    /// Verifies it: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
+    /// Verifies the file, its attempts, sums, and commit counter.
     pub async fn check(&self) -> Result<Contents, CopyError> {
         self.aside(copy::check).await
     }
 
-    /// Copies it to a new file, whole, also while a run is at it; what is in the log is in the copy. An existing file is
-    /// never replaced, and the copy has its name only once it is verified and on the disk.
+    /// Copies it with its log to a new file, also while a run uses it. Never replaces a file. The copy gets its name once it is verified and
+    /// durable.
     pub async fn backup(&self, to: &Path) -> Result<Contents, CopyError> {
         let to = to.to_owned();
         self.aside(move |path, kind| copy::backup(path, kind, &to)).await
     }
 
-    /// Freezes purchases, and keeps all writers away as long as the lock lives.
+    /// Freezes purchases, and locks out all writers.
     pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<WriteLock, CopyError> {
         let why = why.to_owned();
         self.aside(move |path, kind| copy::freeze_for_copy(path, kind, &why)).await
     }
 
-    /// Sends everything that is in it.
+    /// Sends its contents.
     pub(in crate::ledger) async fn send_all(&self, parts: Sender<Part>) -> Result<(), CopyError> {
         let Self { path, kind, .. } = self.clone();
         on_a_thread(move || copy::send_all(&path, kind, &parts)).await.map_err(Unavailable::no_thread)?
     }
 
-    /// Writes everything that is received into a ledger that is new or empty.
+    /// Writes received contents into a new or empty ledger.
     pub(in crate::ledger) async fn fill(
         &self,
         frozen: Option<String>,
@@ -91,7 +91,7 @@ impl SqliteLedger {
         on_a_thread(move || copy::fill(&path, kind, frozen.as_deref(), parts)).await.map_err(Unavailable::no_thread)?
     }
 
-    /// Changes what is no attempt, and creates the ledger if it does not exist.
+    /// Changes records that are no attempts. Creates the ledger if it does not exist.
     async fn change(
         &self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static,
@@ -100,7 +100,7 @@ impl SqliteLedger {
         changed.await
     }
 
-    /// Does what waits for the disk on a thread of its own.
+    /// Does blocking work on a separate thread.
     async fn aside<T, E>(&self, work: impl FnOnce(&Path, Kind) -> Result<T, E> + Send + 'static) -> Result<T, E>
     where
         T: Send + 'static,
@@ -113,13 +113,13 @@ impl SqliteLedger {
         on_a_thread(move || work(&path, kind)).await.map_err(Unavailable::no_thread)?
     }
 
-    /// Asks at one moment; the answer is `nothing` if there is no ledger.
+    /// Queries one snapshot. Returns `nothing` if there is no ledger.
     pub(in crate::ledger) async fn ask<T: Send + 'static>(
         &self,
         nothing: T,
         question: impl Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Unavailable> {
-        // Most first plans have no ledger, and need no thread to see that.
+        // Most first plans have no ledger, and need no thread.
         if !is_there(&self.path)? {
             return Ok(nothing);
         }
@@ -189,7 +189,7 @@ fn start(
     started.map_err(Unavailable::no_thread)
 }
 
-/// Locks a batch without a lock file, as on a file system where it is of no use.
+/// Locks a batch without a lock file, as on a file system without locks.
 #[cfg(test)]
 pub(in crate::ledger) async fn lock_without_a_file(path: &Path, batch: &BatchKey) -> LockedBatch {
     let connection = open(path, Kind::Real).expect("a ledger");
@@ -226,8 +226,7 @@ mod tests {
     for_store!(OnDisk);
     for_store!(OnDisk: copies_carry_every_state);
 
-    /// As on a network file system whose locks have no effect: the second runner buys nothing that the first submits, or has bought since the
-    /// second planned.
+    /// As on a network file system without locks: the second runner buys nothing that the first submits, or has bought since the plan.
     #[tokio::test]
     async fn two_runners_without_a_lock_buy_no_job_twice() {
         let store = OnDisk::fresh();

@@ -24,19 +24,19 @@ use crate::files::{make_directories, make_private_directory, sync_directory, tem
 use crate::ledger::Unavailable;
 use crate::ledger::row::Kind;
 
-/// The directory of a ledger that was given no other place.
+/// The default directory of a ledger.
 pub(crate) const OWN_FOLDER: &str = ".shotlist";
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
-/// The pause between two tries at what SQLite itself does not wait for.
+/// The pause between two tries of an operation for which SQLite does not wait.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
+/// The page cache of a reading connection in KiB, which SQLite takes as a negative number.
 const READERS_CACHE: i32 = -256;
-/// The number of cached statements: more than a run has.
+/// The number of cached statements, more than a run uses.
 const STATEMENTS: usize = 64;
 /// The longest wait for another run's commit.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// Opens a ledger for writing, and makes it if it is not there.
+/// Opens a ledger for writing, and creates it if it does not exist.
 pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, Unavailable> {
     if is_on_share(path) {
         return Err(no_log(path));
@@ -55,7 +55,7 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, Unavailable> {
     demand_log(&connection, path)?;
     check_commit_counter(&connection, path, known)?;
     if known.is_none() && commits(&connection).is_ok_and(|commits| commits > 0) {
-        // About money, so also where warnings are off.
+        // About money, so also under `-q`.
         tracing::error!(
             code = NoticeCode::CommitCounter.code(),
             "ledger `{}` has no readable commit counter: if it is an older copy, what was bought since is bought again",
@@ -65,17 +65,15 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, Unavailable> {
     Ok(connection)
 }
 
-/// Opens a ledger for reading; nothing if there is none. Writes nothing, not even beside it, unless a log is there:
-/// then a run is at it, or one was killed.
+/// Opens a ledger for reading. `None` if it does not exist. Writes nothing, unless there is a log: then a run uses it, or was killed.
 pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, Unavailable> {
     if !is_there(path)? {
         return Ok(None);
     }
-    // Before anything of the ledger itself: what is committed from now on makes it know more, never less.
+    // Before the ledger is read: later commits only add to it.
     let known = known_commits(path);
-    // A database in WAL mode can be read without its side files only if it is declared unchanging. That is true while
-    // no log is beside it, because the last connection to close removes the log. SQLite follows links, and puts the
-    // log beside the file that they lead to.
+    // A database in WAL mode can be read without its side files only if it is declared immutable. It is, as long as there is no log: the
+    // last connection removes it. SQLite follows links, and puts the log beside their target.
     let real = std::fs::canonicalize(path).map_err(|source| failed("reach ledger", path, source))?;
     let beside = |suffix: &str| {
         let mut name = real.clone().into_os_string();
@@ -83,20 +81,20 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
         PathBuf::from(name)
     };
     if beside("-journal").exists() {
-        // A process died in the middle of a write without a log. Only who may write can undo that write.
+        // A process died during a write without a log. Only a writer can undo it.
         let repaired = connect(&real, OpenFlags::default())
             .and_then(|connection| connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())));
         repaired.map_err(|error| store_error(path, error))?;
     }
     let connection = connect(Path::new(&uri(&real, !beside("-wal").exists())), READ_ONLY).and_then(|connection| {
-        // It is read once, from one end to the other.
+        // It is read once, sequentially.
         connection.pragma_update(None, "cache_size", READERS_CACHE)?;
         Ok(connection)
     });
     let connection = connection.map_err(|error| store_error(path, error))?;
     match recognize(&connection, kind).map_err(|error| store_error(path, error))? {
         Found::Empty => return Ok(None),
-        // A reader runs no trigger, and verifies what it reads. Without its tables, nothing can be read.
+        // A reader runs no trigger, and verifies rows. Without the tables, it fails.
         Found::Altered(object) if !is_table(&object) => {}
         other => drop(usable(other, path)?),
     }
@@ -108,26 +106,26 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Without it, a statement whose value an index might depend on is prepared anew for each value.
+    // Otherwise, SQLite prepares some statements again for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     checksum::add_functions(&connection)?;
     Ok(connection)
 }
 
-/// Makes a ledger under a name of its own, whole and synced, and gives it its name unless another process was quicker.
+/// Creates a ledger under a temporary name, complete and synced, and renames it unless another process was faster.
 fn create_file(path: &Path, kind: Kind) -> Result<(), Unavailable> {
     let directory = make_directory_of(path)?;
     let failed = |source| failed("create directory", directory, source);
-    // It has prompts and signed URLs: nobody's but the user's, and the group's where the umask lets it write.
+    // It has prompts and signed URLs: for the user only, and for the group if the umask lets it write.
     let builder = temporary_with_mode(0o660);
     let file = builder.tempfile_in(directory).map_err(failed)?;
-    // The tables first, with a journal, and the log only then: it is empty at the end, and all that there is is in the file.
+    // First the tables with a journal, then the log, which is empty at the end.
     let store = |error| store_error(path, error);
     let mut connection = connect(file.path(), OpenFlags::default()).map_err(store)?;
     create(&mut connection, kind).map_err(store)?;
     demand_log(&connection, path)?;
     connection.close().map_err(|(_, error)| store(error))?;
-    // Closing a file reports no error, so the copy is checked once more, alone.
+    // Closing a file reports no error, so it is synced separately.
     let alone = connect(Path::new(&uri(file.path(), true)), READ_ONLY).map_err(store)?;
     if found(&alone, path, kind)? != Found::Ledger {
         return Err(damaged(path));
@@ -144,7 +142,7 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes the directory of a ledger if it is missing, and returns it.
+/// Creates the directory of a ledger if it is missing, and returns it.
 pub(super) fn make_directory_of(path: &Path) -> Result<&Path, Unavailable> {
     let directory = directory_of(path);
     let is_own = directory.file_name() == Some(OWN_FOLDER.as_ref());
@@ -154,8 +152,8 @@ pub(super) fn make_directory_of(path: &Path) -> Result<&Path, Unavailable> {
     Ok(directory)
 }
 
-/// Keeps a directory of ours out of version control: an old ledger that is checked out makes everything due again that was bought
-/// since. A directory that the user chose is the user's own affair.
+/// Keeps the default directory out of version control: with an old ledger from a checkout, later purchases would be due again. Does nothing
+/// in a directory that the user chose.
 fn hide_from_git(directory: &Path) -> std::io::Result<()> {
     if directory.file_name() != Some(OWN_FOLDER.as_ref()) {
         return Ok(());
@@ -167,7 +165,7 @@ fn hide_from_git(directory: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Turns the write-ahead log on. A backup has none; to turn it on takes a moment without other connections, for which SQLite does not wait.
+/// Turns the write-ahead log on, which a backup lacks. This needs a moment without other connections, for which SQLite does not wait.
 fn demand_log(connection: &Connection, path: &Path) -> Result<(), Unavailable> {
     let start = Instant::now();
     let mode = loop {
@@ -189,15 +187,14 @@ fn demand_log(connection: &Connection, path: &Path) -> Result<(), Unavailable> {
     durable.map_err(|error| store_error(path, error))
 }
 
-/// Refuses a ledger that has fewer commits than its counter: everything that it forgot would be paid for again.
+/// Refuses a ledger with fewer commits than its counter: the missing purchases would be paid for again.
 fn check_commit_counter(connection: &Connection, path: &Path, known: Option<i64>) -> Result<(), Unavailable> {
     let Some(known) = known else { return Ok(()) };
     let found = commits(connection).map_err(|error| store_error(path, error))?;
     if found < known { Err(outdated(path, known, found)) } else { Ok(()) }
 }
 
-/// Returns whether a ledger exists. An unreachable ledger is not a missing one: as a missing one, everything in it
-/// would be paid for again.
+/// Returns whether a ledger exists. An unreachable ledger is an error: as a missing one, its purchases would be paid for again.
 pub(super) fn is_there(path: &Path) -> Result<bool, Unavailable> {
     let unreachable = |source| failed("reach ledger", path, source);
     let look = || match std::fs::symlink_metadata(path) {
@@ -207,7 +204,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Unavailable> {
     let own = match look()? {
         Some(own) => own,
         None if !has_companions(path) => return Ok(false),
-        // Another first start may have made it between the two looks: it comes before what is beside it.
+        // Another process may have created it meanwhile. It exists before the files beside it.
         None => look()?.ok_or_else(|| gone(path))?,
     };
     // A broken link fails here.
@@ -228,15 +225,15 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Unavailable> {
     Ok(true)
 }
 
-/// Returns whether a path leads to a share of Windows, by its name or by a drive that stands for one.
+/// Returns whether a path leads to a share of Windows, by its name or by a mapped drive.
 fn is_on_share(path: &Path) -> bool {
     use std::path::{Component, Prefix};
     let real = std::fs::canonicalize(directory_of(path)).unwrap_or_else(|_| path.to_owned());
-    // Elsewhere, no path has a prefix.
+    // On other systems, no path has a prefix.
     matches!(real.components().next(), Some(Component::Prefix(prefix)) if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)))
 }
 
-/// Returns whether runs have used this ledger before: their locks or its commit counter are beside it.
+/// Returns whether runs have used this ledger before: there is a lock or a commit counter.
 fn has_companions(path: &Path) -> bool {
     let Some(name) = path.file_name() else { return false };
     let prefix = format!("{}.", name.to_string_lossy());
@@ -246,7 +243,7 @@ fn has_companions(path: &Path) -> bool {
     })
 }
 
-/// The kind of the file, if it need not be refused.
+/// Recognizes the file, or refuses it.
 fn found(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, Unavailable> {
     usable(recognize(connection, kind).map_err(|error| store_error(path, error))?, path)
 }
@@ -261,19 +258,19 @@ fn usable(found: Found, path: &Path) -> Result<Found, Unavailable> {
     }
 }
 
-/// The meaning of SQLite's error for the file.
+/// The error for the user by SQLite's error.
 pub(super) fn store_error(path: &Path, source: rusqlite::Error) -> Unavailable {
     match source.sqlite_error_code() {
         Some(SqliteCode::NotADatabase | SqliteCode::DatabaseCorrupt) => damaged(path),
         _ if matches!(source, rusqlite::Error::FromSqlConversionFailure(..)) => {
             Unavailable::new(format!("can't read `{}`: {source}", path.display()), RESTORE)
         }
-        // As one sentence: the cause of the store's error says the same once more, by a number.
+        // Without its cause, which repeats it as a number.
         _ => Unavailable::new(format!("can't open `{}`: {}", path.display(), without_address(source)), WRITABLE),
     }
 }
 
-/// An error without the address that the file was opened by, which has parts that no one wrote.
+/// An error without the URI of the file, which the user did not write.
 fn without_address(error: rusqlite::Error) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqliteFailure(code, Some(why)) if code.code == SqliteCode::CannotOpen => {
@@ -284,7 +281,7 @@ fn without_address(error: rusqlite::Error) -> rusqlite::Error {
     }
 }
 
-/// A path as SQLite's URI, with the characters escaped that mean something in one.
+/// A path as SQLite's URI, with reserved characters escaped.
 fn uri(path: &Path, immutable: bool) -> String {
     let mut uri = String::from("file:");
     for c in path.to_string_lossy().chars() {

@@ -41,7 +41,7 @@ impl SqliteStore {
         let committed = connection.prepare_cached("COMMIT")?.execute([]);
         crash_point("after-commit");
         committed?;
-        // Before the caller goes on: what is bought because of this commit must not outlive it unseen.
+        // Before the caller continues: a purchase after this commit must not outlive it.
         self.commits.note(commits);
         Ok(done)
     }
@@ -49,7 +49,7 @@ impl SqliteStore {
 
 impl From<rusqlite::Error> for LedgerError {
     fn from(error: rusqlite::Error) -> Self {
-        // As one sentence: the source repeats it as a number.
+        // Without its source, which repeats it as a number.
         Self::Store(std::sync::Arc::new(std::io::Error::other(error.to_string())))
     }
 }
@@ -66,7 +66,7 @@ impl Store for SqliteStore {
         if done.is_err() && !self.connection.is_autocommit() {
             let _told_by_the_error = self.connection.execute_batch("ROLLBACK");
         }
-        // A full disk or a lock is met by every transaction, each after its wait; a constraint only by this one.
+        // Every transaction meets a full disk or a lock, each after its wait; a constraint is about one command.
         let code = done.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
         self.is_down = code.is_some_and(|code| code != ErrorCode::ConstraintViolation);
         done.map_err(LedgerError::from)
@@ -95,7 +95,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// A transaction on a connection that no one else uses. No other process writes before it ends.
+/// A transaction on the writer's connection. No other process writes before it ends.
 pub(in crate::ledger) struct SqliteTransaction {
     connection: Rc<Connection>,
     now: Timestamp,
@@ -164,7 +164,7 @@ impl Transaction for SqliteTransaction {
     }
 
     async fn abandoned(&self, batch: Option<i64>) -> Result<Vec<Row>, rusqlite::Error> {
-        // The lock of the batch says that no other run waits for a response.
+        // By the lock of the batch, no other run waits for a response.
         let unfinished = "SELECT id, record, batch FROM attempt WHERE batch = $1 AND is_unfinished ORDER BY id";
         let mut rows = self.rows(unfinished, &[batch.unwrap_or_default().into()]).await?;
         rows.retain(|row| row.attempt.state == AttemptState::Intended);
@@ -250,7 +250,7 @@ mod tests {
         let path = directory.path().join("ledger.db");
         let held = lock_without_a_file(&path, &batch("")).await;
         let commits = || commits(&Connection::open(&path).expect("the file")).expect("a count");
-        // On a busy machine, the two may come further apart than the writer waits.
+        // On a busy machine, the two may arrive further apart than the writer waits.
         let mut counts = Vec::new();
         for number in 0..20 {
             let [sent, next, task] = ["sent", "next", "t"].map(|name| format!("{name}{number}"));

@@ -125,7 +125,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON in so many lists.
+/// JSON in nested lists.
 fn deep(depth: usize) -> Value {
     (0..depth).fold(json!("in the middle"), |inner, _| json!([inner]))
 }
@@ -135,7 +135,7 @@ fn any_error() -> impl Strategy<Value = ServiceError> {
     (".*", proptest::option::of(".*"), raw).prop_map(|(message, code, raw)| ServiceError { message, code, raw })
 }
 
-/// The ways of an attempt that write what came from outside.
+/// Lives of an attempt with text from outside.
 fn any_life() -> impl Strategy<Value = Vec<Event>> {
     let name = || ".*[a-z]".prop_map(|id| TaskId::new(id).expect("an id"));
     let task = move || (name(), proptest::option::of(name())).prop_map(|(id, alias)| TaskNames { id, alias });
@@ -157,13 +157,13 @@ fn any_life() -> impl Strategy<Value = Vec<Event>> {
     ]
 }
 
-/// Lives of jobs, written down one after the other; what of them was written.
+/// Records the lives of jobs one after the other. Returns the recorded events.
 async fn lived(held: &LockedBatch, lives: &[Vec<Event>]) {
     for (number, life) in lives.iter().enumerate() {
         let attempt = held.intend(intent_of(&format!("j{number}"))).await.expect("an intent");
         for event in life {
             match held.record(attempt, event.clone()).await {
-                // Two of these tasks have the same name by chance. Until that is recorded, every intent is deferred.
+                // Two of these tasks have the same name by chance. Until the doubt is recorded, every intent is deferred.
                 Err(LedgerError::TaskTaken { .. }) => {
                     if matches!(event, Event::Accepted(_)) {
                         held.record(attempt, Event::Doubted(ServiceError::default())).await.expect("recorded");
@@ -176,9 +176,9 @@ async fn lived(held: &LockedBatch, lives: &[Vec<Event>]) {
     }
 }
 
-/// Checks something for many lists of lives; the shortest list that breaks it is reported.
+/// Checks a property for many lists of lives. Reports the shortest counterexample.
 async fn for_any_lives<F: Future<Output = ()>>(cases: u32, check: impl Fn(Vec<Vec<Event>>) -> F + Send + 'static) {
-    // A thread that may block: the runner calls no asynchronous code.
+    // A blocking thread: proptest is not asynchronous.
     let checked = tokio::task::spawn_blocking(move || {
         let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
         let lives = proptest::collection::vec(any_life(), 1..12);
@@ -193,7 +193,7 @@ async fn for_any_lives<F: Future<Output = ()>>(cases: u32, check: impl Fn(Vec<Ve
     }
 }
 
-/// One answer of the service must never make a ledger unreadable, whatever is in it.
+/// No response of the service makes a ledger unreadable.
 pub(in crate::ledger) async fn whatever_the_service_says_is_read_back<S: Fresh>() {
     for_any_lives(64, |lives| async move {
         let store = S::fresh();
@@ -201,7 +201,7 @@ pub(in crate::ledger) async fn whatever_the_service_says_is_read_back<S: Fresh>(
         lived(&ledger.lock(&batch("")).await.expect("the batch"), &lives).await;
         let read = ledger.history(&batch("")).await.expect("every attempt can be read");
         assert_eq!(read.attempts().count(), lives.len());
-        // Its task had the name of another by chance, so its life ended with that.
+        // Its task had the name of another by chance, which ended its life.
         let is_cut = |(attempt, life): &(&Attempt, &Vec<Event>)| {
             attempt.state == AttemptState::InDoubt && matches!(life[0], Event::Accepted(_))
         };
@@ -217,7 +217,7 @@ pub(in crate::ledger) async fn whatever_the_service_says_is_read_back<S: Fresh>(
     .await;
 }
 
-/// The sums are those of the attempts, whatever became of them.
+/// The sums are those of the attempts in every state.
 pub(in crate::ledger) async fn the_books_add_up<S: Fresh>() {
     for_any_lives(16, |lives| async move {
         let store = S::fresh();

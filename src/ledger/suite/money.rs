@@ -9,7 +9,7 @@ use crate::domain::{
 };
 use crate::ledger::{Approval, BoughtElsewhere, Event, Intent, LedgerError, LedgerLimit, Span, SpendLimit};
 
-/// Whichever batch spent it, in doubt or not; what certainly bought nothing does not count.
+/// Spending of all batches counts, also in doubt. An attempt that bought nothing does not.
 pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent_is_written<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -59,7 +59,7 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
         let found = ledger.used_since(since, Some(label(client))).await.expect("read");
         assert_eq!(found.to_string(), used, "{client}");
     }
-    // Of the quarter of an hour that a time is in, everything counts.
+    // A whole quarter of an hour counts.
     let later = Timestamp::now() + jiff::SignedDuration::from_mins(15);
     assert_eq!(ledger.used_since(later, Some(label("acme"))).await.expect("read"), Usd::ZERO);
     let just_before = Timestamp::now() - jiff::SignedDuration::from_secs(60);
@@ -231,7 +231,7 @@ pub(in crate::ledger) async fn refusals_come_in_one_order<S: Fresh>() {
     assert!(matches!(held.intend(unapproved).await, Err(LedgerError::Approved(_))));
 }
 
-/// A retry after a server error counts: the error may have bought something after all.
+/// A retry after a server error counts: the error may have created a task.
 pub(in crate::ledger) async fn a_server_error_counts_under_an_approval<S: Fresh>() {
     let store = S::fresh();
     let held = store.ledger().lock(&batch("")).await.expect("the batch");
@@ -255,7 +255,7 @@ pub(in crate::ledger) async fn a_retake_that_did_not_end_is_remembered<S: Fresh>
     assert_eq!(ledger.history(&batch("")).await.expect("read").retake(), None);
 }
 
-/// Two names at once: each plan saw nothing of the other.
+/// Two names at the same time, without each other in their plans.
 pub(in crate::ledger) async fn what_was_bought_elsewhere_since_the_plan_is_refused<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -290,7 +290,7 @@ pub(in crate::ledger) async fn free_failure_still_counts_as_an_attempt_elsewhere
     held.intend(Intent { paid_elsewhere: Some(1), ..intent_of("a") }).await.expect("the plan knew it");
 }
 
-/// Of every life that a submission can have, by every time at which a family charges.
+/// Every life of a submission, with every charging word.
 pub(in crate::ledger) async fn paid_elsewhere_means_charged<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -341,7 +341,7 @@ pub(in crate::ledger) async fn paid_elsewhere_means_charged<S: Fresh>() {
         let found = ledger.bought_elsewhere(&batch(""), move || vec![normalized.clone()]).await.expect("read");
         let sum = |count: fn(&BoughtElsewhere) -> u32| found.iter().map(count).sum::<u32>();
         assert_eq!(sum(|it| it.jobs) > 0, attempt.charge() != Charge::None, "{attempt:?}");
-        // A plan that knew of it agreed to it, and one that did not meets the guard.
+        // A plan that knew of it confirmed it; any other meets the guard.
         let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of(attempt.job().as_str()) };
         let counted = sum(|it| it.attempts);
         assert_eq!(counted, u32::from(!attempt.state.made_no_task()), "{attempt:?}");

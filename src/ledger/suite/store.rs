@@ -8,18 +8,18 @@ use crate::domain::{
 };
 use crate::ledger::{Event, Intent, Ledger};
 
-/// A store that was made for one test, and is gone with it.
+/// A store for one test.
 pub(in crate::ledger) trait Fresh {
     /// The number of random sequences of operations.
     const SEQUENCES: u32 = 64;
 
-    /// An empty one.
+    /// A new store.
     fn fresh() -> Self;
-    /// The way into it.
+    /// Its ledger.
     fn ledger(&self) -> Ledger;
 }
 
-/// Makes a test of each part of the suite, on one store.
+/// Defines a test for each part of the suite on one store.
 macro_rules! for_store {
     ($store:ty: $($part:ident)*) => { $(
         #[tokio::test]
@@ -56,7 +56,7 @@ macro_rules! for_store {
 }
 pub(in crate::ledger) use for_store;
 
-/// The same as [`intent_of`], with a change to what it buys.
+/// [`intent_of`] with a changed purchase.
 pub(in crate::ledger) fn intent_with(job: &str, change: impl FnOnce(&mut Purchase)) -> Intent {
     let mut intent = intent_of(job);
     change(&mut intent.purchase);

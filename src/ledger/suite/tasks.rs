@@ -23,7 +23,7 @@ pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
         let found = ledger.find_task(&task(name).id).await.expect("read").map(|(job, _)| job.to_string());
         assert_eq!(found.as_deref(), owner, "{name}");
     }
-    // A repeated answer, whose first acknowledgement was lost.
+    // A repeated response after a lost acknowledgment.
     assert_eq!(held.accept(second, task("u")).await.expect("known"), task("u"));
 }
 
@@ -118,7 +118,7 @@ pub(in crate::ledger) async fn a_video_is_recorded_with_the_machine_that_fetched
     assert_eq!(by.as_deref(), Some(&*this_machine()));
 }
 
-/// Reading makes no ledger, and finds nothing.
+/// Reading creates no ledger, and returns nothing.
 pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -148,7 +148,7 @@ pub(in crate::ledger) async fn one_runner_holds_a_batch_at_a_time<S: Fresh>() {
     ledger.lock(&batch("a")).await.expect("the batch again");
 }
 
-/// Also of a runner that was dropped half-way, an intent without an answer is a doubt, and only of the batch that is held.
+/// A dropped runner leaves its intent without a response in doubt, but only in the locked batch.
 pub(in crate::ledger) async fn who_drops_a_batch_leaves_what_a_kill_leaves<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();

@@ -12,7 +12,7 @@ use crate::domain::{
 };
 use crate::ledger::{Approval, Event, Intent, Ledger, LedgerError, LedgerLimit, LockedBatch, Span, SpendLimit};
 
-/// The most operations of one sequence.
+/// The maximum number of operations in a sequence.
 const MAX_OPERATIONS: usize = 32;
 
 /// An operation on one of two batches. Attempts are named by the order of their intents.
@@ -129,7 +129,7 @@ impl Side {
         self.locked.iter().map(LockedBatch::recovered).collect()
     }
 
-    /// Executes an operation, and returns its answer, in which attempts are named by their order.
+    /// Executes an operation. Returns its result, with attempts named by their order.
     async fn execute(&mut self, operation: &Operation) -> String {
         match operation.clone() {
             Operation::Intend { batch, job, known, approved, guarded, labeled, limited } => {
@@ -190,7 +190,7 @@ impl Side {
         }
     }
 
-    /// Records an event of an attempt, if there is one. A task that is another's puts its attempt in doubt, as in a run.
+    /// Records an event of an attempt, if there is one. A task of another attempt puts it in doubt, as in a run.
     async fn record(&self, attempt: usize, event: Event) -> String {
         let Some((batch, attempt)) = self.attempts.get(attempt) else { return String::new() };
         let (locked, is_accepted) = (&self.locked[*batch], matches!(event, Event::Accepted(_)));
@@ -205,7 +205,7 @@ impl Side {
         answer(recorded)
     }
 
-    /// All facts of the ledger, without its own times and numbers.
+    /// All facts of the ledger without times and numbers.
     async fn contents(&self) -> String {
         let mut shown = String::new();
         let place = |attempt: &Attempt| self.attempts.iter().position(|(_, id)| *id == attempt.id);
@@ -244,12 +244,12 @@ impl Side {
     }
 }
 
-/// An answer in words: of an error, its kind and its facts.
+/// A result as text: of an error, its kind and facts.
 fn answer<T: std::fmt::Debug>(answer: Result<T, LedgerError>) -> String {
     answer.map_or_else(|error| format!("{error}"), |value| format!("{value:?}"))
 }
 
-/// Leaves out the times, which each ledger has of its own; whether there is one remains.
+/// Replaces times, which differ between ledgers, by their presence.
 fn without_times(record: &mut serde_json::Value) {
     match record {
         serde_json::Value::Object(fields) => {

@@ -41,7 +41,7 @@ pub fn open_ledger(path: &Path) -> Connection {
 /// Makes the parts of each record columns of `attempt`, for queries of this connection.
 pub fn show_records(connection: &Connection) -> rusqlite::Result<()> {
     let parts = [
-        ("request", "request"),
+        ("request", "purchase.request.body"),
         ("video_url", "video_url"),
         ("polls", "polls"),
         ("answered_at", "answered_at"),

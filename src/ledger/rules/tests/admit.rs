@@ -12,14 +12,14 @@ use crate::domain::{
 use crate::ledger::rules::{Facts, OtherRunnersFacts, Slots};
 use crate::ledger::{Approval, Intent, LedgerError};
 
-/// Tells an expected refusal, and removes its reason.
+/// Recognizes an expected refusal, and removes its reason.
 type Step<'s> = (&'s dyn Fn(&LedgerError) -> bool, &'s dyn Fn(&mut Facts));
 
 fn shared_of(facts: &mut Facts) -> &mut OtherRunnersFacts {
     facts.shared.as_mut().expect("shared")
 }
 
-/// All reasons against the intent hold. Each step removes one, and the next one is returned.
+/// All reasons apply. Each step removes one, and the next one is returned.
 #[test]
 fn admit_refuses_for_the_first_of_all_reasons() {
     let (digest, wait) = (Digest::of("d1"), Duration::from_secs(9));
@@ -102,7 +102,7 @@ fn admitted_intent_counts_for_the_next() {
     assert!(matches!(admit(&mut facts, &intent("c")), Err(LedgerError::Deferred(_))), "no slot is left");
 }
 
-/// A task that is imported counts from its purchase, and the user named it.
+/// An imported task has the time of its purchase, and is declared found.
 #[test]
 fn imported_intent_is_declared_and_has_the_time_of_its_purchase() {
     let mut facts =
@@ -122,7 +122,7 @@ fn unknown_sum_admits_nothing() {
     assert!(matches!(admit(&mut Facts::default(), &asked), Err(LedgerError::OverLimit { .. })));
 }
 
-/// The attempt, the newest that the plan knew, and whether another attempt is forbidden.
+/// The attempt, the newest one in the plan, and whether another attempt is refused.
 #[test]
 fn earlier_attempt_claims_its_job() {
     use AttemptState as S;
@@ -186,7 +186,7 @@ fn approval_counts_submissions_and_purchases_elsewhere_count_since_the_plan() {
 }
 
 proptest! {
-    /// However many intents come, the admitted ones pass no limit, no approval, and no number of slots.
+    /// Admitted intents never exceed a limit, an approval, or the slots.
     #[test]
     fn admitted_intents_pass_no_bound(
         jobs in proptest::collection::vec((0..5_u8, any::<bool>()), 0..20),
