@@ -84,7 +84,7 @@ impl Job {
     pub(crate) fn as_bought(purchase: &Purchase, today: Option<&Self>) -> Self {
         Self {
             purchase: purchase.clone(),
-            spec: Spec::of_request(&purchase.request),
+            spec: Spec::for_purchase(purchase),
             take: today.map_or(1, |job| job.take),
             up_to: None,
             tags: today.map(|job| job.tags.clone()).unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Request, hex, named};
+use super::{Purchase, hex, named};
 
 named! {
     /// A plain field of a job. Which family takes which is in the catalog.
@@ -79,17 +79,17 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The fields of a request that people are shown: no image, and no undocumented field.
-    pub(super) fn of_request(request: &Request) -> Self {
+    /// The fields of a purchase that people are shown: no image, and no undocumented field.
+    pub(super) fn for_purchase(Purchase { model, request, .. }: &Purchase) -> Self {
         let sent: Value = serde_json::from_str(request.body()).unwrap_or_default();
         let text = |field: Field| sent[field.name()].as_str().map(str::to_owned);
         Self {
-            model: text(Field::Model).unwrap_or_default(),
             prompt: text(Field::Prompt),
             duration: sent[Field::Duration.name()].as_i64(),
             aspect_ratio: text(Field::AspectRatio),
             size: text(Field::Size),
             face: text(Field::Face),
+            model: model.clone(),
             ..Self::default()
         }
     }

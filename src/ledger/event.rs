@@ -12,7 +12,7 @@ pub(crate) const GIVEN_UP: &str = "given_up";
 /// An event of an attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// It certainly made no task: no byte was sent, or the run stopped while the service asked to wait.
+    /// It certainly made no task: no byte was sent, or the service asked to wait.
     Withdrawn,
     /// It met a server error, which is free by the user's catalog. Counts as a submission of an approval.
     ServerError,
