@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::below_home;
-use super::environment;
 use super::exit::Failure;
+use super::program::variable;
 use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId};
 use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};
@@ -56,7 +56,7 @@ const RECORDED: &str = "@ledger";
 
 /// The reviewer, if neither the file nor an option names one: the user of this machine.
 fn reviewer() -> String {
-    let named = ["SHOTLIST_REVIEWER", "USER", "USERNAME"].into_iter().find_map(environment::variable);
+    let named = ["SHOTLIST_REVIEWER", "USER", "USERNAME"].into_iter().find_map(variable);
     named.map_or_else(|| "unnamed".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::args::{ManifestArgs, RunArgs, SelectArgs};
 use super::choices::{self, LISTS_IDS, Patterns, expect_match};
-use super::environment;
 use super::exit::Failure;
+use super::program::variable;
 use crate::catalog::Catalog;
 use crate::domain::{Job, RefusalCode, with_causes};
 use crate::files::read_at_most;
@@ -68,7 +68,7 @@ pub(super) fn load(
     let selection = Selection::new(&select.patterns(), &selection.exclude, &selection.tag)
         .map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     // Also for commands that need no key: what they print or write must not hold it.
-    let from_environment = environment::variable(KEY_FILE_VARIABLE).map(PathBuf::from);
+    let from_environment = variable(KEY_FILE_VARIABLE).map(PathBuf::from);
     let options = manifest::Options {
         path: &args.manifest,
         set: &args.set,

@@ -9,7 +9,6 @@ mod approved;
 mod args;
 mod choices;
 mod commands;
-mod environment;
 mod exit;
 mod manifest;
 mod paths;

@@ -1,4 +1,7 @@
-//! The way of a command line: read, executed until its end or a signal, and turned into an exit code.
+//! The way of a command line: read with the environment, executed until its end or a signal, and turned into an exit code.
+//!
+//! The command line beats the environment, also for options that exclude each other. An empty variable is not set: CI systems define empty
+//! ones. A variable with a format of another command is ignored.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,14 +11,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, FromArgMatches as _};
+use clap::{Arg, Command, FromArgMatches as _, ValueEnum};
 #[cfg(unix)]
 use tokio::signal::unix::SignalKind;
 
-use super::args::{Cli, LogFormat, TerminalArgs, When};
+use super::args::{Cli, LogFormat, PlanFormat, SpendFormat, TerminalArgs, When};
+use super::commands;
 use super::exit::{Exit, Failure};
-use super::{commands, environment};
 use crate::catalog::Catalog;
 use crate::domain::{JobId, NoticeCode, Usd};
 use crate::manifest::WORKBOOK_THREAD;
@@ -55,7 +59,7 @@ fn hide_caught_panics() {
 
 /// Parses the command line and the environment.
 fn command_line(words: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&environment::heeded(command(), words).try_get_matches_from(words)?)
+    Cli::from_arg_matches(&heeded(command(), words).try_get_matches_from(words)?)
 }
 
 /// Prints a help text to stdout, or a usage error to stderr. A closed pipe is no error.
@@ -278,6 +282,52 @@ async fn never_caught(error: &std::io::Error) {
         "can't catch a signal, which would end the run at once: {error}"
     );
     std::future::pending::<()>().await;
+}
+
+/// A variable that is read by its name; nothing if it is empty.
+pub(super) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A command that listens to the environment as far as it should, with these words on its command line.
+pub(super) fn heeded(command: Command, words: &[OsString]) -> Command {
+    let options = || words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    let says = |long: &str| options().any(|word| word.split_once('=').map_or(word, |(name, _)| name) == long);
+    let says_short =
+        |short| options().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains::<char>(short));
+    let (quiet, verbose) = (says("--quiet") || says_short('q'), says("--verbose") || says_short('v'));
+    heed(command, &|arg| {
+        let is_beaten = match arg.get_id().as_str() {
+            "quiet" => verbose,
+            "verbose" => quiet,
+            _ => false,
+        };
+        is_beaten || is_unset(arg) || is_for_another_command(arg)
+    })
+}
+
+fn heed(command: Command, is_deaf: &dyn Fn(&Arg) -> bool) -> Command {
+    let command = command.mut_args(|arg| if is_deaf(&arg) { arg.env(None::<&str>) } else { arg });
+    command.mut_subcommands(|command| heed(command, is_deaf))
+}
+
+fn said(arg: &Arg) -> Option<OsString> {
+    std::env::var_os(arg.get_env()?)
+}
+
+fn is_unset(arg: &Arg) -> bool {
+    said(arg).is_some_and(|value| value.is_empty())
+}
+
+/// `--format` has more forms for a plan and for the ledger than for other answers, and one variable.
+fn is_for_another_command(arg: &Arg) -> bool {
+    let value = said(arg).and_then(|value| value.into_string().ok()).filter(|_| arg.get_id() == "format");
+    value.is_some_and(|value| {
+        let is_one = |forms: Vec<PossibleValue>| forms.iter().any(|form| form.matches(&value, false));
+        let of_a_plan = PlanFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let of_books = SpendFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        is_one(of_a_plan.chain(of_books).collect()) && !is_one(arg.get_possible_values())
+    })
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::args::{ManifestArgs, RunArgs, ServiceArgs};
-use super::environment;
 use super::exit::Failure;
 use super::manifest::catalog;
+use super::program::variable;
 use crate::domain::{RefusalCode, with_causes};
 use crate::files::read_text;
 use crate::plan::{Plan, ServiceView};
@@ -46,7 +46,7 @@ pub(super) fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
         (read(path)?, format!("key file `{}`", path.display()))
     } else if let Some(command) = &args.api_key_command {
         (printed_by(command)?, "the output of `--api-key-command`".to_owned())
-    } else if let Some(text) = environment::variable(KEY_VARIABLE) {
+    } else if let Some(text) = variable(KEY_VARIABLE) {
         // A key that is not UTF-8 is reported as invalid.
         (text.to_string_lossy().into_owned(), format!("`{KEY_VARIABLE}`"))
     } else {
@@ -80,7 +80,7 @@ pub(super) fn check_secrets(args: &RunArgs, plan: &Plan) -> Result<(), Failure> 
     let text = match api_key_file {
         // A pipe is left to the run.
         Some(path) => read_text(path, MAX_KEY_FILE).ok(),
-        None => environment::variable(KEY_VARIABLE).map(|text| text.to_string_lossy().into_owned()),
+        None => variable(KEY_VARIABLE).map(|text| text.to_string_lossy().into_owned()),
     };
     let is_named = !args.manifest.sandbox && (api_key_file.is_some() || api_key_command.is_none());
     let Some(key) = text.filter(|_| is_named).and_then(|text| ApiKey::new(&text).ok()) else { return Ok(()) };

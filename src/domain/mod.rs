@@ -13,19 +13,21 @@ mod money;
 mod output;
 mod request;
 mod review;
+mod send_by;
 mod spec;
+mod terminal_states;
 pub(crate) mod text;
 
 pub use attempt::{
     Archived, Attempt, AttemptId, AttemptState, Billed, Charge, Charging, Declaration, Declared, Executed, Freeze,
-    Particulars, SendBy, ServiceError, counted_cost,
+    Particulars, ServiceError, counted_cost,
 };
 pub use codes::{NoticeCode, RefusalCode, Rule};
 pub(crate) use footage::{Asked, MIN_DURATION_DIFFERENCE_S};
 pub use footage::{Difference, Footage, PriceList, VideoFile};
 pub use history::{History, Move, MovedOnto, UnfinishedRetake, new_ids};
-pub use ids::{Account, BatchKey, Digest, InvalidJobId, JobId, Label, Labels, TaskId, TaskNames, TerminalStates};
-pub(crate) use ids::{hex, random, retry_after};
+pub use ids::{Account, BatchKey, Digest, InvalidJobId, JobId, Label, Labels, TaskId, TaskNames};
+pub(crate) use ids::{hex, random};
 pub use job::{Cells, Columns, FaceReview, Job, Purchase};
 pub use money::{InvalidUsd, Usd};
 pub(crate) use output::folded;
@@ -33,7 +35,10 @@ pub use output::{InvalidPath, OutputPath};
 pub(crate) use request::has_web_url;
 pub use request::{Fingerprint, Request};
 pub use review::{Choice, JobChoice, Review, ReviewOfTask, Reviewed, Takes, last_reviews};
+pub use send_by::SendBy;
 pub use spec::{Field, LocalImage, Spec};
 pub(crate) use spec::{has_password, is_upright, sides, why_no_web_address};
+pub use terminal_states::TerminalStates;
+pub(crate) use terminal_states::retry_after;
 pub use text::normalized;
 pub(crate) use text::{causes, named, with_causes};

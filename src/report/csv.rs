@@ -9,8 +9,7 @@ use std::path::Path;
 
 use indexmap::IndexSet;
 
-use super::columns::COLUMNS;
-use super::row::{Row, moment};
+use super::row::{COLUMNS, Row, moment};
 use super::rows::{Report, Sheet};
 use crate::domain::Footage;
 use crate::domain::text::cell;

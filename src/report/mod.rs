@@ -5,7 +5,6 @@
 //! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads the purchases of one, if its
 //! ledger is lost.
 
-mod columns;
 mod csv;
 mod earlier;
 mod found;

@@ -6,9 +6,8 @@ use std::path::Path;
 
 use rust_xlsxwriter::{Color, ExcelDateTime, Format, FormatAlign, Url, Workbook, Worksheet, XlsxError};
 
-use super::columns::{self, COLUMNS, Kind};
 use super::csv::{heads, of_sheet};
-use super::row::Row;
+use super::row::{COLUMNS, Kind, Row, sheet_column};
 use super::rows::Report;
 
 /// The name of the only sheet, by which a workbook of ours is known.
@@ -31,8 +30,7 @@ fn fill(sheet: &mut Worksheet, report: &Report, directory: &Path) -> Result<(), 
     let heads = heads(&names);
     sheet.set_name(SHEET)?;
     let bold = Format::new().set_bold().set_background_color(Color::RGB(0x00EE_ECE8));
-    let columns =
-        || COLUMNS.iter().map(|column| (column.kind, column.width)).chain(std::iter::repeat(columns::of_sheet()));
+    let columns = || COLUMNS.iter().map(|column| (column.kind, column.width)).chain(std::iter::repeat(sheet_column()));
     for ((column, head), (_, width)) in (0..).zip(&heads).zip(columns()) {
         sheet.write_string_with_format(0, column, head, &bold)?;
         sheet.set_column_width(column, width)?;

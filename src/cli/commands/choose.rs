@@ -5,11 +5,10 @@ use std::time::SystemTime;
 
 use crate::cli::args::{ChooseArgs, SelectArgs};
 use crate::cli::choices::{parse_choices, read_choices, reviews};
-use crate::cli::environment::variable;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::paths;
-use crate::cli::program::block_on;
+use crate::cli::program::{block_on, variable};
 use crate::domain::{BatchKey, Choice, RefusalCode, ReviewOfTask};
 use crate::session::{BatchView, ChoicesFile};
 use crate::ui::{self, Page, Terminal};

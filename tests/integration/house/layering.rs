@@ -101,7 +101,7 @@ const OF_THE_SYSTEM: [(&str, &str); 13] = [
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
     ("ledger/sqlite/schema.rs", "second names of a file"),
     ("manifest/source/text.rs", "which file a name leads to"),
-    ("domain/attempt.rs", "a clock that counts the sleep of the machine"),
+    ("domain/send_by.rs", "a clock that counts the sleep of the machine"),
 ];
 
 fn src() -> PathBuf {
