@@ -17,7 +17,7 @@ use crate::ui::{NextCommand, Terminal, quoted};
 pub enum Exit {
     /// All work is done.
     Done,
-    /// All that is left to do waits for a face review.
+    /// Only jobs with a pending face review are left.
     Held,
     /// Some job is failed, rejected or past its deadline.
     SomeFailed,
@@ -65,7 +65,7 @@ impl Exit {
         }
     }
 
-    /// The meaning, in a few words.
+    /// A short description.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Done => "all jobs are completed",
@@ -95,7 +95,7 @@ impl Exit {
             Self::Busy => 75,
             Self::CannotWrite => 74,
             Self::Usage => 2,
-            // By custom of shells: 128 and the signal.
+            // As in shells: 128 and the signal.
             Self::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
         }
     }
@@ -107,15 +107,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Said of the money where nothing has left this machine.
+/// The note about the money if no request was sent.
 pub(super) const NOTHING_SENT: &str = "nothing was submitted; nothing was spent";
 
-/// A command that could not do its work.
+/// The failure of a command.
 #[derive(Debug)]
 pub(super) struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// The code, for scripts; none if a signal ended the command.
+    /// The code for scripts, or `None` if a signal ended the command.
     pub code: Option<RefusalCode>,
     /// The error, with its causes.
     pub message: String,
@@ -131,7 +131,7 @@ impl Failure {
         Self { exit: Exit::of(code), code: Some(code), message: message.into(), help: None, money: Some(NOTHING_SENT) }
     }
 
-    /// A failure of a command that has nothing to do with money.
+    /// A failure of a command without a purchase.
     pub(super) fn plain(code: RefusalCode, message: impl Into<String>) -> Self {
         Self::new(code, message).without_money()
     }
@@ -141,7 +141,7 @@ impl Failure {
         Self { exit: Exit::Signal(signal), code: None, message: message.into(), help: None, money: Some(NOTHING_SENT) }
     }
 
-    /// The same of a command that has nothing to do with money.
+    /// A signal that ended a command without a purchase.
     pub(crate) fn without_money(self) -> Self {
         Self { money: None, ..self }
     }
@@ -162,7 +162,7 @@ impl Failure {
         Self { help: self.help.map(named), ..self }
     }
 
-    /// Adds how to fix it.
+    /// Adds the help.
     #[must_use]
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -170,7 +170,7 @@ impl Failure {
     }
 }
 
-/// The most jobs that are named where none was bought: then the same words ask for the same.
+/// The maximum number of jobs in a command. If there are more and none was submitted, the same options repeat them.
 const NAMED: usize = 20;
 
 /// The purchases of a run, by its events.
@@ -180,9 +180,9 @@ pub(super) struct Bought {
     reserved: Usd,
     /// The charges of tasks that are not recorded yet.
     rescued: HashMap<JobId, Usd>,
-    /// Jobs that were asked for again, in manifest order.
+    /// Jobs to retry or retake, in manifest order.
     wanted: Vec<JobId>,
-    /// Those of them that were submitted.
+    /// The submitted jobs among them.
     submitted: HashSet<JobId>,
 }
 
@@ -222,17 +222,17 @@ impl Bought {
     }
 }
 
-/// The exit code: the worst of what the selected jobs and the run itself say.
+/// The exit code: the worst of the selected jobs and of the run.
 pub(super) fn exit_of<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Report, run: &EngineOutcome) -> Exit {
     let selected: HashSet<&JobId> = selected.map(|job| job.id()).collect();
     let jobs = report.states().filter(|(job, _)| selected.contains(job.id())).map(|(_, state)| match state {
         JobState::Completed => Exit::Done,
         JobState::Held => Exit::Held,
         JobState::InDoubt => Exit::InDoubt,
-        // No other state is a success; a reason to stop says more below.
+        // Any other state is no success; the reason of a stop counts below.
         _ => Exit::SomeFailed,
     });
-    // A row shows the video that there is; a retake of it that failed is a failure anyway.
+    // A row shows its video, also if a retake failed, which is a failure.
     let late =
         run.past_deadline > 0 || run.unfetched > 0 || run.failures > 0 || run.is_model_stopped || run.mismatches > 0;
     let late = late.then_some(Exit::SomeFailed);
@@ -248,8 +248,8 @@ pub(super) fn exit_of<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: 
     jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)
 }
 
-/// A later run finishes what is due, and does not take or try again what no one asks for then. Whoever asks in the same words may pay twice
-/// for what this run came to, unless those are `to_repeat`.
+/// Reports the retries and retakes that a run did not submit. A later run repeats them only with an option, and the same options may pay again for
+/// those that this run submitted, except in the command `to_repeat`.
 pub(super) fn report_unsubmitted_repeats(
     args: &RepeatArgs,
     bought: &Bought,
@@ -272,7 +272,7 @@ pub(super) fn report_unsubmitted_repeats(
         }
         None => {
             let mut options = vec!["--select", select.as_str()];
-            // Choices may name other jobs, too, which are not selected here.
+            // Choices may name other jobs, which are not selected.
             options.extend((!args.retake.is_empty()).then_some(["--retake", "*"]).into_iter().flatten());
             options.extend(retry);
             format!("`{}` buys them alone", again.command("run", &options))

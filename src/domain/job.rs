@@ -188,6 +188,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bought_job_has_the_recorded_model() {
+        let purchase = Purchase {
+            job: JobId::new("a").expect("an ID"),
+            request: Request::stored(r#"{"prompt":"x","duration":5}"#.into(), Fingerprint::stored("f".into())),
+            model: "alpha-2".into(),
+            price: Usd::ZERO,
+            charging: Charging::AtSubmission,
+            typical_s: (1, 2),
+            labels: Labels::new(),
+            output: None,
+            local_images: None,
+        };
+        let job = Job::as_bought(&purchase, None);
+        assert_eq!(
+            (job.spec.model.as_str(), job.spec.prompt.as_deref(), job.spec.duration),
+            ("alpha-2", Some("x"), Some(5))
+        );
+        assert_eq!(job.purchase, purchase);
+    }
+
+    #[test]
     fn a_cell_is_found_by_its_name_and_is_what_was_written() {
         let names = ["sku", "", "name", "empty"].map(str::to_owned).to_vec();
         let columns = Arc::new(Columns::new(names).expect("columns"));

@@ -15,7 +15,7 @@ use crate::report::{LedgerState, Report, ReportView, metrics};
 use crate::session::{LedgerLimits, Options, Reported, Session};
 use crate::ui::{self, Page, Terminal};
 
-/// Shows where each selected job stands. Asks no one, writes nothing.
+/// Shows the state of each selected job. Sends and writes nothing.
 pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let as_json = args.format == StatusFormat::Json;
     let wanted = Wanted { as_json, ..Wanted::default() };
@@ -33,7 +33,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let history = if is_all {
         history
     } else {
-        // Of the others nothing is said, also not that they are gone.
+        // Only the selected jobs; removed ones are left out, too.
         let selected: HashSet<&JobId> = chosen.selected.iter().map(|job| job.id()).collect();
         history.about(|job| selected.contains(job))
     };
@@ -85,7 +85,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     Ok(Exit::Done)
 }
 
-/// Writes the reports of a manifest's batch. Asks no one, and changes nothing but the reports.
+/// Writes the reports of a manifest's batch. Sends nothing, and changes only the reports.
 pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
