@@ -9,10 +9,10 @@ use super::wire::{Status, TaskReport, cost_of};
 use super::{PollAnswer, Readiness, Submission, reason};
 use crate::domain::{ServiceError, TaskId, TerminalStates, retry_after};
 
-/// The bytes of a response that show whether it is a page: white space may come first.
+/// The number of bytes in which a page is recognized: white space may come first.
 const BEGINNING_OF_A_PAGE: usize = 200;
 
-/// An answer that arrived whole.
+/// A complete response.
 pub struct Answer<'a> {
     /// The HTTP status.
     pub status: u16,
@@ -26,9 +26,9 @@ pub struct Answer<'a> {
     pub location: Option<&'a str>,
     /// The body.
     pub body: &'a [u8],
-    /// The body without secrets: what is shown or kept of it comes from here.
+    /// The body without secrets, for display and storage.
     pub masked: &'a [u8],
-    /// Words of gateways for the end of a task.
+    /// The terminal states of gateways.
     pub words: &'a TerminalStates,
 }
 
@@ -47,8 +47,7 @@ pub struct Answer<'a> {
 /// | other 4xx | refused for good |
 /// | everything else | no one knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id. Where that is a page for people, a proxy or another server answers |
 ///
-/// With `free_server_errors` the user vouches that the service charges nothing for what it answers with 500, 502, 503 or
-/// 504; these are then refusals.
+/// With `free_server_errors`, the user declares that 500, 502, 503, and 504 are free. They are refusals then.
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
         200..=299 => match report(answer) {
@@ -89,7 +88,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
     }
 }
 
-/// The meaning of a response to `GET /v1/videos/{id}`. A poll costs nothing, so whatever is unclear is asked again.
+/// The meaning of a response to `GET /v1/videos/{id}`. A poll is free, so an unclear response leads to another poll.
 ///
 /// A state counts with any HTTP status, if the body names the task. A request to wait is obeyed unless the task has ended.
 pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAnswer {
@@ -118,7 +117,7 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
     }
 }
 
-/// A response under 2xx with neither an ID nor a state: a gateway reports its own trouble so.
+/// A 2xx response without an ID and a state: the error of a gateway.
 fn bare_error(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
     let code = json_value(answer.body).as_ref().and_then(reason::of_refusal).and_then(|error| error.code);
     if code.as_deref() == Some("429") {
@@ -128,7 +127,7 @@ fn bare_error(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
 }
 
 /// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key. A 5xx with
-/// JSON is an answer: some gateways fail so on an unknown ID.
+/// JSON counts as reached: some gateways respond so to an unknown ID.
 pub(super) fn readiness(answer: &Answer<'_>) -> Readiness {
     let is_json = json_value(answer.body).is_some_and(|body| body.is_object());
     match answer.status {
@@ -149,7 +148,7 @@ fn asks_to_wait(answer: &Answer<'_>) -> bool {
     answer.status == 429 || answer.status == 503 && (answer.retry_after.is_some() || answer.is_overloaded)
 }
 
-/// Returns whether a response that should have bought nothing has a task, and no error.
+/// Returns whether a refusal has a task, and no error.
 fn names_a_task(answer: &Answer<'_>) -> bool {
     report(answer).is_some_and(|report| report.names.is_some() && report.error.is_none())
 }
@@ -161,7 +160,7 @@ fn report(answer: &Answer<'_>) -> Option<TaskReport> {
     Some(report)
 }
 
-/// The report of a task in a body. IDs and the URL of the video stay as they are; secrets are masked in the rest before it is cut.
+/// The report of a task in a body. IDs and the URL of the video are unchanged; secrets are masked in the rest before it is cut.
 fn masked_report(answer: &Answer<'_>) -> Option<TaskReport> {
     let report = TaskReport::parse(answer.body, answer.words)?;
     if answer.body == answer.masked {
@@ -169,7 +168,7 @@ fn masked_report(answer: &Answer<'_>) -> Option<TaskReport> {
     }
     let (error, echo, status) = match TaskReport::parse(answer.masked, answer.words) {
         Some(masked) => (masked.error, masked.echo, Some(masked.status)),
-        // Masking broke the JSON. That must neither lose the task nor show the secret.
+        // Masking broke the JSON, which must neither lose the task nor show the secret.
         None => (report.error.map(|_| unshown()), Box::default(), None),
     };
     let status = match (report.status, status) {
@@ -208,7 +207,7 @@ fn wait(answer: &Answer<'_>, now: Timestamp) -> Option<Duration> {
     retry_after(answer.retry_after?, now)
 }
 
-/// The service's own message where the body has one, and otherwise what happened; the raw answer is kept.
+/// The service's message, if the body has one, or else a description; with the raw response.
 fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
     let status = answer.status;
     let text = String::from_utf8_lossy(answer.masked);
@@ -292,7 +291,7 @@ mod tests {
         assert!(matches!(asked, Submission::Wait(Some(_), _)), "it certainly bought nothing");
         let failed = submission(&answer(503, None, "{}"), true, now());
         assert!(matches!(failed, Submission::ServerError(..)));
-        // It has a task, whatever the catalog says of such responses.
+        // It has a task, also where the catalog calls such responses free.
         let made = submission(&answer(500, None, r#"{"id": "t", "status": "queued"}"#), true, now());
         assert!(matches!(made, Submission::InDoubt(_)));
     }
@@ -391,14 +390,14 @@ mod tests {
         ] {
             assert!(matches!(polled(&answer(status, None, body)), PollAnswer::Missing(_)), "{status} {body}");
         }
-        // The task is there, whatever the status says.
+        // The body has the task, with any status.
         for status in [404, 500] {
             let active = polled(&answer(status, None, r#"{"id": "t", "status": "in_progress"}"#));
             assert!(matches!(active, PollAnswer::Report(_)), "{status}");
         }
         let asked = polled(&answer(429, Some("9"), r#"{"id": "t", "status": "queued"}"#));
         assert!(matches!(asked, PollAnswer::Wait(Some(_), _)));
-        // Said of something else than the task, or with another status: it may be there anyway.
+        // About something else, or with another status: the task may exist.
         for (status, body) in [
             (400, r#"{"error": {"message": "model not found"}}"#),
             (400, r#"{"error": {"message": "the task is not finished"}}"#),
@@ -426,7 +425,7 @@ mod tests {
 
     fn error_of_a_gateway() -> impl Strategy<Value = (serde_json::Value, bool)> {
         prop_oneof![
-            // Each with whether it says that something went wrong.
+            // Each with whether it is an error.
             Just((json!(null), false)),
             Just((json!(""), false)),
             Just((json!(0), false)),
@@ -444,7 +443,7 @@ mod tests {
     }
 
     proptest! {
-        /// No envelope makes a task fail unless a terminal word says so, and an error with it where the word needs one.
+        /// No envelope makes a task fail without a terminal state, and an error where that needs one.
         #[test]
         fn task_fails_only_by_a_terminal_word(
             id in prop::option::of(prop_oneof![Just("t"), Just("other")]),

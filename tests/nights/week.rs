@@ -1,5 +1,5 @@
-//! A week of cron: seven nights on a clock that the test sets, with what goes wrong in a real one. Each night's exit code, its mail and its
-//! money are the snapshot; and what a mail says to type is typed, a day later.
+//! A week of cron: seven nights with a set clock and the failures of a real week. The snapshot has each night's exit code, mail, and money. The test
+//! runs the command of each mail a day later.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use serde_json::json as value;
 
 use crate::support::{Answer, Ended, Program, Service, Workspace, json, kill, wait_until};
 
-/// How the service feels tonight.
+/// The behavior of the service in a night.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Well,
-    /// Nothing is ever finished.
+    /// No task ends.
     Slow,
-    /// It takes what it is sent, and hangs up.
+    /// It reads the request, and closes the connection.
     Broken,
 }
 
@@ -69,7 +69,7 @@ impl Week {
         Self { here, service, mood, key, told: String::new() }
     }
 
-    /// A command at a moment of the week, with the environment of the crontab.
+    /// A command at a time of the week, with the environment of the crontab.
     fn at(&self, day: u32, time: &str, args: &[&str]) -> Program {
         let program = self.here.shotlist(args).env("SHOTLIST_BASE_URL", &self.service.url());
         let program = program.env("SHOTLIST_API_KEY_FILE", "key").env("SHOTLIST_FIRST_POLL", "0s");
@@ -86,7 +86,7 @@ impl Week {
         *self.mood.lock().expect("no panic") = mood;
     }
 
-    /// Writes down what a night said, and what the day cost.
+    /// Records the output of a night, and the cost of the day.
     fn note(&mut self, night: &str, day: u32, ended: &Ended) {
         let spend =
             self.at(day, "12:00:00", &["spend", "daily.yaml", "--by", "day", "--format", "csv"]).ends_with(0).stdout;
@@ -158,7 +158,7 @@ fn a_week_of_nights_is_quiet_where_it_went_well_and_says_what_to_do_where_it_did
     let ended = week.run(29, &[]).ends();
     week.note("Sunday, and the key was rotated", 29, &ended);
 
-    // What Saturday's mail said to type, on Sunday: it is about Saturday's batch, and buys nothing.
+    // The command of Saturday's mail, on Sunday: it is about Saturday's batch, and buys nothing.
     week.here.write("key", "new\n");
     let posts = week.service.posts().len();
     let advice: Vec<&str> = saturday.stderr.split('`').filter(|words| words.contains(" --never-created ")).collect();
@@ -173,7 +173,7 @@ fn a_week_of_nights_is_quiet_where_it_went_well_and_says_what_to_do_where_it_did
     week.note("Sunday, with the new key", 29, &ended);
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"process \d+, since [0-9-]+ [0-9:]+", "process N, since T");
-    // What was submitted before, at the address of this test's service, is a part of it.
+    // The account has the URL of this test's service.
     settings.add_filter(r"(digest:|--approved) [0-9a-f]+", "$1 DIGEST");
     settings.bind(|| insta::assert_snapshot!(week.told));
 }

@@ -1,7 +1,7 @@
 //! Takes a YAML mapping apart key by key, so that one pass reports every error in it.
 //!
-//! A derived deserializer stops at the first error. Here each key is taken on its own, a value of a wrong type is reported
-//! and counts as absent, and what is left over at the end is unknown.
+//! A derived deserializer stops at the first error. Here, each key is taken separately. A value of a wrong type is reported and counts as
+//! absent, and keys that are left are unknown.
 
 use serde_yaml::{Mapping, Value};
 
@@ -12,17 +12,17 @@ use crate::manifest::source::location::{Location, Part, Pointer, help_with_key};
 use crate::manifest::source::{layout, lints};
 use crate::manifest::template::engine::is_template;
 
-/// The most unknown keys of one mapping for which a known one is looked for.
+/// The maximum number of unknown keys of a mapping that get a suggestion.
 const MAX_SUGGESTIONS: usize = 100;
 
-/// A mapping that is being taken apart.
+/// A mapping with the keys that are left.
 pub(crate) struct Table<'f> {
     map: Mapping,
     at: Pointer,
     found: &'f mut Vec<Diagnostic>,
 }
 
-/// A whole number, or a template that will say one.
+/// A whole number, or a template for one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum WholeOrTemplate {
     /// Written as a number.
@@ -32,7 +32,7 @@ pub(crate) enum WholeOrTemplate {
 }
 
 impl<'f> Table<'f> {
-    /// A mapping at this place; anything else is reported, and nothing.
+    /// A mapping at this place. Reports any other value, and returns `None`.
     pub(crate) fn open(value: Value, at: Pointer, what: &str, found: &'f mut Vec<Diagnostic>) -> Option<Self> {
         match value {
             Value::Mapping(map) => Some(Self { map, at, found }),
@@ -48,17 +48,17 @@ impl<'f> Table<'f> {
         self.at.key(key)
     }
 
-    /// The mapping itself, for one whose keys are the user's own.
+    /// The mapping, for keys of the user.
     pub(crate) fn into_map(self) -> Mapping {
         self.map
     }
 
-    /// The keys that are texts, in their order.
+    /// The keys that are strings, in order.
     pub(crate) fn text_keys(&self) -> Vec<String> {
         self.map.keys().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// Tells a diagnostic about this mapping.
+    /// Reports a diagnostic about this mapping.
     pub(crate) fn tell(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);
     }
@@ -68,12 +68,12 @@ impl<'f> Table<'f> {
         self.found
     }
 
-    /// A key's value as it is, also if it is null: where absence means "no limit", a value that was forgotten does not.
+    /// The value of a key, also if it is null: absence may mean "no limit", and a forgotten value does not.
     pub(crate) fn take_even_null(&mut self, key: &str) -> Option<Value> {
         self.map.swap_remove(key)
     }
 
-    /// A key's value as it is; null counts as absent.
+    /// The value of a key. Null counts as absent.
     pub(crate) fn take(&mut self, key: &str) -> Option<Value> {
         self.map.swap_remove(key).filter(|value| !value.is_null())
     }
@@ -83,15 +83,14 @@ impl<'f> Table<'f> {
         self.map.get(key).is_some_and(Value::is_mapping).then(|| self.take(key)).flatten()
     }
 
-    /// A text. A whole number is taken as its digits, because no one writes quotes around `id: 7`.
+    /// A string. A whole number is taken as its digits, because users write `id: 7` without quotes.
     pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let value = self.take(key)?;
         let at = self.at.key(key);
         text(value, key, &at, self.found)
     }
 
-    /// A text of a job. Typographic quotes around a word are taken away, and reported; elsewhere they may be meant so, and what jobs
-    /// are known by must not change.
+    /// A string of a job. Removes typographic quotes around a word, and reports them. Others may be intended, and must not change an identity.
     pub(crate) fn field(&mut self, field: JobField) -> Option<String> {
         let mut text = self.text(field.name())?;
         if let Some((character, visible)) = lints::invisible(&text).filter(|_| field.is_a_word()) {
@@ -120,7 +119,7 @@ impl<'f> Table<'f> {
                     .filter_map(|(index, item)| text(item, key, &at.index(index), self.found))
                     .collect(),
             ),
-            // As one cell of a spreadsheet holds them.
+            // As in a cell of a spreadsheet.
             value => {
                 let text = text(value, key, &at, self.found)?;
                 Some(if key == JobField::Tags.name() && !is_template(&text) { tags_of(&text) } else { vec![text] })
@@ -146,7 +145,7 @@ impl<'f> Table<'f> {
                 };
                 self.found.push(diagnostic.with_help(match whole_in(&written) {
                     Some(number) if number.to_string() == written => format!("write {number} without quotes"),
-                    // YAML takes a number with a zero in front for a text, too.
+                    // YAML reads a number with a leading zero as a string.
                     Some(number) => format!("write {number}"),
                     None => help_with_whole(&written),
                 }));
@@ -155,13 +154,13 @@ impl<'f> Table<'f> {
         }
     }
 
-    /// Tells that the value of a key has a wrong type.
+    /// Reports a value of a wrong type.
     pub(crate) fn tell_wrong_type(&mut self, key: &str, wanted: &str, value: &Value) {
         let place = self.at(key).value();
         self.tell(wrong_type(&format!("`{key}`"), wanted, value, place));
     }
 
-    /// Tells every key that no one took.
+    /// Reports the keys that are left.
     pub(crate) fn close(self, known: &[&str]) {
         let mut unknown = 0;
         for key in self.map.keys() {
@@ -175,7 +174,7 @@ impl<'f> Table<'f> {
                 self.found.push(diagnostic);
                 continue;
             };
-            // A known key that is still here was null, or is taken by no one because it came twice.
+            // A known key that is left was null, or a duplicate.
             if known.contains(&name.as_str()) {
                 continue;
             }
@@ -188,7 +187,7 @@ impl<'f> Table<'f> {
             }
             let mut diagnostic = Diagnostic::error(Rule::UnknownKey, format!("unknown key `{name}`"), place);
             unknown += 1;
-            // No more than that are shown.
+            // The rest is not shown.
             if unknown <= MAX_SUGGESTIONS {
                 diagnostic.help = Some(help_with_key(name, known));
             }
@@ -197,7 +196,7 @@ impl<'f> Table<'f> {
     }
 }
 
-/// Tags that stand in one text, separated by commas.
+/// Tags of one string, separated by commas.
 pub(crate) fn tags_of(text: &str) -> Vec<String> {
     text.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
 }
@@ -213,16 +212,16 @@ fn text(value: Value, key: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> O
     }
 }
 
-/// The whole number that a text is, also as spreadsheets write one: `5.0`.
+/// The whole number in a string, also as spreadsheets write one: `5.0`.
 pub(crate) fn whole_in(text: &str) -> Option<i64> {
     let text = text.trim();
-    // Three zeros would be a thousand.
+    // Three zeros may be a thousand.
     let is_nothing = |zeros: &str| matches!(zeros, "0" | "00");
     let whole = text.split_once(['.', ',']).filter(|(_, zeros)| is_nothing(zeros)).map_or(text, |(whole, _)| whole);
     whole.parse().ok()
 }
 
-/// The help for a whole number, with the one that a string begins with.
+/// The help for a whole number, with the number at the start of the string.
 pub(crate) fn help_with_whole(written: &str) -> String {
     let digits: String = written.trim().chars().take_while(char::is_ascii_digit).collect();
     let rest = &written.trim()[digits.len()..];
@@ -235,7 +234,7 @@ pub(crate) fn help_with_whole(written: &str) -> String {
     }
 }
 
-/// A value of a wrong type, with the fix for the ways in which YAML surprises people.
+/// The diagnostic for a value of a wrong type, with help for surprises of YAML.
 pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> Diagnostic {
     let diagnostic =
         Diagnostic::error(Rule::WrongType, format!("{what} must be {wanted}, found {}", kind(value)), place);

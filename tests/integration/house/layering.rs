@@ -1,5 +1,5 @@
-//! Arrows run one way: which room may import which is a table, and the code is held against it. So are the rooms inside rooms,
-//! what a door holds, how long a file is, and where it knows the operating system.
+//! Dependencies run one way. Tables list the imports of each module and submodule. Further rules: contents of `mod.rs`, length of a file, and files
+//! with code for one operating system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use super::imports::{Import, imports};
 
-/// A room, and those that it may import.
+/// A module, and its allowed imports.
 type Line = (&'static str, &'static [&'static str]);
 
-/// What each room may import. No one imports `cli` but the program itself.
+/// The allowed imports of each module. Only the program imports `cli`.
 const ROOMS: [Line; 17] = [
     ("domain", &[]),
     ("files", &[]),
     ("reference", &[]),
     ("catalog", &["domain"]),
-    // Expansion asks the catalog which fields a family takes, to pass over soft defaults and to check each job.
+    // Expansion needs the fields of each family in the catalog, for soft defaults and for checks.
     ("manifest", &["domain", "files", "catalog"]),
     ("plan", &["domain"]),
     ("bill", &["domain", "files"]),
@@ -24,12 +24,12 @@ const ROOMS: [Line; 17] = [
     ("hooks", &["domain", "files"]),
     ("ledger", &["domain", "files"]),
     ("download", &["domain", "files"]),
-    // A report names the file of a video only while it is there, whole.
+    // A report names the file of a video only if it exists and is complete.
     ("report", &["domain", "files", "download"]),
-    // The simulator refuses what the catalog refuses: one definition of every limit.
+    // The simulator uses the limits of the catalog.
     ("sandbox", &["domain", "catalog"]),
     ("engine", &["domain", "plan", "service", "ledger", "download", "hooks"]),
-    // The one safe order: no one else puts a ledger and an engine together.
+    // The safe order: only `session` combines a ledger and an engine.
     (
         "session",
         &[
@@ -58,7 +58,7 @@ const ROOMS: [Line; 17] = [
     ),
 ];
 
-/// The rooms inside rooms. What is beside them in the room itself is its own; `.` is all of that.
+/// The allowed imports of submodules. `.` is the rest of the module.
 const INNER: [(&str, &[Line]); 4] = [
     (
         "manifest",
@@ -72,7 +72,7 @@ const INNER: [(&str, &[Line]); 4] = [
             (".", &["source", "template", "raw", "tables", "expand", "draft"]),
         ],
     ),
-    // A store knows what goes through the door; behind the door, no one knows a store.
+    // Rules and shared files import no store.
     (
         "ledger",
         &[
@@ -87,7 +87,7 @@ const INNER: [(&str, &[Line]); 4] = [
     ("cli", &[("args", &[]), ("commands", &[".", "args"]), (".", &["args", "commands"])]),
 ];
 
-/// Where the code knows the operating system, and for what.
+/// Files with code for one operating system, each with its purpose.
 const OF_THE_SYSTEM: [(&str, &str); 13] = [
     ("cli/program.rs", "signals"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
@@ -108,7 +108,7 @@ fn src() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// Every source file under a directory, by its path in it.
+/// Every source file in a directory, by its relative path.
 fn sources(directory: &Path) -> BTreeMap<String, String> {
     let (mut directories, mut found) = (vec![directory.to_owned()], BTreeMap::new());
     while let Some(next) = directories.pop() {
@@ -125,7 +125,7 @@ fn sources(directory: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// A file without its own tests.
+/// A file without its tests.
 fn production(text: &str) -> &str {
     text.split("\nmod tests {").next().unwrap_or(text)
 }
@@ -134,7 +134,7 @@ fn without_comments(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// Holds edges against a table that has no circle: rooms can be taken away one by one, each when all that it imports are gone.
+/// Compares imports with a table.
 fn assert_held(edges: &BTreeMap<String, BTreeSet<String>>, table: &[Line], what: &str) {
     let allowed: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
     let (rooms, lines): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -160,7 +160,7 @@ fn assert_no_circle(table: &[Line]) {
 fn every_import_is_in_the_table() {
     let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (file, text) in sources(&src()) {
-        // What is in no room is the front door.
+        // Files outside of modules are the entry points.
         let Some((room, _)) = file.split_once('/') else { continue };
         let imported = imports(&file, &text).into_iter().filter_map(|import| import.path.into_iter().next());
         edges.entry(room.to_owned()).or_default().extend(imported);
@@ -169,7 +169,7 @@ fn every_import_is_in_the_table() {
     assert_no_circle(&ROOMS);
 }
 
-/// Types that write to a ledger, and so decide about money.
+/// Types that write to a ledger.
 const WRITES: [&str; 5] = ["Event", "Intent", "LockedBatch", "Sharing", "SharingCommand"];
 
 #[test]
@@ -188,7 +188,7 @@ fn only_engine_and_session_write_to_a_ledger() {
     assert_eq!(writers.into_iter().collect::<Vec<_>>(), ["engine", "ledger", "session"]);
 }
 
-/// A door (`mod.rs`) lets through what is inside; the others keep to the table of their room.
+/// Only a `mod.rs` may import all of its module.
 #[test]
 fn the_rooms_inside_rooms_keep_to_their_tables() {
     for (room, table) in INNER {
@@ -224,7 +224,7 @@ fn the_rooms_inside_rooms_keep_to_their_tables() {
     assert_eq!(with_inner, INNER.iter().map(|(room, _)| (*room).to_owned()).collect(), "rooms with rooms inside");
 }
 
-/// The files that the production code of a file names by their own path, not by a door.
+/// The files that a file imports by their path, without its tests.
 fn files_named(file: &str, text: &str, all: &BTreeMap<String, String>) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     for import in imports(file, text).into_iter().filter(|import| !import.is_of_tests) {
@@ -235,7 +235,7 @@ fn files_named(file: &str, text: &str, all: &BTreeMap<String, String>) -> BTreeS
     named
 }
 
-/// The files that are left when all others were read one by one, each after those that it names: a circle, and what names it.
+/// The files of circles and their importers: those that remain after removing files without remaining imports.
 fn circle(all: &BTreeMap<String, String>) -> Option<BTreeMap<&str, BTreeSet<String>>> {
     let mut left: BTreeMap<&str, BTreeSet<String>> =
         all.iter().map(|(file, text)| (file.as_str(), files_named(file, text, all))).collect();
@@ -247,7 +247,7 @@ fn circle(all: &BTreeMap<String, String>) -> Option<BTreeMap<&str, BTreeSet<Stri
     None
 }
 
-/// Not even between two files: each can be read when those that it names have been.
+/// Without circles, each file can be read after its imports.
 #[test]
 fn no_files_name_each_other_in_a_circle() {
     let all = sources(&src());
@@ -275,7 +275,7 @@ fn circle_between_two_files_is_found_in_every_form_of_import() {
     }
 }
 
-/// A `mod.rs` says what a room is for, lists what is in it, and gives it out: nothing else.
+/// A `mod.rs` has docs, modules, and exports only.
 #[test]
 fn a_door_holds_docs_and_names_only() {
     for (file, text) in sources(&src()).into_iter().filter(|(file, _)| file.ends_with("mod.rs")) {
@@ -303,7 +303,7 @@ fn no_file_holds_more_than_one_idea() {
     }
 }
 
-/// The argument of the ledger names the test behind each of its lines.
+/// The argument in `ledger/mod.rs` names a test for each line.
 #[test]
 fn tests_in_the_argument_of_the_ledger_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -318,7 +318,7 @@ fn tests_in_the_argument_of_the_ledger_exist() {
     }
 }
 
-/// What is only of one operating system is in few places.
+/// Code for one operating system is in the listed files only.
 #[test]
 fn what_is_of_the_system_stands_in_one_place_each() {
     let knows = |text: &str| {

@@ -1,4 +1,4 @@
-//! The digest of a plan: over all that would be bought, and over nothing else.
+//! The digest of a plan covers its purchases, and nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use shotlist::plan::Plan;
 use crate::support::fake::{jobs, plan_of};
 use crate::support::plans::active;
 
-/// What a plan is about, as far as money goes: by ID, the prompt, the price, the label, and when it was submitted before to no avail.
+/// The purchases of a plan: by ID, the prompt, price, label, and times of earlier submissions.
 type Bought = BTreeMap<u8, (u8, i64, String, Vec<i64>)>;
 
 fn any_bought() -> impl Strategy<Value = Bought> {
@@ -20,7 +20,7 @@ fn any_bought() -> impl Strategy<Value = Bought> {
     proptest::collection::btree_map(0..4_u8, job, 0..4)
 }
 
-/// All that is no part of it: the order, and what else may be said of a job.
+/// Facts outside of the digest: the order, and other fields of a job.
 #[derive(Clone, Debug)]
 struct Besides {
     reversed: bool,
@@ -53,13 +53,13 @@ fn plan(bought: &Bought, besides: &Besides) -> Plan {
     for (id, (prompt, price, label, earlier)) in bought {
         let own = job(*id, *prompt, *price, label, besides);
         for at in earlier {
-            // Another wording, which was paid for: the job is due again.
+            // Another prompt was paid for: the job is due again.
             let before = job(*id, 9, *price, label, besides);
             let at = Timestamp::from_second(*at).expect("a time");
             let attempt = active(history.len() + 1, &before, at);
             history.push(Attempt { state: AttemptState::Completed, ..attempt });
         }
-        // What certainly bought nothing came before nothing.
+        // An attempt that bought nothing does not count.
         let free = active(history.len() + 1, &own, Timestamp::now());
         history.push(Attempt { state: AttemptState::Void, task: None, ..free });
         planned.push(own);
@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-/// What was approved once is approved by every later version, and from a thousand jobs on the digest is made aside.
+/// A digest is the same in every version, also for a thousand jobs, which have it computed on a thread.
 #[test]
 fn the_digest_is_over_this_form_of_a_plan_however_long_it_is() {
     for count in [1, 999, 1000, 1001] {

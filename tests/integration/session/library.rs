@@ -1,4 +1,4 @@
-//! The crate from a program: the example runs, and the steps of a session refuse what they have to.
+//! The crate as a library: the examples run, and the steps of a session refuse unsafe uses.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn sound(path: &Path) -> Manifest {
     manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound().expect("a sound manifest")
 }
 
-/// A session about real money, which the scripted service plays.
+/// A session with real money, against the scripted service.
 fn session(here: &Workspace) -> Session {
     let path = here.path("m.yaml");
     let (manifest, home) = (sound(&path), DefaultPaths::of(&path));
@@ -102,7 +102,7 @@ async fn nothing_is_bought_without_a_consent_that_covers_it() {
     assert!(outcome.reported.is_ok_and(|reported| reported.written.is_ok()) && outcome.run.failures == 0);
 }
 
-/// A confirmed plan does not cover jobs that were bought since.
+/// A confirmed plan does not cover later purchases.
 #[tokio::test]
 async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
@@ -119,13 +119,13 @@ async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
     let refusal = run(&confirmation).await.expect_err("bought before");
     assert!(matches!(refusal, Refusal::BoughtBefore { jobs: 1 }), "{refusal}");
     assert_eq!(service.posts().len(), 1);
-    // Whoever has seen it may buy it.
+    // A confirmation of the new plan covers it.
     let seen = Confirmation::to(&session.plan().await.expect("a plan"));
     run(&seen).await.expect("a run");
     assert_eq!(service.posts().len(), 2);
 }
 
-/// Reports are written by every use of a session, whatever was written before.
+/// Every use of a session writes its reports.
 #[tokio::test]
 async fn a_session_can_report_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
@@ -149,12 +149,12 @@ async fn a_session_refuses_before_it_asks_anybody() {
     let held = session.lock().await.expect("the batch");
     assert!(matches!(session.lock().await.map(|_| ()), Err(Refusal::Hold(HoldError::Busy { .. }))), "held twice");
     assert!(matches!(held.ready(None).await.map(|_| ()), Err(Refusal::NoConnection)));
-    // Real money, and a service that makes nothing.
+    // Real money at the simulator.
     let held = session.lock().await.expect("the batch");
     let simulator = Connection::to_simulator(ConnectionOptions::default()).await.expect("a simulator");
     let refusal = held.ready(Some(simulator)).await.map(|_| ()).expect_err("two worlds");
     assert!(matches!(refusal, Refusal::OtherKind { ledger_is_simulated: false }), "{refusal}");
-    // Nor may real money run at the pace of a rehearsal.
+    // Real money at the simulator's speed.
     let path = here.path("m.yaml");
     let (manifest, home) = (sound(&path), DefaultPaths::of_sandbox(&path));
     let options = Options::of(home, &manifest.key).expect("a directory");
@@ -165,7 +165,7 @@ async fn a_session_refuses_before_it_asks_anybody() {
     assert!(!here.path("shotlist-out").exists(), "something was written");
 }
 
-/// Whoever drops a run half-way leaves the ledger as a kill does: what was sent and not answered is in doubt, and never sent again.
+/// A dropped run leaves the ledger as a kill does: a request without a response is in doubt, and never sent again.
 #[tokio::test]
 async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
     let (service, release) = Service::holding("");

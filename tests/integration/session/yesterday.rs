@@ -1,4 +1,4 @@
-//! What earlier batches of the same name left at the service: every run collects it, and no exit code hides it.
+//! Unfinished tasks of earlier batches of the same name: every run finishes them, and no exit code hides them.
 
 use std::fs;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{Answer, Ended, Service, Workspace, codes, has_code, json as answer, kill, wait_until};
 
-/// A service that has finished so many of its tasks, in the order in which they were made.
+/// A service that completes its first tasks, up to the returned count.
 fn finishing() -> (Service, Arc<AtomicUsize>) {
     let finished = Arc::new(AtomicUsize::new(0));
     let switch = Arc::clone(&finished);
@@ -24,13 +24,13 @@ fn finishing() -> (Service, Arc<AtomicUsize>) {
     (service, switch)
 }
 
-/// The example for cron, with room for three days in one.
+/// The example for cron, with a limit for three days.
 fn daily() -> Workspace {
     let example = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/daily.yaml")).expect("the example");
     Workspace::with_manifest(&example.replace("day: 5.00", "day: 50.00"))
 }
 
-/// A day's run in a time box, which closes once each of its jobs is submitted, and nothing but active tasks is left.
+/// A day's run, terminated once each job is submitted and only active tasks are left.
 fn day(here: &Workspace, (service, finished): &(Service, Arc<AtomicUsize>), batch: &str, arguments: &[&str]) -> Ended {
     let (before, jobs) = (service.posts().len(), if arguments.contains(&"--select") { 1 } else { 2 });
     let is_open = |task: usize| task >= finished.load(Ordering::SeqCst);
@@ -78,7 +78,7 @@ fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
             assert!(here.path(&format!("shotlist-out/daily/{batch}/{video}")).exists(), "{batch}: {video}");
         }
     }
-    // Another day has nothing to collect, and says nothing of it. A video that someone removed was not wanted.
+    // Nothing is left to finish, and nothing is reported. A removed video is not downloaded again.
     fs::remove_file(here.path("shotlist-out/daily/2026-11-19/sky.mp4")).expect("removed");
     let ended = day(&here, &remote, "2026-11-21", &["--log-format", "json"]).hides("other-batch");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -98,7 +98,7 @@ fn a_plan_says_what_is_collected_and_asks_no_one() {
     assert!(!service.asked()[asked..].iter().any(|asked| of_earlier(&asked.path)), "it was told to leave them");
 }
 
-/// What was never sent, what was changed since, and what the manifest does not have any more: the report of a day is about that day.
+/// The report of a day has its unsent, changed, and removed jobs.
 #[test]
 fn the_report_of_another_batch_says_what_was_bought_of_it() {
     let (remote, here) = (finishing(), Workspace::new());
@@ -137,7 +137,7 @@ fn a_doubt_of_yesterday_is_not_hidden_by_a_good_day() {
     assert_eq!(here.run(&service, &["--batch", "b"]).ends().code, Some(0));
 }
 
-/// A manifest got a `batch` after it had bought without one: what is open there is settled by the commands that are reported.
+/// A manifest with purchases gets a `batch`: the shown commands settle the doubts of the batch without a name.
 #[test]
 fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
     let service =
@@ -157,7 +157,7 @@ fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
     assert!(listed.contains(settled_by), "{listed}");
     let words = shlex::split(&settled_by.replace("JOB", "sky")).expect("words");
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-    // The day's own batch, as cron may have it in its environment, stands back.
+    // An option beats the batch in the environment of cron.
     here.shotlist(&words).env("SHOTLIST_BATCH", "tuesday").ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 2, "each batch once");
@@ -176,7 +176,7 @@ fn a_batch_that_another_run_is_at_is_left_to_it() {
     assert_eq!(day(&here, &remote, "b", &[]).code, Some(0));
 }
 
-/// One directory for all batches, as `--out` makes it: nothing of today is replaced by yesterday's.
+/// With one directory for all batches by `--out`, yesterday's videos replace none of today.
 #[test]
 fn in_a_directory_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
     let (remote, here) = (finishing(), daily());
@@ -191,7 +191,7 @@ fn in_a_directory_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
     assert_eq!(here.ledger("SELECT file FROM attempt ORDER BY id"), [["sky~1.mp4"], ["sky.mp4"]]);
 }
 
-/// Another key can't see the tasks of yesterday: they wait, and today goes on.
+/// Another key can't see yesterday's tasks: they wait, and today's jobs run.
 #[test]
 fn tasks_of_another_account_wait_and_hold_no_one_up() {
     let (remote, here) = (finishing(), daily());
@@ -208,7 +208,7 @@ fn tasks_of_another_account_wait_and_hold_no_one_up() {
     assert_eq!(report(&here, "a"), ["sky completed \"sky.mp4\"", "quote completed \"quote.mp4\""]);
 }
 
-/// Killed wherever a commit is while yesterday is collected: nothing is bought twice, and the next run collects it.
+/// Killed at a commit while it finishes yesterday's batch: nothing is bought twice, and the next run finishes it.
 #[test]
 fn a_process_that_dies_while_it_collects_loses_nothing() {
     for halt in ["after-commit:1", "before-commit:3", "after-commit:4", "before-commit:6", "after-commit:6"] {
@@ -229,7 +229,7 @@ fn a_process_that_dies_while_it_collects_loses_nothing() {
     }
 }
 
-/// Two batches have the same ids: what goes well today makes good nothing of yesterday, and the other way round.
+/// Two batches have the same IDs: a success in one hides no failure in the other.
 #[test]
 fn a_failure_of_one_batch_is_not_hidden_by_the_same_id_of_another() {
     for bad in ["/t0", "/t1"] {
@@ -239,13 +239,13 @@ fn a_failure_of_one_batch_is_not_hidden_by_the_same_id_of_another() {
             |batch: &str, arguments: &[&str]| day(&here, &remote, batch, &[&["--select", "sky"], arguments].concat());
         assert_eq!(day("a", &[]).code, Some(143));
         finished.store(9, Ordering::SeqCst);
-        // One failure of another batch does not stop today's purchases either.
+        // A failure of another batch does not stop today's purchases.
         let ended = day("b", &["--max-failures", "1"]);
         assert_eq!((ended.code, service.posts().len()), (Some(1), 2), "{bad}: {}", ended.stderr);
     }
 }
 
-/// The same, but one task fails.
+/// As [`finishing`], but one task fails.
 fn finishing_but(bad: &'static str) -> (Service, Arc<AtomicUsize>) {
     let finished = Arc::new(AtomicUsize::new(0));
     let switch = Arc::clone(&finished);
@@ -260,7 +260,7 @@ fn finishing_but(bad: &'static str) -> (Service, Arc<AtomicUsize>) {
     (service, switch)
 }
 
-/// A comment on a code host has a length limit, whatever is open elsewhere.
+/// A comment on a code host has a length limit.
 #[test]
 fn a_markdown_plan_counts_the_other_batches_that_it_does_not_list() {
     let service = Service::scripted(|asked| if asked.method == "POST" { Answer::Hangup } else { Answer::Well });
@@ -278,7 +278,7 @@ fn a_markdown_plan_counts_the_other_batches_that_it_does_not_list() {
     assert!(plan.contains("Other batches not listed: 3."), "{plan}");
 }
 
-/// A submission that a live run waits for is no doubt, and what a dead one left is.
+/// A submission of a live run is no doubt, and that of a dead run is one.
 #[test]
 fn an_answer_that_another_run_waits_for_is_no_doubt() {
     let (service, release) = Service::holding("sky");
@@ -297,7 +297,7 @@ fn an_answer_that_another_run_waits_for_is_no_doubt() {
     assert_eq!(ended.shows("in-doubt-elsewhere").code, Some(7));
 }
 
-/// What is collected is given back as soon as it is here: a run of that batch need not wait for this one.
+/// A finished batch is released immediately: its own run does not wait for this one.
 #[test]
 fn a_batch_that_is_collected_is_free_again_while_the_run_goes_on() {
     let (remote, here) = (finishing(), daily());
