@@ -40,7 +40,7 @@ pub(crate) async fn make(url: &str, key: &str, path: &Path, settings: Settings) 
     let ready = match held.ready(Some(connection)).await {
         Ok(ready) => ready,
         Err(Refusal::OverLimit(limits)) => {
-            println!("nothing was submitted: {} limits would be exceeded", limits.len());
+            println!("nothing was submitted: {limits}");
             return Ok(());
         }
         Err(refusal) => return Err(refusal.into()),

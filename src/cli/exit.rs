@@ -1,16 +1,17 @@
 //! Exit codes and failures of commands: the contract with scripts. When several apply, the one furthest down the table wins.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::args::RepeatArgs;
-use crate::domain::{Job, JobId, NoticeCode, RefusalCode, Usd};
+use super::args::{ManifestArgs, RepeatArgs};
+use crate::domain::{Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, Usd, WRITABLE, quoted, with_causes};
+use crate::ledger::Ledger;
 use crate::plan::{Action, Plan};
 use crate::report::{JobState, Report};
 use crate::session::{EngineOutcome, RunEvent, StopReason};
-use crate::ui::{NextCommand, Terminal, quoted};
+use crate::ui::{NextCommand, Terminal};
 
 /// The end of a command, from best to worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -121,29 +122,24 @@ pub(super) struct Failure {
     pub message: String,
     /// The help.
     pub help: Option<String>,
-    /// The consequence for the money.
+    /// The consequence for the money. [`Failure::of_command`] adds it to a failure from before a request.
     pub money: Option<&'static str>,
 }
 
 impl Failure {
-    /// A failure before anything was sent.
+    /// A failure without help.
     pub(super) fn new(code: RefusalCode, message: impl Into<String>) -> Self {
-        Self { exit: Exit::of(code), code: Some(code), message: message.into(), help: None, money: Some(NOTHING_SENT) }
+        Self { exit: Exit::of(code), code: Some(code), message: message.into(), help: None, money: None }
     }
 
-    /// A failure of a command without a purchase.
-    pub(super) fn plain(code: RefusalCode, message: impl Into<String>) -> Self {
-        Self::new(code, message).without_money()
-    }
-
-    /// A signal that ended a command before anything was sent.
+    /// A signal that ended a command.
     pub(super) fn interrupted(signal: i32, message: impl Into<String>) -> Self {
-        Self { exit: Exit::Signal(signal), code: None, message: message.into(), help: None, money: Some(NOTHING_SENT) }
+        Self { exit: Exit::Signal(signal), code: None, message: message.into(), help: None, money: None }
     }
 
-    /// A signal that ended a command without a purchase.
-    pub(crate) fn without_money(self) -> Self {
-        Self { money: None, ..self }
+    /// A file that can't be written.
+    pub(super) fn cannot_write(error: &dyn Error) -> Self {
+        Self::new(RefusalCode::NotWritable, with_causes(error)).with_help(WRITABLE)
     }
 
     /// Shows it.
@@ -151,15 +147,25 @@ impl Failure {
         terminal.error(self.code.map(RefusalCode::code), &self.message, self.help.as_deref(), self.money);
     }
 
-    /// Names the manifest in the commands of its help.
-    pub(super) fn of_manifest(self, manifest: &Path) -> Self {
-        let name = quoted(&manifest.to_string_lossy());
-        let named = |help: String| {
-            [" ", "`"]
+    /// Names the manifest in the commands of its help, and adds the note about the money if it has none of its own.
+    pub(super) fn of_command(self, manifest: Option<&ManifestArgs>, money: Option<&'static str>) -> Self {
+        let name = manifest.map(|args| quoted(&args.manifest.to_string_lossy()));
+        let named = |help: String| match &name {
+            Some(name) => [" ", "`"]
                 .into_iter()
-                .fold(help, |help, end| help.replace(&format!(" MANIFEST{end}"), &format!(" {name}{end}")))
+                .fold(help, |help, end| help.replace(&format!(" MANIFEST{end}"), &format!(" {name}{end}"))),
+            None => help,
         };
-        Self { help: self.help.map(named), ..self }
+        Self { help: self.help.map(named), money: self.money.or(money), ..self }
+    }
+
+    /// Names the ledger in the command that unfreezes it.
+    pub(super) fn of_this_ledger(self, ledger: &Ledger, args: &ManifestArgs) -> Self {
+        let unfreeze = match &args.ledger {
+            Some(named) if ledger.is_shared() && named.is_from_environment => return self,
+            _ => format!("{} --ledger {}", Freeze::UNFREEZE, quoted(&ledger.to_string())),
+        };
+        Self { help: self.help.map(|help| help.replace(Freeze::UNFREEZE, &unfreeze)), ..self }
     }
 
     /// Adds the help.
@@ -167,6 +173,12 @@ impl Failure {
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+}
+
+impl<E: Explained> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(error.code(), with_causes(&error)).with_help(error.help())
     }
 }
 
@@ -285,6 +297,10 @@ pub(super) fn report_unsubmitted_repeats(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{Account, BatchKey, Digest, Label, Move, MovedOnto, TaskId};
+    use crate::ledger::{HoldError, LedgerError};
+    use crate::plan::Limit;
+    use crate::session::{ConnectionError, OtherAccount, PassedLimits, Refusal, ResolveError, UnknownPurchases};
 
     #[test]
     fn exits_are_ordered_like_the_table() {
@@ -313,5 +329,103 @@ mod tests {
     fn exit_code_of_each_refusal_matches_the_snapshot() {
         let lines = RefusalCode::ALL.iter().map(|code| format!("{} {}", Exit::of(*code).code(), code.code()));
         insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
+    }
+
+    fn job() -> JobId {
+        JobId::new("hero").expect("an ID")
+    }
+
+    fn spin() -> JobId {
+        JobId::new("spin").expect("an ID")
+    }
+
+    fn batch() -> BatchKey {
+        BatchKey { name: "campaign".into(), batch: "may".into() }
+    }
+
+    fn usd(text: &str) -> Usd {
+        text.parse().expect("an amount")
+    }
+
+    /// The only place that holds the sentences: tests of runs name codes.
+    #[test]
+    fn refusal_texts_match_the_snapshot() {
+        let limit = |source: &str, label| Limit { source: source.into(), usd: usd("40"), used: usd("30"), label };
+        let freeze = |by_failover| Freeze { why: "the server was replaced".into(), by_failover };
+        let other = Account { service: "https://other.example".into(), key: "0a1b".into() };
+        let account = Account { service: "https://api.example".into(), key: "2c3d".into() };
+        let client = || Label { name: "client".into(), value: "acme".into() };
+        let refusals = [
+            Refusal::Hold(HoldError::Busy { batch: batch(), holder: " on desk-1".into() }),
+            Refusal::PrivateLedger,
+            Refusal::SlotsOfFile,
+            Refusal::Moved(MovedOnto(Move { from: job(), to: spin() })),
+            Refusal::KeyInRequest { job: job() },
+            Refusal::Files(Box::new(std::io::Error::other("the disk is full"))),
+            Refusal::Connection(ConnectionError::Simulator("no port is free".into())),
+            Refusal::Frozen(freeze(false)),
+            Refusal::Frozen(freeze(true)),
+            Refusal::OverLimit(PassedLimits(vec![(usd("19.05"), limit("budget.day", None))])),
+            Refusal::OverLimit(PassedLimits(vec![
+                (usd("19.05"), limit("budget.day", None)),
+                (usd("9"), limit("ledger.month", Some(client()))),
+            ])),
+            Refusal::NoConnection,
+            Refusal::OtherKind { ledger_is_simulated: true },
+            Refusal::OtherKind { ledger_is_simulated: false },
+            Refusal::OtherAccount(OtherAccount { job: job(), more: 2, owner: other, account }),
+            Refusal::BoughtBefore { jobs: 1 },
+            Refusal::BoughtBefore { jobs: 2 },
+            Refusal::ReportUnknown(UnknownPurchases { report: "out/report.json".into(), jobs: 2 }),
+            Refusal::NoAssetCommand { jobs: 2 },
+            Refusal::NotApproved { approved: Digest::of("a plan") },
+            Refusal::Unconfirmed { cost: usd("19.05"), confirmed: Usd::ZERO },
+            Refusal::Unconfirmed { cost: usd("19.05"), confirmed: usd("5") },
+        ];
+        insta::assert_snapshot!(refusals.into_iter().map(shown).collect::<String>());
+    }
+
+    #[test]
+    fn ledger_error_texts_match_the_snapshot() {
+        let (name, runner) = (|| "hero".to_owned(), || "desk-1 process 7".to_owned());
+        let errors = [
+            LedgerError::Store(Arc::new(std::io::Error::other("the disk is full"))),
+            LedgerError::OverLimit { name: "budget.day".into(), limit: usd("40"), used: usd("39.60") },
+            LedgerError::Claimed(job()),
+            LedgerError::Approved(job()),
+            LedgerError::PaidElsewhere { job: job(), other: batch() },
+            LedgerError::TaskTaken { task: TaskId::new("task_1").expect("an ID"), job: name(), batch: batch() },
+            LedgerError::RolledBack,
+            LedgerError::LeaseExpired,
+            LedgerError::SenderMayLive { job: name(), runner: runner() },
+            LedgerError::Closed,
+        ];
+        insta::assert_snapshot!(errors.into_iter().map(Refusal::Write).map(shown).collect::<String>());
+    }
+
+    #[test]
+    fn resolve_error_texts_match_the_snapshot() {
+        let (job, task) = (|| "hero".to_owned(), || TaskId::new("task_1").expect("a task ID"));
+        let errors = [
+            ResolveError::NoAttempt(job()),
+            ResolveError::NotInDoubt(job()),
+            ResolveError::StillActive(job()),
+            ResolveError::NoActiveTask(job()),
+            ResolveError::SeveralTasks { job: job(), tasks: vec!["task_1".to_owned(), "task_2".to_owned()] },
+            ResolveError::SeveralJobs { jobs: vec![job(), "spin".to_owned()] },
+            ResolveError::RunnerMayLive(job()),
+            ResolveError::TaskTaken { task: task(), job: spin(), batch: batch() },
+            ResolveError::TaskMismatch { task: task(), job: spin(), differences: vec!["model alpha-2".to_owned()] },
+            ResolveError::NoTask(task(), "task not found".to_owned()),
+            ResolveError::Unreachable(task(), "connection refused".to_owned()),
+            ResolveError::Refusal(Refusal::Write(LedgerError::RolledBack)),
+        ];
+        insta::assert_snapshot!(errors.into_iter().map(shown).collect::<String>());
+    }
+
+    fn shown(error: impl Into<Failure>) -> String {
+        let Failure { exit, code, message, help, .. } = error.into();
+        let (code, help) = (code.map_or("", RefusalCode::code), help.unwrap_or_default());
+        format!("error[{code}]: {message}\n  help: {help}\n  exit: {}\n", exit.code())
     }
 }

@@ -11,7 +11,7 @@ use super::choices::{self, LISTS_IDS, Patterns, expect_match};
 use super::exit::Failure;
 use super::program::variable;
 use crate::catalog::Catalog;
-use crate::domain::{Job, RefusalCode, with_causes};
+use crate::domain::{Job, RefusalCode, count, with_causes};
 use crate::files::read_at_most;
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity, nearest};
 use crate::plan::{IdGlobs, Selection, WarningView};
@@ -92,7 +92,7 @@ pub(super) fn load(
     let errors = loaded.errors();
     if wanted.as_json && errors > 0 {
         let json = ui::diagnostics_json(&loaded.diagnostics, &loaded.sources);
-        terminal.result(&json.map_err(|error| Failure::of_form(&error))?);
+        terminal.result(&json?);
     } else {
         ui::show_diagnostics(terminal, &loaded.diagnostics, &loaded.sources);
     }
@@ -156,7 +156,7 @@ fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
 }
 
 fn invalid(args: &ManifestArgs, errors: usize) -> Failure {
-    let errors = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
+    let errors = count(errors, "error");
     Failure::new(RefusalCode::ManifestInvalid, format!("`{}` has {errors}", args.manifest.display()))
 }
 

@@ -2,8 +2,8 @@
 //!
 //! [`args`] has the arguments, and [`commands`] the commands. [`manifest`] loads the manifest and the catalog, [`paths`] has the paths of
 //! ledger, reports, and videos, and [`service`] the address, the key, and the connection. [`approved`] confirms a plan before money is spent, and
-//! [`requested`] has the options of a run and checks its hooks. [`program`] runs a command until its end or a signal, and [`exit`] and [`refusal`]
-//! end it.
+//! [`requested`] has the options of a run and checks its hooks. [`program`] runs a command until its end or a signal, and [`exit`] has its
+//! exit code or its failure.
 
 mod approved;
 mod args;
@@ -13,7 +13,6 @@ mod exit;
 mod manifest;
 mod paths;
 mod program;
-mod refusal;
 mod requested;
 mod service;
 

@@ -71,8 +71,7 @@ pub(super) fn existing_ledger(
     sandbox: bool,
 ) -> Result<Ledger, Failure> {
     if let Some(manifest) = manifest.filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
-        let failure =
-            Failure::plain(RefusalCode::ManifestMissing, format!("found no manifest `{}`", manifest.display()));
+        let failure = Failure::new(RefusalCode::ManifestMissing, format!("found no manifest `{}`", manifest.display()));
         return Err(failure
             .with_help("name a manifest, or its ledger with `--ledger`; without either, the command uses the working directory's ledger"));
     }
@@ -80,7 +79,7 @@ pub(super) fn existing_ledger(
     if is_there(&ledger) {
         return Ok(ledger);
     }
-    let failure = Failure::plain(RefusalCode::LedgerMissing, format!("found no ledger at `{ledger}`"));
+    let failure = Failure::new(RefusalCode::LedgerMissing, format!("found no ledger at `{ledger}`"));
     if manifest.is_some() && named.is_none() {
         return Err(failure.with_help("run the manifest first; `--sandbox` selects the simulator's ledger"));
     }

@@ -38,7 +38,7 @@ pub fn main() -> ExitCode {
     };
     let terminal = terminal(&cli.terminal);
     ui::start_log(&terminal);
-    let ended = commands::execute(cli.command, &terminal);
+    let ended = commands::execute(&cli.command, &terminal);
     let exit = ended.unwrap_or_else(|failure| {
         let exit = failure.exit;
         failure.show(&terminal);

@@ -1,12 +1,13 @@
 //! One submission of a job in the ledger.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::codes::RefusalCode;
+use super::codes::{Explained, RefusalCode};
 use super::{Account, Digest, Fingerprint, JobId, Purchase, Request, Reviewed, TaskNames, Usd, VideoFile, named};
 
 /// The ledger's number for an attempt.
@@ -385,9 +386,24 @@ impl Freeze {
         Self { why: why.into(), by_failover: false }
     }
 
-    /// The code of a refusal because of it.
-    pub fn code(&self) -> RefusalCode {
+    /// The command that ends it.
+    pub(crate) const UNFREEZE: &str = "shotlist limit set --unfreeze";
+    /// The help after a database may have forgotten purchases.
+    pub(crate) const LOOK_FIRST: &str =
+        "compare the service's bill with `shotlist reconcile BILL`, then run `shotlist limit set --unfreeze`";
+}
+
+impl Explained for Freeze {
+    fn code(&self) -> RefusalCode {
         if self.by_failover { RefusalCode::FrozenByFailover } else { RefusalCode::Frozen }
+    }
+
+    fn help(&self) -> Cow<'static, str> {
+        if self.by_failover {
+            Self::LOOK_FIRST.into()
+        } else {
+            format!("run `{}` to allow purchases again", Self::UNFREEZE).into()
+        }
     }
 }
 

@@ -1,8 +1,73 @@
 //! The codes of refusals, of warnings and notes, and of errors in a manifest. Scripts match on them, so a code stays once it is released.
 //! `shotlist schema diagnostics` lists all of them.
 
+use std::borrow::Cow;
+use std::error::Error;
+
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// An error that can end a command. Each declares its code and its help beside its text.
+pub trait Explained: Error {
+    /// The code for scripts, which has one exit code.
+    fn code(&self) -> RefusalCode;
+
+    /// What to do, as an imperative.
+    fn help(&self) -> Cow<'static, str>;
+}
+
+/// The help after the ledger refused a write that a new start makes unnecessary.
+pub(crate) const RUN_AGAIN: &str = "run the command again; it continues from the ledger";
+/// The help after another run or the user changed what the plan was made of.
+pub(crate) const SHOW_PLAN: &str = "look at the plan again with `--plan`";
+/// The help for a file that can't be written.
+pub(crate) const WRITABLE: &str = "check the path, the permissions of its directory, and the free space";
+
+/// Declares errors that can end a command: `from` lists the errors whose text, code, and help stay as they are, `or` those of this type.
+/// The second form declares the code and the help of a struct.
+macro_rules! explained {
+    ($(#[$($about:tt)*])* $visibility:vis enum $name:ident from {
+        $($(#[$($from_doc:tt)*])* $from:ident($source:ty),)*
+    } or {
+        $($(#[$($meta:tt)*])* $variant:ident $(($($tuple:tt)*))? $({$($fields:tt)*})? => $code:ident, $help:expr;)*
+    }) => {
+        $(#[$($about)*])*
+        #[derive(Debug, thiserror::Error)]
+        $visibility enum $name {
+            $($(#[$($from_doc)*])* #[error(transparent)] $from(#[from] $source),)*
+            $($(#[$($meta)*])* $variant $(($($tuple)*))? $({$($fields)*})?,)*
+        }
+
+        impl $crate::domain::Explained for $name {
+            fn code(&self) -> $crate::domain::RefusalCode {
+                match self {
+                    $(Self::$from(error) => error.code(),)*
+                    $(Self::$variant { .. } => $crate::domain::RefusalCode::$code,)*
+                }
+            }
+
+            fn help(&self) -> std::borrow::Cow<'static, str> {
+                match self {
+                    $(Self::$from(error) => error.help(),)*
+                    $(Self::$variant { .. } => $help.into(),)*
+                }
+            }
+        }
+    };
+    ($name:ty => $code:ident, $help:expr) => {
+        impl $crate::domain::Explained for $name {
+            fn code(&self) -> $crate::domain::RefusalCode {
+                $crate::domain::RefusalCode::$code
+            }
+
+            fn help(&self) -> std::borrow::Cow<'static, str> {
+                $help.into()
+            }
+        }
+    };
+}
+
+pub(crate) use explained;
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident: $($variant:ident $code:literal $meaning:literal)*) => {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::codes::explained;
 use super::{Attempt, Charge, Declaration, JobId, Usd};
 
 /// All attempts of one batch, oldest first for each job, and why others were not made.
@@ -152,6 +153,8 @@ pub struct Move {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("can't move `{}` to `{}`, which was submitted itself", .0.from, .0.to)]
 pub struct MovedOnto(pub Move);
+
+explained!(MovedOnto => MovedOnto, "remove the entry from `moved`: both jobs are paid for, or may be");
 
 /// The new ID of each moved job, by its old ID, after the moves in their order. Skips an ID without submissions, so the same moves
 /// may be repeated. `submitted` are the IDs of a batch, each with whether it has purchases, or may have.

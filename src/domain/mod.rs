@@ -22,7 +22,8 @@ pub use attempt::{
     Archived, Attempt, AttemptId, AttemptState, Billed, Charge, Charging, Declaration, Declared, Executed, Freeze,
     Particulars, ServiceError, counted_cost,
 };
-pub use codes::{NoticeCode, RefusalCode, Rule};
+pub use codes::{Explained, NoticeCode, RefusalCode, Rule};
+pub(crate) use codes::{RUN_AGAIN, SHOW_PLAN, WRITABLE, explained};
 pub(crate) use footage::{Asked, MIN_DURATION_DIFFERENCE_S};
 pub use footage::{Difference, Footage, PriceList, VideoFile};
 pub use history::{History, Move, MovedOnto, UnfinishedRetake, new_ids};
@@ -41,4 +42,4 @@ pub(crate) use spec::{has_password, is_upright, sides, why_no_web_address};
 pub use terminal_states::TerminalStates;
 pub(crate) use terminal_states::retry_after;
 pub use text::normalized;
-pub(crate) use text::{causes, named, with_causes};
+pub(crate) use text::{causes, count, named, quoted, with_causes};

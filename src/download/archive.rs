@@ -6,29 +6,43 @@ use std::path::{Path, PathBuf};
 
 use super::content::{digest, holds};
 use super::storing::name_anew;
-use crate::domain::VideoFile;
+use crate::domain::{VideoFile, explained};
 use crate::files::{make_directories, no_link, sync_directory, sync_file, temporary};
 
-/// A video that can't be copied.
-#[derive(Debug, thiserror::Error)]
-pub enum CopyVideoError {
-    /// The original is gone, or not what was downloaded.
-    #[error("`{}` is not the video that was downloaded", .0.display())]
-    Changed(PathBuf),
-    /// The copy would be the original, under another name of its directory such as a mount.
-    #[error("`{}` is the video itself", .0.display())]
-    Same(PathBuf),
-    /// Another file has its name. Nothing is overwritten.
-    #[error("`{}` exists", .0.display())]
-    Exists(PathBuf),
-    /// The disk refuses it.
-    #[error("can't copy to `{}`", path.display())]
-    Io {
-        /// The path of the copy.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+/// The help if a copy can't be made in that directory.
+const ANOTHER_DIRECTORY: &str = "name another directory with `--to`, or remove what is in the way";
+
+explained! {
+    /// A video that can't be copied.
+    pub enum CopyVideoError from {
+    } or {
+        /// The original is gone, or not what was downloaded.
+        #[error("`{}` is not the video that was downloaded", path.display())]
+        Changed {
+            /// The path.
+            path: PathBuf,
+        } => NotWritable, ANOTHER_DIRECTORY;
+        /// The copy would be the original, under another name of its directory such as a mount.
+        #[error("`{}` is the video itself", path.display())]
+        Same {
+            /// The path.
+            path: PathBuf,
+        } => NotWritable, "name a directory that is not the output directory under another name";
+        /// Another file has its name. Nothing is overwritten.
+        #[error("`{}` exists", path.display())]
+        Exists {
+            /// The path.
+            path: PathBuf,
+        } => NotWritable, ANOTHER_DIRECTORY;
+        /// The disk refuses it.
+        #[error("can't copy to `{}`", path.display())]
+        Io {
+            /// The path of the copy.
+            path: PathBuf,
+            /// The cause.
+            source: io::Error,
+        } => NotWritable, ANOTHER_DIRECTORY;
+    }
 }
 
 /// Copies a video from one directory to the same path in another one, and verifies both by hash. Returns the path of the copy once it is durable.
@@ -37,14 +51,14 @@ pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathB
     let (from, to) = (directory.join(file.path.as_str()), to.join(file.path.as_str()));
     let failed = |source| CopyVideoError::Io { path: to.clone(), source };
     if !holds(&from, file) {
-        return Err(CopyVideoError::Changed(from));
+        return Err(CopyVideoError::Changed { path: from });
     }
     if same_file::is_same_file(&from, &to).is_ok_and(|is_same| is_same) {
-        return Err(CopyVideoError::Same(to));
+        return Err(CopyVideoError::Same { path: to });
     }
     if to.symlink_metadata().is_ok() {
         if !holds(&to, file) {
-            return Err(CopyVideoError::Exists(to));
+            return Err(CopyVideoError::Exists { path: to });
         }
         // A copy by another program, or by a killed process, may not be on the disk yet.
         sync_file(&to).and_then(|()| sync_directory(&to)).map_err(failed)?;
@@ -64,7 +78,7 @@ pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathB
     // A file that stays is hidden, and the next try replaces it.
     let _left_behind = fs::remove_file(&part);
     match named {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(CopyVideoError::Exists(to)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(CopyVideoError::Exists { path: to }),
         named => named.and_then(|()| sync_directory(&to)).map_err(failed)?,
     }
     Ok(to)
@@ -102,16 +116,16 @@ mod tests {
         assert_eq!(fs::read_dir(&to).expect("a directory").count(), 1, "nothing is left behind");
         // The original itself is no copy of it.
         for same in [from.clone(), from.join("../out")] {
-            assert!(matches!(copy_video(&from, &same, &file), Err(CopyVideoError::Same(_))));
+            assert!(matches!(copy_video(&from, &same, &file), Err(CopyVideoError::Same { .. })));
         }
         // A network mount may hide that: then the copy goes with the original, which comes back.
         let original = from.join("a.mp4");
         assert!(!remove_original(&original, &file, &original).expect("kept") && original.exists());
         fs::write(to.join("a.mp4"), "other").expect("a file");
-        assert!(matches!(copy_video(&from, &to, &file), Err(CopyVideoError::Exists(_))));
+        assert!(matches!(copy_video(&from, &to, &file), Err(CopyVideoError::Exists { .. })));
         assert_eq!(fs::read(to.join("a.mp4")).expect("a file"), b"other");
         fs::write(from.join("a.mp4"), "vide0").expect("a file");
-        assert!(matches!(copy_video(&from, &root.path().join("new"), &file), Err(CopyVideoError::Changed(_))));
+        assert!(matches!(copy_video(&from, &root.path().join("new"), &file), Err(CopyVideoError::Changed { .. })));
         assert!(!root.path().join("new").exists());
         fs::write(&original, "video").expect("a file");
         fs::write(to.join("a.mp4"), "video").expect("a file");

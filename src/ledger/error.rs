@@ -1,5 +1,6 @@
 //! Errors of reading, locking, and writing, the same for every store.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::IllegalEvent;
-use crate::domain::{BatchKey, Freeze, JobId, MovedOnto, TaskId, Usd};
+use crate::domain::{
+    BatchKey, Explained, Freeze, JobId, MovedOnto, RUN_AGAIN, RefusalCode, SHOW_PLAN, TaskId, Usd, WRITABLE, explained,
+};
 
 /// The error of a store.
 type StoreError = Arc<dyn Error + Send + Sync>;
@@ -47,10 +50,15 @@ impl Unavailable {
         let help = "too many processes or threads are running; try again with fewer";
         Self::caused_by(source, "can't start the ledger's thread", help)
     }
+}
 
-    /// The help.
-    pub fn help(&self) -> &'static str {
-        self.help
+impl Explained for Unavailable {
+    fn code(&self) -> RefusalCode {
+        RefusalCode::LedgerUnavailable
+    }
+
+    fn help(&self) -> Cow<'static, str> {
+        self.help.into()
     }
 }
 
@@ -66,159 +74,148 @@ impl Error for Unavailable {
     }
 }
 
-/// The reason why a batch can't be locked now.
-#[derive(Debug, thiserror::Error)]
-pub enum HoldError {
-    /// Another runner holds it.
-    #[error("batch `{batch}` is locked by another run{holder}")]
-    Busy {
-        /// The batch.
-        batch: BatchKey,
-        /// The other runner, if it is known.
-        holder: String,
-    },
-    /// The ledger can't be used.
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-}
-
-/// The reason why something could not be recorded.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum LedgerError {
-    /// The store refused: a full disk, a read-only directory, a broken file.
-    #[error("can't write the ledger")]
-    Store(#[source] StoreError),
-    /// The intent would pass a limit over all batches; nothing was written.
-    #[error("`{name}` allows ${limit}, but ${used} is already spent or at risk")]
-    OverLimit {
-        /// The limit's name in the manifest.
-        name: Arc<str>,
-        /// The limit.
-        limit: Usd,
-        /// The sum that is spent or at risk.
-        used: Usd,
-    },
-    /// Another attempt of the job is open; nothing was written.
-    #[error("another run has submitted `{0}`")]
-    Claimed(JobId),
-    /// The approval allows no further submission of it; nothing was written.
-    #[error("the approval allows no further submission of `{0}`")]
-    Approved(JobId),
-    /// Another batch paid for the same request since the plan; nothing was written.
-    #[error("the request of `{job}` was paid for in {other} since the plan was made")]
-    PaidElsewhere {
-        /// The job.
-        job: JobId,
-        /// The other batch.
-        other: BatchKey,
-    },
-    /// Both IDs of a move have submissions; nothing was written.
-    #[error(transparent)]
-    MovedOnto(#[from] MovedOnto),
-    /// Another attempt at the same service has this task; nothing was written.
-    #[error("the service returned task ID `{task}`, which belongs to `{job}` of `{batch}`")]
-    TaskTaken {
-        /// The task.
-        task: TaskId,
-        /// The job that owns it.
-        job: String,
-        /// The batch of that job.
-        batch: BatchKey,
-    },
-    /// The event does not fit the attempt's state.
-    #[error(transparent)]
-    Illegal(#[from] IllegalEvent),
-    /// The database was restored meanwhile, and lacks the write.
-    #[error("can't write the ledger: the database lost the commit")]
-    RolledBack,
-    /// No slot is free, the service asked to wait, or a task ID must be written first; nothing was written. Another try is due after this time.
-    #[error("submission deferred")]
-    Deferred(Duration),
-    /// Purchases are frozen; nothing was written.
-    #[error(transparent)]
-    Frozen(Freeze),
-    /// This runner stalled, and another one may lock its batch; nothing was written.
-    #[error("this runner's lease expired; its purchases are in the ledger")]
-    LeaseExpired,
-    /// Another runner has the batch; nothing was written.
-    #[error("the batch is locked by another run ({0})")]
-    Locked(String),
-    /// The sender may still get a response, so it can't be declared never created; nothing was written.
-    #[error("runner {runner}, which sent `{job}`, may still wait for the response")]
-    SenderMayLive {
-        /// The job.
-        job: String,
-        /// The runner.
-        runner: String,
-    },
-    /// The ledger can't be used.
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-    /// The writer is gone.
-    #[error("the ledger is closed")]
-    Closed,
-}
-
-/// The reason why a ledger can't be verified or copied. Nothing was written.
-#[derive(Debug, thiserror::Error)]
-pub enum CopyError {
-    /// A ledger can't be used.
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-    /// A run uses the ledger to copy.
-    #[error("a run uses the ledger to copy: {0}")]
-    Busy(String),
-    /// The ledger to read is damaged.
-    #[error("ledger `{ledger}` is damaged: {what}")]
-    Damaged {
-        /// The ledger.
-        ledger: String,
-        /// The diagnostic.
-        what: String,
-    },
-    /// There is no ledger to read.
-    #[error("found no ledger at `{0}`")]
-    Missing(String),
-    /// The target ledger is not empty.
-    #[error("ledger `{0}` must be empty")]
-    NotEmpty(String),
-    /// The response to the commit of the copy was lost: the copy may be complete.
-    #[error("lost the response to the last write of the copy, which may be whole")]
-    Unknown(#[source] Unavailable),
-    /// The source could not be read to its end.
-    #[error("the copy is not whole")]
-    CutOff,
-    /// The copy can't be written.
-    #[error("can't write the copy `{}`", path.display())]
-    NotWritable {
-        /// The copy.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-}
-
-impl CopyError {
-    /// The help.
-    pub fn help(&self) -> &'static str {
-        match self {
-            Self::Unavailable(error) => error.help(),
-            Self::Damaged { .. } => BRING_BACK,
-            Self::Unknown(_) => {
-                "look at the copy with `shotlist spend`; purchases stay frozen here until you choose one of the two"
-            }
-            Self::CutOff => "run the command again",
-            Self::Busy(_) => "wait for that run to end; the copy would lack its purchases",
-            Self::Missing(_) => "name the ledger with `--ledger`; it is in `.shotlist` beside the manifest",
-            Self::NotEmpty(_) => "name a new file, or a database without a ledger",
-            Self::NotWritable { .. } => "name a new file in a writable directory, on a disk with space",
-        }
-    }
-}
-
+/// The help for a batch that another run has.
+const WAIT: &str = "wait with `--lock-wait 5m`; on PostgreSQL, the lease of a killed run ends after 60 s";
+/// The help for a submission whose runner may still receive the response.
+pub(crate) const RUNNER_MAY_LIVE: &str =
+    "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min";
 /// The help for a damaged ledger.
 pub(super) const BRING_BACK: &str =
     "restore a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what is paid for";
+
+explained! {
+    /// The reason why a batch can't be locked now.
+    pub enum HoldError from {
+        /// The ledger can't be used.
+        Unavailable(Unavailable),
+    } or {
+        /// Another runner holds it.
+        #[error("batch `{batch}` is locked by another run{holder}")]
+        Busy {
+            /// The batch.
+            batch: BatchKey,
+            /// The other runner, if it is known.
+            holder: String,
+        } => BatchLocked, WAIT;
+    }
+}
+
+explained! {
+    /// The reason why something could not be recorded.
+    #[derive(Clone)]
+    pub enum LedgerError from {
+        /// The ledger can't be used.
+        Unavailable(Unavailable),
+        /// Both IDs of a move have submissions; nothing was written.
+        MovedOnto(MovedOnto),
+        /// Purchases are frozen; nothing was written.
+        Frozen(Freeze),
+        /// The event does not fit the attempt's state.
+        Illegal(IllegalEvent),
+    } or {
+        /// The store refused: a full disk, a read-only directory, a broken file.
+        #[error("can't write the ledger")]
+        Store(#[source] StoreError) => NotWritable, WRITABLE;
+        /// The intent would pass a limit over all batches; nothing was written.
+        #[error("`{name}` allows ${limit}, but ${used} is already spent or at risk")]
+        OverLimit {
+            /// The limit's name in the manifest.
+            name: Arc<str>,
+            /// The limit.
+            limit: Usd,
+            /// The sum that is spent or at risk.
+            used: Usd,
+        } => OverLimit, "raise the limit, or choose fewer jobs";
+        /// Another attempt of the job is open; nothing was written.
+        #[error("another run has submitted `{0}`")]
+        Claimed(JobId) => LedgerRefuses, SHOW_PLAN;
+        /// The approval allows no further submission of it; nothing was written.
+        #[error("the approval allows no further submission of `{0}`")]
+        Approved(JobId) => LedgerRefuses, SHOW_PLAN;
+        /// Another batch paid for the same request since the plan; nothing was written.
+        #[error("the request of `{job}` was paid for in {other} since the plan was made")]
+        PaidElsewhere {
+            /// The job.
+            job: JobId,
+            /// The other batch.
+            other: BatchKey,
+        } => AlreadyPaid, SHOW_PLAN;
+        /// Another attempt at the same service has this task; nothing was written.
+        #[error("the service returned task ID `{task}`, which belongs to `{job}` of `{batch}`")]
+        TaskTaken {
+            /// The task.
+            task: TaskId,
+            /// The job that owns it.
+            job: String,
+            /// The batch of that job.
+            batch: BatchKey,
+        } => TaskTaken, "check the task ID";
+        /// The database was restored meanwhile, and lacks the write.
+        #[error("can't write the ledger: the database lost the commit")]
+        RolledBack => NotWritable, Freeze::LOOK_FIRST;
+        /// No slot is free, the service asked to wait, or a task ID must be written first; nothing was written. Another try is due after this time.
+        #[error("submission deferred")]
+        Deferred(Duration) => LedgerRefuses, RUN_AGAIN;
+        /// This runner stalled, and another one may lock its batch; nothing was written.
+        #[error("this runner's lease expired; its purchases are in the ledger")]
+        LeaseExpired => LedgerRefuses, RUN_AGAIN;
+        /// Another runner has the batch; nothing was written.
+        #[error("the batch is locked by another run ({0})")]
+        Locked(String) => BatchLocked, WAIT;
+        /// The sender may still get a response, so it can't be declared never created; nothing was written.
+        #[error("runner {runner}, which sent `{job}`, may still wait for the response")]
+        SenderMayLive {
+            /// The job.
+            job: String,
+            /// The runner.
+            runner: String,
+        } => RunnerMayLive, RUNNER_MAY_LIVE;
+        /// The writer is gone.
+        #[error("the ledger is closed")]
+        Closed => NotWritable, RUN_AGAIN;
+    }
+}
+
+explained! {
+    /// The reason why a ledger can't be verified or copied. Nothing was written.
+    pub enum CopyError from {
+        /// A ledger can't be used.
+        Unavailable(Unavailable),
+    } or {
+        /// A run uses the ledger to copy.
+        #[error("a run uses the ledger to copy: {0}")]
+        Busy(String) => BatchLocked, "wait for that run to end; the copy would lack its purchases";
+        /// The ledger to read is damaged.
+        #[error("ledger `{ledger}` is damaged: {what}")]
+        Damaged {
+            /// The ledger.
+            ledger: String,
+            /// The diagnostic.
+            what: String,
+        } => LedgerDamaged, BRING_BACK;
+        /// There is no ledger to read.
+        #[error("found no ledger at `{0}`")]
+        Missing(String) => LedgerMissing, "name the ledger with `--ledger`; it is in `.shotlist` beside the manifest";
+        /// The target ledger is not empty.
+        #[error("ledger `{0}` must be empty")]
+        NotEmpty(String) => LedgerNotEmpty, "name a new file, or a database without a ledger";
+        /// The response to the commit of the copy was lost: the copy may be complete.
+        #[error("lost the response to the last write of the copy, which may be whole")]
+        Unknown(#[source] Unavailable) => LedgerUnavailable,
+            "look at the copy with `shotlist spend`; purchases stay frozen here until you choose one of the two";
+        /// The source could not be read to its end.
+        #[error("the copy is not whole")]
+        CutOff => LedgerUnavailable, "run the command again";
+        /// The copy can't be written.
+        #[error("can't write the copy `{}`", path.display())]
+        NotWritable {
+            /// The copy.
+            path: PathBuf,
+            /// The cause.
+            source: std::io::Error,
+        } => NotWritable, "name a new file in a writable directory, on a disk with space";
+    }
+}
 
 impl From<HoldError> for CopyError {
     fn from(error: HoldError) -> Self {

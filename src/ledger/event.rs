@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use crate::domain::{
-    Attempt, AttemptState, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, Usd, VideoFile,
+    Attempt, AttemptState, Declaration, OutputPath, RUN_AGAIN, Review, ServiceError, TaskId, TaskNames, Usd, VideoFile,
+    explained,
 };
 
 /// The code of a task that the user gave up.
@@ -110,6 +111,8 @@ pub struct IllegalEvent {
     state: AttemptState,
     event: String,
 }
+
+explained!(IllegalEvent => LedgerRefuses, RUN_AGAIN);
 
 impl Event {
     /// The state after this event.

@@ -70,6 +70,7 @@ mod suite;
 mod views;
 mod writer;
 
+pub(crate) use error::RUNNER_MAY_LIVE;
 pub use error::{CopyError, HoldError, LedgerError, Unavailable};
 pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};

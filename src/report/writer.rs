@@ -1,5 +1,6 @@
 //! The destinations of a report, each replaced at once.
 
+use crate::domain::explained;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read as _};
@@ -177,6 +178,8 @@ pub struct NoReport {
     /// The reason why its contents are unknown.
     unread: Option<io::Error>,
 }
+
+explained!(NoReport => NotAReport, "name another file, or move that one away");
 
 impl Writer {
     /// Writes to the usual files in the output directory.

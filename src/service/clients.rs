@@ -24,7 +24,7 @@ use reqwest::{Client, ClientBuilder, redirect};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
-use crate::domain::SendBy;
+use crate::domain::{SendBy, explained};
 
 /// The longest wait for a connection. Nothing is written before, so a timeout costs nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,6 +37,8 @@ pub(super) const HTTP_2: &[&str] = &["h2", "http/1.1"];
 #[derive(Debug, thiserror::Error)]
 #[error("can't set up the HTTP client")]
 pub struct ClientError(#[source] reqwest::Error);
+
+explained!(ClientError => NoClient, "check the certificates of this machine, and the proxy in `HTTPS_PROXY`");
 
 /// The trusted roots of clients: those of this machine, or Mozilla's roots where it has no certificate store. Read from the disk once for all that are made
 /// of it.

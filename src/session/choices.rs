@@ -175,7 +175,7 @@ impl BatchView<'_> {
                 let path = out.join(file.path.as_str());
                 match remove_original(&path, file, &copy) {
                     Ok(true) => {}
-                    Ok(false) => return Err(CopyVideoError::Same(copy).into()),
+                    Ok(false) => return Err(CopyVideoError::Same { path: copy }.into()),
                     Err(source) => return Err(Refusal::Remove { path, source }),
                 }
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::catalog::Catalog;
-use crate::domain::{Account, Attempt, JobId, Usd};
+use crate::domain::{Account, Attempt, JobId, Usd, explained};
 use crate::download::{self, Downloader, HostPolicy};
 use crate::engine::Settings;
 use crate::sandbox::{self, Sandbox};
@@ -51,15 +51,17 @@ impl Default for ConnectionOptions {
     }
 }
 
-/// A connection that can't be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectionError {
-    /// The HTTP client can't be built.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    /// The simulator can't start.
-    #[error("can't start the simulator")]
-    Simulator(#[source] Box<dyn std::error::Error + Send + Sync>),
+explained! {
+    /// A connection that can't be made.
+    pub enum ConnectionError from {
+        /// The HTTP client can't be built.
+        Client(ClientError),
+    } or {
+        /// The simulator can't start.
+        #[error("can't start the simulator")]
+        Simulator(#[source] Box<dyn std::error::Error + Send + Sync>) => NoClient,
+            "try again with fewer programs; it needs a free port on this machine";
+    }
 }
 
 /// Active tasks of another account.
@@ -75,6 +77,11 @@ pub struct OtherAccount {
     /// This account.
     pub account: Account,
 }
+
+explained!(
+    OtherAccount => OtherAccount,
+    "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`"
+);
 
 fn and_more(more: usize) -> String {
     if more == 0 { String::new() } else { format!(" and {more} more") }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::connection::Connection;
 use super::other_batches::{self, OtherBatch};
 use super::purchases::{self, open_elsewhere, plan_against};
-use super::refusal::Refusal;
+use super::refusal::{PassedLimits, Refusal};
 use super::start::Session;
 use crate::domain::{Attempt, Declaration, History, JobId};
 use crate::engine::{Identity, Whose};
@@ -63,7 +63,7 @@ impl Locked<'_> {
     pub fn check_limits(&self) -> Result<(), Refusal> {
         let passed = self.plan.passed_limits().map(|limit| (self.plan.cost_under(limit), limit.clone()));
         let passed: Vec<_> = passed.collect();
-        if passed.is_empty() { Ok(()) } else { Err(Refusal::OverLimit(passed)) }
+        if passed.is_empty() { Ok(()) } else { Err(PassedLimits(passed).into()) }
     }
 
     /// Refuses to submit while purchases are frozen. If active tasks are to be polled, the run happens, and its first intent stops submitting.

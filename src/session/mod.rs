@@ -52,7 +52,7 @@ pub use locked::Locked;
 pub use options::{DefaultPaths, Options, RepeatOptions, Replaces, ThroughALink};
 pub use other_batches::FinishedBatch;
 pub use ready::{Confirmation, Ready};
-pub use refusal::Refusal;
+pub use refusal::{PassedLimits, Refusal, UnknownPurchases};
 pub use reporter::Reported;
 pub(crate) use resolve::CLOCK_DIFFERENCE;
 pub use resolve::{BatchView, Reconciliation, Resolution, ResolveError, Verdict};

@@ -1,5 +1,6 @@
 //! Options of a run, its paths, and the files that it must not replace.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::{BatchKey, Job, JobId, NoticeCode, ReviewOfTask, Usd, folded};
+use crate::domain::{BatchKey, Explained, Job, JobId, NoticeCode, RefusalCode, ReviewOfTask, Usd, explained, folded};
 use crate::engine::Settings;
 use crate::files::{no_links_below, open_plain, replace};
 use crate::hooks::{AssetCommand, Program};
@@ -113,6 +114,16 @@ pub struct ThroughALink {
     pub source: io::Error,
 }
 
+impl Explained for ThroughALink {
+    fn code(&self) -> RefusalCode {
+        RefusalCode::NotWritable
+    }
+
+    fn help(&self) -> Cow<'static, str> {
+        format!("if the link is yours, name its target: {}", self.option).into()
+    }
+}
+
 impl DefaultPaths {
     /// The paths of real runs.
     pub fn of(manifest: &Path) -> Self {
@@ -177,6 +188,8 @@ pub struct Replaces {
     /// The file.
     pub path: PathBuf,
 }
+
+explained!(Replaces => ReplacesInput, "write another `file`, or choose another directory with `--out`");
 
 /// Refuses jobs whose video would replace one of these files.
 pub(super) fn check_outputs(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::ledger_limits;
 use super::options::DefaultPaths;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, UnknownPurchases};
 use super::start::Session;
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, Job, JobId, Move, Request, TaskId, VideoFile};
 use crate::download::is_whole;
@@ -136,7 +136,7 @@ pub(super) async fn check_report(
     }
     // A runner whose lease expired may have recorded responses, and written its report, since the history was read.
     let unknown = reported(out, key, moves, &ledger.history(key).await?.moved(moves)?).len();
-    if unknown == 0 { Ok(()) } else { Err(Refusal::ReportUnknown { report: out.join(JSON_REPORT), jobs: unknown }) }
+    if unknown == 0 { Ok(()) } else { Err(UnknownPurchases { report: out.join(JSON_REPORT), jobs: unknown }.into()) }
 }
 
 fn task(row: &EarlierJob) -> Option<TaskId> {

@@ -1,146 +1,158 @@
 //! Refusals of a run. Nothing was sent, and nothing was spent.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::path::PathBuf;
 
 use super::connection::{ConnectionError, OtherAccount};
 use super::options::Replaces;
-use crate::domain::{Digest, Freeze, JobId, MovedOnto, TaskId, Usd};
+use crate::domain::{
+    Digest, Explained, Freeze, JobId, MovedOnto, RefusalCode, TaskId, Usd, WRITABLE, count, explained, quoted,
+};
 use crate::download::CopyVideoError;
 use crate::files::NoZone;
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
 
-/// The reason that a run does not begin.
+explained! {
+    /// The reason that a run does not begin.
+    pub enum Refusal from {
+        /// The batch is locked by another run, or the ledger is unusable.
+        Hold(HoldError),
+        /// The ledger can't be read.
+        Ledger(Unavailable),
+        /// The ledger can't be written.
+        Write(LedgerError),
+        /// The ledger allows no purchase.
+        Frozen(Freeze),
+        /// The days and months of a limit need a time zone.
+        Zone(NoZone),
+        /// The manifest moves one job onto another.
+        Moved(MovedOnto),
+        /// A file at the path of a report is not a report.
+        NoReport(NoReport),
+        /// A video would replace a file of the run.
+        Replaces(Replaces),
+        /// The service can't be connected to.
+        Connection(ConnectionError),
+        /// Active tasks belong to another account.
+        OtherAccount(OtherAccount),
+        /// The run would exceed a spend limit.
+        OverLimit(PassedLimits),
+        /// A report that the run would replace has purchases that the ledger doesn't have.
+        ReportUnknown(UnknownPurchases),
+        /// The copy of a video to archive failed.
+        Copy(CopyVideoError),
+    } or {
+        /// The manifest requires a ledger in a database.
+        #[error("the manifest requires a shared ledger, found a private one")]
+        PrivateLedger => LedgerPrivate,
+            "set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest";
+        /// Only a database can limit the tasks of all runners.
+        #[error("`--slots` requires a ledger on PostgreSQL")]
+        SlotsOfFile => OptionInvalid, "pass `--concurrency` to each run instead";
+        /// The request of a job contains the key. It would go to the service and into reports.
+        #[error("the request of `{job}` contains the API key or another secret")]
+        KeyInRequest {
+            /// The job.
+            job: JobId,
+        } => SecretInRequest, "remove the secret from the prompt, or from the file that the manifest reads";
+        /// Another file can't be written.
+        #[error("can't write the files of the batch")]
+        Files(#[source] Box<dyn Error + Send + Sync>) => NotWritable, WRITABLE;
+        /// The plan requires a service, but there is no connection.
+        #[error("the plan requires a connection to the service")]
+        NoConnection => NoConnection, "connect to the service first";
+        /// The ledger is real and the service simulated, or the reverse.
+        #[error("{}", if *ledger_is_simulated {
+            "the service is real, but the ledger is the simulator's"
+        } else {
+            "the service is the simulator, but the ledger is real"
+        })]
+        OtherKind {
+            /// True if it is the ledger that is simulated.
+            ledger_is_simulated: bool,
+        } => LedgerKind, "name another ledger with `--ledger`";
+        /// Jobs are already paid for, and `--buy-again` does not name them.
+        #[error("{} already paid for", if *jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") })]
+        BoughtBefore {
+            /// The number of jobs.
+            jobs: usize,
+        } => AlreadyPaid,
+            "pass `--buy-again GLOB` for the jobs to buy again, follow the hint for each job above, or leave it out with `--exclude`";
+        /// Due jobs use a local image, without a program that uploads it.
+        #[error("{} a local image, but `--asset-command` is not set", if *jobs == 1 { "1 job uses".to_owned() } else { format!("{jobs} jobs use") })]
+        NoAssetCommand {
+            /// The number of such jobs.
+            jobs: usize,
+        } => NoAssetCommand,
+            "pass `--asset-command CMD`: it gets the path of an image as its last argument, and prints a URL for the service";
+        /// The plan differs from the approved one.
+        #[error("the plan differs from the approved plan `{approved}`")]
+        NotApproved {
+            /// The approved digest.
+            approved: Digest,
+        } => PlanDiffers,
+            "approve the plan as it is now, or restore what was approved; `diff` of two plans that were saved with `--format json` shows the changes";
+        /// The cost is not confirmed.
+        #[error("spending ${cost} requires confirmation{}", if confirmed.is_zero() { String::new() } else { format!(", found one up to ${confirmed}") })]
+        Unconfirmed {
+            /// The maximum cost.
+            cost: Usd,
+            /// The confirmed sum.
+            confirmed: Usd,
+        } => ConfirmationNeeded,
+            "pass `--yes`, `--max-cost`, or `--approved`, or set `budget.run` in the manifest; `--plan` shows the cost";
+        /// The report writer thread can't start, or panicked.
+        #[error("can't start the report writer thread")]
+        Thread(#[source] std::io::Error) => NotWritable, WRITABLE;
+        /// A choice is about a video that the batch doesn't have.
+        #[error("`{job}` has no completed video of task `{task}`")]
+        NoVideo {
+            /// The job.
+            job: JobId,
+            /// The task.
+            task: TaskId,
+        } => ChoicesInvalid, "run `shotlist report`, and choose on the contact sheet again";
+        /// A job to archive has no video.
+        #[error("`{0}` has no completed video")]
+        NothingToArchive(JobId) => NotArchivable,
+            "archive only completed jobs: `shotlist status MANIFEST` lists all states";
+        /// A video to archive is not here, so it can't be moved.
+        #[error("the video of `{0}` is not in this directory")]
+        NotHere(JobId) => NotArchivable,
+            "name its directory with `--out`, or leave out `--to` if it was moved already";
+        /// The original of an archived video can't be removed.
+        #[error("can't remove `{}`", path.display())]
+        Remove {
+            /// The original.
+            path: PathBuf,
+            /// The cause.
+            source: std::io::Error,
+        } => NotWritable, "the copy is complete and recorded: remove the original by hand";
+    }
+}
+
+explained!(NoZone => OptionInvalid, "set `TZ` to a name such as Europe/Berlin, or pass `--timezone` to `limit set`");
+
+/// The spend limits that a run would exceed, each with the cost of the run to which it applies.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// The batch is locked by another run, or the ledger is unusable.
-    #[error(transparent)]
-    Hold(#[from] HoldError),
-    /// The ledger can't be read.
-    #[error(transparent)]
-    Ledger(#[from] Unavailable),
-    /// The manifest requires a ledger in a database.
-    #[error("the manifest requires a shared ledger, found a private one")]
-    PrivateLedger,
-    /// Only a database can limit the tasks of all runners.
-    #[error("`--slots` requires a ledger on PostgreSQL")]
-    SlotsOfFile,
-    /// The days and months of a limit need a time zone.
-    #[error(transparent)]
-    Zone(#[from] NoZone),
-    /// The ledger can't be written.
-    #[error(transparent)]
-    Write(#[from] LedgerError),
-    /// The manifest moves one job onto another.
-    #[error(transparent)]
-    Moved(#[from] MovedOnto),
-    /// A file at the path of a report is not a report.
-    #[error(transparent)]
-    NoReport(#[from] NoReport),
-    /// The request of a job contains the key. It would go to the service and into reports.
-    #[error("the request of `{job}` contains the API key or another secret")]
-    KeyInRequest {
-        /// The job.
-        job: JobId,
-    },
-    /// A video would replace a file of the run.
-    #[error(transparent)]
-    Replaces(#[from] Replaces),
-    /// Another file can't be written.
-    #[error(transparent)]
-    Files(Box<dyn Error + Send + Sync>),
-    /// The service can't be connected to.
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
-    /// The ledger allows no purchase.
-    #[error(transparent)]
-    Frozen(#[from] Freeze),
-    /// The run would exceed a spend limit.
-    #[error("{}", .0.iter().map(over_limit).collect::<Vec<_>>().join("; "))]
-    OverLimit(
-        /// Each limit, with the cost of the run to which it applies.
-        Vec<(Usd, Limit)>,
-    ),
-    /// The plan requires a service, but there is no connection.
-    #[error("the plan requires a connection to the service")]
-    NoConnection,
-    /// The ledger is real and the service simulated, or the reverse.
-    #[error("{}", if *ledger_is_simulated {
-        "the service is real, but the ledger is the simulator's"
-    } else {
-        "the service is the simulator, but the ledger is real"
-    })]
-    OtherKind {
-        /// True if it is the ledger that is simulated.
-        ledger_is_simulated: bool,
-    },
-    /// Active tasks belong to another account.
-    #[error(transparent)]
-    OtherAccount(#[from] OtherAccount),
-    /// Jobs are already paid for, and `--buy-again` does not name them.
-    #[error("{} already paid for", if *jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") })]
-    BoughtBefore {
-        /// The number of jobs.
-        jobs: usize,
-    },
-    /// The report in the output directory has purchases that the ledger doesn't. The run would replace it.
-    #[error("`{}` has {} that the ledger doesn't have", report.display(), if *jobs == 1 { "1 purchase".to_owned() } else { format!("{jobs} purchases") })]
-    ReportUnknown {
-        /// The report.
-        report: PathBuf,
-        /// The number of jobs with such a purchase.
-        jobs: usize,
-    },
-    /// Due jobs use a local image, without a program that uploads it.
-    #[error("{} a local image, but `--asset-command` is not set", if *jobs == 1 { "1 job uses".to_owned() } else { format!("{jobs} jobs use") })]
-    NoAssetCommand {
-        /// The number of such jobs.
-        jobs: usize,
-    },
-    /// The plan differs from the approved one.
-    #[error("the plan differs from the approved plan `{approved}`")]
-    NotApproved {
-        /// The approved digest.
-        approved: Digest,
-    },
-    /// The cost is not confirmed.
-    #[error("spending ${cost} requires confirmation{}", if confirmed.is_zero() { String::new() } else { format!(", found one up to ${confirmed}") })]
-    Unconfirmed {
-        /// The maximum cost.
-        cost: Usd,
-        /// The confirmed sum.
-        confirmed: Usd,
-    },
-    /// The report writer thread can't start, or panicked.
-    #[error("can't start the report writer thread")]
-    Thread(#[source] std::io::Error),
-    /// A choice is about a video that the batch doesn't have.
-    #[error("`{job}` has no completed video of task `{task}`")]
-    NoVideo {
-        /// The job.
-        job: JobId,
-        /// The task.
-        task: TaskId,
-    },
-    /// A job to archive has no video.
-    #[error("`{0}` has no completed video")]
-    NothingToArchive(JobId),
-    /// A video to archive is not here, so it can't be moved.
-    #[error("the video of `{0}` is not in this directory")]
-    NotHere(JobId),
-    /// The copy of a video to archive failed.
-    #[error(transparent)]
-    Copy(#[from] CopyVideoError),
-    /// The original of an archived video can't be removed.
-    #[error("can't remove `{}`", path.display())]
-    Remove {
-        /// The original.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
+#[error("{}", .0.iter().map(over_limit).collect::<Vec<_>>().join("; "))]
+pub struct PassedLimits(pub Vec<(Usd, Limit)>);
+
+impl Explained for PassedLimits {
+    fn code(&self) -> RefusalCode {
+        RefusalCode::OverLimit
+    }
+
+    fn help(&self) -> Cow<'static, str> {
+        if self.0.iter().any(|(_, limit)| limit.source.starts_with("ledger.")) {
+            "raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`".into()
+        } else {
+            "raise the limit, or choose fewer jobs with `--select` or `--tag`".into()
+        }
+    }
 }
 
 /// A limit that a run would exceed.
@@ -148,4 +160,28 @@ fn over_limit((cost, limit): &(Usd, Limit)) -> String {
     let label = limit.label.as_ref().map(|label| format!(" for {label}")).unwrap_or_default();
     let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
     format!("the run costs ${cost}{label}, but the limit is ${} ({}){used}", limit.usd, limit.source)
+}
+
+/// A report in the output directory that has purchases of jobs without one in the ledger.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` has {} that the ledger doesn't have", report.display(), count(*jobs, "purchase"))]
+pub struct UnknownPurchases {
+    /// The report.
+    pub report: PathBuf,
+    /// The number of jobs.
+    pub jobs: usize,
+}
+
+impl Explained for UnknownPurchases {
+    fn code(&self) -> RefusalCode {
+        RefusalCode::ReportUnknown
+    }
+
+    fn help(&self) -> Cow<'static, str> {
+        let report = quoted(&self.report.to_string_lossy());
+        format!(
+            "restore the directory `.shotlist`, or record them at no cost: `shotlist import MANIFEST {report}`; move the report away if it is not yours"
+        )
+        .into()
+    }
 }

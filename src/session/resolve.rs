@@ -15,9 +15,9 @@ use super::connection::Connection;
 use super::refusal::Refusal;
 use crate::bill::{Bill, Comparison, Matched, Period, compare, depends_on};
 use crate::catalog::Catalog;
-use crate::domain::{Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, TaskId, TaskNames};
+use crate::domain::{Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, TaskId, TaskNames, explained};
 use crate::engine::{Identity, Whose, echo_differences};
-use crate::ledger::{Event, Intent, Ledger, LockedBatch, OpenElsewhere};
+use crate::ledger::{Event, Intent, Ledger, LockedBatch, OpenElsewhere, RUNNER_MAY_LIVE};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, TaskReport, VideoService};
@@ -70,81 +70,90 @@ pub enum Resolution {
     Undone(Declaration),
 }
 
-/// A verdict that was not recorded, or not for each job.
-#[derive(Debug, thiserror::Error)]
-pub enum ResolveError {
-    /// The ledger or the account refuses it.
-    #[error(transparent)]
-    Refusal(#[from] Refusal),
-    /// The pattern is invalid.
-    #[error("{0}")]
-    Pattern(String),
-    /// No attempt of the batch matches.
-    #[error("can't resolve `{0}`: the ledger has no attempt of it in this batch")]
-    NoAttempt(String),
-    /// No attempt is in doubt.
-    #[error("can't resolve `{job}`: it is not in doubt")]
-    NotInDoubt {
-        /// The job.
-        job: String,
-        /// True if it has an active task.
-        is_active: bool,
-    },
-    /// The manifest lacks the job.
-    #[error("the manifest has no job `{0}`")]
-    NoJob(String),
-    /// No verdict to take back.
-    #[error("can't undo the outcome of `{0}`: none was recorded, something was bought since, or its task has ended")]
-    NothingToUndo(String),
-    /// No task to abandon.
-    #[error("can't resolve `{0}`: it has no active task")]
-    NoActiveTask(String),
-    /// Several tasks that could be abandoned.
-    #[error("can't resolve `{job}`: it has {} active tasks: {}", tasks.len(), tasks.join(", "))]
-    SeveralTasks {
-        /// The job.
-        job: String,
-        /// Their IDs.
-        tasks: Vec<String>,
-    },
-    /// A task ID for several jobs.
-    #[error("`--task` must name one job, found {}", .0.join(", "))]
-    SeveralJobs(Vec<String>),
-    /// A runner may still receive the response.
-    #[error("the runner that sent `{0}` may still wait for the response")]
-    RunnerMayLive(String),
-    /// The task belongs to another job.
-    #[error("task `{task}` belongs to `{job}` of `{batch}`")]
-    TaskTaken {
-        /// The task.
-        task: TaskId,
-        /// Its job.
-        job: JobId,
-        /// The batch of the job.
-        batch: BatchKey,
-    },
-    /// The task was probably created for another job.
-    #[error("task {task} doesn't match {job}: it has {}", differences.join(", and "))]
-    TaskMismatch {
-        /// The task.
-        task: TaskId,
-        /// The job.
-        job: JobId,
-        /// The differences, one text each.
-        differences: Vec<String>,
-    },
-    /// The service doesn't know the task.
-    #[error("can't confirm task `{0}`: {1}")]
-    NoTask(TaskId, String),
-    /// The responses are inconclusive.
-    #[error("{0}")]
-    Unconfirmed(String),
-    /// The service rejects the key.
-    #[error("{0}")]
-    KeyRefused(String),
-    /// The service is unreachable.
-    #[error("can't confirm task `{0}` now: {1}")]
-    Unreachable(TaskId, String),
+/// The help for a job that can't be resolved as it is.
+const LIST_DOUBTS: &str =
+    "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`";
+/// The help for an ID that no task has.
+const CHECK_TASK: &str = "check the task ID";
+
+explained! {
+    /// The reason why nothing was recorded about a job.
+    pub enum ResolveError from {
+        /// The ledger or the account refuses it.
+        Refusal(Refusal),
+    } or {
+        /// The pattern is invalid.
+        #[error("{0}")]
+        Pattern(String) => OptionInvalid, "`*`, `?`, and `[a-z]` have a meaning in a pattern";
+        /// No attempt of the batch matches.
+        #[error("can't resolve `{0}`: the ledger has no attempt of it in this batch")]
+        NoAttempt(String) => NotResolvable, LIST_DOUBTS;
+        /// No attempt is in doubt.
+        #[error("can't resolve `{0}`: it is not in doubt")]
+        NotInDoubt(String) => NotResolvable, LIST_DOUBTS;
+        /// No attempt is in doubt, but one has an active task.
+        #[error("can't resolve `{0}`: it is not in doubt")]
+        StillActive(String) => NotResolvable,
+            "wait for its active task; `--abandon` gives up a task that never ends";
+        /// The manifest lacks the job.
+        #[error("the manifest has no job `{0}`")]
+        NoJob(String) => NotResolvable, "name jobs of the manifest";
+        /// No verdict to take back.
+        #[error("can't undo the outcome of `{0}`: none was recorded, something was bought since, or its task has ended")]
+        NothingToUndo(String) => NotResolvable, "look at the job with `shotlist status MANIFEST`";
+        /// No task to abandon.
+        #[error("can't resolve `{0}`: it has no active task")]
+        NoActiveTask(String) => NotResolvable, LIST_DOUBTS;
+        /// Several tasks that could be abandoned.
+        #[error("can't resolve `{job}`: it has {} active tasks: {}", tasks.len(), tasks.join(", "))]
+        SeveralTasks {
+            /// The job.
+            job: String,
+            /// Their IDs.
+            tasks: Vec<String>,
+        } => NotResolvable, "name the task that never ends: `--abandon=ID`";
+        /// A task ID for several jobs.
+        #[error("`--task` must name one job, found {}", jobs.join(", "))]
+        SeveralJobs {
+            /// The jobs.
+            jobs: Vec<String>,
+        } => NotResolvable, "pass the ID of one job";
+        /// A runner may still receive the response.
+        #[error("the runner that sent `{0}` may still wait for the response")]
+        RunnerMayLive(String) => RunnerMayLive, RUNNER_MAY_LIVE;
+        /// The task belongs to another job.
+        #[error("task `{task}` belongs to `{job}` of `{batch}`")]
+        TaskTaken {
+            /// The task.
+            task: TaskId,
+            /// Its job.
+            job: JobId,
+            /// The batch of the job.
+            batch: BatchKey,
+        } => TaskTaken, CHECK_TASK;
+        /// The task was probably created for another job.
+        #[error("task {task} doesn't match {job}: it has {}", differences.join(", and "))]
+        TaskMismatch {
+            /// The task.
+            task: TaskId,
+            /// The job.
+            job: JobId,
+            /// The differences, one text each.
+            differences: Vec<String>,
+        } => TaskMismatch, "check the task ID; pass `--anyway` if it is still this job's task";
+        /// The service doesn't know the task.
+        #[error("can't confirm task `{0}`: {1}")]
+        NoTask(TaskId, String) => TaskUnconfirmed, "check the task ID; if no task exists, pass `--never-created`";
+        /// The responses are inconclusive.
+        #[error("{0}")]
+        Unconfirmed(String) => TaskUnconfirmed, CHECK_TASK;
+        /// The service rejects the key.
+        #[error("{0}")]
+        KeyRefused(String) => KeyRefused, "check the API key";
+        /// The service is unreachable.
+        #[error("can't confirm task `{0}` now: {1}")]
+        Unreachable(TaskId, String) => Unreachable, "repeat the command later";
+    }
 }
 
 impl<'b> BatchView<'b> {
@@ -283,7 +292,7 @@ fn first_of_each(
         return Err(ResolveError::RunnerMayLive(job.to_owned()));
     }
     let is_active = of_job().any(|attempt| attempt.state.is_active());
-    Err(ResolveError::NotInDoubt { job: job.to_owned(), is_active })
+    Err(if is_active { ResolveError::StillActive(job.to_owned()) } else { ResolveError::NotInDoubt(job.to_owned()) })
 }
 
 /// The attempt whose task was found: the one in doubt, otherwise the last one declared never created.
@@ -300,7 +309,9 @@ fn to_find(history: &History, job: &str, meant: &IdGlobs) -> Result<Attempt, Res
     };
     match (found.pop(), found.is_empty()) {
         (Some(attempt), true) => Ok(attempt),
-        (last, _) => Err(ResolveError::SeveralJobs(found.iter().chain(&last).map(|it| it.job().to_string()).collect())),
+        (last, _) => {
+            Err(ResolveError::SeveralJobs { jobs: found.iter().chain(&last).map(|it| it.job().to_string()).collect() })
+        }
     }
 }
 

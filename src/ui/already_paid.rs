@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::status::counted;
-use super::table::count;
 use crate::domain::BatchKey;
+use crate::domain::count;
 use crate::plan::{AlreadyPaid, Before, Elsewhere, Plan};
 use crate::report::Report;
 

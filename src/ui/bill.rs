@@ -2,8 +2,9 @@
 
 use super::command::NextCommand;
 use super::page::Page;
-use super::table::{count, shortened};
+use super::table::shortened;
 use crate::bill::{Bill, Comparison, Matched};
+use crate::domain::count;
 use crate::domain::{BatchKey, TaskNames, Usd};
 
 /// The most lines of one kind that are reported one by one, and the most tasks that are offered for one doubt.

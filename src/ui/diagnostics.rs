@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::page::{Page, wrapped};
+use super::page::{NotJson, Page, wrapped};
 use super::terminal::Terminal;
 use crate::domain::text::one_line;
 use crate::domain::{NoticeCode, Rule};
@@ -245,7 +245,7 @@ impl DiagnosticView {
 }
 
 /// Diagnostics as data: each on its own, in file order, and how many more there are.
-pub fn diagnostics_json(diagnostics: &[Diagnostic], sources: &Sources) -> Result<Page, serde_json::Error> {
+pub fn diagnostics_json(diagnostics: &[Diagnostic], sources: &Sources) -> Result<Page, NotJson> {
     let (shown, left) = worst(diagnostics.iter().collect(), |diagnostic: &&Diagnostic| diagnostic.severity);
     let diagnostics = shown.into_iter().map(|diagnostic| DiagnosticView::new(diagnostic, sources)).collect();
     Page::json(&DiagnosticsView { schema_version: 1, diagnostics, more: left })

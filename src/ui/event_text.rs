@@ -2,7 +2,8 @@
 
 use super::command::NextCommand;
 use super::progress_state::SILENCE;
-use super::table::{count, size, span};
+use super::table::{size, span};
+use crate::domain::count;
 use crate::domain::{JobId, NoticeCode as C, TaskNames, Usd};
 use crate::engine::{LeaveReason, RunEvent, StopReason};
 

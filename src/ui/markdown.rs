@@ -1,6 +1,6 @@
 //! Untrusted text in Markdown, and the line for jobs that are omitted.
 
-use super::table::count;
+use crate::domain::count;
 use crate::domain::text::one_line;
 
 /// A text that can't break out of its table cell, or become markup or a mention.

@@ -26,14 +26,14 @@ mod terminal;
 
 pub(crate) use already_paid::{finished, repurchased};
 pub(crate) use bill::reconciliation;
-pub(crate) use command::{NextCommand, quoted};
+pub(crate) use command::NextCommand;
 pub use diagnostics::diagnostics_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_diagnostics};
 pub(crate) use log::{log_finished, start_log};
 pub(crate) use notes::{
     already_paid, archived, choices_of, choices_recorded, details, imported, listed, retake_unfinished, sentence,
 };
-pub use page::Page;
+pub use page::{NotJson, Page};
 pub(crate) use plan_markdown::{other_service, plan_markdown, to_approve};
 pub(crate) use plan_text::plan_text;
 pub(crate) use progress::Progress;

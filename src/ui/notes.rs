@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::already_paid::{bought_before, other_batch, repurchased};
-use super::command::{NextCommand, quoted};
+use super::command::NextCommand;
 use super::page::Page;
-use super::table::count;
+use crate::domain::count;
+use crate::domain::quoted;
 use crate::domain::{Choice, History, Job, JobChoice, JobId, ReviewOfTask, Takes, UnfinishedRetake, Usd};
 use crate::plan::{Limit, Plan, PlanNote, SpentChoice, notes};
 
@@ -46,10 +47,7 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
             format!("{} to poll once, before anything is bought", count(*tasks, "abandoned task"))
         }
         PlanNote::OldPrices(day, age) => {
-            format!(
-                "prices of {day}, {} old; compare a bill, and correct them with `--catalog`",
-                count(usize::try_from(*age).unwrap_or_default(), "day")
-            )
+            format!("prices of {day}, {} old; compare a bill, and correct them with `--catalog`", count(*age, "day"))
         }
         PlanNote::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
         PlanNote::Held(jobs, fees) => format!(

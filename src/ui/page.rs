@@ -4,6 +4,7 @@
 //! batch or a message of the service can't write a line that looks like ours, the question about money among them,
 //! wherever a view forgot that it came from outside.
 
+use crate::domain::explained;
 use std::fmt::Display;
 
 use serde::Serialize;
@@ -20,6 +21,13 @@ pub struct Page {
     is_data: bool,
 }
 
+/// A value that has no JSON: a fault of shotlist itself.
+#[derive(Debug, thiserror::Error)]
+#[error("can't write the result as JSON")]
+pub struct NotJson(#[from] serde_json::Error);
+
+explained!(NotJson => NotWritable, "report this as a fault of shotlist, with the command");
+
 impl Page {
     /// No line yet.
     pub fn new() -> Self {
@@ -32,7 +40,7 @@ impl Page {
     }
 
     /// A value as JSON.
-    pub fn json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+    pub fn json(value: &impl Serialize) -> Result<Self, NotJson> {
         Ok(Self::own(text::json(&serde_json::to_string_pretty(value)?) + "\n"))
     }
 

@@ -10,7 +10,8 @@ use super::markdown::{escaped, hidden, no_room};
 use super::notes::{details, sentence};
 use super::page::Page;
 use super::plan_text::{action_name, cost, count_requests};
-use super::table::{count, shortened, span};
+use super::table::{shortened, span};
+use crate::domain::count;
 use crate::domain::{JobId, Usd};
 use crate::plan::{Action, Plan, PlanNote, Planned, ServiceView, WarningView, by_model, changes, notes};
 

@@ -7,8 +7,9 @@ use indexmap::IndexMap;
 use super::command::NextCommand;
 use super::notes::{details, sentence};
 use super::page::{Page, wrapped};
-use super::table::{Column, count, span};
+use super::table::{Column, span};
 use crate::domain::Usd;
+use crate::domain::count;
 use crate::domain::text::one_line;
 use crate::plan::{Action, Plan, Planned, by_model, notes};
 
@@ -153,7 +154,7 @@ pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
 }
 
 pub(super) fn count_requests(requests: u64) -> String {
-    count(usize::try_from(requests).unwrap_or(usize::MAX), "request")
+    count(requests, "request")
 }
 
 /// The name of an action in a table.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::table::{count, shortened, shortened_inside, span};
+use super::table::{shortened, shortened_inside, span};
+use crate::domain::count;
 use crate::domain::{JobId, Usd};
 use crate::engine::RunEvent;
 use crate::plan::Plan;

@@ -7,10 +7,12 @@ use std::path::Path;
 use indexmap::IndexMap;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::command::{NextCommand, quoted};
+use super::command::NextCommand;
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
-use super::table::{Column, count, first_few, shortened, without_prompt};
+use super::table::{Column, first_few, shortened, without_prompt};
+use crate::domain::count;
+use crate::domain::quoted;
 use crate::domain::text::until_prompt;
 use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd};
 use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, Totals, form_of};

@@ -187,11 +187,6 @@ fn within(chars: impl Iterator<Item = char>, mut room: usize) -> impl Iterator<I
 /// A prompt that is shorter, in bytes, is a word that means nothing, and may stand anywhere.
 const MIN_PROMPT: usize = 4;
 
-/// `1 job`, `2 jobs`.
-pub(super) fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
-
 /// A duration as people say it: `45 s`, `4 min`, `2 h 5 min`.
 pub(super) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();

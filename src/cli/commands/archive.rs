@@ -13,18 +13,14 @@ use crate::plan::IdGlobs;
 use crate::session::BatchView;
 use crate::ui::{self, Terminal};
 
-/// The note about the money of a refused command.
-const NOTHING_SPENT: &str = "nothing was spent; videos that were not archived stay where they are";
-
 /// Archives the videos of the named jobs, or of all jobs with a kept video.
 pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let failed = |failure: Failure| Failure { money: Some(NOTHING_SPENT), ..failure };
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let (manifest, ledger) = (&chosen.manifest, paths::ledger(&args.manifest)?);
-    let globs = IdGlobs::new(&args.jobs)
-        .map_err(|error| failed(Failure::new(RefusalCode::OptionInvalid, error.to_string())))?;
+    let globs =
+        IdGlobs::new(&args.jobs).map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     for glob in &args.jobs {
-        expect_match("archive", glob, manifest.jobs.iter()).map_err(failed)?;
+        expect_match("archive", glob, manifest.jobs.iter())?;
     }
     let out = paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?;
     let batch = BatchView::of(manifest, &ledger);
@@ -40,7 +36,6 @@ pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, F
         batch.archive(&out, &jobs, args.to.as_deref(), |_| archived += 1).await?;
         Ok(archived)
     });
-    let archived = archived.map_err(|failure| failed(failure).of_manifest(&args.manifest.manifest))?;
-    terminal.result(&ui::archived(archived, args.to.as_deref()));
+    terminal.result(&ui::archived(archived?, args.to.as_deref()));
     Ok(Exit::Done)
 }

@@ -13,16 +13,8 @@ use crate::domain::{BatchKey, Choice, RefusalCode, ReviewOfTask};
 use crate::session::{BatchView, ChoicesFile};
 use crate::ui::{self, Page, Terminal};
 
-/// The money of choices that were not recorded.
-const NOTHING_RECORDED: &str = "nothing was recorded, and nothing was spent";
-
 /// Records choices from files, or from the newest one in the download directory after a confirmation.
 pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let named = |failure: Failure| Failure { money: Some(NOTHING_RECORDED), ..failure };
-    record(args, terminal).map_err(|failure| named(failure).of_manifest(&args.manifest.manifest))
-}
-
-fn record(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let manifest = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?.manifest;
     let key = &manifest.key;
     let found = if args.files.is_empty() { Some(newest(key)?) } else { None };

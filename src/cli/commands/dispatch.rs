@@ -6,30 +6,36 @@ use super::{
     archive, choose, doctor, fetch, help, import, init, ledger, limit, reconcile, resolve, run, sandbox, schema, spend,
 };
 use crate::cli::args::Command;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, NOTHING_SENT};
 use crate::ui::Terminal;
 
+/// The notes about the money if a command fails. A command that can't spend has none.
+const NOTHING_RECORDED: &str = "nothing was recorded, and nothing was spent";
+const NOTHING_ARCHIVED: &str = "nothing was spent; videos that were not archived stay where they are";
+const IN_DOUBT: &str = "nothing was spent; what is in doubt stays in doubt";
+
 /// Does what a command line asks for.
-pub(crate) fn execute(command: Command, terminal: &Terminal) -> Result<Exit, Failure> {
-    match command {
-        Command::Run(args) => run::run(&args, terminal),
-        Command::Choose(args) => choose::choose(&args, terminal),
-        Command::Status(args) => status::status(&args, terminal),
-        Command::Report(args) => report(&args, terminal),
-        Command::Resolve(args) => resolve::resolve(&args, terminal),
-        Command::Spend(args) => spend::spend(&args, terminal),
-        Command::Reconcile(args) => reconcile::reconcile(&args, terminal),
-        Command::Fetch(args) => fetch::fetch(&args, terminal),
-        Command::Import(args) => import::import(&args, terminal),
-        Command::Archive(args) => archive::archive(&args, terminal),
-        Command::Limit(args) => limit::limit(&args, terminal),
-        Command::Ledger(args) => ledger::ledger(&args, terminal),
-        Command::Doctor(args) => doctor::doctor(&args, terminal),
-        Command::Init(args) => init::init(&args, terminal),
-        Command::Sandbox(args) => sandbox::serve(&args, terminal),
-        Command::Schema(args) => schema::print(&args, terminal),
-        Command::Man(args) => man::write(&args, terminal),
-        Command::Completions(args) => Ok(print_completions(&args, terminal)),
-        Command::Help(args) => help::print(&args, terminal),
-    }
+pub(crate) fn execute(command: &Command, terminal: &Terminal) -> Result<Exit, Failure> {
+    let (ended, about, money) = match command {
+        Command::Run(args) => (run::run(args, terminal), Some(&args.manifest), Some(NOTHING_SENT)),
+        Command::Choose(args) => (choose::choose(args, terminal), Some(&args.manifest), Some(NOTHING_RECORDED)),
+        Command::Status(args) => (status::status(args, terminal), Some(&args.manifest), None),
+        Command::Report(args) => (report(args, terminal), Some(&args.manifest), None),
+        Command::Resolve(args) => (resolve::resolve(args, terminal), Some(&args.manifest), Some(IN_DOUBT)),
+        Command::Fetch(args) => (fetch::fetch(args, terminal), Some(&args.manifest), Some(NOTHING_SENT)),
+        Command::Import(args) => (import::import(args, terminal), Some(&args.manifest), Some(NOTHING_SENT)),
+        Command::Archive(args) => (archive::archive(args, terminal), Some(&args.manifest), Some(NOTHING_ARCHIVED)),
+        Command::Spend(args) => (spend::spend(args, terminal), None, None),
+        Command::Reconcile(args) => (reconcile::reconcile(args, terminal), None, None),
+        Command::Limit(args) => (limit::limit(args, terminal), None, None),
+        Command::Ledger(args) => (ledger::ledger(args, terminal), None, None),
+        Command::Doctor(args) => (doctor::doctor(args, terminal), None, None),
+        Command::Init(args) => (init::init(args, terminal), None, None),
+        Command::Sandbox(args) => (sandbox::serve(args, terminal), None, None),
+        Command::Schema(args) => (schema::print(args, terminal), None, None),
+        Command::Man(args) => (man::write(args, terminal), None, None),
+        Command::Completions(args) => (Ok(print_completions(args, terminal)), None, None),
+        Command::Help(args) => (help::print(args, terminal), None, None),
+    };
+    ended.map_err(|failure| failure.of_command(about, money))
 }

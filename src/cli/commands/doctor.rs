@@ -13,7 +13,7 @@ use crate::cli::manifest::{Wanted, catalog, load};
 use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
 use crate::cli::{paths, requested};
-use crate::domain::{BatchKey, RefusalCode};
+use crate::domain::{BatchKey, RefusalCode, count};
 use crate::files::try_write;
 use crate::ledger::Controls;
 use crate::plan::PRICES_AGE;
@@ -33,7 +33,7 @@ pub(super) fn doctor(args: &DoctorArgs, terminal: &Terminal) -> Result<Exit, Fai
     let checks = ChecksView::new(block_on(async { Ok(all(args, terminal).await) })?);
     match args.format {
         DoctorFormat::Text => terminal.result(&checks.text()),
-        DoctorFormat::Json => terminal.result(&Page::json(&checks).map_err(|error| Failure::of_form(&error))?),
+        DoctorFormat::Json => terminal.result(&Page::json(&checks)?),
     }
     Ok(if checks.is_ok { Exit::Done } else { Exit::SomeFailed })
 }
@@ -66,7 +66,7 @@ fn manifest(args: &DoctorArgs, terminal: &Terminal) -> (Option<Check>, Option<Ba
     match load(&args.manifest, &SelectArgs::default(), wanted, terminal) {
         Ok(chosen) => {
             let jobs = chosen.manifest.jobs.len();
-            let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
+            let jobs = count(jobs, "job");
             (Some(check("manifest", Ok(format!("{jobs}, without errors")))), Some(chosen.manifest.key))
         }
         Err(failure) => (Some(check("manifest", Err(failure))), None),
@@ -116,7 +116,7 @@ fn check_space(directory: &Path) -> Result<String, Failure> {
 async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
     let ledger = paths::ledger(&args.manifest)?;
     let named = |failure: Failure| failure.of_this_ledger(&ledger, &args.manifest);
-    let Controls { freeze, .. } = ledger.controls().await.map_err(|error| Failure::of_ledger(&error))?;
+    let Controls { freeze, .. } = ledger.controls().await?;
     if let Some(freeze) = freeze {
         return Err(named(Refusal::from(freeze).into()));
     }
@@ -125,7 +125,7 @@ async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
         (_, Some(database)) => database.check_usable().await,
         _ => Ok(false),
     };
-    let is_there = usable.map_err(|error| Failure::of_ledger(&error))?;
+    let is_there = usable?;
     if let Some(directory) = ledger.path().map(|path| path.parent().unwrap_or(Path::new(""))) {
         try_write(directory).map_err(|error| {
             let help = "check the permissions, and the free space";
@@ -184,7 +184,7 @@ fn clock(date: Timestamp) -> Result<String, Failure> {
 }
 
 fn problem(code: RefusalCode, message: String, help: &str) -> Failure {
-    Failure::plain(code, message).with_help(help)
+    Failure::new(code, message).with_help(help)
 }
 
 /// The result of all checks.

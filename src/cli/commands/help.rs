@@ -37,5 +37,5 @@ fn unknown(words: &[String]) -> Failure {
         Some(near) => format!("a similar topic exists: `shotlist help {near}`"),
         None => format!("name a topic: {}; `shotlist help` lists the commands", topics.join(", ")),
     };
-    Failure::plain(RefusalCode::TopicUnknown, format!("found no command or topic `{said}`")).with_help(help)
+    Failure::new(RefusalCode::TopicUnknown, format!("found no command or topic `{said}`")).with_help(help)
 }

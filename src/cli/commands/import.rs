@@ -21,15 +21,11 @@ use crate::ui::{self, Page, Terminal};
 /// The largest file, in bytes: reports of a hundred thousand jobs take half of it.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The money of tasks that were not imported.
-const NOTHING_SPENT: &str = "nothing was submitted; nothing was spent";
-
 /// Takes the tasks of a file into the ledger. Exits with 1 if any was refused.
 pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let manifest = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
-    let failed = |failure: Failure| Failure { money: Some(NOTHING_SPENT), ..failure };
-    let (bought, is_report) = tasks_in(&args.file, &manifest.key, args.manifest.sandbox).map_err(failed)?;
+    let (bought, is_report) = tasks_in(&args.file, &manifest.key, args.manifest.sandbox)?;
     let (ledger, out) =
         (paths::ledger(&args.manifest)?, paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?);
     let (mut imported, mut known, mut refused) = (0, 0, Vec::new());
@@ -62,7 +58,7 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
         page.line("a CSV has no requests: the tasks count as those of the manifest's jobs, at its prices");
     }
     terminal.result(&page);
-    ended.map_err(|failure: Failure| failed(failure).of_manifest(&args.manifest.manifest))?;
+    ended?;
     Ok(if refused.is_empty() { Exit::Done } else { Exit::SomeFailed })
 }
 

@@ -8,7 +8,7 @@ use super::schema;
 use crate::catalog::Catalog;
 use crate::cli::args::{InitArgs, SchemaOf};
 use crate::cli::exit::{Exit, Failure};
-use crate::domain::{NoticeCode, RefusalCode, Usd};
+use crate::domain::{NoticeCode, RefusalCode, Usd, count};
 use crate::manifest;
 use crate::manifest::draft::{self, Draft};
 use crate::ui::{NextCommand, Terminal};
@@ -32,7 +32,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     };
     write_new(&file, text.as_bytes()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            let failure = Failure::plain(RefusalCode::FileExists, format!("`{}` exists", file.display()));
+            let failure = Failure::new(RefusalCode::FileExists, format!("`{}` exists", file.display()));
             return failure.with_help("name another file: `shotlist init FILE`");
         }
         cannot_write(&file, &error)
@@ -67,8 +67,7 @@ fn comes_to(file: &Path) -> String {
     match (loaded.errors(), loaded.manifest) {
         (0, Some(manifest)) => {
             let price: Usd = manifest.jobs.iter().map(|job| job.purchase.price).sum();
-            let jobs =
-                if manifest.jobs.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", manifest.jobs.len()) };
+            let jobs = count(manifest.jobs.len(), "job");
             format!(" ({jobs} for ${price})")
         }
         _ => " (with errors to fix: the plan lists them)".to_owned(),
@@ -77,7 +76,7 @@ fn comes_to(file: &Path) -> String {
 
 /// The manifest for a sheet, and where it goes.
 fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, Draft), Failure> {
-    let refused = |why: String| Failure::plain(RefusalCode::SheetInvalid, why);
+    let refused = |why: String| Failure::new(RefusalCode::SheetInvalid, why);
     let file = args.file.clone().unwrap_or_else(|| sheet.with_extension("yaml"));
     let directory = file.parent().unwrap_or(Path::new(""));
     let real = |path: &Path| {
@@ -106,5 +105,5 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::plain(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
+    Failure::new(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
 }

@@ -4,8 +4,8 @@ use crate::cli::args::{LedgerArgs, LedgerCommand};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::paths;
 use crate::cli::program::block_on;
-use crate::domain::{RefusalCode, with_causes};
-use crate::ledger::{Contents, CopyError, SqliteLedger};
+use crate::domain::{RefusalCode, count};
+use crate::ledger::{Contents, SqliteLedger};
 use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
@@ -13,24 +13,23 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
     let (what, contents) = match &args.command {
         LedgerCommand::Backup { file: to } => {
             let ledger = paths::ledger_of(&args.store)?;
-            let copied = block_on(async { ledger.backup(to).await.map_err(|error| refuse(&error)) })?;
+            let copied = block_on(async { Ok(ledger.backup(to).await?) })?;
             (format!("{ledger} copied to {}", to.display()), copied)
         }
         LedgerCommand::Check => {
             let ledger = file(args)?;
-            let checked = block_on(async { ledger.check().await.map_err(|error| refuse(&error)) })?;
+            let checked = block_on(async { Ok(ledger.check().await?) })?;
             (format!("{ledger} is whole"), checked)
         }
         LedgerCommand::Copy { from, to } => {
             let [from, to] = [from, to].map(|named| named.address.ledger(args.store.sandbox));
-            let copied = block_on(async { from.copy_to(&to).await.map_err(|error| refuse(&error)) })?;
+            let copied = block_on(async { Ok(from.copy_to(&to).await?) })?;
             (format!("{from} copied to {to}, which is to be used from now on"), copied)
         }
     };
     if !terminal.is_quiet {
         let Contents { batches, attempts, price } = contents;
-        let batches = if batches == 1 { "1 batch".to_owned() } else { format!("{batches} batches") };
-        let attempts = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+        let (batches, attempts) = (count(batches, "batch"), count(attempts, "attempt"));
         let mut page = Page::new();
         page.line(format_args!("{what}: {batches}, {attempts}, ${price} spent, at risk or unknown"));
         terminal.result(&page);
@@ -42,19 +41,7 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
 fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
     let ledger = paths::ledger_of(&args.store)?;
     ledger.file().cloned().ok_or_else(|| {
-        Failure::plain(RefusalCode::OptionInvalid, format!("can't check `{ledger}`: it is a database"))
+        Failure::new(RefusalCode::OptionInvalid, format!("can't check `{ledger}`: it is a database"))
             .with_help("run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`")
     })
-}
-
-fn refuse(error: &CopyError) -> Failure {
-    let code = match error {
-        CopyError::Unavailable(_) | CopyError::Unknown(_) | CopyError::CutOff => RefusalCode::LedgerUnavailable,
-        CopyError::Damaged { .. } => RefusalCode::LedgerDamaged,
-        CopyError::Busy(_) => RefusalCode::BatchLocked,
-        CopyError::Missing(_) => RefusalCode::LedgerMissing,
-        CopyError::NotEmpty(_) => RefusalCode::LedgerNotEmpty,
-        CopyError::NotWritable { .. } => RefusalCode::NotWritable,
-    };
-    Failure::plain(code, with_causes(error)).with_help(error.help())
 }

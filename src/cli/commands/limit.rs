@@ -16,7 +16,7 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
         && is_missing
     {
         let failure =
-            Failure::plain(RefusalCode::LedgerMissing, format!("can't unfreeze `{ledger}`: found no ledger there"));
+            Failure::new(RefusalCode::LedgerMissing, format!("can't unfreeze `{ledger}`: found no ledger there"));
         return Err(failure.with_help("pass the ledger of the refused run with `--ledger`"));
     }
     let done = block_on(async {
@@ -33,7 +33,7 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
         terminal.result(&page(&LedgerLimits::of(&ledger).await?));
         Ok(())
     });
-    done.map_err(Failure::without_money)?;
+    done?;
     Ok(Exit::Done)
 }
 

@@ -15,7 +15,7 @@ pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure
     program.build();
     let Some(directory) = &args.dir else {
         if std::io::stdout().is_terminal() {
-            let failure = Failure::plain(RefusalCode::OptionInvalid, "a man page can't be printed on a terminal");
+            let failure = Failure::new(RefusalCode::OptionInvalid, "a man page can't be printed on a terminal");
             return Err(failure.with_help(
                 "write all pages with `shotlist man DIR`, or show the first with `shotlist man | man -l -`",
             ));
@@ -28,7 +28,7 @@ pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure
     for (name, text) in &pages {
         let path = directory.join("man1").join(format!("{name}.1"));
         write_page(&path, text).map_err(|error| {
-            Failure::plain(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
+            Failure::new(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
         })?;
     }
     let wrote = format!("wrote {} pages; read one with `man -M {} shotlist`", pages.len(), directory.display());

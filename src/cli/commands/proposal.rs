@@ -8,7 +8,7 @@ use crate::cli::manifest::wanted;
 use crate::cli::service::service_view;
 use crate::plan::{Approved, Plan, PlanView, WarningView, notes};
 use crate::session::Refusal;
-use crate::ui::{self, NextCommand, Page};
+use crate::ui::{self, NextCommand, NotJson, Page};
 
 impl Run<'_> {
     pub(super) fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
@@ -28,9 +28,8 @@ impl Run<'_> {
                     warnings.push(warning(ui::sentence(&note, &self.again)));
                     warnings.extend(ui::details(&note).into_iter().map(warning));
                 }
-                let view = PlanView::new(plan, service_view(self.args)?, warnings);
-                let json = view.and_then(|view| Page::json(&view));
-                json.map_err(|error| Failure::of_form(&error))?
+                let view = PlanView::new(plan, service_view(self.args)?, warnings).map_err(NotJson::from)?;
+                Page::json(&view)?
             }
         };
         self.terminal.result(&page);

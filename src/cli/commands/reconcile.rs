@@ -26,8 +26,7 @@ const MAX_BILL: u64 = 512 << 20;
 
 /// Shows where bill and ledger differ; with `--apply`, records what the bill settles.
 pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let unread =
-        |why: String| Failure::plain(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
+    let unread = |why: String| Failure::new(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
     let bytes = read_at_most(&args.bill, MAX_BILL).map_err(|error| unread(format!("can't read the file: {error}")))?;
     let source = source(&args.bill, &bytes);
     let columns = Columns { task: &args.task_column, usd: &args.usd_column, time: args.time_column.as_deref() };
@@ -43,7 +42,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), false)?;
     let period = period(args)?;
     let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) });
-    let reconciliation = reconciliation.map_err(Failure::without_money)?;
+    let reconciliation = reconciliation?;
     let comparison = reconciliation.comparison();
     let own = args.manifest.as_deref().and_then(name_of);
     let again = |key: &BatchKey| leads_to(args, own.as_ref() == Some(&key.name), key);
@@ -63,18 +62,15 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
         let start = day.to_zoned(zone.clone());
         start
             .map(|start| start.timestamp())
-            .map_err(|error| Failure::plain(RefusalCode::OptionInvalid, error.to_string()))
+            .map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))
     };
     let (Some(since), Some(until)) = (args.since, args.until) else {
         return Ok(Period { from: Timestamp::MIN, to: Timestamp::MAX, is_said: false });
     };
     if until < since {
-        return Err(Failure::plain(
-            RefusalCode::OptionInvalid,
-            format!("`--until {until}` is before `--since {since}`"),
-        ));
+        return Err(Failure::new(RefusalCode::OptionInvalid, format!("`--until {until}` is before `--since {since}`")));
     }
-    let behind = until.tomorrow().map_err(|error| Failure::plain(RefusalCode::OptionInvalid, error.to_string()))?;
+    let behind = until.tomorrow().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     // No bill has what is yet to be charged.
     Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
 }
@@ -113,16 +109,15 @@ fn apply(bill: &Bill, reconciliation: &Reconciliation<'_>, source: &str, termina
     if !bill.unread.is_empty() {
         let message = "can't apply the bill: some of its lines can't be read";
         return Err(
-            Failure::plain(RefusalCode::BillInvalid, message).with_help("fix those lines, or export the bill again")
+            Failure::new(RefusalCode::BillInvalid, message).with_help("fix those lines, or export the bill again")
         );
     }
-    let applied = block_on(async {
+    block_on(async {
         let mut recorded = 0;
         let applied = reconciliation.apply(source, &mut recorded).await;
         if recorded > 0 {
             terminal.note(NoticeCode::BillApplied, &format!("attempts settled by {source}: {recorded}"));
         }
         Ok(applied?)
-    });
-    applied.map_err(Failure::without_money)
+    })
 }

@@ -12,9 +12,6 @@ use crate::domain::{Attempt, Charge, Declaration, NoticeCode, RefusalCode, TaskI
 use crate::session::{BatchView, Resolution, Verdict};
 use crate::ui::{self, NextCommand, Terminal};
 
-/// The money of a job that was not resolved.
-const IN_DOUBT: &str = "nothing was spent; what is in doubt stays in doubt";
-
 /// Lists the jobs in doubt, or records a verdict.
 pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
@@ -38,8 +35,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
         (Some(_), false) => {
             Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, `--abandon`, or `--undo`"))
         }
-        (Some(job), true) => block_on(record(batch, job, args, &again, terminal))
-            .map_err(|failure| Failure { money: Some(IN_DOUBT), ..failure.of_manifest(&args.manifest.manifest) }),
+        (Some(job), true) => block_on(record(batch, job, args, &again, terminal)),
     }
 }
 

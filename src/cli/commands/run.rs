@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, confirm, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
-use crate::cli::exit::{Bought, Exit, Failure, exit_of, report_unsubmitted_repeats};
+use crate::cli::exit::{Bought, Exit, Failure, NOTHING_SENT, exit_of, report_unsubmitted_repeats};
 use crate::cli::manifest::{Wanted, load, wanted};
 use crate::cli::program::{block_on, first_signal, price_of, watch_signals};
 use crate::cli::service::{Address, address, check_secrets, connect};
@@ -27,7 +27,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Runs a manifest, or only plans it.
 pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let facts = RunFacts::default();
-    let ended = execute(args, terminal, &facts).map_err(|failure| failure.of_manifest(&args.manifest.manifest));
+    let ended =
+        execute(args, terminal, &facts).map_err(|failure| failure.of_command(Some(&args.manifest), Some(NOTHING_SENT)));
     if args.money.plan || !terminal.logs_json {
         return ended;
     }

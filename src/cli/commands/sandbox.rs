@@ -17,7 +17,7 @@ pub(super) fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Fai
         catalog: catalog(args.catalog.as_deref())?,
     };
     let cannot = |error: std::io::Error| {
-        let failure = Failure::plain(RefusalCode::NoClient, format!("can't serve on port {}: {error}", args.port));
+        let failure = Failure::new(RefusalCode::NoClient, format!("can't serve on port {}: {error}", args.port));
         failure.with_help("choose another port with `--port`; 0 selects a free one")
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(cannot)?;

@@ -41,5 +41,5 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
     };
     // A name: nothing is fetched from it.
     schema.insert("$id".to_owned(), format!("urn:shotlist:{name}:1").into());
-    Page::json(&schema).map_err(|error| Failure::of_form(&error))
+    Ok(Page::json(&schema)?)
 }

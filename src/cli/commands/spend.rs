@@ -26,14 +26,12 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
         None => Timestamp::MIN,
         Some(day) => {
             let start = day.to_zoned(zone.clone());
-            start
-                .map_err(|error| Failure::plain(RefusalCode::OptionInvalid, format!("`--since`: {error}")))?
-                .timestamp()
+            start.map_err(|error| Failure::new(RefusalCode::OptionInvalid, format!("`--since`: {error}")))?.timestamp()
         }
     };
     let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), args.sandbox)?;
     let spending = block_on(async { Ok(ledger.spending(since).await?) });
-    let spending = spending.map_err(Failure::without_money)?;
+    let spending = spending?;
     let by = args.by.as_deref();
     if let Some(name) = label(by) {
         refuse_unknown(name, &spending)?;
@@ -49,7 +47,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
             reviews.map(|reviews| args.since.map_or_else(|| reviews.usd(), |day| reviews.usd_since(day)));
     }
     let page = match args.format {
-        SpendFormat::Json => Page::json(&books).map_err(|error| Failure::of_form(&error))?,
+        SpendFormat::Json => Page::json(&books)?,
         SpendFormat::Csv => csv(&books, by).map_err(|error| Failure::cannot_write(&error))?,
         SpendFormat::Text => text(&books, by, terminal),
     };
@@ -63,7 +61,7 @@ fn refuse_unknown(label: &str, spending: &[Spending]) -> Result<(), Failure> {
     if known.contains(label) || spending.is_empty() {
         return Ok(());
     }
-    let failure = Failure::plain(RefusalCode::LabelUnknown, format!("`--by {label}`: no submitted job has this label"));
+    let failure = Failure::new(RefusalCode::LabelUnknown, format!("`--by {label}`: no submitted job has this label"));
     let known: Vec<&str> = known.into_iter().collect();
     Err(failure.with_help(if known.is_empty() {
         "pass `day`, `batch`, or `model`; a job has a label if you set `labels: { client: acme }` before it is submitted"

@@ -19,15 +19,13 @@ use crate::ui::{self, Page, Terminal};
 pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let as_json = args.format == StatusFormat::Json;
     let wanted = Wanted { as_json, ..Wanted::default() };
-    let chosen = load(&args.manifest, &args.selection, wanted, terminal)
-        .map_err(|failure| failure.of_manifest(&args.manifest.manifest))?;
+    let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
     let key = &chosen.manifest.key;
     let ledger = paths::ledger(&args.manifest)?;
-    let asked = block_on(async {
+    let (history, LedgerLimits { limits, freeze, .. }) = block_on(async {
         let history = ledger.history(key).await?.moved(&chosen.manifest.moves)?;
         Ok((history, LedgerLimits::of(&ledger).await?))
-    });
-    let (history, LedgerLimits { limits, freeze, .. }) = asked.map_err(Failure::without_money)?;
+    })?;
     let retake = history.retake().cloned();
     let is_all = args.selection.select.is_empty() && args.selection.exclude.is_empty() && args.selection.tag.is_empty();
     let history = if is_all {
@@ -65,8 +63,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         terminal.result(&Page::own(metrics(&report, &LedgerState { is_frozen: freeze.is_some(), limits })));
     } else if as_json {
         let view = ReportView::new(&report, &out, Timestamp::now()).with_freeze(freeze.as_ref());
-        let json = Page::json(&view);
-        terminal.result(&json.map_err(|error| Failure::of_form(&error))?);
+        terminal.result(&Page::json(&view)?);
     } else {
         terminal.result(&ui::status_text(
             &report,
@@ -92,12 +89,11 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     let again = paths::again(&args.manifest, &chosen.manifest.key);
     let options = Options { reports: paths::writer(&args.reports, &options.out, &again)?, ..options };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let reported = block_on(async {
+    let report = block_on(async {
         let Reported { report, written } = session.report().await?;
         written.map_err(|error| Failure::cannot_write(&error))?;
         Ok(report)
-    });
-    let report = reported.map_err(Failure::without_money)?;
+    })?;
     if !terminal.is_quiet {
         terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &session.written_reports()));
     }

@@ -7,8 +7,8 @@ use std::path::Path;
 use super::columns::{self, Column, is_taken, names_models, taker};
 use super::written::Meaning;
 use crate::catalog::{Catalog, Model};
-use crate::domain::Field;
 use crate::domain::text::one_line;
+use crate::domain::{Field, count};
 use crate::files::table::name_of;
 use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
@@ -82,7 +82,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     let (mut left_out, mut why) = (String::new(), Vec::new());
     if hidden > 0 {
         left_out += ", hidden: skip";
-        why.push(if hidden == 1 { "1 hidden row".to_owned() } else { format!("{hidden} hidden rows") });
+        why.push(count(hidden, "hidden row"));
     }
     let mut excluded = Vec::new();
     for column in columns.iter().filter(|column| !column.left_out.is_empty()) {

@@ -12,7 +12,7 @@ use super::lists::undocumented;
 use super::local_images::{LocalImages, PromptFiles, PromptText};
 use super::maker::{Entry, render};
 use crate::catalog::Catalog;
-use crate::domain::{Field, Job, Labels, NoticeCode, Rule};
+use crate::domain::{Field, Job, Labels, NoticeCode, Rule, count};
 use crate::manifest::raw::decode::decode_job;
 use crate::manifest::raw::faces::Faces;
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
@@ -68,11 +68,11 @@ impl Expander<'_> {
             // Errors of the other entries are reported, too.
             has_room = has_room && self.make_all(number, &raw_job, &defaults, &raw.faces, &mut taken);
         }
-        for ((field, model), count) in taken.passed_over {
-            let count = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
+        for ((field, model), jobs) in taken.passed_over {
+            let jobs = count(jobs, "job");
             tracing::info!(
                 code = NoticeCode::DefaultSkipped.code(),
-                "the default `{field}` does not apply to {count} of {model}"
+                "the default `{field}` does not apply to {jobs} of {model}"
             );
         }
         taken.finisher.jobs

@@ -7,7 +7,7 @@ use granit_parser::{Event, Parser};
 use super::diagnostic::Diagnostic;
 use super::location::{Location, Pointer};
 use super::marks::Marks;
-use crate::domain::{Job, Rule};
+use crate::domain::{Job, Rule, count};
 
 /// The marks that begin or end a block of code in Markdown, as chats write it.
 const FENCE: &str = "```";
@@ -93,7 +93,7 @@ pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Opti
     if lines[number].trim_start().starts_with('-') || column == left {
         return None;
     }
-    let columns = |count: usize| if count == 1 { "1 column".to_owned() } else { format!("{count} columns") };
+    let columns = |number: usize| count(number, "column");
     let message = if column > left && !value.is_empty() {
         format!("`{name}` is indented {} further than `{before}`, which already has a value", columns(column - left))
     } else if column < left

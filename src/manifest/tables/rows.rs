@@ -11,7 +11,7 @@ use serde_yaml::Mapping;
 use super::row::Row;
 use super::sheet;
 use super::workbook::{self, Beginning};
-use crate::domain::Rule;
+use crate::domain::{Rule, count};
 use crate::files::table::Undecoded;
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::mirror::{RawForEach, RawTable};
@@ -75,7 +75,7 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
     if !hidden.is_empty() {
         let message = format!(
             "{} of {} {}: row {}",
-            if hidden.len() == 1 { "1 hidden row".to_owned() } else { format!("{} hidden rows", hidden.len()) },
+            count(hidden.len(), "hidden row"),
             table.file,
             if hidden.len() == 1 { "becomes a job" } else { "become jobs" },
             hidden.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")

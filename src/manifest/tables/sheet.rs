@@ -7,7 +7,7 @@ use csv::StringRecord;
 use super::row::Row;
 use super::workbook::Beginning;
 use crate::domain::text::as_written;
-use crate::domain::{Cells, Columns, Rule};
+use crate::domain::{Cells, Columns, Rule, count};
 use crate::files::table::{line_of, separated, separator, unclosed};
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::layout::MAX_JOBS;
@@ -116,7 +116,7 @@ fn columns(reader: &mut csv::Reader<&[u8]>, file: &str, place: Location) -> Resu
 }
 
 fn counted(cells: usize) -> String {
-    if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
+    count(cells, "cell")
 }
 
 /// The separator of which most of the first lines have the same number: a title has none, and a text any number of commas.

@@ -9,7 +9,7 @@ use calamine::{Reader as _, SheetType, SheetVisible};
 use super::grid::{Grid, Line, MAX_CELLS, Marks, NO_RESULT, Opened, Problem, grid};
 use super::parts;
 use super::row::Row;
-use crate::domain::{Cells, Columns, Rule};
+use crate::domain::{Cells, Columns, Rule, count};
 use crate::manifest::raw::mirror::RawTable;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::layout::MAX_JOBS;
@@ -131,7 +131,7 @@ fn rows(
     let named = table.sheet.as_ref().map_or_else(|| file.clone(), |sheet| format!("the sheet `{sheet}` of {file}"));
     let merged = grid.fill_merged(table.header_row).map_err(too_long)?;
     if merged > 0 {
-        let cells = if merged == 1 { "1 merged cell".to_owned() } else { format!("{merged} merged cells") };
+        let cells = count(merged, "merged cell");
         let message = format!("{named} has {cells} over several rows: each of these rows has the value");
         found.push(Diagnostic::warning(Rule::CellsMerged, message, place.clone()));
     }

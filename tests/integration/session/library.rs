@@ -241,7 +241,7 @@ async fn program_resolves_jobs_and_limits_a_ledger() {
     let note =
         |attempt: &Attempt, how: &Resolution| recorded.borrow_mut().push((attempt.job().to_string(), how.clone()));
     let error = batch.resolve("j*", verdict, note).await.expect_err("one task for two jobs");
-    assert!(matches!(error, ResolveError::SeveralJobs(_)), "{error}");
+    assert!(matches!(error, ResolveError::SeveralJobs { .. }), "{error}");
     batch.resolve("j0", verdict, note).await.expect("the service knows the task");
     assert_eq!(*recorded.borrow(), [("j0".to_owned(), Resolution::Task(task.clone().into()))]);
     let error = batch.resolve("j1", verdict, note).await.expect_err("the task of j0");
