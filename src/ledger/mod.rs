@@ -49,10 +49,9 @@
 //! batches send into transactions of [`operations`], which apply the [`rules`]. At the bottom, a [`store`] knows its medium and no rule: [`sqlite`] in
 //! a file of this machine, [`postgres`] for several machines. [`mod@sql`] has the statements of both.
 //!
-//! [`mod@event`] has the states of an attempt, and [`mod@row`] an attempt in a store. [`mod@intent`] is what is asked of the rules, and [`mod@copy`]
-//! carries a whole ledger from one store to another. [`reader`] is the [`Ledger`], and [`mod@locked`] the [`LockedBatch`].
+//! [`mod@event`] has the states of an attempt, and [`mod@row`] an attempt in a store. [`mod@intent`] is the input of the rules. [`reader`] is the
+//! [`Ledger`] and its copies, and [`mod@locked`] the [`LockedBatch`].
 
-mod copy;
 mod error;
 mod event;
 mod intent;

@@ -6,25 +6,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::row::Row;
-use super::rules::{Asked, Changes, Facts, Owners, apply, recover};
+use super::rules::{BatchIntent, Changes, Facts, Owners, apply, recover};
 use super::store::{Locked, Transaction};
 use super::{Event, LedgerError, this_machine};
 use crate::domain::{Account, AttemptId, AttemptState, BatchKey, Move, TaskNames, new_ids};
 
-/// An event of an attempt, and its batch.
-pub(in crate::ledger) struct Happened<'a> {
-    pub(in crate::ledger) attempt: AttemptId,
-    pub(in crate::ledger) batch: &'a BatchKey,
-    pub(in crate::ledger) event: &'a Event,
-}
-
-/// The outcome of an event: the recorded names, if it has any, and the changed row.
-pub(in crate::ledger) type Recorded = (Result<Option<TaskNames>, LedgerError>, Option<Row>);
-
 /// Writes admitted intents. Returns the row or the refusal of each, and the facts afterwards.
 pub(in crate::ledger) async fn intend<T: Transaction>(
     transaction: &T,
-    asked: &[Asked<'_>],
+    asked: &[BatchIntent<'_>],
 ) -> Result<(Vec<Result<Row, LedgerError>>, Facts), T::Error> {
     if asked.is_empty() {
         return Ok((Vec::new(), Facts::default()));
@@ -39,37 +29,40 @@ pub(in crate::ledger) async fn intend<T: Transaction>(
     Ok((answers, facts))
 }
 
-/// Writes events. An illegal event changes nothing, and the others are written.
+/// The outcome of an event: the recorded names, if it has any, and the changed row.
+pub(in crate::ledger) type Recorded = (Result<Option<TaskNames>, LedgerError>, Option<Row>);
+
+/// Writes events of attempts, each with its batch. An illegal event changes nothing, and the others are written.
 pub(in crate::ledger) async fn record<T: Transaction>(
     transaction: &T,
-    events: &[Happened<'_>],
+    events: &[(AttemptId, &BatchKey, &Event)],
 ) -> Result<Vec<Recorded>, T::Error> {
     if events.is_empty() {
         return Ok(Vec::new());
     }
-    let ids: BTreeSet<AttemptId> = events.iter().map(|happened| happened.attempt).collect();
-    let names: Vec<_> = events.iter().flat_map(|happened| Owners::needed_by(happened.event)).collect();
+    let ids: BTreeSet<AttemptId> = events.iter().map(|(attempt, ..)| *attempt).collect();
+    let names: Vec<_> = events.iter().flat_map(|(.., event)| Owners::needed_by(event)).collect();
     let Locked { mut rows, named, now } = transaction.locked(&ids.into_iter().collect::<Vec<_>>(), &names).await?;
     let (before, mut owners) = (rows.clone(), Owners::new(named));
     let mut recorded = Vec::with_capacity(events.len());
     let mut changed = BTreeSet::new();
-    for happened in events {
-        let Some(row) = rows.get_mut(&happened.attempt) else {
-            let why = std::io::Error::other(format!("attempt {} is not in the ledger", happened.attempt.0));
+    for (attempt, batch, event) in events {
+        let Some(row) = rows.get_mut(attempt) else {
+            let why = std::io::Error::other(format!("attempt {} is not in the ledger", attempt.0));
             recorded.push((Err(LedgerError::Store(Arc::new(why))), None));
             continue;
         };
-        if let Some(error) = transaction.objection(row, happened.event).await? {
+        if let Some(error) = transaction.objection(row, event).await? {
             recorded.push((Err(error), None));
             continue;
         }
-        recorded.push(match write(row, happened, transaction.runner(), now, &mut owners) {
+        recorded.push(match write(row, event, batch, transaction.runner(), now, &mut owners) {
             Ok(names) => {
-                changed.insert(happened.attempt);
+                changed.insert(*attempt);
                 (Ok(names), Some(row.clone()))
             }
-            Err(LedgerError::Illegal(_)) if is_late(row.attempt.state, happened.event) => {
-                tracing::debug!("another runner recorded a terminal state before {:?}", happened.event);
+            Err(LedgerError::Illegal(_)) if is_late(row.attempt.state, event) => {
+                tracing::debug!("another runner recorded a terminal state before {event:?}");
                 (Ok(None), None)
             }
             Err(error) => (Err(error), None),
@@ -87,7 +80,8 @@ pub(in crate::ledger) async fn record<T: Transaction>(
 /// Applies an event to a row. Returns the claimed names. Changes nothing on an error.
 fn write(
     row: &mut Row,
-    Happened { event, batch, .. }: &Happened<'_>,
+    event: &Event,
+    batch: &BatchKey,
     runner: Option<i64>,
     now: Timestamp,
     owners: &mut Owners,

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::row::{self, Row, Unreadable, Value};
-use super::rules::{Asked, Changes, Named, QUARTER_US, SpanKey, quarter};
-use super::views::{Contents, Part, Submissions};
+use super::rules::{BatchIntent, Changes, QUARTER_US, SpanKey, quarter};
+use super::views::{Contents, CopyPart, Submissions};
 use super::{BoughtElsewhere, Controls, LedgerLimit, OpenElsewhere, SpendLimit, Spending};
 use crate::domain::{
     Attempt, AttemptState, BatchKey, Charge, Fingerprint, History, JobId, Label, TaskId, UnfinishedRetake, Usd,
@@ -99,7 +99,7 @@ pub(in crate::ledger) async fn open_elsewhere<S: Sql>(
 /// The attempts that the guard of an intent counts, by normalized request and batch, the batch of the newest attempt last.
 pub(in crate::ledger) async fn paid<S: Sql>(
     sql: &S,
-    asked: &[Asked<'_>],
+    asked: &[BatchIntent<'_>],
 ) -> Result<HashMap<Fingerprint, Vec<(BatchKey, u32)>>, S::Error> {
     let guarded = asked.iter().filter(|asked| asked.intent.paid_elsewhere.is_some());
     let requests: BTreeSet<&str> = guarded.map(|asked| asked.intent.normalized.as_str()).collect();
@@ -209,14 +209,14 @@ fn named<T, E: From<Unreadable>>(
 const AT_ONCE: usize = 500;
 
 /// Sends all parts, until the receiver is dropped.
-pub(in crate::ledger) async fn send_all<S: Sql>(sql: &S, parts: &Sender<Part>) -> Result<(), S::Error> {
+pub(in crate::ledger) async fn send_all<S: Sql>(sql: &S, parts: &Sender<CopyPart>) -> Result<(), S::Error> {
     for (_, key) in batches(sql).await? {
         let history = sql.history(&key).await?;
-        if parts.send(Part::Batch(key, history)).await.is_err() {
+        if parts.send(CopyPart::Batch(key, history)).await.is_err() {
             return Ok(());
         }
     }
-    let _received = parts.send(Part::Limits(limits(sql).await?)).await;
+    let _received = parts.send(CopyPart::Limits(limits(sql).await?)).await;
     Ok(())
 }
 
@@ -229,14 +229,14 @@ pub(in crate::ledger) async fn is_empty<S: Sql>(sql: &S) -> Result<bool, S::Erro
 /// Writes parts up to the last one. Returns `None` if that is missing.
 pub(in crate::ledger) async fn receive_all<S: Sql>(
     sql: &S,
-    first: Option<Part>,
-    mut parts: Receiver<Part>,
+    first: Option<CopyPart>,
+    mut parts: Receiver<CopyPart>,
 ) -> Result<Option<Contents>, S::Error> {
     let (mut next, mut contents) = (first, Contents::default());
     while let Some(part) = next {
         let (key, history) = match part {
-            Part::Batch(key, history) => (key, history),
-            Part::Limits(limits) => {
+            CopyPart::Batch(key, history) => (key, history),
+            CopyPart::Limits(limits) => {
                 for limit in &limits {
                     set_limit(sql, limit, true).await?;
                 }
@@ -379,7 +379,7 @@ pub(in crate::ledger) trait Sql {
     async fn controls(&self) -> Result<Controls, Self::Error>;
 
     /// The attempts with one of these task names.
-    async fn named(&self, names: &[&TaskId]) -> Result<Vec<Named>, Self::Error>;
+    async fn named(&self, names: &[&TaskId]) -> Result<Vec<(BatchKey, Attempt)>, Self::Error>;
 
     /// Verifies the sums for limits, if the medium may lose some.
     async fn verify_sums(&self) -> Result<(), Self::Error> {

@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::row::{Row, Unreadable};
-use super::rules::{Asked, Changes, Facts, Named};
+use super::rules::{BatchIntent, Changes, Facts};
 use super::sql::Sql;
 use super::{Event, Intent, LedgerError};
-use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskId, TaskNames, UnfinishedRetake};
+use crate::domain::{Account, Attempt, AttemptId, BatchKey, JobId, Move, TaskId, TaskNames, UnfinishedRetake};
 
 /// A store that is written by one [`Writer`](super::writer::Writer).
 pub(in crate::ledger) trait Store {
@@ -77,7 +77,7 @@ pub(in crate::ledger) trait Transaction {
     fn runner(&self) -> Option<i64>;
 
     /// Returns what decides whether these intents are admitted, after all that was saved, and locks it.
-    async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, Self::Error>;
+    async fn facts(&self, intents: &[BatchIntent<'_>]) -> Result<Facts, Self::Error>;
 
     /// Locks attempts, and returns them with the attempts that have one of the names, and the time.
     async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, Self::Error>;
@@ -98,7 +98,7 @@ pub(in crate::ledger) trait Transaction {
 /// The facts for an event.
 pub(in crate::ledger) struct Locked {
     pub(in crate::ledger) rows: BTreeMap<AttemptId, Row>,
-    pub(in crate::ledger) named: Vec<Named>,
+    pub(in crate::ledger) named: Vec<(BatchKey, Attempt)>,
     pub(in crate::ledger) now: Timestamp,
 }
 

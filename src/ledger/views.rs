@@ -160,7 +160,7 @@ impl OpenElsewhere {
 }
 
 /// A part of a ledger. URLs of local images are left out: the asset command returns new ones.
-pub(super) enum Part {
+pub(super) enum CopyPart {
     /// A batch.
     Batch(BatchKey, History),
     /// The ledger limits, the last part of a complete copy.

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::operations::{self, Happened, Recorded};
+use super::operations::{self, Recorded};
 use super::row::Row;
-use super::rules::{Asked, Facts};
+use super::rules::{BatchIntent, Facts};
 use super::sql::{keep_retake, note_unsent};
 use super::store::{Answer, Command, Store, Transaction, crash_point};
 use super::{Event, Intent, LedgerError};
@@ -135,17 +135,15 @@ impl<S: Store> Writer<S> {
         let batch = |own: &usize| self.store.batch(*own).map(|(number, key)| (number, key.clone())).unwrap_or_default();
         let known: Vec<(i64, BatchKey)> = records.iter().map(|(own, ..)| batch(own)).collect();
         let batches: Vec<(i64, BatchKey)> = intents.iter().map(|(own, ..)| batch(own)).collect();
-        let happened = records.iter().zip(&known);
-        let events: Vec<Happened<'_>> =
-            happened.map(|((_, attempt, event, _), (_, batch))| Happened { attempt: *attempt, batch, event }).collect();
+        let events = records.iter().zip(&known).map(|((_, attempt, event, _), (_, batch))| (*attempt, batch, &**event));
+        let events: Vec<_> = events.collect();
         let asked = intents.iter().zip(&batches);
-        let asked: Vec<Asked<'_>> =
-            asked.map(|((_, intent, _), (batch, key))| Asked { batch: *batch, key, intent }).collect();
+        let asked: Vec<BatchIntent<'_>> =
+            asked.map(|((_, intent, _), (batch, key))| BatchIntent { batch: *batch, key, intent }).collect();
         let written = self.store.transact(async |transaction| {
             let recorded = operations::record(transaction, &events).await?;
             let mut outcomes = events.iter().zip(&recorded);
-            let is_unwritten =
-                outcomes.any(|(happened, (names, _))| leaves_unwritten(happened.event, names.as_ref().err()));
+            let is_unwritten = outcomes.any(|((.., event), (names, _))| leaves_unwritten(event, names.as_ref().err()));
             let decided = if is_unwritten { None } else { Some(operations::intend(transaction, &asked).await?) };
             Ok((recorded, decided))
         });

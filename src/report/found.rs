@@ -3,9 +3,47 @@
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use super::row::JobState;
-use crate::domain::{Attempt, AttemptId, AttemptState, History, Job, JobChoice, Takes, VideoFile};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::domain::{Attempt, AttemptId, AttemptState, History, Job, JobChoice, Takes, VideoFile, named};
 use crate::download::is_whole;
+
+named! {
+    /// The state of a job.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JobState {
+        /// Terminal, with a video.
+        Completed = "completed",
+        /// Being generated when the run stopped.
+        InProgress = "in_progress",
+        /// Waiting at the service when the run stopped.
+        Queued = "queued",
+        /// Never sent.
+        Pending = "pending",
+        /// Waits for a face review.
+        Held = "held",
+        /// Refused by the service; no task exists.
+        Rejected = "rejected",
+        /// Terminal, without a video.
+        Failed = "failed",
+        /// Sent, and the answer never arrived whole.
+        InDoubt = "in_doubt",
+    }
+}
+
+impl JobState {
+    /// Returns whether the job, as it is now, was not bought yet.
+    pub fn is_unbought(self) -> bool {
+        matches!(self, Self::Pending | Self::Held | Self::Rejected)
+    }
+
+    /// The state's name for the user.
+    pub fn label(self) -> String {
+        self.name().replace('_', " ")
+    }
+}
 
 /// The facts about a job.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::row::JobState;
+use super::found::JobState;
 use super::rows::Report;
 use crate::domain::Usd;
 use crate::domain::text::one_line;

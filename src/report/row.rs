@@ -9,43 +9,9 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::earlier::ReportedPurchase;
-use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd, named};
-
-named! {
-    /// The state of a job.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    pub enum JobState {
-        /// Terminal, with a video.
-        Completed = "completed",
-        /// Being generated when the run stopped.
-        InProgress = "in_progress",
-        /// Waiting at the service when the run stopped.
-        Queued = "queued",
-        /// Never sent.
-        Pending = "pending",
-        /// Waits for a face review.
-        Held = "held",
-        /// Refused by the service; no task exists.
-        Rejected = "rejected",
-        /// Terminal, without a video.
-        Failed = "failed",
-        /// Sent, and the answer never arrived whole.
-        InDoubt = "in_doubt",
-    }
-}
-
-impl JobState {
-    /// Returns whether the job, as it is now, was not bought yet.
-    pub fn is_unbought(self) -> bool {
-        matches!(self, Self::Pending | Self::Held | Self::Rejected)
-    }
-
-    /// The state's name for the user.
-    pub fn label(self) -> String {
-        self.name().replace('_', " ")
-    }
-}
+use super::found::JobState;
+use super::job_note::JobNote;
+use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd};
 
 /// One job of the manifest. An unknown value is absent, never zero.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
@@ -152,6 +118,13 @@ pub struct Row {
     pub(super) detail: Detail,
 }
 
+impl Row {
+    /// What the job asks of its reader, the most urgent first.
+    pub fn notes(&self) -> &[JobNote] {
+        &self.detail.notes
+    }
+}
+
 /// The facts of a delivered video.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Delivered {
@@ -226,6 +199,8 @@ fn as_moment<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S
 /// Facts that only a page for people shows.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Detail {
+    /// What it asks of its reader, the most urgent first.
+    pub notes: Vec<JobNote>,
     /// The certain cost of all attempts, and the possible cost besides those in doubt.
     pub spent: Usd,
     pub unknown: Usd,

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use jiff::Timestamp;
 
+use super::found::JobState;
 use super::found::{Found, file_of, mismatch, poster_of, relative_path, state};
-use super::row::{Delivered, Detail, Exec, JobState, Row, Superseded, Totals, Version};
+use super::job_note::{NoteKind, NotedJobs, by_kind, notes};
+use super::row::{Delivered, Detail, Exec, Row, Superseded, Totals, Version};
 use crate::domain::{
     Attempt, AttemptId, AttemptState, BatchKey, Charge, Choice, Columns, History, Job, JobChoice, Reviewed, Usd,
     VideoFile, last_reviews,
@@ -34,8 +36,6 @@ pub struct Report {
     pub superseded: Vec<Superseded>,
     /// Sums.
     pub totals: Totals,
-    /// Jobs whose turn it was and that were not sent, with the reason in their rows.
-    pub(super) unsent: usize,
     jobs: Arc<[Arc<Job>]>,
     /// The facts about each of them.
     found: Arc<[Found]>,
@@ -49,7 +49,7 @@ impl Report {
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, directory: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
         let (mut shown, mut videos, mut archived) = (HashSet::with_capacity(jobs.len()), 0, 0);
-        let (mut exec_failed, mut exec_owed, mut unsent) = (0, 0, 0);
+        let (mut exec_failed, mut exec_owed) = (0, 0);
         let mut choices: BTreeMap<&'static str, usize> = JobChoice::ALL.map(|choice| (choice.name(), 0)).into();
         let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
         let found: Arc<[Found]> = jobs.iter().map(|job| Found::new(job, &history, directory)).collect();
@@ -61,7 +61,6 @@ impl Report {
                 Some(executed) if executed.error.is_some() => exec_failed += 1,
                 _ => {}
             }
-            unsent += usize::from(state == JobState::Pending && history.why_unsent(job.id()).is_some());
             videos += usize::from(found.has_file);
             archived += usize::from(!found.has_file && attempt.is_some_and(|it| it.particulars.archived.is_some()));
             if let Some(choice) = found.choice {
@@ -99,17 +98,7 @@ impl Report {
                 ..totals
             });
         let superseded = superseded(&shown, &history, directory);
-        Self {
-            key: key.clone(),
-            simulated,
-            superseded,
-            totals,
-            unsent,
-            jobs,
-            found,
-            history,
-            directory: directory.to_owned(),
-        }
+        Self { key: key.clone(), simulated, superseded, totals, jobs, found, history, directory: directory.to_owned() }
     }
 
     /// The same report with the fees of face reviews. A simulated report has none.
@@ -138,6 +127,11 @@ impl Report {
     /// Each job, where it is, and the attempt that stands for it, in manifest order.
     pub(super) fn shown(&self) -> impl Iterator<Item = (&Job, JobState, Option<&Attempt>)> {
         self.each().map(|(job, found)| (job, found.state, found.shown(&self.history)))
+    }
+
+    /// What the jobs ask of their reader, by kind, the most urgent first.
+    pub fn notes(&self) -> BTreeMap<NoteKind, NotedJobs> {
+        by_kind(self.each().map(|(job, found)| (job.id(), notes(job, found, &self.history))))
     }
 
     fn each(&self) -> impl Iterator<Item = (&Job, &Found)> {
@@ -220,6 +214,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     let mut reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
     reviews.retain(|reviewed| counts_for(reviewed.review.choice, found.choice));
     let detail = Detail {
+        notes: notes(job, found, history),
         poster: file.filter(|_| found.has_poster).map(poster_of),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
@@ -261,7 +256,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         reported_usd: shown.and_then(|attempt| attempt.particulars.reported_usd),
         choice: found.choice,
         reviewer: joined(reviews.iter().map(|it| it.review.by.clone()), ", "),
-        note: joined(notes(&reviews), "\n"),
+        note: joined(remarks(&reviews), "\n"),
         delivered: shown.map(delivered).unwrap_or_default(),
         declared: declared.map(|declared| declared.to_string()),
         archived_at: archived.map(|archived| archived.at),
@@ -341,7 +336,7 @@ fn versions(
 }
 
 /// The notes of reviewers; with their names, if there are several reviewers.
-fn notes(reviews: &[&Reviewed]) -> impl Iterator<Item = String> {
+fn remarks(reviews: &[&Reviewed]) -> impl Iterator<Item = String> {
     let noted = reviews.iter().map(|reviewed| &reviewed.review).filter(|review| !review.note.is_empty());
     noted.map(|review| match reviews.len() {
         1 => review.note.clone(),

@@ -4,34 +4,35 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use indexmap::IndexMap;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::command::NextCommand;
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
 use super::table::{Column, first_few, shortened, without_prompt};
-use crate::domain::count;
-use crate::domain::quoted;
-use crate::domain::text::until_prompt;
-use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd};
-use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, Totals, form_of};
+use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd, count, quoted};
+use crate::report::{Form, JobState, Report, Row, Superseded, Totals, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;
-/// The most causes that are reported at the end of a run, the most jobs that are named with each, and the most of its words.
-const CAUSES: usize = 8;
-const NAMED: usize = 5;
-const WHY: usize = 200;
+/// The most causes that are listed, the most jobs that are named with each, and the most characters of one.
+const MAX_CAUSES: usize = 8;
+const MAX_NAMES: usize = 5;
+const MAX_CAUSE: usize = 200;
 
-/// The states of jobs as text of this width, one per line. Of many jobs, only incomplete ones are listed; with `all`,
-/// every job is, and nothing is cut off.
+/// The states of jobs as text of this width: what needs a person, the sums, and a line for each job. Of many jobs, only incomplete ones are
+/// listed; with `all`, every job is, and nothing is cut off.
 pub(crate) fn status_text(report: &Report, again: &NextCommand, width: u16, all: bool) -> Page {
     let mut page = Page::new();
-    page.line(format_args!("{}: {}", report.key, count(report.totals.jobs, "job")));
-    page.line("");
+    tell_notes(&mut page, report, again);
+    page.line(format_args!("{}: {}", report.key, states(&report.totals)));
+    sum_up(&mut page, report, None);
     let lists_completed = all || report.totals.jobs <= LISTED;
     let rows: Vec<Row> = report.rows_in(|state| lists_completed || state != JobState::Completed).collect();
+    if rows.is_empty() {
+        return page;
+    }
+    page.line("");
     let most = if all { usize::MAX } else { LISTED };
     let columns = [
         Column::word("  state"),
@@ -40,58 +41,41 @@ pub(crate) fn status_text(report: &Report, again: &NextCommand, width: u16, all:
         Column::number("cost"),
         Column::text("detail"),
     ];
-    if !rows.is_empty() {
-        let cells = rows.iter().take(most).map(cells);
-        if all {
-            page.whole_table(&columns, cells, width);
-        } else {
-            page.table(&columns, cells, width);
-        }
-        if rows.len() > most {
-            page.line(format_args!("  … and {} more (-v lists all)", rows.len() - most));
-        }
-        page.line("");
+    let cells = rows.iter().take(most).map(cells);
+    if all {
+        page.whole_table(&columns, cells, width);
+    } else {
+        page.table(&columns, cells, width);
     }
-    sum_up(&mut page, report, again);
-    if !all {
-        // The causes, which the table does not show.
-        for line in causes(report) {
-            page.line(line);
-        }
+    if rows.len() > most {
+        page.line(format_args!("  … and {} more (-v lists all)", rows.len() - most));
     }
     page
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let is_missing = row.state == JobState::Completed && row.file.is_none();
-    let archived = row.archived_at.filter(|_| is_missing).map(|at| format!("archived on {}", at.strftime("%F")));
-    let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(|error| format!("exec: {error}"));
-    let reviewers = row.reviewer.as_deref().filter(|_| row.choice == Some(JobChoice::Conflict));
-    let disagree = reviewers.map(|reviewers| format!("reviewers disagree: {reviewers}"));
-    let shown = row
-        .error_message
-        .as_deref()
-        .or(exec.as_deref())
-        .or(disagree.as_deref())
-        .or(row.file.as_deref())
-        .or(archived.as_deref())
-        .or(row.declared.as_deref());
-    let detail = match shown {
-        Some(detail) => detail,
-        None if is_missing => "no video on this machine",
-        None => row.task_id.as_deref().unwrap_or(""),
-    };
     vec![
         format!("  {}", row.state.label()),
         row.id.clone(),
         row.model.clone(),
         row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}")),
-        shortened(detail, usize::MAX),
+        shortened(&detail(row), usize::MAX),
     ]
 }
 
-/// The end of a run, for stdout: `reserved` is the sum of its submissions, `left_out` are due jobs that it was not to submit, and `again` leads
-/// back to it.
+/// Where the video of a job is, or the reason why there is none.
+fn detail(row: &Row) -> String {
+    let caused = row.notes().iter().find_map(|note| Some((note.kind, note.cause.as_deref()?)));
+    match caused {
+        // The state says the rest.
+        Some((kind, cause)) if kind.name() != row.state.name() => format!("{}: {cause}", kind.name()),
+        Some((_, cause)) => cause.to_owned(),
+        None => [&row.file, &row.declared, &row.task_id].into_iter().flatten().next().cloned().unwrap_or_default(),
+    }
+}
+
+/// The summary of a run. `reserved` is the sum of its submissions, `left_out` has due jobs outside the selection, and `again` makes the printed
+/// commands.
 pub(crate) fn summary_text(
     report: &Report,
     reserved: Option<Usd>,
@@ -100,41 +84,58 @@ pub(crate) fn summary_text(
     reports: &[&Path],
 ) -> Page {
     let mut page = Page::new();
-    sum_up(&mut page, report, again);
-    if let Some(reserved) = reserved {
-        page.line(format_args!("reserved: ${reserved} by this run"));
-    }
-    for line in causes(report) {
-        page.line(line);
-    }
-    if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
-        page.line("failed: `--retry-failed` retries, and costs again");
-    }
+    page.line(states(&report.totals));
+    sum_up(&mut page, report, reserved);
+    tell_notes(&mut page, report, again);
     for line in not_done(report, left_out, again) {
         page.line(line);
     }
-    if report.simulated {
-        page.line("This was the simulator: nothing was paid.");
-    }
     let (pages, others): (Vec<&Path>, Vec<&Path>) = reports.iter().partition(|path| form_of(path) == Some(Form::Html));
-    for path in others {
-        page.line(format_args!("report: {}", path.display()));
+    if !others.is_empty() {
+        let others: Vec<String> = others.iter().map(|path| path.display().to_string()).collect();
+        page.line(format_args!("reports: {}", others.join(", ")));
     }
-    // Last, because that is what everybody wants to do next.
+    // Last: most users open the page next.
     for path in pages {
         page.line(format_args!("to look at it: {} {}", opener(), quoted(&path.to_string_lossy())));
     }
     page
 }
 
-/// The jobs that the next run continues, with its command. It names the batch, because tomorrow's template makes
-/// another one.
+/// What needs a person, each cause once for all of its jobs, with the consequence for the money and the command.
+fn tell_notes(page: &mut Page, report: &Report, again: &NextCommand) {
+    let (mut room, mut hidden) = (MAX_CAUSES, 0);
+    for (kind, noted) in report.notes() {
+        if !kind.needs_a_person() {
+            continue;
+        }
+        hidden += noted.by_cause.len().saturating_sub(room);
+        for (cause, jobs) in noted.by_cause.iter().take(room) {
+            let names = first_few(jobs.iter().cloned(), MAX_NAMES).unwrap_or_default();
+            let cause = cause.as_deref().map(|cause| format!(": {}", shortened(cause, MAX_CAUSE)));
+            page.line(format_args!("{} ({names}){}", kind.counted(jobs.len()), cause.unwrap_or_default()));
+            room -= 1;
+        }
+        let command = kind.command().map(|(name, options)| format!(": {}", again.command(name, options)));
+        page.line(format_args!("  {}{}", kind.meaning(noted.usd), command.unwrap_or_default()));
+    }
+    if hidden > 0 {
+        page.line(format_args!("… and {} (`status -v` has all)", count(hidden, "more cause")));
+    }
+    // A real face without a review is rejected, or generation fails (interface §3).
+    let is_bad = |state| matches!(state, JobState::Failed | JobState::Rejected);
+    if report.states().any(|(job, state)| is_bad(state) && job.has_no_review) {
+        page.line("if a video shows a real person, its face needs a review first: `shotlist help manifest`, `faces`");
+    }
+}
+
+/// Jobs that the next run continues, with its command. The command names the batch, because a template of tomorrow names another one.
 fn not_done(report: &Report, left_out: &HashSet<JobId>, again: &NextCommand) -> Vec<String> {
-    // Only shown: on another day, `{{ today }}` in a prompt asks for another video, and the user has to see that before it is bought.
+    // The plan is only shown: tomorrow, a prompt with `{{ today }}` is another request.
     let plan = again.command("run", &["--plan"]);
     let jobs = |is_meant: &dyn Fn(&Job, JobState) -> bool| {
         let meant = report.states().filter(|(job, state)| is_meant(job, *state));
-        first_few(meant.map(|(job, _)| job.id().to_string()), NAMED)
+        first_few(meant.map(|(job, _)| job.id().to_string()), MAX_NAMES)
     };
     let is_left_out = |job: &Job, state| state == JobState::Pending && left_out.contains(job.id());
     let active = jobs(&|_, state| matches!(state, JobState::Queued | JobState::InProgress));
@@ -159,73 +160,26 @@ fn opener() -> &'static str {
     }
 }
 
-/// The errors, once for all jobs with the same, and what may be the reason: a real face without a review is rejected, or generation fails
-/// (interface §3).
-fn causes(report: &Report) -> Vec<String> {
-    let is_bad = |state| matches!(state, JobState::Failed | JobState::Rejected);
-    let mut lines = errors(report);
-    if report.states().any(|(job, state)| is_bad(state) && job.has_no_review) {
-        lines.push(
-            "if a video shows a real person, its face needs a review first: `shotlist help manifest`, `faces`"
-                .to_owned(),
-        );
-    }
-    lines
-}
-
-fn errors(report: &Report) -> Vec<String> {
-    let mut groups: IndexMap<(String, String), Vec<String>> = IndexMap::new();
-    for row in report.rows() {
-        // One that is pending has a message only if it was its turn.
-        let is_bad = row.state != JobState::Completed;
-        let waits = row.face.filter(|_| row.state == JobState::Held).map(|face| {
-            format!("waits for the review of {face}; then write `review: approved` and `paid_on` under `faces`")
-        });
-        let own = row.error_message.filter(|_| is_bad).or(waits).map(|message| (row.state.label(), message));
-        let of_exec = row.exec.and_then(|exec| {
-            let what = if exec.outcome == ExecOutcome::Owed { "exec owed" } else { "exec failed" };
-            Some((what.to_owned(), exec.error?))
-        });
-        for cause in [own, of_exec].into_iter().flatten() {
-            groups.entry(cause).or_default().push(row.id.clone());
-        }
-    }
-    let shown = groups.iter().take(CAUSES).map(|((what, why), jobs)| {
-        let more = if jobs.len() > NAMED { ", …" } else { "" };
-        let names = jobs.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        format!("{what}, {}: {}: {names}{more}", count(jobs.len(), "job"), shortened(why, WHY))
-    });
-    let hidden = groups.len().saturating_sub(CAUSES);
-    shown.chain((hidden > 0).then(|| format!("… and {hidden} more causes (`status -v` has all)"))).collect()
-}
-
-fn sum_up(page: &mut Page, report: &Report, again: &NextCommand) {
+/// The money, once; the videos; and the choices. `reserved` is the sum of the submissions of this run.
+fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>) {
     let totals = &report.totals;
-    page.line(states(totals));
-    let simulated = if report.simulated { " (simulated)" } else { "" };
-    let superseded: Usd = report
-        .superseded
-        .iter()
-        .filter(|superseded| superseded.charge == Charge::Charged)
-        .map(|superseded| superseded.price_usd)
-        .sum();
-    // Without it, what was paid for takes that are gone would read like an overrun.
-    let besides =
-        if superseded.is_zero() { String::new() } else { format!(", ${superseded} of it for superseded tasks") };
-    page.line(format_args!("spent: ${}{simulated}{besides}", totals.spent_usd));
-    if !totals.to_submit_usd.is_zero() {
-        page.line(format_args!("to submit: ${}", totals.to_submit_usd));
-    }
-    if !totals.held_usd.is_zero() {
-        page.line(format_args!("held: ${} for jobs that wait for a face review", totals.held_usd));
-    }
-    if !totals.at_risk_usd.is_zero() {
-        let resolve = again.command("resolve", &[]);
-        page.line(format_args!("at risk: ${} in doubt, listed by `{resolve}`", totals.at_risk_usd));
-    }
-    if !totals.unknown_usd.is_zero() {
-        page.line(format_args!("unknown: ${} for tasks whose charge is undocumented", totals.unknown_usd));
-    }
+    let possible = totals.spent_usd + totals.at_risk_usd + totals.unknown_usd;
+    let by_this_run =
+        reserved.filter(|reserved| *reserved != possible).map(|usd| format!(", ${usd} reserved by this run"));
+    let superseded = report.superseded.iter().filter(|superseded| superseded.charge == Charge::Charged);
+    let superseded: Usd = superseded.map(|superseded| superseded.price_usd).sum();
+    let amounts = [
+        (totals.at_risk_usd, "at risk"),
+        (totals.unknown_usd, "with an undocumented charge"),
+        (totals.to_submit_usd, "to submit"),
+        (totals.held_usd, "held for face reviews"),
+        // Without it, what was paid for takes that are gone would read like an overrun.
+        (superseded, "of the spent for superseded tasks"),
+    ];
+    let amounts = amounts.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, what)| format!(", ${usd} {what}"));
+    let simulated = if report.simulated { " (simulated: nothing was paid)" } else { "" };
+    let by_this_run = by_this_run.unwrap_or_default();
+    page.line(format_args!("${} spent{simulated}{by_this_run}{}", totals.spent_usd, amounts.collect::<String>()));
     let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
     if completed > 0 {
         let wanted = completed - totals.archived;
@@ -239,19 +193,6 @@ fn sum_up(page: &mut Page, report: &Report, again: &NextCommand) {
         choices.iter().filter(|(jobs, _)| *jobs > 0).map(|(jobs, what)| format!("{jobs} {what}")).collect();
     if !choices.is_empty() {
         page.line(format_args!("choices: {}", choices.join(", ")));
-    }
-    let exec = [("failed", totals.exec_failed), ("not started", totals.exec_owed)];
-    let exec: Vec<String> = exec
-        .into_iter()
-        .filter(|(_, videos)| *videos > 0)
-        .map(|(what, videos)| format!("{what} for {}", count(videos, "video")))
-        .collect();
-    if !exec.is_empty() {
-        page.line(format_args!("exec: {}; the next run with `--exec` repeats them", exec.join(", ")));
-    }
-    if totals.mismatched > 0 {
-        let videos = count(totals.mismatched, "video");
-        page.line(format_args!("mismatch: {videos} for ${}; `mismatches.csv` lists them", totals.mismatched_usd));
     }
     let is_active = |superseded: &&Superseded| matches!(superseded.state, JobState::Queued | JobState::InProgress);
     let active = report.superseded.iter().filter(is_active).count();
@@ -284,7 +225,7 @@ pub(super) fn counted(totals: &Totals) -> String {
 const MAX_BYTES: usize = 60_000;
 /// Room behind the rows for the count of omitted jobs.
 const LAST_LINE_BYTES: usize = 200;
-/// Sums and jobs, at most [`MAX_BYTES`]. The first line is a hidden marker, by which CI finds its earlier comment.
+/// Sums and jobs as Markdown, at most [`MAX_BYTES`]. The first line is a hidden marker: CI finds its earlier comment by it.
 pub(crate) fn status_markdown(report: &Report) -> String {
     use JobState::{Completed, Failed, Held, InDoubt, InProgress, Pending, Queued, Rejected};
     let key = report.key.to_string();
@@ -316,19 +257,15 @@ pub(crate) fn status_markdown(report: &Report) -> String {
 
 fn line(row: &Row) -> String {
     let cost = row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}"));
-    let prompt = row.prompt.as_deref();
-    let exec = row.exec.as_ref().and_then(|exec| exec.error.as_ref());
-    let exec = exec.map(|error| format!("exec: {}", until_prompt(error, prompt)));
-    let error = row.error_message.as_ref().map(|message| without_prompt(message, prompt));
-    let detail = error.or(exec).or_else(|| row.file.clone()).unwrap_or_default();
+    let detail = without_prompt(&detail(row), row.prompt.as_deref());
     format!("| {} | `{}` | {} | {cost} | {} |\n", row.state.label(), row.id, escaped(&row.model), escaped(&detail))
 }
 
-/// The columns of an id and of a prompt, where there is too much of them.
+/// The maximum columns of an ID and of a prompt.
 const ID: usize = 32;
 const PROMPT: usize = 72;
 
-/// The submissions of a batch of which no one knows what came, oldest first; `again` is what leads back to it.
+/// The submissions of a batch that are in doubt, oldest first. `again` makes the printed commands.
 pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
     let mut page = Page::new();
     let doubtful: Vec<&Attempt> = history.attempts().filter(|attempt| attempt.state.is_doubtful()).collect();
@@ -344,7 +281,7 @@ pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
     for attempt in doubtful {
         let (job, cost, at) = (job(attempt), cost(attempt), attempt.intended_at.strftime("%F %T%.3f UTC"));
         page.line(format_args!("  {job:jobs$}  {at}  {cost:>costs$}  {}", prompt(attempt)));
-        // In full: the id of a task may be in it.
+        // Not shortened: it may contain a task ID.
         page.line(format_args!("  {:jobs$}  {}", "", known(attempt)));
         if let Some(id) = held_id(attempt) {
             let command = again.command("resolve", &[attempt.job().as_str(), "--task", &id]);
@@ -361,7 +298,7 @@ pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
 
 /// The jobs in doubt of another batch of the same name.
 pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, again: &NextCommand) -> String {
-    let submissions = count(usize::try_from(doubtful).unwrap_or(usize::MAX), "submission");
+    let submissions = count(doubtful, "submission");
     format!("in `{batch}`: {submissions} in doubt, ${at_risk} at risk: {}", again.command("resolve", &[]))
 }
 
@@ -378,10 +315,10 @@ fn prompt(attempt: &Attempt) -> String {
     shortened(sent["prompt"].as_str().unwrap_or_default(), PROMPT)
 }
 
-/// The fields of a response that may hold the task ID, as JSON pointers. None of them is documented, so the user decides.
+/// JSON pointers to fields of a response that may contain the task ID. None is documented, so the user decides.
 const HELD_IDS: &str = "/id /task_id /data/task_id /data/id /data/0/id /output/task_id /job_id /request_id";
 
-/// The task ID that the response to a job in doubt may hold.
+/// The possible task ID in the response to a job in doubt.
 fn held_id(attempt: &Attempt) -> Option<String> {
     let response = &attempt.error.as_ref()?.raw;
     let text = |place: &str| response.pointer(place)?.as_str().map(str::to_owned);

@@ -147,7 +147,7 @@ fn an_image_that_is_not_there_says_why_and_what_to_type() {
             vec![
                 "failed since",
                 "out of memory",
-                "Trying again costs $0.90",
+                "trying again costs $0.90",
                 "shotlist run m.yaml --select broken --retry-failed",
             ],
         ),
@@ -156,12 +156,12 @@ fn an_image_that_is_not_there_says_why_and_what_to_type() {
             vec![
                 "rejected",
                 "no such thing is shown (moderation)",
-                "Nothing was charged",
+                "nothing was charged",
                 "shotlist run m.yaml --select refused",
             ],
         ),
         ("lost", vec!["in doubt since", "$0.90 at risk", "shotlist resolve m.yaml"]),
-        ("held", vec!["held", "Waits for the review of bob"]),
+        ("held", vec!["held", "waits for the review of bob"]),
     ] {
         let told = told(&mut page, id);
         assert!(words.iter().all(|word| told.contains(word)), "{id}: {told}");
@@ -196,7 +196,7 @@ fn an_image_that_is_not_there_says_why_and_what_to_type() {
     page.call("Emulation.setEmulatedMedia", &json!({ "media": "", "features": [] }));
     // The same above all cards, and a way to them.
     let problems = text(&mut page, ".problems");
-    assert!(problems.contains("1 in doubt: $0.90 at risk") && problems.contains("1 failed"), "{problems}");
+    assert!(problems.contains("$0.90 at risk") && problems.contains("1 job failed"), "{problems}");
     page.click("[data-show=in_doubt]");
     assert_eq!(text(&mut page, "#count"), "1 of 9 jobs");
     assert_eq!(page.complaints(), Vec::<String>::new());

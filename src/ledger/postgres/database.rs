@@ -21,7 +21,7 @@ use crate::ledger::intent::Times;
 use crate::ledger::locked::{SharedState, WriterHandle};
 use crate::ledger::row::{Kind, Value};
 use crate::ledger::sql::{self, Sql as _, set_limit};
-use crate::ledger::views::Part;
+use crate::ledger::views::CopyPart;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, Unavailable};
 
 /// The maximum number of repetitions of a read after a broken connection or a cancellation.
@@ -161,7 +161,7 @@ impl PostgresLedger {
     }
 
     /// Sends everything as it is at one moment.
-    pub(in crate::ledger) async fn send_all(&self, parts: Sender<Part>) -> Result<(), CopyError> {
+    pub(in crate::ledger) async fn send_all(&self, parts: Sender<CopyPart>) -> Result<(), CopyError> {
         let client = Arc::new(self.existing().await?);
         let transaction = Transaction::reading(client, self.kind);
         transaction.batch_execute(PATIENT).await.map_err(PostgresError::from)?;
@@ -181,7 +181,7 @@ impl PostgresLedger {
     pub(in crate::ledger) async fn fill(
         &self,
         frozen: Option<String>,
-        mut parts: Receiver<Part>,
+        mut parts: Receiver<CopyPart>,
     ) -> Result<Contents, CopyError> {
         let first = parts.recv().await.ok_or(CopyError::CutOff)?;
         let client = self.writable().await?;

@@ -19,7 +19,7 @@ use super::transaction::{LOCK, LeaseStatus, NOW, PostgresError, Transaction, Typ
 use crate::domain::{Account, AttemptId, JobId, TaskId};
 use crate::ledger::intent::Times;
 use crate::ledger::row::{Kind, Row};
-use crate::ledger::rules::{Asked, Changes, Facts, OtherRunnersFacts, Slots};
+use crate::ledger::rules::{BatchIntent, Changes, Facts, OtherRunnersFacts, Slots};
 use crate::ledger::sql::{self, Sql as _};
 use crate::ledger::store::{self, Locked};
 use crate::ledger::{Event, LedgerError, SpendLimit};
@@ -36,7 +36,7 @@ pub(super) async fn facts(
     transaction: &Transaction,
     runner: &Runner,
     lease: impl Future<Output = Result<LeaseStatus, PostgresError>>,
-    asked: &[Asked<'_>],
+    asked: &[BatchIntent<'_>],
     known_limits: &[SpendLimit],
     times: &Times,
 ) -> Result<Facts, PostgresError> {
@@ -95,7 +95,7 @@ fn next_id(newest: i64, now_us: i64) -> i64 {
 /// The attempts of each job.
 async fn attempts(
     transaction: &Transaction,
-    asked: &[Asked<'_>],
+    asked: &[BatchIntent<'_>],
 ) -> Result<HashMap<(i64, JobId), Vec<Row>>, PostgresError> {
     let sql = format!(
         "SELECT {ROW} FROM unnest($1, $2) AS asked (its_batch, its_job)
@@ -250,7 +250,7 @@ impl store::Transaction for RunnerTransaction {
         Some(self.runner.id)
     }
 
-    async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, PostgresError> {
+    async fn facts(&self, intents: &[BatchIntent<'_>]) -> Result<Facts, PostgresError> {
         Box::pin(facts(&self.transaction, &self.runner, self.lease(), intents, &self.known_limits, &self.times)).await
     }
 

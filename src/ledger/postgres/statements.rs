@@ -15,7 +15,7 @@ use super::transaction::{NOW, PostgresError, Transaction};
 use crate::domain::{Attempt, AttemptId, BatchKey, History, TaskId};
 use crate::ledger::Controls;
 use crate::ledger::row::{COLUMNS, Row, Shared, Unreadable, Value};
-use crate::ledger::rules::{Changes, Named, SpentChange};
+use crate::ledger::rules::{Changes, SpentChange};
 use crate::ledger::sql::{self, Line, Sql, attempt, key};
 
 /// Stands for a NUL: a noncharacter of Unicode, which texts do not exchange. A text that has it is read back with a NUL.
@@ -222,7 +222,7 @@ impl Sql for Transaction {
         Ok(Controls { now: now?, limits: limits?, freeze: freeze? })
     }
 
-    async fn named(&self, names: &[&TaskId]) -> Result<Vec<Named>, PostgresError> {
+    async fn named(&self, names: &[&TaskId]) -> Result<Vec<(BatchKey, Attempt)>, PostgresError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
@@ -231,7 +231,7 @@ impl Sql for Transaction {
         );
         let names: Vec<String> = names.iter().map(|name| storable(name.as_str())).collect();
         let rows = self.query_typed(&named, &[(&names, Type::TEXT_ARRAY)]).await?;
-        rows.iter().map(|row| Ok(Named { batch: key(row, 0)?, attempt: attempt(row, 2, None)? })).collect()
+        rows.iter().map(|row| Ok((key(row, 0)?, attempt(row, 2, None)?))).collect()
     }
 
     async fn save_now(&self, changes: &Changes<'_>) -> Result<(), PostgresError> {

@@ -13,7 +13,7 @@ use crate::ledger::row::{Row, Shared};
 use crate::ledger::{Intent, LedgerError, SpendLimit};
 
 /// An intent, with its batch and the batch's number in the store.
-pub(in crate::ledger) struct Asked<'a> {
+pub(in crate::ledger) struct BatchIntent<'a> {
     pub(in crate::ledger) batch: i64,
     pub(in crate::ledger) key: &'a BatchKey,
     pub(in crate::ledger) intent: &'a Intent,
@@ -67,9 +67,9 @@ pub(in crate::ledger) enum Slots {
 
 impl Facts {
     /// Admits an intent: returns its row, and counts it.
-    pub(in crate::ledger) fn admit(&mut self, asked: &Asked<'_>) -> Result<Row, LedgerError> {
+    pub(in crate::ledger) fn admit(&mut self, asked: &BatchIntent<'_>) -> Result<Row, LedgerError> {
         self.check(asked)?;
-        let Asked { batch, intent, .. } = asked;
+        let BatchIntent { batch, intent, .. } = asked;
         self.newest += 1 + fastrand::i64(0..=self.gap);
         let runner = self.shared.as_ref().map(|shared| shared.runner);
         let shared = Shared { runner, version: 1, ..Shared::default() };
@@ -87,7 +87,7 @@ impl Facts {
     }
 
     /// Refuses for the first of these reasons: lease, freeze, claim, approval, purchases elsewhere, slots, limits.
-    fn check(&self, Asked { batch, key, intent }: &Asked<'_>) -> Result<(), LedgerError> {
+    fn check(&self, BatchIntent { batch, key, intent }: &BatchIntent<'_>) -> Result<(), LedgerError> {
         let shared = self.shared.as_ref();
         if shared.is_some_and(|shared| shared.is_expired) {
             return Err(LedgerError::LeaseExpired);

@@ -124,16 +124,10 @@ pub(in crate::ledger) fn recover(attempt: &mut Attempt) -> Result<(), IllegalEve
     Ok(())
 }
 
-/// An attempt that has a task, with its batch.
-pub(in crate::ledger) struct Named {
-    pub(in crate::ledger) batch: BatchKey,
-    pub(in crate::ledger) attempt: Attempt,
-}
-
 /// The owners of task IDs in one transaction.
-pub(in crate::ledger) struct Owners(HashMap<TaskId, Vec<Owner>>);
+pub(in crate::ledger) struct Owners(HashMap<TaskId, Vec<TaskOwner>>);
 
-struct Owner {
+struct TaskOwner {
     attempt: AttemptId,
     service: std::sync::Arc<str>,
     job: String,
@@ -151,9 +145,9 @@ impl Owners {
         names.into_iter().flatten()
     }
 
-    pub(in crate::ledger) fn new(named: Vec<Named>) -> Self {
+    pub(in crate::ledger) fn new(named: Vec<(BatchKey, Attempt)>) -> Self {
         let mut owners = Self(HashMap::new());
-        for Named { batch, attempt } in named {
+        for (batch, attempt) in named {
             for name in attempt.task.iter().flat_map(TaskNames::each) {
                 owners.add(name, &attempt, &batch);
             }
@@ -162,7 +156,7 @@ impl Owners {
     }
 
     fn add(&mut self, name: &TaskId, attempt: &Attempt, batch: &BatchKey) {
-        self.0.entry(name.clone()).or_default().push(Owner {
+        self.0.entry(name.clone()).or_default().push(TaskOwner {
             attempt: attempt.id,
             service: attempt.account.service.clone(),
             job: attempt.job().to_string(),
@@ -191,8 +185,8 @@ impl Owners {
         name: &TaskId,
     ) -> Result<(), LedgerError> {
         let owners = self.0.get(name).map_or(&[][..], Vec::as_slice);
-        let is_other = |owner: &&Owner| owner.attempt != attempt.id && owner.service == attempt.account.service;
-        if let Some(Owner { job, batch, .. }) = owners.iter().find(is_other) {
+        let is_other = |owner: &&TaskOwner| owner.attempt != attempt.id && owner.service == attempt.account.service;
+        if let Some(TaskOwner { job, batch, .. }) = owners.iter().find(is_other) {
             return Err(LedgerError::TaskTaken { task: name.clone(), job: job.clone(), batch: batch.clone() });
         }
         self.add(name, attempt, batch);

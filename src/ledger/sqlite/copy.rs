@@ -19,7 +19,7 @@ use crate::ledger::error::CopyError;
 use crate::ledger::row::{self, COLUMNS, Kind, Row, Shared};
 use crate::ledger::rules::Sums;
 use crate::ledger::sql::{self, Sql as _, batches};
-use crate::ledger::views::{Contents, Part};
+use crate::ledger::views::{Contents, CopyPart};
 
 /// Keeps all writers away from a ledger, as long as it lives.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Writ
 }
 
 /// Sends everything, until no one receives it any more.
-pub(super) fn send_all(path: &Path, kind: Kind, parts: &Sender<Part>) -> Result<(), CopyError> {
+pub(super) fn send_all(path: &Path, kind: Kind, parts: &Sender<CopyPart>) -> Result<(), CopyError> {
     let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
     // A damaged ledger must not become a sound one.
     verify(&connection, path)?;
@@ -66,7 +66,7 @@ pub(super) fn fill(
     path: &Path,
     kind: Kind,
     frozen: Option<&str>,
-    parts: Receiver<Part>,
+    parts: Receiver<CopyPart>,
 ) -> Result<Contents, CopyError> {
     if is_there(path)? {
         let contents = fill_empty(path, kind, frozen, parts)?;
@@ -86,7 +86,12 @@ pub(super) fn fill(
 }
 
 /// Writes everything that is received into a ledger that is empty, in one transaction.
-fn fill_empty(path: &Path, kind: Kind, frozen: Option<&str>, mut parts: Receiver<Part>) -> Result<Contents, CopyError> {
+fn fill_empty(
+    path: &Path,
+    kind: Kind,
+    frozen: Option<&str>,
+    mut parts: Receiver<CopyPart>,
+) -> Result<Contents, CopyError> {
     let mut connection = open(path, kind)?;
     let store = |error| CopyError::from(store_error(path, error));
     let transaction = connection.transaction().map_err(store)?;

@@ -19,7 +19,7 @@ use crate::files::on_a_thread;
 use crate::ledger::locked::WriterHandle;
 use crate::ledger::row::Kind;
 use crate::ledger::sql::set_limit;
-use crate::ledger::views::Part;
+use crate::ledger::views::CopyPart;
 use crate::ledger::{Contents, CopyError, HoldError, LedgerLimit, LockedBatch, Unavailable};
 
 /// A ledger in an SQLite file. Created when a batch is locked for the first time.
@@ -76,7 +76,7 @@ impl SqliteLedger {
     }
 
     /// Sends its contents.
-    pub(in crate::ledger) async fn send_all(&self, parts: Sender<Part>) -> Result<(), CopyError> {
+    pub(in crate::ledger) async fn send_all(&self, parts: Sender<CopyPart>) -> Result<(), CopyError> {
         let Self { path, kind, .. } = self.clone();
         on_a_thread(move || copy::send_all(&path, kind, &parts)).await.map_err(Unavailable::no_thread)?
     }
@@ -85,7 +85,7 @@ impl SqliteLedger {
     pub(in crate::ledger) async fn fill(
         &self,
         frozen: Option<String>,
-        parts: Receiver<Part>,
+        parts: Receiver<CopyPart>,
     ) -> Result<Contents, CopyError> {
         let Self { path, kind, .. } = self.clone();
         on_a_thread(move || copy::fill(&path, kind, frozen.as_deref(), parts)).await.map_err(Unavailable::no_thread)?

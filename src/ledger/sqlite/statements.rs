@@ -10,7 +10,7 @@ use super::checksum::{self, damaged, digest, expect, sum_of, verified_batch};
 use super::open::store_error;
 use crate::domain::{Attempt, BatchKey, Freeze, History, TaskId, with_causes};
 use crate::ledger::row::{COLUMNS, Row, Unreadable, Value};
-use crate::ledger::rules::{Changes, Named};
+use crate::ledger::rules::Changes;
 use crate::ledger::sql::{self, Line, Sql, attempt, from_json, key, unsent};
 use crate::ledger::{Controls, Unavailable};
 
@@ -74,12 +74,12 @@ impl Sql for Connection {
         Ok(Controls { now: jiff::Timestamp::now(), limits: sql::limits(self).await?, freeze: read_freeze(self)? })
     }
 
-    async fn named(&self, names: &[&TaskId]) -> rusqlite::Result<Vec<Named>> {
+    async fn named(&self, names: &[&TaskId]) -> rusqlite::Result<Vec<(BatchKey, Attempt)>> {
         let named = "SELECT name, batch.batch, attempt.id, record FROM attempt JOIN batch ON batch.id = attempt.batch
              WHERE task = $1 OR alias = $1";
         let mut found = Vec::new();
         for name in names {
-            let read = |line: &dyn Line<_>| Ok(Named { batch: key(line, 0)?, attempt: attempt(line, 2, None)? });
+            let read = |line: &dyn Line<_>| Ok((key(line, 0)?, attempt(line, 2, None)?));
             found.extend(self.lines(named, &[name.as_str().into()], read).await?);
         }
         Ok(found)
@@ -208,7 +208,7 @@ mod tests {
     use crate::domain::Fingerprint;
     use crate::ledger::Intent;
     use crate::ledger::row::Kind;
-    use crate::ledger::rules::Asked;
+    use crate::ledger::rules::BatchIntent;
     use crate::ledger::sqlite::open::open;
     use crate::ledger::suite::store::{batch, intent_of};
 
@@ -243,7 +243,7 @@ mod tests {
             self.0.controls().await
         }
 
-        async fn named(&self, names: &[&TaskId]) -> rusqlite::Result<Vec<Named>> {
+        async fn named(&self, names: &[&TaskId]) -> rusqlite::Result<Vec<(BatchKey, Attempt)>> {
             self.0.named(names).await
         }
 
@@ -268,7 +268,7 @@ mod tests {
         sql::ensure_batch(&sql, &batch("other")).await.expect("a batch");
         let intent = Intent { paid_elsewhere: Some(0), ..intent_of("a") };
         let key = batch("own");
-        sql::paid(&sql, &[Asked { batch: 1, key: &key, intent: &intent }]).await.expect("read");
+        sql::paid(&sql, &[BatchIntent { batch: 1, key: &key, intent: &intent }]).await.expect("read");
         sql::open_elsewhere(&sql, &key).await.expect("read");
         let requests = || vec![Fingerprint::stored("normalized a".to_owned())];
         sql::bought_elsewhere(&sql, &BatchKey { name: "m".into(), ..batch("own") }, &requests).await.expect("read");

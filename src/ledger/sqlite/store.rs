@@ -11,7 +11,7 @@ use super::beside::{CommitCounter, count_commit};
 use super::statements::read_freeze;
 use crate::domain::{AttemptId, AttemptState, BatchKey, TaskId};
 use crate::ledger::row::{Row, Shared, Value};
-use crate::ledger::rules::{Asked, Changes, Facts};
+use crate::ledger::rules::{BatchIntent, Changes, Facts};
 use crate::ledger::sql::{self, Line, Sql as _, attempt, ensure_batch};
 use crate::ledger::store::{Locked, Store, Transaction, crash_point};
 use crate::ledger::{Event, LedgerError, SpendLimit, operations};
@@ -125,7 +125,7 @@ impl Transaction for SqliteTransaction {
         None
     }
 
-    async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, rusqlite::Error> {
+    async fn facts(&self, intents: &[BatchIntent<'_>]) -> Result<Facts, rusqlite::Error> {
         let connection = &*self.connection;
         let newest = "SELECT coalesce(max(id), 0) FROM attempt";
         let mut facts = Facts {
@@ -137,12 +137,12 @@ impl Transaction for SqliteTransaction {
             ..Facts::default()
         };
         let of_job = "SELECT id, record, batch FROM attempt WHERE batch = $1 AND job = $2 ORDER BY id";
-        for Asked { batch, intent, .. } in intents {
+        for BatchIntent { batch, intent, .. } in intents {
             if let Entry::Vacant(unread) = facts.attempts.entry((*batch, intent.purchase.job.clone())) {
                 unread.insert(self.rows(of_job, &[(*batch).into(), intent.purchase.job.as_str().into()]).await?);
             }
         }
-        let apply = |asked: &Asked<'_>, limit: &&SpendLimit| limit.is_about(&asked.intent.purchase.labels);
+        let apply = |asked: &BatchIntent<'_>, limit: &&SpendLimit| limit.is_about(&asked.intent.purchase.labels);
         let limits = intents
             .iter()
             .flat_map(|asked| asked.intent.limits.iter().chain(&facts.limits).filter(move |limit| apply(asked, limit)));

@@ -2,11 +2,11 @@
 
 use askama::Template;
 
-use super::job_note::{EXEC, JobNote, MISMATCH, UNSENT};
 use super::text::{path_as_link, span, web_link};
 use crate::domain::{JobChoice, Usd, is_upright};
-use crate::report::Commands;
-use crate::report::row::{Detail, ExecOutcome, JobState, Row, Version};
+use crate::report::found::JobState;
+use crate::report::row::{Detail, Row, Version};
+use crate::report::{Commands, JobNote};
 
 /// The takes of one job, in their order.
 #[derive(Template)]
@@ -25,14 +25,17 @@ pub(super) struct Group<'r> {
 #[template(path = "card.html")]
 struct Card<'r> {
     row: &'r Row,
-    note: Option<JobNote>,
+    /// The note in place of a video.
+    note: Option<&'r JobNote>,
+    /// The command that it names.
+    command: Option<String>,
+    /// The kinds of all notes, by which the page filters.
+    notes: String,
     price: String,
     is_upright: bool,
     exec: Option<&'r str>,
     /// The facts of the delivered video.
     delivered: Option<String>,
-    /// The second reason to show it, besides its state.
-    also: Option<&'static str>,
     took: Option<String>,
     file_link: Option<String>,
     poster: Option<String>,
@@ -80,15 +83,17 @@ impl<'r> Group<'r> {
 impl<'r> Card<'r> {
     fn new(row: &'r Row, is_simulated: bool, commands: Option<&Commands>) -> Self {
         // The simulator's URL led to this machine, and leads nowhere now.
+        let note = row.notes().iter().find(|note| note.kind.is_without_video());
         let url = row.video_url.as_deref().filter(|_| !is_simulated);
         Self {
             row,
-            note: JobNote::for_row(row, commands),
+            note,
+            command: note.zip(commands).and_then(|(note, commands)| command(note, row, commands)),
+            notes: row.notes().iter().map(|note| note.kind.name()).collect::<Vec<_>>().join(" "),
             price: price(row),
             is_upright: is_upright(row.aspect_ratio.as_deref(), row.size.as_deref()),
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()),
             delivered: delivered(row),
-            also: also(row),
             took: row.generation_s.map(|took| took_text(row.state, took)),
             file_link: row.file.as_deref().map(path_as_link),
             poster: row.detail.poster.as_deref().map(path_as_link),
@@ -98,15 +103,11 @@ impl<'r> Card<'r> {
     }
 }
 
-/// The reason to show a card besides its state.
-fn also(row: &Row) -> Option<&'static str> {
-    if row.exec.as_ref().is_some_and(|exec| exec.outcome != ExecOutcome::Done) {
-        return Some(EXEC);
-    }
-    if row.delivered.mismatch.is_some() {
-        return Some(MISMATCH);
-    }
-    (row.state == JobState::Pending && row.error_message.is_some()).then_some(UNSENT)
+/// The command that helps this job alone.
+fn command(note: &JobNote, row: &Row, commands: &Commands) -> Option<String> {
+    let (name, options) = note.kind.command()?;
+    let select: &[&str] = if name == "run" { &["--select", &row.id] } else { &[] };
+    Some(commands.line(name, &[select, options].concat()))
 }
 
 impl<'r> Earlier<'r> {

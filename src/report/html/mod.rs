@@ -4,11 +4,9 @@
 //! policy lets nothing run but the script that it carries: should an escape ever fail, it still would not run. Videos come
 //! from beside the page or from the addresses that the service gave, and from nowhere else.
 //!
-//! [`page`] surrounds the cards. [`card`] is one job, and [`job_note`] its text in place of a missing video, and the lines above all cards. Templates
-//! are compiled with the program, and cards are written one by one: ten thousand of them need no more memory than one.
+//! [`page`] surrounds the cards. [`card`] is one job. Templates are compiled with the program, and cards are written one by one: ten thousand of them need no more memory than one.
 
 mod card;
-mod job_note;
 mod page;
 mod text;
 

@@ -13,11 +13,11 @@ use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 
 use super::card::{Group, base_of};
-use super::job_note::{Problem, problems};
 use crate::domain::BatchKey;
-use crate::report::Commands;
-use crate::report::row::{JobState, Row, Totals};
+use crate::report::found::JobState;
+use crate::report::row::{Row, Totals};
 use crate::report::rows::Report;
+use crate::report::{Commands, NoteKind, NotedJobs};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -100,12 +100,46 @@ fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&Commands
         written_for_people: written_at.strftime("%-d %B %Y, %H:%M UTC").to_string(),
         totals,
         finished: count(JobState::Completed),
-        problems: problems(report, commands),
+        problems: report
+            .notes()
+            .iter()
+            .filter(|(kind, _)| kind.needs_a_person())
+            .map(|(kind, noted)| Problem::new(*kind, noted, commands))
+            .collect(),
         chips: chips.map(|state| Chip { name: state.name(), label: state.label(), count: count(state) }).collect(),
         models: models.into_iter().collect(),
         tags: tags.into_iter().collect(),
         // The usual directory of a browser; the page can't know where it saves.
         retake: commands.map(|commands| commands.line("run", &["--retake", "@~/Downloads/choices.json"])),
+    }
+}
+
+/// Jobs that ask for a person, for one reason.
+struct Problem {
+    /// The filter of a click.
+    shows: &'static str,
+    color: &'static str,
+    text: String,
+    command: Option<String>,
+}
+
+/// The longest cause above the cards, in characters: the card has all of it.
+const MAX_CAUSE: usize = 120;
+
+impl Problem {
+    fn new(kind: NoteKind, noted: &NotedJobs, commands: Option<&Commands>) -> Self {
+        let short = |cause: &String| match cause.char_indices().nth(MAX_CAUSE) {
+            Some((end, _)) => format!(" ({}…)", &cause[..end]),
+            None => format!(" ({cause})"),
+        };
+        // That of one job, and several ones, are on the cards.
+        let cause =
+            noted.by_cause.keys().flatten().next().filter(|_| noted.by_cause.len() == 1 && noted.jobs > 1).map(short);
+        let (money, _) = kind.consequence(noted.usd);
+        let between = if money.is_empty() { "" } else { ": " };
+        let text = format!("{}{}{between}{money}", kind.counted(noted.jobs), cause.unwrap_or_default());
+        let command = kind.command().zip(commands).map(|((name, options), commands)| commands.line(name, options));
+        Self { shows: kind.name(), color: kind.state().name(), text, command }
     }
 }
 

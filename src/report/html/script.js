@@ -141,8 +141,8 @@
   function apply() {
     const wanted = plain(filter.text).split(/\s+/).filter(Boolean);
     for (const card of jobs) {
-      const { state, also, model, tags } = card.dataset;
-      card.hidden = !((!filter.states.length || filter.states.includes(state) || filter.states.includes(also)) && (!filter.model || filter.model === model)
+      const { notes, state, model, tags } = card.dataset;
+      card.hidden = !((!filter.states.length || filter.states.includes(state) || notes.split(" ").some((note) => filter.states.includes(note))) && (!filter.model || filter.model === model)
         && (!filter.tag || tags.split("\n").includes(filter.tag)) && (!filter.decision || filter.decision === decision(card)) && wanted.every((word) => textOf(card).includes(word)));
     }
     for (const group of takes) {

@@ -46,7 +46,7 @@ fn only_problem(program: Program) -> String {
 #[test]
 fn healthy_setup_has_no_problem_and_leaves_nothing() {
     let here = Workspace::with_manifest(ONE_JOB);
-    let simulator = Simulator::start(&here, &[]);
+    let simulator = Simulator::start(&here, &["--speed", "200"]);
     let before = here.files();
     let ended = simulator.used_by(doctor(&here, &["--exec", "true"])).ends_with(0);
     let names: Vec<&str> =

@@ -55,7 +55,7 @@ fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
         assert!(stream.contains("RESCUE: the task of one is t1"), "{stream}");
     }
     assert!(ended.stderr.contains("resolve m.yaml one --task t1"), "{}", ended.stderr);
-    assert!(ended.stdout.contains("reserved: $3.75 by this run"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("$0.00 spent, $3.75 at risk"), "{}", ended.stdout);
     // The line is enough to go on once the disk has room.
     make_room(&here);
     let resolve = here.shotlist(&["resolve", "m.yaml", "one", "--task", "t1"]);

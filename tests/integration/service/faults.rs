@@ -1,7 +1,8 @@
 //! `run` when the service is not well: what is sent again, what never is, and what the user is reported.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 
@@ -203,18 +204,19 @@ fn completed_without_a_url_is_asked_again_and_then_taken_from_the_content_endpoi
 
 #[test]
 fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
-    let (service, here) = (
-        Service::scripted(|asked| {
-            if is_post(asked) || asked.earlier > 40 {
-                return Answer::Well;
-            }
-            answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 1 }))
-        }),
-        Workspace::with_manifest(ONE_JOB),
-    );
+    let may_end = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&may_end);
+    let service = Service::scripted(move |asked| {
+        if is_post(asked) || ends.load(Ordering::SeqCst) {
+            return Answer::Well;
+        }
+        answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 1 }))
+    });
+    let here = Workspace::with_manifest(ONE_JOB);
     let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     assert!(has_code(&ended.stderr, "task-left"), "{}", ended.stderr);
     assert_eq!(here.states(), ["in_progress"]);
+    may_end.store(true, Ordering::SeqCst);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 1);
     assert_eq!(here.report()["jobs"][0]["polls"], service.polls());

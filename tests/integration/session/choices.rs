@@ -69,7 +69,7 @@ fn reviewers_who_disagree_buy_nothing() {
     assert_eq!(row(&here, "j0")["choice"], "conflict");
     let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
     assert!(status.contains("choices: 1 kept, 1 to retake, 1 in conflict"), "{status}");
-    assert!(status.contains("reviewers disagree: anna, ben"), "{status}");
+    assert!(status.contains("conflict: anna, ben"), "{status}");
     for chosen in ["@ledger", "@anna.json", "@ledger"] {
         here.run(&service, &["--retake", chosen]).ends_with(0);
         assert_eq!(service.posts().len(), 4, "one retake, by both");

@@ -43,7 +43,8 @@ fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
     // One more may be on its way before the video has arrived.
     assert_eq!((&*here.states()[1], here.states().last().map(String::as_str)), ("completed", Some("pending")));
     assert!(service.posts().len() < JOBS / 2, "{}", service.posts().len());
-    assert!(ended.stdout.contains("mismatch: 1 video for $7.50; `mismatches.csv` lists them\n"), "{}", ended.stdout);
+    let told = "1 video does not match its request (one): 5 s, requested 10 s\n  $7.50 paid; `mismatches.csv` has the differences\n";
+    assert!(ended.stdout.contains(told), "{}", ended.stdout);
     let job = &here.report()["jobs"][0];
     let facts =
         ["delivered_s", "width", "height", "fps", "audio", "mismatch", "codecs"].map(|field| job[field].clone());
@@ -56,7 +57,7 @@ fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
     let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("a page");
     assert!(
         page.contains("mismatch: 5 s, requested 10 s")
-            && page.contains("1 video does not match what was paid for: $7.50")
+            && page.contains("1 video does not match its request: $7.50 paid")
     );
     // What arrived otherwise later is a reason to go on.
     let ended = here.run(&service, &[]).ends_with(0);

@@ -214,9 +214,9 @@ fn a_program_that_is_broken_is_not_started_for_every_video() {
     assert!((10..=13).contains(&lines(&here, "begun").len()), "{:?}", lines(&here, "begun").len());
     assert!(here.report()["jobs"].as_array().expect("jobs").iter().all(|job| job["state"] == "completed"));
     // Those whose turn did not come are counted, too: of this run, and of one that comes when all the videos are here.
-    let told = |stdout: &str| stdout.lines().find(|line| line.starts_with("exec: ")).expect("a line").to_owned();
     let counted = |stdout: &str| -> Vec<usize> {
-        told(stdout).split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+        let told = stdout.lines().filter(|line| line.contains(" `--exec` ("));
+        told.filter_map(|line| line.split_once(' ')?.0.parse().ok()).collect()
     };
     assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 60, "{}", ended.stdout);
     assert_eq!(counted(&ended.stdout)[0], lines(&here, "begun").len(), "{}", ended.stdout);
@@ -225,7 +225,7 @@ fn a_program_that_is_broken_is_not_started_for_every_video() {
     program(&here, "echo x >> begun; exit 1");
     let ended = run(&here, &service, &[]).ends_with(1);
     assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 60, "{}", ended.stdout);
-    assert!(told(&ended.stdout).contains(", not started for "), "{}", ended.stdout);
+    assert!(ended.stdout.contains(" videos without their `--exec` ("), "{}", ended.stdout);
     let owed = here.report()["totals"]["exec_owed"].as_u64().expect("a number");
     assert_eq!(counted(&ended.stdout)[1..], [usize::try_from(owed).expect("few")]);
 }

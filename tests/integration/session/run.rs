@@ -10,7 +10,7 @@ use crate::support::{Answer, LEFT_AFTER, Service, TWO_JOBS, Workspace, json as a
 fn a_run_completes_and_a_second_one_costs_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &[]).ends_with(0);
-    assert!(ended.stdout.contains("2 jobs: 2 completed\nspent: $11.25\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("2 jobs: 2 completed\n$11.25 spent\n"), "{}", ended.stdout);
     assert_eq!(here.states(), ["completed", "completed"]);
     assert_eq!(service.posts().len(), 2);
 

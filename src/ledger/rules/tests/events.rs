@@ -7,7 +7,7 @@ use super::values::*;
 use crate::domain::{
     Attempt, AttemptState, Choice, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile,
 };
-use crate::ledger::rules::{Named, Owners, QUARTER_US, Sums, apply, quarter, recover};
+use crate::ledger::rules::{Owners, QUARTER_US, Sums, apply, quarter, recover};
 use crate::ledger::{Event, LedgerError};
 
 proptest! {
@@ -90,7 +90,7 @@ fn names_that_an_event_needs_are_looked_up() {
 
     let mut owner = row("a", 1, AttemptState::Queued).attempt;
     owner.task = Some(names.clone());
-    let mut owners = Owners::new(vec![Named { batch: key("b"), attempt: owner.clone() }]);
+    let mut owners = Owners::new(vec![(key("b"), owner.clone())]);
     let other = row("other", 2, AttemptState::Intended).attempt;
     for name in names.each() {
         let error = owners.claim_name(&other, &key("b"), name).expect_err("a name of another");

@@ -8,7 +8,7 @@ use crate::domain::{
     Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Label, Labels, Purchase, Request, Usd,
 };
 use crate::ledger::row::Row;
-use crate::ledger::rules::{Asked, Facts, OtherRunnersFacts, Slots};
+use crate::ledger::rules::{BatchIntent, Facts, OtherRunnersFacts, Slots};
 use crate::ledger::{Intent, LedgerError, SpendLimit};
 
 pub(super) const BATCH: i64 = 7;
@@ -71,7 +71,7 @@ pub(super) fn others() -> OtherRunnersFacts {
 }
 
 pub(super) fn admit(facts: &mut Facts, intent: &Intent) -> Result<Row, LedgerError> {
-    facts.admit(&Asked { batch: BATCH, key: &key("today"), intent })
+    facts.admit(&BatchIntent { batch: BATCH, key: &key("today"), intent })
 }
 
 /// An admitted attempt of a job in a state.

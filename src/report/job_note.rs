@@ -1,0 +1,231 @@
+//! What a job asks of its reader, and why: one value that status, summary, contact sheet, and Markdown render.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+
+use super::found::{Found, JobState, mismatch};
+use crate::domain::{Attempt, History, Job, JobChoice, JobId, ServiceError, Usd, count, last_reviews};
+
+/// Something to know about a job that is more than "completed".
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobNote {
+    /// What it is about.
+    pub kind: NoteKind,
+    /// The reason, such as the message of the service.
+    pub cause: Option<String>,
+    /// The amount that it concerns: at risk, to pay, or paid, by its kind.
+    pub usd: Usd,
+}
+
+/// The kinds of notes, the most urgent first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum NoteKind {
+    /// It is unknown whether the service accepted the job.
+    InDoubt,
+    /// The task failed.
+    Failed,
+    /// Reviewers disagree about the video.
+    Conflict,
+    /// The video is not what was paid for.
+    Mismatch,
+    /// The service rejected the request.
+    Rejected,
+    /// It was the turn of the job, but its image has no URL.
+    Unsent,
+    /// The program of `--exec` failed.
+    ExecFailed,
+    /// The program of `--exec` was not started.
+    ExecOwed,
+    /// The job waits for the review of its face.
+    Held,
+    /// The video is completed, but not here.
+    Missing,
+    /// The video was archived.
+    Archived,
+    /// The service generates the video.
+    Active,
+    /// The job was never submitted.
+    Pending,
+}
+
+impl NoteKind {
+    /// The state to which it belongs, whose color it has.
+    pub(super) fn state(self) -> JobState {
+        match self {
+            Self::InDoubt => JobState::InDoubt,
+            Self::Failed | Self::Conflict | Self::Mismatch | Self::ExecFailed | Self::ExecOwed => JobState::Failed,
+            Self::Rejected => JobState::Rejected,
+            Self::Held => JobState::Held,
+            Self::Missing | Self::Archived => JobState::Completed,
+            Self::Active => JobState::InProgress,
+            Self::Unsent | Self::Pending => JobState::Pending,
+        }
+    }
+
+    /// Its name, also for filters of the contact sheet.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Mismatch => "mismatch",
+            Self::Unsent => "not sent",
+            Self::ExecFailed | Self::ExecOwed => "exec",
+            _ => self.state().name(),
+        }
+    }
+
+    /// Returns whether a reader has to do or to decide something.
+    pub fn needs_a_person(self) -> bool {
+        self <= Self::Held
+    }
+
+    /// So many jobs with it: "2 jobs failed".
+    pub fn counted(self, jobs: usize) -> String {
+        let (noun, rest) = match self {
+            Self::InDoubt => ("job", "in doubt"),
+            Self::Failed => ("job", "failed"),
+            Self::Conflict => ("job", "in conflict"),
+            Self::Mismatch => {
+                ("video", if jobs == 1 { "does not match its request" } else { "do not match their request" })
+            }
+            Self::Rejected => ("job", "rejected"),
+            Self::Unsent => ("job", "not sent"),
+            Self::ExecFailed => ("video", "with a failed `--exec`"),
+            Self::ExecOwed => ("video", if jobs == 1 { "without its `--exec`" } else { "without their `--exec`" }),
+            Self::Held => ("job", "held"),
+            Self::Missing => ("video", "not on this machine"),
+            Self::Archived => ("video", "archived"),
+            Self::Active => ("job", "active"),
+            Self::Pending => ("job", "not submitted"),
+        };
+        format!("{} {rest}", count(jobs, noun))
+    }
+
+    /// The consequence for the money, and what comes next; either may be empty. `usd` is the sum of the amounts.
+    pub(super) fn consequence(self, usd: Usd) -> (String, &'static str) {
+        match self {
+            Self::InDoubt => (format!("${usd} at risk"), "look for the task at the service, and resolve it"),
+            Self::Failed => (format!("trying again costs ${usd}"), ""),
+            Self::Conflict => (String::new(), "no retake is bought while reviewers disagree"),
+            Self::Mismatch => (format!("${usd} paid"), "`mismatches.csv` has the differences"),
+            Self::Rejected => ("nothing was charged".to_owned(), "the next run asks again"),
+            Self::Unsent => ("nothing was charged".to_owned(), "the next run with `--asset-command` tries again"),
+            Self::ExecFailed | Self::ExecOwed => (String::new(), "the next run with `--exec` starts it again"),
+            Self::Held => (String::new(), "after the review, write `review: approved` and `paid_on` under `faces`"),
+            Self::Missing => (String::new(), "the next run downloads it, free of charge"),
+            Self::Archived => (String::new(), "runs don't download it again"),
+            Self::Active => (String::new(), "the next run polls it, free of charge"),
+            Self::Pending => (format!("costs ${usd}"), "not submitted yet"),
+        }
+    }
+
+    /// Both parts of the consequence as one text.
+    pub fn meaning(self, usd: Usd) -> String {
+        let (money, next) = self.consequence(usd);
+        let between = if money.is_empty() || next.is_empty() { "" } else { "; " };
+        format!("{money}{between}{next}")
+    }
+
+    /// Returns whether the contact sheet shows it in place of a video.
+    pub(super) fn is_without_video(self) -> bool {
+        !matches!(self, Self::Conflict | Self::Mismatch | Self::ExecFailed | Self::ExecOwed | Self::Missing)
+    }
+
+    /// The command that helps, with its options.
+    pub fn command(self) -> Option<(&'static str, &'static [&'static str])> {
+        match self {
+            Self::InDoubt => Some(("resolve", &[])),
+            Self::Failed => Some(("run", &["--retry-failed"])),
+            Self::Rejected => Some(("run", &[])),
+            _ => None,
+        }
+    }
+}
+
+/// The notes of one job, the most urgent first.
+pub(super) fn notes(job: &Job, found: &Found, history: &History) -> Vec<JobNote> {
+    let shown = found.shown(history);
+    let conflict = (found.choice == Some(JobChoice::Conflict)).then(|| {
+        let reviews = last_reviews(found.attempts(history));
+        let reviewers: Vec<&str> = reviews.iter().map(|reviewed| &*reviewed.review.by).collect();
+        JobNote { kind: NoteKind::Conflict, cause: Some(reviewers.join(", ")), usd: Usd::ZERO }
+    });
+    let differs = |attempt: &Attempt| {
+        Some(JobNote { kind: NoteKind::Mismatch, cause: Some(mismatch(attempt)?), usd: attempt.cost() })
+    };
+    let notes = [of_state(job, found, history), conflict, shown.and_then(differs), shown.and_then(of_exec)];
+    let mut notes: Vec<JobNote> = notes.into_iter().flatten().collect();
+    notes.sort_by_key(|note| note.kind);
+    notes
+}
+
+/// The note of a state; a completed video that is here has none.
+fn of_state(job: &Job, found: &Found, history: &History) -> Option<JobNote> {
+    let shown = found.shown(history);
+    let message = || shown.and_then(|attempt| attempt.error.as_deref()).and_then(text);
+    let unsent = || history.why_unsent(job.id()).map(str::to_owned);
+    let price = job.purchase.price;
+    let (kind, cause, usd) = match found.state {
+        JobState::Completed if found.has_file => return None,
+        JobState::Completed => match shown.and_then(|attempt| attempt.particulars.archived.as_deref()) {
+            Some(archived) => {
+                (NoteKind::Archived, Some(format!("archived on {}", archived.at.strftime("%F"))), Usd::ZERO)
+            }
+            None => (NoteKind::Missing, Some("not on this machine".to_owned()), Usd::ZERO),
+        },
+        JobState::InDoubt => {
+            let at_risk = found.attempts(history).filter(|attempt| attempt.state.is_doubtful());
+            (NoteKind::InDoubt, message(), at_risk.map(Attempt::cost).sum())
+        }
+        JobState::Failed => (NoteKind::Failed, unsent().or_else(message), price),
+        JobState::Rejected => (NoteKind::Rejected, unsent().or_else(message), price),
+        JobState::Held => {
+            let face = job.spec.face.as_deref().unwrap_or_default();
+            (NoteKind::Held, Some(format!("waits for the review of {face}")), price)
+        }
+        JobState::Queued | JobState::InProgress => (NoteKind::Active, message(), Usd::ZERO),
+        JobState::Pending => match unsent() {
+            Some(reason) => (NoteKind::Unsent, Some(reason), price),
+            None => (NoteKind::Pending, None, price),
+        },
+    };
+    Some(JobNote { kind, cause, usd })
+}
+
+/// The message of an error, with the service's code.
+fn text(error: &ServiceError) -> Option<String> {
+    let code = error.code.as_deref().filter(|_| !error.message.is_empty()).map(|code| format!(" ({code})"));
+    let message = if error.message.is_empty() { error.code.as_deref()? } else { &error.message };
+    Some(format!("{message}{}", code.unwrap_or_default()))
+}
+
+fn of_exec(attempt: &Attempt) -> Option<JobNote> {
+    let executed = attempt.particulars.executed.as_deref()?;
+    let kind = if executed.is_owed() { NoteKind::ExecOwed } else { NoteKind::ExecFailed };
+    Some(JobNote { kind, cause: Some(executed.error.clone()?), usd: Usd::ZERO })
+}
+
+/// The jobs with one kind of note.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NotedJobs {
+    /// The sum of the amounts.
+    pub usd: Usd,
+    /// The number of jobs.
+    pub jobs: usize,
+    /// The jobs by their cause, each cause where it first appears.
+    pub by_cause: IndexMap<Option<String>, Vec<String>>,
+}
+
+/// The notes of all jobs by their kind, the most urgent first.
+pub(super) fn by_kind<'j>(all: impl Iterator<Item = (&'j JobId, Vec<JobNote>)>) -> BTreeMap<NoteKind, NotedJobs> {
+    let mut kinds: BTreeMap<NoteKind, NotedJobs> = BTreeMap::new();
+    for (job, notes) in all {
+        for JobNote { kind, cause, usd } in notes {
+            let noted = kinds.entry(kind).or_default();
+            noted.usd += usd;
+            noted.jobs += 1;
+            noted.by_cause.entry(cause).or_default().push(job.to_string());
+        }
+    }
+    kinds
+}
