@@ -132,11 +132,6 @@ impl Failure {
         Self { exit: Exit::of(code), code: Some(code), message: message.into(), help: None, money: None }
     }
 
-    /// A signal that ended a command.
-    pub(super) fn interrupted(signal: i32, message: impl Into<String>) -> Self {
-        Self { exit: Exit::Signal(signal), code: None, message: message.into(), help: None, money: None }
-    }
-
     /// A file that can't be written.
     pub(super) fn cannot_write(error: &dyn Error) -> Self {
         Self::new(RefusalCode::NotWritable, with_causes(error)).with_help(WRITABLE)

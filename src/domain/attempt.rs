@@ -19,13 +19,13 @@ named! {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum AttemptState {
-        /// The intent is durable; whether a byte was sent is unknown until the answer is recorded.
+        /// The intent is durable. It is unknown whether a byte was sent until the response is recorded.
         Intended = "intended",
-        /// Known never to have reached the service, or refused by it with a request to wait: nothing was bought.
+        /// It never reached the service, or the service asked to wait. Nothing was bought.
         Void = "void",
-        /// The service refused the submission for good; no task exists.
+        /// The service rejected the submission. No task exists.
         Rejected = "rejected",
-        /// Sent, and the answer never arrived whole: no one knows whether it was charged.
+        /// It was sent, and no complete response arrived. The charge is unknown.
         InDoubt = "in_doubt",
         /// Waiting at the service.
         Queued = "queued",
@@ -59,13 +59,13 @@ impl AttemptState {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Charging {
-    /// As soon as the task is made (family A, interface §4).
+    /// When the task is created (family A, interface §4).
     AtSubmission,
     /// Once the task is completed.
     AtCompletion,
-    /// As soon as the task is made; a task that fails is refunded.
+    /// When the task is created. A failed task is refunded.
     RefundedOnFailure,
-    /// The interface does not say (family B).
+    /// Undocumented (family B).
     Undocumented,
 }
 
@@ -83,19 +83,19 @@ named! {
     }
 }
 
-/// The service's account of a failure: `{message, code}` (interface §2.3), kept as it came.
+/// The error object of the service: `{message, code}` (interface §2.3), unchanged.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ServiceError {
     /// The message for the user.
     pub message: String,
-    /// The service's code as text, where it gave one.
+    /// The service's code as text, if it has one.
     pub code: Option<String>,
-    /// The whole answer or error object as it came.
+    /// The whole response or error object.
     pub raw: serde_json::Value,
 }
 
 impl ServiceError {
-    /// One that shotlist itself, or the user, has to tell.
+    /// An error of shotlist itself, or a declaration of the user.
     pub fn plain(message: &str, code: &str) -> Self {
         Self { message: message.to_owned(), code: Some(code.to_owned()), ..Self::default() }
     }
@@ -114,7 +114,7 @@ pub struct Attempt {
     pub account: Account,
     /// The state.
     pub state: AttemptState,
-    /// The service's names for it, once known.
+    /// The service's IDs of the task, once known.
     pub task: Option<TaskNames>,
     /// The URL of the video, once completed.
     pub video_url: Option<String>,
@@ -141,14 +141,14 @@ pub struct Attempt {
 /// A reported cost above this multiple of the price is in another unit, such as credits, and is not counted.
 const MAX_COST_FACTOR: i64 = 100;
 
-/// What limits and sums count for a task: its price, or the cost that the service reports if that is higher and in the same unit.
+/// The amount that limits and sums count for a task: its price, or a higher cost that the service reports in the same unit.
 pub fn counted_cost(price: Usd, reported: Option<Usd>) -> Usd {
     let most = Usd::from_micros(price.micros().saturating_mul(MAX_COST_FACTOR));
     reported.filter(|cost| *cost <= most).unwrap_or(price).max(price)
 }
 
 impl Attempt {
-    /// An attempt of which the intent is durable, and nothing else is known.
+    /// A new attempt with a durable intent.
     pub fn new(
         id: AttemptId,
         purchase: Purchase,
@@ -186,7 +186,7 @@ impl Attempt {
         self
     }
 
-    /// The fault of a delivery for which its model is not trusted: another duration or shape, or a cost above the price.
+    /// The mismatch of a delivery that stops its model: another duration or shape, or a cost above the price.
     pub fn delivery_fault(&self) -> Option<String> {
         let differences =
             self.file.as_ref().map(|file| file.differences(self.purchase.request.body())).unwrap_or_default();
@@ -262,15 +262,15 @@ impl Charge {
 /// The facts of an attempt that no response of the service has.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Particulars {
-    /// The plan that someone approved, and that it was bought as a part of.
+    /// The approved plan that bought it.
     pub approval: Option<Box<Digest>>,
-    /// The id that its job had when it was submitted, if that was moved to another one since.
+    /// The ID of its job at the submission, if `moved` has changed it since.
     pub bought_as: Option<Box<JobId>>,
     /// The declaration of the user.
     pub declared: Option<Declared>,
     /// The outcome of the program for its video.
     pub executed: Option<Box<Executed>>,
-    /// True if the service denied its task, or gave an unknown word for its end: the task may live.
+    /// True if the service denied its task, or reported an unknown terminal state. The task may live.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_disowned: bool,
     /// The cost that the service reported. It may stop a run, and never releases money.
@@ -278,7 +278,7 @@ pub struct Particulars {
     pub reported_usd: Option<Usd>,
     /// The charge by the service's bill.
     pub billed: Option<Box<Billed>>,
-    /// The machine that fetched its video, where several share a ledger: the video is there, and perhaps nowhere else.
+    /// The machine that downloaded its video, in a shared ledger. No other machine may have the video.
     pub fetched_by: Option<Box<str>>,
     /// The archiving of its video from the output directory.
     pub archived: Option<Box<Archived>>,
@@ -302,7 +302,7 @@ pub struct Declared {
 pub enum Declaration {
     /// It made no task.
     NeverCreated,
-    /// It made the task that is written down.
+    /// It made the recorded task.
     Found,
     /// Its task will never end.
     Lost,
@@ -311,7 +311,7 @@ pub enum Declaration {
 }
 
 impl Declaration {
-    /// Returns whether it says that no task was created, which a task that turns up refutes.
+    /// Returns whether it declares that no task exists. A task that is found later refutes it.
     pub fn denies_task(self) -> bool {
         matches!(self, Self::NeverCreated | Self::ServerError)
     }
@@ -336,7 +336,7 @@ pub struct Executed {
     pub at: Timestamp,
     /// The reason why it counts as failed.
     pub error: Option<String>,
-    /// The last line that it wrote.
+    /// The last line of its output.
     pub line: Option<String>,
 }
 

@@ -58,6 +58,9 @@ impl TryFrom<String> for OutputPath {
 /// Returns a path in the form that it shares with each spelling of the same file. Some file systems ignore letter case and the composition of
 /// accents.
 pub(crate) fn folded(path: &str) -> String {
+    if path.is_ascii() {
+        return path.to_ascii_lowercase();
+    }
     // Decomposed text folds letter by letter. Lowercase letters may compose again.
     path.nfd().flat_map(char::to_lowercase).nfc().collect()
 }

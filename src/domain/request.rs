@@ -1,8 +1,8 @@
-//! The exact body of a submission, and the fingerprint that says whether two jobs ask for the same video.
+//! The exact body of a submission, and its fingerprint. Two jobs with equal fingerprints buy the same video.
 //!
-//! The body is canonical JSON: keys sorted at every depth, no white space. It is made once, when the manifest is read;
-//! the plan prints these bytes and the run sends these bytes. The order of keys must never depend on a crate's feature
-//! flags, because another order is another fingerprint, and another fingerprint pays again. So it is written here.
+//! The body is canonical JSON: keys sorted at every depth, no white space. It is serialized once, when the manifest is read. The plan prints
+//! these bytes, and the run sends them. Our own serializer fixes the order of keys: with that of a crate, a feature flag could change it, and a
+//! changed fingerprint buys every video again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,14 +29,13 @@ pub struct Request {
 pub struct Fingerprint(Arc<str>);
 
 impl Request {
-    /// The request for a checked job. Every effective value is sent, also where it is the service's default: what a job
-    /// costs must not depend on a default that the service may change.
+    /// The request for a checked job. Defaults of the service are sent, too: if the service changes one, the price must stay.
     pub fn new(spec: &Spec) -> Self {
         let image = LocalImage::stand_in(&spec.local_images).or_else(|| image_value(&spec.image));
         let body = Self::body_of(spec, image.as_ref());
         let fingerprint = match &spec.image_key {
             Some(key) => {
-                // No image is an object, so a key can't be taken for an address.
+                // Images are strings, so an object is unambiguous.
                 let key = serde_json::json!({ "image_key": key });
                 let extra = spec.extra.iter().map(|(name, value)| (name.clone(), keyed(value, &key))).collect();
                 // The contents of a local image count, whatever its key.
@@ -51,8 +50,7 @@ impl Request {
     /// The fingerprint of the normalized request of a job: its prompt and the strings in `extra` normalized. Equal requests have equal
     /// ones.
     ///
-    /// The guards against buying again compare by it: another program that saves a spreadsheet changes whitespace, Unicode forms, quotes,
-    /// and dashes.
+    /// The guards against buying again compare it, because spreadsheet programs change whitespace, Unicode forms, quotes, and dashes.
     pub fn normalized(spec: &Spec) -> Fingerprint {
         let prompt = spec.prompt.as_deref().map(normalized);
         let extra = spec.extra.iter().map(|(name, value)| (name.clone(), normalized_value(value))).collect();
@@ -105,7 +103,7 @@ impl Request {
                 Part::Value(value) => write_canonical(value, out),
             }
         });
-        // Each of a hundred thousand jobs keeps it: without the room that writing it might have needed.
+        // 100,000 jobs keep their body: without spare capacity.
         body.as_str().to_owned()
     }
 
@@ -137,7 +135,7 @@ fn keyed(value: &Value, key: &Value) -> Value {
     }
 }
 
-/// Returns whether a value is a web URL, or has one in it.
+/// Returns whether a value is or contains a web URL.
 pub(crate) fn has_web_url(value: &Value) -> bool {
     match value {
         Value::String(text) => text.starts_with("https://") || text.starts_with("http://"),
@@ -157,7 +155,7 @@ fn normalized_value(value: &Value) -> Value {
     }
 }
 
-/// One URL is a string, several are an array (interface §2.1): a list of one means the same as the URL alone.
+/// A single URL is a string, several are an array (interface §2.1).
 fn image_value(urls: &[String]) -> Option<Value> {
     one_or_list(urls.iter().map(|url| url.as_str().into()).collect())
 }
@@ -184,7 +182,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A text in quotes, as JSON writes it.
+/// A JSON string with its quotes.
 fn write_text(text: &str, out: &mut String) {
     let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
     if text.bytes().all(plain) {
@@ -245,7 +243,7 @@ mod tests {
         }
     }
 
-    /// If this test fails, every ledger in the world would pay again. Do not fix the expectation.
+    /// Do not change the expectation: a changed body buys every video of every ledger again.
     #[test]
     fn body_and_fingerprint_never_change() {
         let request = Request::new(&spec());

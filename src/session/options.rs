@@ -1,7 +1,7 @@
 //! Options of a run, its paths, and the files that it must not replace.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -203,11 +203,11 @@ pub(super) fn check_outputs(
     if files.is_empty() {
         return Ok(());
     }
-    let videos: BTreeSet<(String, &JobId)> = jobs.iter().map(|job| (job.output().folded(), job.id())).collect();
     // A directory of that name is in the way of the file, too.
     let file_of = |video: &str| Path::new(video).ancestors().find_map(|part| files.get(part.to_str()?));
-    match videos.iter().find_map(|(video, job)| Some((file_of(video)?, *job))) {
-        Some((path, job)) => Err(Replaces { job: job.clone(), path: path.clone() }),
+    let replaced = jobs.iter().filter_map(|job| Some((job.id(), file_of(&job.output().folded())?)));
+    match replaced.min() {
+        Some((job, path)) => Err(Replaces { job: job.clone(), path: path.clone() }),
         None => Ok(()),
     }
 }

@@ -227,7 +227,8 @@ impl Run<'_> {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_AGAIN.min(until.saturating_duration_since(Instant::now()))) => {}
                 signal = first_signal() => {
-                    return Err(Failure::interrupted(signal, "interrupted while waiting for the batch lock"));
+                    let failure = Failure::new(RefusalCode::BatchLocked, "interrupted while waiting for the batch lock");
+                    return Err(Failure { exit: Exit::Signal(signal), code: None, ..failure });
                 }
             }
         }

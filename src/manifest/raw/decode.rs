@@ -154,10 +154,8 @@ pub(crate) fn decode_job(value: Value, at: &Pointer) -> Decoded {
 fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
     let mut table = Table::open(value, at.clone(), "a job", found)?;
     // A key of the manifest in its list of jobs is no job with mistakes.
-    if let Some(key) =
-        table.text_keys().into_iter().find(|key| matches!(key.as_str(), "defaults" | "vars" | "budget" | "faces"))
-    {
-        let place = Location::Value(table.at(&key), Part::Key);
+    if let Some(key) = ["defaults", "vars", "budget", "faces"].into_iter().find(|key| table.has(key)) {
+        let place = Location::Value(table.at(key), Part::Key);
         let diagnostic = Diagnostic::error(Rule::UnknownKey, format!("`{key}` is not a job"), place);
         table.tell(diagnostic.with_help("move it out of the list of jobs, up to the column of `jobs`"));
         return None;
@@ -170,10 +168,11 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
         );
     }
     let for_each = decode_for_each(&mut table);
-    let matrix_at = table.at("matrix");
-    let matrix = table.take("matrix").map(|value| matrix::decode(value, &matrix_at, table.found()));
+    let matrix = table.take("matrix").map(|value| matrix::decode(value, &table.at("matrix"), table.found()));
     let fields = decode_fields(&mut table);
-    table.close(&[&ENTRY_KEYS[..], &field_keys()].concat());
+    if !table.is_empty() {
+        table.close(&[&ENTRY_KEYS[..], &field_keys()].concat());
+    }
     let is_damaged = !found.is_empty();
     label(found, id.as_deref(), &fields);
     Some(RawJob { id, for_each, matrix, fields, is_damaged })
@@ -265,11 +264,10 @@ fn decode_takes(table: &mut Table<'_>) -> (Option<WholeOrTemplate>, bool) {
 }
 
 fn decode_fields(table: &mut Table<'_>) -> RawFields {
-    let extra_at = table.at(F::Extra.name());
     let extra = match table.take(F::Extra.name()) {
         Some(Value::Mapping(extra)) => Some(extra),
         Some(other) => {
-            table.tell(wrong_type("`extra`", "a mapping of names to values", &other, extra_at.value()));
+            table.tell_wrong_type(F::Extra.name(), "a mapping of names to values", &other);
             None
         }
         None => None,

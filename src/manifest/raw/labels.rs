@@ -16,8 +16,8 @@ pub(crate) type RawLabels = Vec<(String, String)>;
 /// Takes the labels of an entry apart. What is wrong is reported, and left out.
 pub(super) fn decode(table: &mut Table<'_>) -> Option<RawLabels> {
     let name = F::Labels.name();
-    let at = table.at(name);
-    let mut labels = Table::open(table.take(name)?, at, "`labels`", table.found())?;
+    let (value, at) = (table.take(name)?, table.at(name));
+    let mut labels = Table::open(value, at, "`labels`", table.found())?;
     let names = labels.text_keys();
     let mut decoded = RawLabels::new();
     for name in &names {

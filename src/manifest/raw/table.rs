@@ -53,6 +53,16 @@ impl<'f> Table<'f> {
         self.map
     }
 
+    /// Returns whether a key is left.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+
+    /// Returns whether no key is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
     /// The keys that are strings, in order.
     pub(crate) fn text_keys(&self) -> Vec<String> {
         self.map.keys().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -86,8 +96,7 @@ impl<'f> Table<'f> {
     /// A string. A whole number is taken as its digits, because users write `id: 7` without quotes.
     pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let value = self.take(key)?;
-        let at = self.at.key(key);
-        text(value, key, &at, self.found)
+        text(value, key, || self.at.key(key), self.found)
     }
 
     /// A string of a job. Removes typographic quotes around a word, and reports them. Others may be intended, and must not change an identity.
@@ -99,29 +108,25 @@ impl<'f> Table<'f> {
             self.found.push(diagnostic.with_help("write the value again by hand"));
             text = visible;
         }
-        match lints::typographic(&text, &self.at(field.name())).filter(|_| field.is_a_word()) {
-            None => Some(text),
-            Some((diagnostic, inside)) => {
-                self.found.push(diagnostic);
-                Some(inside.to_owned())
-            }
+        if let Some(inside) = lints::typographic(&text).filter(|_| field.is_a_word()) {
+            let inside = inside.to_owned();
+            self.found.push(lints::typographic_quotes(&text, self.at(field.name()).value()));
+            text = inside;
         }
+        Some(text)
     }
 
     /// A list of texts, or one text.
     pub(crate) fn texts(&mut self, key: &str) -> Option<Vec<String>> {
-        let at = self.at(key);
-        match self.take(key)? {
-            Value::Sequence(items) => Some(
-                items
-                    .into_iter()
-                    .enumerate()
-                    .filter_map(|(index, item)| text(item, key, &at.index(index), self.found))
-                    .collect(),
-            ),
+        let (value, at) = (self.take(key)?, self.at(key));
+        match value {
+            Value::Sequence(items) => {
+                let items = items.into_iter().enumerate();
+                Some(items.filter_map(|(index, item)| text(item, key, || at.index(index), self.found)).collect())
+            }
             // As in a cell of a spreadsheet.
             value => {
-                let text = text(value, key, &at, self.found)?;
+                let text = text(value, key, || at, self.found)?;
                 Some(if key == JobField::Tags.name() && !is_template(&text) { tags_of(&text) } else { vec![text] })
             }
         }
@@ -129,15 +134,13 @@ impl<'f> Table<'f> {
 
     /// A whole number or a template.
     pub(crate) fn whole_or_template(&mut self, key: &str) -> Option<WholeOrTemplate> {
-        let value = self.take(key)?;
-        let place = self.at(key).value();
-        match value {
-            Value::Number(number) if whole_in(&number.to_string()).is_some() => {
-                whole_in(&number.to_string()).map(WholeOrTemplate::Whole)
+        match self.take(key)? {
+            Value::Number(number) if let Some(whole) = whole_in(&number.to_string()) => {
+                Some(WholeOrTemplate::Whole(whole))
             }
             Value::String(text) if text.contains("{{") || text.contains("{%") => Some(WholeOrTemplate::Template(text)),
             other => {
-                let diagnostic = wrong_type(&format!("`{key}`"), "a whole number", &other, place);
+                let diagnostic = wrong_type(&format!("`{key}`"), "a whole number", &other, self.at(key).value());
                 let written = match &other {
                     Value::String(text) => text.clone(),
                     Value::Number(number) => number.to_string(),
@@ -201,12 +204,12 @@ pub(crate) fn tags_of(text: &str) -> Vec<String> {
     text.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
 }
 
-fn text(value: Value, key: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
+fn text(value: Value, key: &str, at: impl FnOnce() -> Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
     match value {
         Value::String(text) => Some(text),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
         other => {
-            found.push(wrong_type(&format!("`{key}`"), "a string", &other, at.clone().value()));
+            found.push(wrong_type(&format!("`{key}`"), "a string", &other, at().value()));
             None
         }
     }

@@ -277,7 +277,7 @@ fn has_windows_path(written: &str) -> bool {
 /// The first invisible character of a string, as a message names it, and the string without any.
 pub(crate) fn invisible(text: &str) -> Option<(String, String)> {
     let is_invisible = |c: char| matches!(c, '\u{a0}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{2060}'..='\u{206f}' | '\u{3000}' | '\u{feff}');
-    let first = text.chars().find(|c| is_invisible(*c))?;
+    let first = if text.is_ascii() { None } else { text.chars().find(|c| is_invisible(*c)) }?;
     Some((format!("U+{:04X}", u32::from(first)), text.replace(is_invisible, "")))
 }
 
@@ -294,16 +294,18 @@ fn cut(line: &str) -> Option<(usize, &str)> {
     (word.len() > 1 && has_words).then_some((at, word))
 }
 
-/// A short text that is in typographic quotes, which would be a part of it; and what is between them.
-pub(crate) fn typographic<'v>(value: &'v str, at: &Pointer) -> Option<(Diagnostic, &'v str)> {
-    let quotes = ['“', '”', '„', '‟', '«', '»', '‘', '’', '‚'];
-    let (first, last) = (value.chars().next()?, value.chars().last()?);
-    (quotes.contains(&first) && quotes.contains(&last)).then(|| {
-        let message = format!("typographic quotes `{first}` and `{last}` are part of the string");
-        let place = Location::Value(at.clone(), Part::Value);
-        let diagnostic = Diagnostic::error(Rule::TypographicQuotes, message, place);
-        (diagnostic.with_help("write \" instead, or remove the quotes"), value.trim_matches(quotes))
-    })
+const QUOTES: [char; 9] = ['“', '”', '„', '‟', '«', '»', '‘', '’', '‚'];
+
+/// The text between typographic quotes, which would be a part of it.
+pub(crate) fn typographic(value: &str) -> Option<&str> {
+    (value.starts_with(QUOTES) && value.ends_with(QUOTES)).then(|| value.trim_matches(QUOTES))
+}
+
+/// The diagnostic of a text in typographic quotes.
+pub(crate) fn typographic_quotes(value: &str, place: Location) -> Diagnostic {
+    let (first, last) = (value.chars().next().unwrap_or_default(), value.chars().last().unwrap_or_default());
+    let message = format!("typographic quotes `{first}` and `{last}` are part of the string");
+    Diagnostic::error(Rule::TypographicQuotes, message, place).with_help("write \" instead, or remove the quotes")
 }
 
 #[cfg(test)]
