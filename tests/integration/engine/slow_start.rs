@@ -143,6 +143,6 @@ fn one_task_for_many_jobs_puts_no_more_in_doubt_than_are_open() {
     let here = Workspace::with_manifest(&numbered_jobs(300));
     let ended = here.run(&service, &["--concurrency", "160"]).ends_with(7);
     let doubts = here.states().iter().filter(|state| *state == "in_doubt").count();
-    // A sixteenth of the slots.
-    assert!((3..=10).contains(&doubts), "{doubts} doubts\n{}", ended.stderr);
+    // A sixteenth of the slots is in flight. If its responses come late, two more leave before the third doubt opens the circuit breaker.
+    assert!((3..=12).contains(&doubts), "{doubts} doubts\n{}", ended.stderr);
 }
