@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
     let manifest = manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound()?;
     let home = DefaultPaths::of_sandbox(path); // `DefaultPaths::of` for real money
-    let (ledger, options) = (home.ledger()?, Options::of(home, &manifest.key)?);
+    let (ledger, options) = (home.ledger()?, Options::for_batch(home, &manifest.key)?);
     let session = Session::new(manifest, ledger, options);
 
     let held = session.lock().await?;

@@ -29,8 +29,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) async fn make(url: &str, key: &str, path: &Path, settings: Settings) -> Result<(), Box<dyn Error>> {
     let loaded = manifest::load_text(MANIFEST.to_owned(), &manifest::Options::of(path), Catalog::embedded());
     let manifest = loaded.sound()?;
-    let paths = DefaultPaths::of(path);
-    let (ledger, options) = (paths.ledger()?, Options::of(paths, &manifest.key)?);
+    let paths = DefaultPaths::new(path);
+    let (ledger, options) = (paths.ledger()?, Options::for_batch(paths, &manifest.key)?);
     let session = Session::new(manifest, ledger, Options { settings, ..options });
 
     // Plain HTTP is refused but for this machine.

@@ -373,7 +373,7 @@ mod tests {
             Refusal::BoughtBefore { jobs: 2 },
             Refusal::ReportUnknown(UnknownPurchases { report: "out/report.json".into(), jobs: 2 }),
             Refusal::NoAssetCommand { jobs: 2 },
-            Refusal::NotApproved { approved: Digest::of("a plan") },
+            Refusal::NotApproved { approved: Digest::from_text("a plan") },
             Refusal::Unconfirmed { cost: usd("19.05"), confirmed: Usd::ZERO },
             Refusal::Unconfirmed { cost: usd("19.05"), confirmed: usd("5") },
         ];

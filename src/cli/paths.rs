@@ -87,7 +87,7 @@ pub(super) fn existing_ledger(
 }
 
 fn home_of(manifest: &Path, sandbox: bool) -> DefaultPaths {
-    if sandbox { DefaultPaths::of_sandbox(manifest) } else { DefaultPaths::of(manifest) }
+    if sandbox { DefaultPaths::of_sandbox(manifest) } else { DefaultPaths::new(manifest) }
 }
 
 /// The directory for reports and videos.

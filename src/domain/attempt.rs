@@ -231,7 +231,7 @@ impl Attempt {
     pub fn charge(&self) -> Charge {
         let known = &self.particulars;
         let is_certain = !known.is_disowned && known.declared.is_none_or(|declared| declared.what != Declaration::Lost);
-        Charge::of(
+        Charge::from_state(
             self.state,
             self.purchase.charging,
             known.billed.as_ref().map(|billed| billed.is_charged),
@@ -243,7 +243,7 @@ impl Attempt {
 impl Charge {
     /// The charge for an attempt in this state, by the moment at which its family charges (spec §4, column "charge"). A bill settles only an unknown
     /// charge. A failure is certain if the service itself reported it; a task that it denies, or that the user gave up, may live.
-    fn of(state: AttemptState, charging: Charging, billed: Option<bool>, is_certain: bool) -> Self {
+    fn from_state(state: AttemptState, charging: Charging, billed: Option<bool>, is_certain: bool) -> Self {
         use AttemptState as S;
         match (state, charging, billed) {
             (S::Void | S::Rejected, ..) => Self::None,
@@ -429,9 +429,13 @@ mod tests {
             // Denied by the service, or given up: the task may live, and be charged.
             (S::Failed, false, [Charged, Unknown, Unknown, Unknown]),
         ] {
-            assert_eq!(families.map(|family| Charge::of(state, family, None, is_certain)), expected, "{state:?}");
+            assert_eq!(
+                families.map(|family| Charge::from_state(state, family, None, is_certain)),
+                expected,
+                "{state:?}"
+            );
         }
-        let billed = |is_charged| families.map(|family| Charge::of(S::Failed, family, Some(is_charged), false));
+        let billed = |is_charged| families.map(|family| Charge::from_state(S::Failed, family, Some(is_charged), false));
         assert_eq!((billed(true), billed(false)), ([Charged; 4], [Charged, Free, Free, Free]));
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// The fields of a request body; none of something else.
-    pub(crate) fn of(request: &str) -> Self {
+    pub(crate) fn from_request(request: &str) -> Self {
         serde_json::from_str(request).unwrap_or_default()
     }
 
@@ -84,7 +84,7 @@ impl Footage {
     /// Returns its differences from the body of its request. A fact that was requested and can't be read is one, because the video may have
     /// been made to hide it.
     pub fn differences(&self, request: &str) -> Vec<Difference> {
-        let asked = Asked::of(request);
+        let asked = Asked::from_request(request);
         let grave = |text| Difference { is_grave: true, text };
         let duration = asked.duration.as_f64().and_then(|asked| match self.duration_s() {
             None => Some(format!("an unknown duration, requested {asked} s")),

@@ -69,7 +69,7 @@ impl History {
 
     /// The part of it about the chosen jobs.
     #[must_use]
-    pub fn about(self, is_meant: impl Fn(&JobId) -> bool) -> Self {
+    pub fn only(self, is_meant: impl Fn(&JobId) -> bool) -> Self {
         let (attempts, mut unsent, retake) = self.into_parts();
         unsent.retain(|job, _| is_meant(job));
         Self::new(attempts.into_iter().filter(|attempt| is_meant(attempt.job())).collect())
@@ -89,8 +89,8 @@ impl History {
     }
 
     /// The attempts of one job, oldest first.
-    pub fn of(&self, job: &JobId) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
-        self.at(self.places(job))
+    pub fn attempts_of(&self, job: &JobId) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
+        self.attempts_at(self.places(job))
     }
 
     /// The positions of a job's attempts, for a later access.
@@ -101,13 +101,13 @@ impl History {
     }
 
     /// The attempts at these positions.
-    pub fn at(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
+    pub fn attempts_at(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Attempt> + Clone {
         self.by_job[places].iter().map(|&place| &self.attempts[place as usize])
     }
 
     /// Returns whether nothing was bought for its job since.
     pub fn is_last(&self, attempt: &Attempt) -> bool {
-        self.of(attempt.job()).all(|other| other.id <= attempt.id || other.state.made_no_task())
+        self.attempts_of(attempt.job()).all(|other| other.id <= attempt.id || other.state.made_no_task())
     }
 
     /// Returns the abandoned tasks of jobs for which nothing was bought since. They may still complete.

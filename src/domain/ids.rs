@@ -214,7 +214,7 @@ impl Digest {
     pub const DIGITS: usize = 64;
 
     /// The digest of a text.
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self(hex(&Sha256::digest(text.as_bytes())))
     }
 
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_can_never_leave_a_directory_or_poll_like_an_option() {
+    fn id_never_leaves_a_directory_or_looks_like_an_option() {
         for good in ["a", "7", "hero", "spin-AB_1.2", &"x".repeat(128)] {
             assert!(JobId::new(good).is_ok(), "{good:?} was refused");
         }

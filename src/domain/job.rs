@@ -70,7 +70,7 @@ impl Job {
 
     /// The path of its video in the output directory.
     pub fn output(&self) -> OutputPath {
-        self.purchase.output.as_deref().cloned().unwrap_or_else(|| OutputPath::of(self.id()))
+        self.purchase.output.as_deref().cloned().unwrap_or_else(|| OutputPath::for_job(self.id()))
     }
 
     /// Another take of the same request, under an ID of its own.
@@ -158,10 +158,10 @@ impl Cells {
 
     /// The cell under a name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.at(*self.columns.index.get(name)?)
+        self.cell(*self.columns.index.get(name)?)
     }
 
-    fn at(&self, column: usize) -> Option<&str> {
+    fn cell(&self, column: usize) -> Option<&str> {
         let start = if column == 0 { 0 } else { *self.ends.get(column - 1)? };
         self.text.get(start as usize..*self.ends.get(column)? as usize)
     }
@@ -169,7 +169,7 @@ impl Cells {
     /// Each name with its cell, in the order of the columns; columns without a name are passed over.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let named = self.columns.names.iter().enumerate().filter(|(_, name)| !name.is_empty());
-        named.filter_map(|(column, name)| Some((name.as_str(), self.at(column)?)))
+        named.filter_map(|(column, name)| Some((name.as_str(), self.cell(column)?)))
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_found_by_its_name_and_is_what_was_written() {
+    fn cell_has_its_written_text_under_its_name() {
         let names = ["sku", "", "name", "empty"].map(str::to_owned).to_vec();
         let columns = Arc::new(Columns::new(names).expect("columns"));
         let cells = Cells::new(Arc::clone(&columns), ["A 1", "x", "Łódź, \"mug\"", ""]);

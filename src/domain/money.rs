@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_amount() {
+    fn invalid_amounts_are_refused() {
         for text in ["", "-1", "+1", "1e3", "1,5", "abc", "0.0000001", "1000000001", "NaN", "1_000", "$5"] {
             assert!(text.parse::<Usd>().is_err(), "{text:?} was taken for an amount");
         }

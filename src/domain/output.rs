@@ -58,11 +58,8 @@ impl TryFrom<String> for OutputPath {
 /// Returns a path in the form that it shares with each spelling of the same file. Some file systems ignore letter case and the composition of
 /// accents.
 pub(crate) fn folded(path: &str) -> String {
-    if path.is_ascii() {
-        return path.to_ascii_lowercase();
-    }
     // Decomposed text folds letter by letter. Lowercase letters may compose again.
-    path.nfd().flat_map(char::to_lowercase).nfc().collect()
+    if path.is_ascii() { path.to_ascii_lowercase() } else { path.nfd().flat_map(char::to_lowercase).nfc().collect() }
 }
 
 impl OutputPath {
@@ -97,7 +94,7 @@ impl OutputPath {
     }
 
     /// The default path of a job: a file named after the ID. An ID that is a device name gets a leading `_`, which no ID has.
-    pub fn of(job: &JobId) -> Self {
+    pub fn for_job(job: &JobId) -> Self {
         let name = format!("{job}.mp4");
         Self::new(&name).unwrap_or_else(|_| Self(format!("_{name}")))
     }
@@ -217,7 +214,7 @@ mod tests {
         assert_eq!(OutputPath::stored(version.as_str()).as_ref(), Ok(&version), "the ledger could not be read again");
         assert!(OutputPath::stored("../x").is_err());
         for (id, file) in [("hero", "hero.mp4"), ("a.2", "a.2.mp4"), ("con", "_con.mp4"), ("Nul.x", "_Nul.x.mp4")] {
-            assert_eq!(OutputPath::of(&JobId::new(id).expect("an id")).as_str(), file);
+            assert_eq!(OutputPath::for_job(&JobId::new(id).expect("an id")).as_str(), file);
         }
         for (path, version) in [("a.mp4", "a~2.mp4"), ("x.y/a.2.mp4", "x.y/a.2~2.mp4"), ("x.y/a", "x.y/a~2")] {
             let path = OutputPath::new(path).expect("a path");

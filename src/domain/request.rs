@@ -40,9 +40,9 @@ impl Request {
                 let extra = spec.extra.iter().map(|(name, value)| (name.clone(), keyed(value, &key))).collect();
                 // The contents of a local image count, whatever its key.
                 let image = image.as_ref().map(|image| if spec.local_images.is_empty() { &key } else { image });
-                Fingerprint::of(&Self::body_of(&Spec { extra, ..spec.clone() }, image))
+                Fingerprint::from_body(&Self::body_of(&Spec { extra, ..spec.clone() }, image))
             }
-            None => Fingerprint::of(&body),
+            None => Fingerprint::from_body(&body),
         };
         Self { body, fingerprint }
     }
@@ -161,7 +161,7 @@ fn image_value(urls: &[String]) -> Option<Value> {
 }
 
 impl Fingerprint {
-    fn of(body: &str) -> Self {
+    fn from_body(body: &str) -> Self {
         Self(hex(&Sha256::digest(body.as_bytes())).into())
     }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_key_stands_in_for_an_address_that_differs_every_day() {
+    fn image_key_replaces_a_daily_changing_url_in_the_identity() {
         let signed = |day: &str, key: Option<&str>| {
             let image = vec![format!("https://cdn.example/a.png?signed={day}")];
             Request::new(&Spec { image, image_key: key.map(str::to_owned), ..spec() })
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_known_by_what_is_in_it_and_not_by_where_it_lies() {
+    fn identity_of_an_image_is_its_content_not_its_path() {
         let of = |path: &str, bytes: &[u8]| {
             let local_images = vec![LocalImage::new(path.into(), bytes)];
             Spec { local_images, image: Vec::new(), ..spec() }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn several_local_images_are_a_list_whose_order_counts() {
+    fn order_of_local_images_counts() {
         let of = |images: &[&[u8]]| {
             let local_images = images.iter().map(|bytes| LocalImage::new("a.png".into(), bytes)).collect();
             Spec { local_images, image: Vec::new(), ..spec() }
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_stands_in_for_urls_and_never_for_a_local_image() {
+    fn key_replaces_urls_but_no_local_image() {
         let request = |bytes: &[u8], url: &str, key: &str| {
             let extra = serde_json::Map::from_iter([("frames".to_owned(), serde_json::json!([{ "url": url }, "x"]))]);
             let local_images = vec![LocalImage::new("a.png".into(), bytes)];
@@ -330,7 +330,7 @@ mod tests {
     proptest::proptest! {
         /// The quick way to write a body is serde's own, for any text.
         #[test]
-        fn the_body_is_json_as_serde_writes_it(prompt in ".*", key in "[a-z]{1,8}", seconds in proptest::prelude::any::<i64>(), number in -1e9..1e9_f64) {
+        fn body_equals_the_json_of_serde(prompt in ".*", key in "[a-z]{1,8}", seconds in proptest::prelude::any::<i64>(), number in -1e9..1e9_f64) {
             let mut spec = Spec { prompt: Some(prompt.clone()), duration: Some(seconds), ..spec() };
             spec.extra.insert(format!("x_{key}"), prompt.clone().into());
             let sorted: std::collections::BTreeMap<String, Value> = serde_json::from_str(Request::new(&spec).body()).expect("JSON");
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_one_image_is_the_same_request_as_the_image() {
+    fn list_of_one_image_equals_the_image() {
         let several = Spec { image: vec!["https://a/1".into(), "https://a/2".into()], ..spec() };
         assert!(Request::new(&spec()).body().contains(r#""image":"https://example.com/a.png""#));
         assert!(Request::new(&several).body().contains(r#""image":["https://a/1","https://a/2"]"#));

@@ -77,7 +77,7 @@ impl<'a> Takes<'a> {
     /// Of all attempts of a job, oldest first, those for this request; `None` if none is completed.
     ///
     /// The last choice of each reviewer counts. A retake is spent once there is a newer video.
-    pub fn of(request: &Fingerprint, attempts: impl Iterator<Item = &'a Attempt>) -> Option<Self> {
+    pub fn new(request: &Fingerprint, attempts: impl Iterator<Item = &'a Attempt>) -> Option<Self> {
         let is_take = |it: &&Attempt| it.state == AttemptState::Completed && it.purchase.fingerprint() == request;
         let mut newest = None;
         let mut last: HashMap<&str, (Timestamp, Choice, &Attempt)> = HashMap::new();
@@ -141,12 +141,12 @@ impl History {
     /// The reviews to record, each with its attempt: all but those that are the last word of their reviewer about their job.
     pub fn new_reviews<'r>(&self, reviews: &'r [ReviewOfTask]) -> Vec<(AttemptId, &'r Review)> {
         let new = |given: &'r ReviewOfTask| {
-            let attempt = self.of(&given.job).find(|attempt| attempt.is_reviewed_by(given))?;
+            let attempt = self.attempts_of(&given.job).find(|attempt| attempt.is_reviewed_by(given))?;
             let own = |attempt: &Attempt| {
                 let own = attempt.particulars.reviews.iter().find(|reviewed| reviewed.review.by == given.review.by);
                 own.map(|reviewed| (reviewed.at, attempt.id, reviewed.review.clone()))
             };
-            let last = self.of(&given.job).filter_map(own).max_by_key(|(at, id, _)| (*at, *id));
+            let last = self.attempts_of(&given.job).filter_map(own).max_by_key(|(at, id, _)| (*at, *id));
             let is_said = last.is_some_and(|(_, id, review)| id == attempt.id && review == given.review);
             (!is_said).then_some((attempt.id, &given.review))
         };

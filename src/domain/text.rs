@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_shell_reads_every_word_as_it_was() {
+    fn shell_reads_each_quoted_word_unchanged() {
         let words = [
             "a.yaml",
             "my list.yaml",
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_is_shown_and_what_is_written_stays() {
+    fn control_characters_are_escaped_and_text_stays() {
         let text = "a\u{0}b\u{1b}[31mc\u{202e}d\u{2066}e\r\nf\tg\u{9b}h";
         assert_eq!(one_line(text), "a\u{fffd}b\u{fffd}[31mc\u{fffd}d\u{fffd}e f g\u{fffd}h");
         assert_eq!(lines("a\u{1b}b\nc\td"), "a\u{fffd}b\nc\td");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_that_no_one_sees_are_removed() {
+    fn invisible_differences_are_removed() {
         let same = [
             "It's a \"red\" mug - top, caf\u{e9}...",
             "it\u{2019}s a \u{201c}Red\u{201d} mug \u{2013} top, cafe\u{301}\u{2026}",

@@ -87,7 +87,7 @@ impl<S> Gateway<'_, S> {
     /// Compares a task with its request. Stops submitting a model for which the service reports another model, a higher cost, or, in the first
     /// task that this run bought and that finished, another duration or shape. Warns once of each other difference.
     pub(super) fn compare(&self, request: &str, echo: &Echo, is_finished_purchase: bool) {
-        let asked = Asked::of(request);
+        let asked = Asked::from_request(request);
         let model = asked.model();
         if let Some(message) = other_model(&asked, echo, self.prices)
             && !self.circuit_breaker.is_stopped(model)
@@ -115,7 +115,7 @@ impl<S> Gateway<'_, S> {
 
     /// Judges a downloaded video. One of another duration or shape counts, and stops the model if it is the first that this run bought.
     pub(super) fn judge(&self, job: &JobId, request: &str, footage: &Footage, is_new: bool) {
-        let asked = Asked::of(request);
+        let asked = Asked::from_request(request);
         let differences = footage.differences(request);
         let is_first = is_new && self.circuit_breaker.record(asked.model(), "video");
         if differences.is_empty() {
@@ -144,7 +144,7 @@ impl<S> Gateway<'_, S> {
 
     /// Records the cost that the service reports for a task. Limits count what is above the price.
     pub(super) async fn record_cost(&self, attempt: AttemptId, request: &str, usd: Usd) {
-        let asked = Asked::of(request);
+        let asked = Asked::from_request(request);
         let price = asked.price(asked.model(), self.prices).unwrap_or(usd);
         self.spend_guard.record_overrun(attempt, counted_cost(price, Some(usd)).saturating_sub(price));
         self.record(attempt, Event::Reported { usd }).await;

@@ -100,7 +100,7 @@ pub(super) fn other_model(asked: &Asked, echo: &Echo, prices: &PriceList<'_>) ->
 
 /// The differences between a task, as the service reports it, and its request.
 pub fn echo_differences(request: &str, echo: &Echo) -> Vec<String> {
-    differences(&Asked::of(request), echo).into_iter().map(|difference| difference.text).collect()
+    differences(&Asked::from_request(request), echo).into_iter().map(|difference| difference.text).collect()
 }
 
 /// A difference of one field.

@@ -143,7 +143,7 @@ impl LedgerLimit {
     }
 
     /// The limit at a time.
-    pub fn at(&self, now: Timestamp) -> SpendLimit {
+    pub fn spend_limit(&self, now: Timestamp) -> SpendLimit {
         let start = TimeZone::get(&self.zone).ok().and_then(|zone| self.span.start(now, &zone));
         // This machine may lack the zone, which must not loosen the limit: no day or month is longer.
         let longest = SignedDuration::from_hours(26 + if self.span == Span::Day { 0 } else { 30 * 24 });
@@ -215,10 +215,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_month_begins_where_the_owner_lives() {
+    fn month_starts_in_the_zone_of_the_limit() {
         let limit = |zone: &str, span| LedgerLimit { label: None, span, usd: Usd::ZERO, zone: zone.to_owned() };
         let now: Timestamp = "2026-11-30T23:30:00Z".parse().expect("a time");
-        let since = |zone, span| limit(zone, span).at(now).since.to_string();
+        let since = |zone, span| limit(zone, span).spend_limit(now).since.to_string();
         assert_eq!(since("Europe/Berlin", Span::Month), "2026-11-30T23:00:00Z");
         assert_eq!(since("UTC", Span::Month), "2026-11-01T00:00:00Z");
         assert_eq!(since("America/New_York", Span::Day), "2026-11-30T05:00:00Z");

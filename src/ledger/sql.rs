@@ -44,7 +44,7 @@ pub(in crate::ledger) async fn submissions<S: Sql>(
 ) -> Result<Vec<(BatchKey, Attempt)>, S::Error> {
     let all = "SELECT name, batch.batch, attempt.id, record FROM attempt JOIN batch ON batch.id = attempt.batch
          ORDER BY attempt.id";
-    let mut submissions = Submissions::about(is_asked);
+    let mut submissions = Submissions::new(is_asked);
     sql.each_line(all, &[], |line| {
         submissions.add(key(line, 0)?, attempt(line, 2, None)?);
         Ok(())
@@ -75,7 +75,7 @@ pub(in crate::ledger) async fn bought_elsewhere<S: Sql>(
         let (batch, attempt) = (key(line, 0)?, attempt(line, 2, None)?);
         Ok(BoughtElsewhere { batch, attempt, jobs: line.count(4)?, attempts: line.count(5)? })
     };
-    Ok(BoughtElsewhere::of(batch, sql.lines(&newest, &[(&requests).into()], read).await?))
+    Ok(BoughtElsewhere::from_batches(batch, sql.lines(&newest, &[(&requests).into()], read).await?))
 }
 
 /// The newest completed attempt of a model with a known delivery, in any batch. An attempt without a download tells nothing about its model.
@@ -93,7 +93,7 @@ pub(in crate::ledger) async fn open_elsewhere<S: Sql>(
     let unfinished = "SELECT name, batch.batch, attempt.id, record FROM batch JOIN attempt ON attempt.batch = batch.id
          WHERE name = $1 AND batch.batch <> $2 AND is_unfinished ORDER BY attempt.id";
     let read = |line: &dyn Line<_>| Ok((key(line, 0)?, attempt(line, 2, None)?));
-    Ok(OpenElsewhere::of(sql.lines(unfinished, &names(batch), read).await?))
+    Ok(OpenElsewhere::from_attempts(sql.lines(unfinished, &names(batch), read).await?))
 }
 
 /// The attempts that the guard of an intent counts, by normalized request and batch, the batch of the newest attempt last.

@@ -1,7 +1,7 @@
-//! The interface of a store that is written, and the commands for it. A store knows its medium, and no rule.
+//! The interface of a store for writing, and the commands of its writer. A store knows its medium, and no rule.
 //!
-//! A store stops at named places in debug builds, so a test can kill the process exactly there. `SHOTLIST_HALT_AT=after-commit:6` names the place
-//! and the number of the visit, at which the process writes the file `SHOTLIST_HALT_FILE`, and waits until it is gone.
+//! In debug builds, a store can halt at named places, so a test can kill the process there. `SHOTLIST_HALT_AT=after-commit:6` names the place
+//! and the number of the visit. There, the process writes the file `SHOTLIST_HALT_FILE`, and waits until the file is gone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use super::sql::Sql;
 use super::{Event, Intent, LedgerError};
 use crate::domain::{Account, Attempt, AttemptId, BatchKey, JobId, Move, TaskId, TaskNames, UnfinishedRetake};
 
-/// A store that is written by one [`Writer`](super::writer::Writer).
+/// A store with one [`Writer`](super::writer::Writer).
 pub(in crate::ledger) trait Store {
     /// Its transactions.
     type Transaction: Transaction;
 
-    /// Runs work in one transaction, until its commit is durable, or known never to be. Work that fails changes nothing.
+    /// Runs work in one transaction, until its commit is durable or has certainly failed. Failed work changes nothing.
     async fn transact<T: Clone>(
         &mut self,
         work: impl AsyncFn(&Self::Transaction) -> Result<T, <Self::Transaction as Transaction>::Error>,
@@ -35,19 +35,18 @@ pub(in crate::ledger) trait Store {
     /// The number and the key of a locked batch.
     fn batch(&self, own: usize) -> Option<(i64, &BatchKey)>;
 
-    /// Returns whether the last transaction failed for a reason that others meet as well. Then its commands are not
-    /// tried one by one.
+    /// Returns whether every transaction fails now. Then commands are not tried one by one.
     fn is_down(&self) -> bool {
         false
     }
 
-    /// Notes the facts behind decisions, once these are durable.
+    /// Records the facts of durable decisions.
     fn note_decisions(&mut self, _facts: Facts) {}
 
-    /// Notes a row that is durable.
+    /// Records a durable row.
     fn note_row(&mut self, _own: usize, _row: &Row) {}
 
-    /// Stops all submissions for an account for a while, by all runners that share the ledger.
+    /// Pauses submissions for an account, by all runners of the ledger.
     async fn pause(&mut self, _account: &Account, _wait: Duration) -> Result<(), LedgerError> {
         Ok(())
     }
@@ -60,32 +59,32 @@ pub(in crate::ledger) trait Store {
     /// Sends a heartbeat.
     async fn heartbeat(&mut self) {}
 
-    /// Ends: no command comes any more.
+    /// Ends after the last command.
     async fn end(&mut self) {}
 }
 
-/// A transaction of a store that writes: it sees what was committed before it, and no one else writes what it has locked.
+/// A writing transaction. It sees earlier commits, and no other transaction changes its locked rows.
 pub(in crate::ledger) trait Transaction {
-    /// The error of the medium. After one, nothing of the transaction is committed.
+    /// The error of the medium. After one, the transaction changes nothing.
     type Error: From<Unreadable>;
     /// Its statements.
     type Sql: Sql<Error = Self::Error>;
 
     fn sql(&self) -> &Self::Sql;
 
-    /// The runner that writes, where several may.
+    /// This runner, in a shared store.
     fn runner(&self) -> Option<i64>;
 
-    /// Returns what decides whether these intents are admitted, after all that was saved, and locks it.
+    /// Returns and locks the facts that decide about these intents, after all saved changes.
     async fn facts(&self, intents: &[BatchIntent<'_>]) -> Result<Facts, Self::Error>;
 
-    /// Locks attempts, and returns them with the attempts that have one of the names, and the time.
+    /// Locks attempts. Returns them, the attempts with one of the names, and the time.
     async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, Self::Error>;
 
     /// Locks all attempts of a batch.
     async fn locked_batch(&self, batch: i64) -> Result<Vec<Row>, Self::Error>;
 
-    /// Locks the intents whose response can't come any more: of a batch, or of all.
+    /// Locks the intents of one or all batches whose response can't arrive any more.
     async fn abandoned(&self, batch: Option<i64>) -> Result<Vec<Row>, Self::Error>;
 
     /// Returns why a live runner forbids an event.
@@ -102,10 +101,10 @@ pub(in crate::ledger) struct Locked {
     pub(in crate::ledger) now: Timestamp,
 }
 
-/// The way back to a caller. A caller that is gone needs no answer.
+/// The channel for the result. A dropped caller needs none.
 pub(in crate::ledger) type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
 
-/// A command. Its first value is the number by which the writer knows a locked batch.
+/// A command. Its first value is the writer's number of the locked batch.
 pub(in crate::ledger) enum Command {
     Lock(usize, BatchKey, Answer<usize>),
     Release(usize),
@@ -118,7 +117,7 @@ pub(in crate::ledger) enum Command {
     Pause(Account, Duration, Answer<()>),
 }
 
-/// Stands still here if a test said so.
+/// Halts here if a test requests it.
 #[cfg(debug_assertions)]
 pub(in crate::ledger) fn crash_point(place: &str) {
     use std::collections::HashMap;

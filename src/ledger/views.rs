@@ -58,7 +58,7 @@ pub(super) struct Submissions<K> {
 }
 
 impl<K: Fn(&Attempt) -> bool> Submissions<K> {
-    pub(super) fn about(is_asked: K) -> Self {
+    pub(super) fn new(is_asked: K) -> Self {
         Self { is_asked, accounts: HashSet::new(), found: Vec::new() }
     }
 
@@ -88,7 +88,7 @@ pub struct BoughtElsewhere {
 
 impl BoughtElsewhere {
     /// Sums up the purchases of other batches that this batch may repeat, by request.
-    pub(super) fn of(batch: &BatchKey, by_batch: impl IntoIterator<Item = Self>) -> Vec<Self> {
+    pub(super) fn from_batches(batch: &BatchKey, by_batch: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut requests: HashMap<Fingerprint, Self> = HashMap::new();
         for one in by_batch.into_iter().filter(|one| batch.may_repeat(&one.batch)) {
             match requests.entry(one.attempt.normalized.clone()) {
@@ -127,7 +127,7 @@ pub struct OpenElsewhere {
 
 impl OpenElsewhere {
     /// Sums up unfinished attempts, oldest first: batches with active tasks first, and of each kind the newest batch first.
-    pub(super) fn of(unfinished: Vec<(BatchKey, Attempt)>) -> Vec<Self> {
+    pub(super) fn from_attempts(unfinished: Vec<(BatchKey, Attempt)>) -> Vec<Self> {
         let mut batches: Vec<(AttemptId, Self)> = Vec::new();
         for (key, attempt) in unfinished {
             let place = batches.iter().position(|(_, open)| open.batch == key).unwrap_or_else(|| {

@@ -49,7 +49,7 @@ impl Approved {
     }
 }
 
-/// A saved plan, as far as an approval needs it.
+/// The parts of a saved plan that an approval needs.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct SavedPlan {
     pub name: String,
@@ -64,7 +64,7 @@ pub(super) struct SavedPlan {
 }
 
 fn digest_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
-    // A file that was cut off or edited.
+    // The file was truncated or edited.
     Digest::parse(&String::deserialize(deserializer)?)
         .ok_or_else(|| D::Error::custom(format!("`digest` must have {} hexadecimal digits", Digest::DIGITS)))
 }
@@ -93,7 +93,7 @@ pub(super) type Bought<'p> = (&'p Job, Vec<i64>);
 pub(super) fn digest(key: &BatchKey, retries: u32, bought: &[Bought<'_>]) -> Digest {
     let mut jobs: Vec<_> = bought
         .iter()
-        // The body as it is sent, not as it is fingerprinted: the stand-in for an image is not the image.
+        // The exact body and not its fingerprint, which has a digest in place of a local image.
         .map(|(job, before)| {
             let labels = job.purchase.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             let labels: BTreeMap<&str, &str> = labels.collect();

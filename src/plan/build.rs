@@ -28,23 +28,21 @@ pub struct Plan {
     pub is_simulated: bool,
     /// The selected jobs, in manifest order.
     pub jobs: Vec<Planned>,
-    /// Tasks at the service that were paid for and that no selected job resumes: of a job that was changed since, or
-    /// removed from the manifest. They are polled to their end, because paid work is never dropped.
+    /// Active tasks without a selected job: the job was changed or removed since. They are polled to their end, because they are paid.
     pub collect: Vec<Attempt>,
-    /// Tasks at the service that selected jobs resume.
+    /// Active tasks of selected jobs.
     pub resume: Vec<Attempt>,
-    /// Abandoned tasks, which are polled once before anything is bought. One that completed after all changes the plan.
+    /// Abandoned tasks. They are polled once before a purchase, and a completed one changes the plan.
     pub abandoned: Vec<Attempt>,
-    /// Due jobs that seem to have been bought before. The plan itself finds those whose id was probably changed; what other
-    /// names of the ledger and earlier reports know is added to them.
+    /// Due jobs that were probably bought before: under another ID in this batch, in another batch of the ledger, or in an earlier report.
     pub already_paid: Vec<AlreadyPaid>,
-    /// The limit on what this run may newly spend, if there is one.
+    /// The spend limit of this run, if any.
     pub run_limit: Option<Limit>,
     /// Limits over all batches.
     pub limits: Vec<Limit>,
     /// The number of paid retries of a job whose task fails.
     pub retries: u32,
-    /// The newest attempt that the plan knows of: what is newer was made by someone else.
+    /// The newest attempt in the plan's history. A newer one is of another runner.
     pub newest: Option<AttemptId>,
     /// The expected time and polls.
     pub estimate: Estimate,
@@ -57,7 +55,7 @@ pub struct Plan {
     digest: Digest,
     /// The freeze, if purchases are frozen in the ledger.
     pub frozen: Option<Freeze>,
-    /// The retake that an earlier run didn't end and that the patterns of this run would replace.
+    /// An unfinished retake of an earlier run, which the patterns of this run would replace.
     pub unfinished_retake: Option<UnfinishedRetake>,
     /// Models that begin with one job in flight, each with the fault of its newest delivery.
     pub on_trial: Vec<(String, String)>,
@@ -86,7 +84,7 @@ impl Plan {
             .filter(|planned| planned.action == Action::Resume)
             .filter_map(|planned| planned.attempt)
             .collect();
-        // Of many jobs, most of which nothing was ever bought for, no one asks.
+        // Most of many jobs have no attempt, and need no question.
         let chosen = LazyCell::new(|| selected.iter().map(|job| job.id()).collect::<HashSet<&JobId>>());
         let ours = |attempt: &&Attempt| chosen.contains(attempt.job()) || !(given.is_in_manifest)(attempt.job());
         let (resume, collect): (Vec<Attempt>, Vec<Attempt>) = given
@@ -149,7 +147,7 @@ impl Plan {
             *match planned.action {
                 Action::Submit | Action::Changed | Action::Retry => &mut totals.submit,
                 Action::Resume => &mut totals.resume,
-                // The video of a task that is completed may be missing; the job is done anyway.
+                // A completed job is done, with or without its video here.
                 Action::Done | Action::Fetch => &mut totals.done,
                 Action::Hold => &mut totals.held,
                 Action::Failed => &mut totals.failed,
@@ -169,18 +167,18 @@ impl Plan {
         totals
     }
 
-    /// The most that the run can spend, whatever happens: each submission with all of its paid retries.
+    /// The maximum cost of the run: each submission with all of its paid retries.
     pub fn worst_case(&self) -> Usd {
         self.totals().worst_case_usd
     }
 
-    /// The most that the run can spend within its own limit.
+    /// The maximum cost of the run within its own limit.
     pub fn most(&self) -> Usd {
         let most = self.worst_case();
         self.run_limit.as_ref().map_or(most, |limit| most.min(limit.left()))
     }
 
-    /// The limits that the planned submissions would pass. Retries are no part of this: they stop at a limit.
+    /// The limits that the planned submissions would exceed. Retries don't count, because they stop at a limit.
     pub fn passed_limits(&self) -> impl Iterator<Item = &Limit> {
         self.every_limit().filter(|limit| self.cost_under(limit) > limit.left())
     }
@@ -190,7 +188,7 @@ impl Plan {
         self.jobs.iter().filter(|planned| limit.is_about(&planned.job)).map(|planned| planned.cost).sum()
     }
 
-    /// Every limit on spending.
+    /// All spend limits.
     pub fn every_limit(&self) -> impl Iterator<Item = &Limit> {
         self.run_limit.iter().chain(&self.limits)
     }
@@ -200,7 +198,7 @@ impl Plan {
         self.passed_limits().next().is_none()
     }
 
-    /// The freeze, if it keeps the run from buying what is due.
+    /// The freeze, if the run has due jobs.
     pub fn freeze(&self) -> Option<&Freeze> {
         self.frozen.as_ref().filter(|_| self.buys())
     }
@@ -215,13 +213,13 @@ impl Plan {
         self.jobs.iter().filter(|planned| planned.action.buys() && !planned.job.spec.local_images.is_empty()).count()
     }
 
-    /// The price of all purchases that seem to repeat earlier ones.
+    /// The price of all jobs that were probably bought before.
     pub fn already_paid_cost(&self) -> Usd {
         let again: HashSet<&JobId> = self.already_paid.iter().map(|before| &before.job).collect();
         self.jobs.iter().filter(|planned| again.contains(planned.job.id())).map(|planned| planned.cost).sum()
     }
 
-    /// Completed jobs that a retake names although the approval bought them without it.
+    /// Completed jobs of a retake that the approval does not cover.
     pub fn uncovered_retakes(&self) -> Vec<&str> {
         self.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id().as_str()).collect()
     }
@@ -251,12 +249,12 @@ impl Plan {
         polls || self.buys()
     }
 
-    /// The tasks at the service that are looked after.
+    /// The tasks that the run polls.
     pub fn active_tasks(&self) -> impl Iterator<Item = &Attempt> {
         self.resume.iter().chain(&self.collect)
     }
 
-    /// The tasks of earlier runs belong to this account, after a key was changed.
+    /// Assigns the tasks of earlier runs to this account, after a key rotation.
     pub fn reassign(&mut self, account: &Account) {
         for attempt in self.resume.iter_mut().chain(&mut self.collect) {
             attempt.account = account.clone();
@@ -267,7 +265,7 @@ impl Plan {
     }
 }
 
-/// A job that only needs its file says so.
+/// The action for a completed job without its video here.
 fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
     let missing: HashSet<AttemptId> = downloads.missing.iter().map(|download| download.attempt).collect();
     let done = jobs.iter_mut().filter(|planned| planned.action == Action::Done);
@@ -278,7 +276,7 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
 }
 
 fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
-    let attempts: Vec<&Attempt> = given.history.of(job.id()).collect();
+    let attempts: Vec<&Attempt> = given.history.attempts_of(job.id()).collect();
     let has_all_takes = job.up_to.is_some() && takes_left(job, &attempts) == 0;
     let retake = match given.retake_of(job.id()) {
         Retake::No if takes_left(job, &attempts) > 0 => Retake::Recorded,
@@ -290,7 +288,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let wished = decide(job, attempts.iter().copied(), redo);
     let retaken = decide(job, attempts.iter().copied(), Redo { retry_failed: false, ..redo }).action;
     let spent_choice = wished.spent_choice;
-    // A purchase under this approval was covered by it.
+    // The approval covers its own purchases.
     let decision =
         if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished.clone() };
     let approved = if is_bought_already { decide(job, before.iter().copied(), redo).action } else { decision.action };
@@ -328,10 +326,11 @@ fn previous(attempt: &Attempt) -> Previous {
     }
 }
 
-/// Takes the due jobs out that a retake leaves for another run, and returns their IDs.
+/// Removes due jobs that a retake leaves for another run, and returns their IDs.
 fn leave_out_others(jobs: &mut Vec<Planned>, given: &PlanInput<'_>) -> Vec<JobId> {
     let is_left = |planned: &mut Planned| {
-        planned.is_to_be_approved && given.retake.leaves_out(planned.job.id(), &given.history.of(planned.job.id()))
+        planned.is_to_be_approved
+            && given.retake.leaves_out(planned.job.id(), &given.history.attempts_of(planned.job.id()))
     };
     jobs.extract_if(.., is_left).map(|planned| planned.job.id().clone()).collect()
 }
@@ -346,7 +345,7 @@ fn takes_left(job: &Job, attempts: &[&Attempt]) -> u32 {
 
 fn until_kept(job: &Job, attempts: &[&Attempt], action: Action) -> Option<UntilKept> {
     job.up_to?;
-    let takes = Takes::of(job.purchase.fingerprint(), attempts.iter().copied());
+    let takes = Takes::new(job.purchase.fingerprint(), attempts.iter().copied());
     let choice = takes.and_then(|takes| takes.choice);
     let left = match choice {
         Some(JobChoice::Keep) => 0,
@@ -357,7 +356,7 @@ fn until_kept(job: &Job, attempts: &[&Attempt], action: Action) -> Option<UntilK
     Some(UntilKept { waits, later: job.purchase.price * left })
 }
 
-/// The attempts of a job that came before what is approved.
+/// The attempts of a job before the approval.
 fn before_approval<'h>(attempts: &[&'h Attempt], approved: Option<&Approved>) -> Vec<&'h Attempt> {
     let is_part = |attempt: &Attempt| approved.is_some_and(|approved| approved.covers(attempt));
     attempts.iter().copied().filter(|attempt| !is_part(attempt)).collect()
@@ -366,7 +365,7 @@ fn before_approval<'h>(attempts: &[&'h Attempt], approved: Option<&Approved>) ->
 /// The jobs that an approval covers.
 fn bought<'p>(jobs: &'p [Planned], given: &PlanInput<'_>) -> Vec<Bought<'p>> {
     let covered = jobs.iter().filter(|planned| planned.is_to_be_approved).map(|planned| {
-        let attempts: Vec<&Attempt> = given.history.of(planned.job.id()).collect();
+        let attempts: Vec<&Attempt> = given.history.attempts_of(planned.job.id()).collect();
         let before =
             before_approval(&attempts, given.approved).into_iter().filter(|attempt| attempt.counts_as_submission());
         (&*planned.job, before.map(|attempt| attempt.intended_at.as_microsecond()).collect())

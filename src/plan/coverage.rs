@@ -10,14 +10,14 @@ use super::input::{OtherDirectory, Planned};
 use crate::domain::{AttemptId, JobId, Usd};
 
 impl Plan {
-    /// Returns whether an approval covers it. A saved plan must also show it.
+    /// Returns whether an approval covers the plan. A saved plan must also list its jobs.
     pub fn is_approved_by(&self, approved: &Approved) -> bool {
         approved.digest() == self.digest() && approved.saved.as_ref().is_none_or(|saved| saved.shows(self))
     }
 }
 
 impl SavedPlan {
-    /// Returns whether the file shows the jobs that a plan submits. A file that was edited, or has the digest of another plan, approves nothing.
+    /// Returns whether the saved plan lists the submitted jobs. An edited file, or one with the digest of another plan, approves nothing.
     fn shows(&self, plan: &Plan) -> bool {
         let mut shown: Vec<_> = self.jobs.iter().filter(|job| job.buys()).collect();
         let mut planned: Vec<_> = plan.jobs.iter().filter(|planned| planned.is_to_be_approved).collect();
@@ -44,22 +44,21 @@ impl SavedJob {
 }
 
 impl Plan {
-    /// Tasks at the service of an earlier wording of jobs that are planned for by themselves.
+    /// Active tasks of an earlier request of planned jobs.
     pub fn superseded(&self) -> HashSet<AttemptId> {
         let planned: HashSet<&JobId> = self.jobs.iter().map(|planned| planned.job.id()).collect();
         let own = self.collect.iter().filter(|attempt| !self.others.contains(&attempt.id));
         own.filter(|attempt| planned.contains(attempt.job())).map(|attempt| attempt.id).collect()
     }
 
-    /// Leaves everything but videos that are not here.
+    /// Keeps only the download of missing videos.
     pub fn only_fetch(&mut self) {
         self.jobs.retain(|planned| !planned.action.buys());
         (self.resume, self.collect, self.abandoned) = (Vec::new(), Vec::new(), Vec::new());
         self.already_paid = Vec::new();
     }
 
-    /// Looks after the tasks of another batch and fetches its videos, too. `other` is the plan of all that was bought of it; what that
-    /// one would buy is left out.
+    /// Adds the tasks and videos of another batch. `other` is its plan; purchases of that plan are left out.
     pub fn look_after(&mut self, other: Self, directory: &OtherDirectory) {
         self.others.extend(other.active_tasks().map(|attempt| attempt.id));
         self.collect.extend(other.resume);

@@ -18,15 +18,15 @@ use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice
 pub enum Action {
     /// Submitted, for the first time or after a submission that made no task.
     Submit,
-    /// Submitted again, because the request is another one than the one that was paid.
+    /// Submitted again, because the request has changed since the purchase.
     Changed,
     /// Submitted again after the service failed.
     Retry,
-    /// Polled on: its task is at the service.
+    /// Polled: its task is active.
     Resume,
     /// No action: the job is completed.
     Done,
-    /// Only its video is fetched: it is completed, and the file is not here. Costs nothing.
+    /// Downloaded: it is completed, and its video is missing here. Free of charge.
     Fetch,
     /// No action for now: the job waits for a face review.
     Hold,
@@ -57,7 +57,7 @@ pub(super) struct Decision {
 }
 
 impl Decision {
-    fn about(attempt: &Attempt, action: Action, reason: impl Into<Cow<'static, str>>) -> Self {
+    fn for_attempt(attempt: &Attempt, action: Action, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { action, reason: reason.into(), attempt: Some(attempt.id), spent_choice: None }
     }
 }
@@ -69,11 +69,11 @@ pub(super) struct Redo<'r> {
     pub retry_failed: bool,
     /// The retake of a completed job.
     pub retake: Retake<'r>,
-    /// True if all takes are bought that the job may have until one is kept. Recorded choices don't exceed that.
+    /// True if no take until a kept one is left. Recorded choices buy no more.
     pub has_all_takes: bool,
 }
 
-/// Decides about one job. `attempts` are all of this job's, oldest first. Whatever would buy waits for a face review.
+/// Decides about one job. `attempts` has all attempts of the job, oldest first. A purchase waits for a pending face review.
 pub(super) fn decide<'a>(
     job: &Job,
     attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
@@ -95,28 +95,27 @@ fn regardless_of_review<'a>(
     mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
     redo: Redo<'_>,
 ) -> Decision {
-    // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and the user
-    // has to say so before anything else is bought under this name.
+    // A doubt comes first, also about an earlier request: it may be paid, and only the user can tell.
     if let Some(doubtful) = attempts.clone().find(|attempt| attempt.state.is_doubtful()) {
         let why = doubtful.error.as_ref().map_or("the run ended before the response", |error| error.message.as_str());
         let reason = format!("may be charged: {why}");
-        return Decision::about(doubtful, Action::InDoubt, reason);
+        return Decision::for_attempt(doubtful, Action::InDoubt, reason);
     }
     let same = |attempt: &&Attempt| attempt.purchase.fingerprint() == job.purchase.fingerprint();
     let in_state =
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
     // An active task comes before a completed one: an interrupted retake continues.
     if let Some(active) = in_state(AttemptState::is_active) {
-        return Decision::about(active, Action::Resume, "has an active task");
+        return Decision::for_attempt(active, Action::Resume, "has an active task");
     }
-    if let Some(takes) = Takes::of(job.purchase.fingerprint(), attempts.clone()) {
+    if let Some(takes) = Takes::new(job.purchase.fingerprint(), attempts.clone()) {
         let completed = takes.video;
         let spent_choice = spent_choice(takes, attempts.clone(), redo);
         if redo.retake.is_about(completed, takes.choice) && spent_choice.is_none() {
             let takes = attempts.filter(same).filter(|attempt| attempt.state == AttemptState::Completed).count();
             let before = if takes > 1 { ", was retaken before" } else { "" };
             let reason = format!("is completed{before}; the retake costs again");
-            return Decision::about(completed, Action::Retry, reason);
+            return Decision::for_attempt(completed, Action::Retry, reason);
         }
         let reason = match spent_choice {
             Some(SpentChoice::NotTheLastTake) => "is completed, and the choice is about an earlier take",
@@ -126,14 +125,14 @@ fn regardless_of_review<'a>(
             Some(SpentChoice::AllTakes) => "is completed; all its takes are bought, and none is kept",
             None => "is completed",
         };
-        return Decision { spent_choice, ..Decision::about(completed, Action::Done, reason) };
+        return Decision { spent_choice, ..Decision::for_attempt(completed, Action::Done, reason) };
     }
     if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
         let message = failed.error.as_ref().map_or("", |error| error.message.as_str());
         return if redo.retry_failed {
-            Decision::about(failed, Action::Retry, format!("failed; the retry costs again: {message}"))
+            Decision::for_attempt(failed, Action::Retry, format!("failed; the retry costs again: {message}"))
         } else {
-            Decision::about(failed, Action::Failed, format!("failed (`--retry-failed` retries it): {message}"))
+            Decision::for_attempt(failed, Action::Failed, format!("failed (`--retry-failed` retries it): {message}"))
         };
     }
     let paid = attempts.clone().rev().find(|attempt| attempt.state.is_active() || is_final(attempt.state));
@@ -149,20 +148,20 @@ fn regardless_of_review<'a>(
     Decision { action: Action::Submit, reason, attempt: None, spent_choice: None }
 }
 
-/// The action for a job with another request than the one that was paid.
+/// The action for a job whose request has changed since the purchase.
 fn changed(job: &Job, paid: &Attempt) -> Decision {
     let mut fields = changed_fields(paid.purchase.request.body(), job.purchase.request.body());
-    // The same images had URLs when they were sent, and have none here.
+    // The same images were sent with URLs, and have none yet.
     let images = &job.purchase.local_images;
     if images.is_some() && *images == paid.purchase.local_images {
         fields.retain(|field| field != IMAGE_FILE);
     }
     if fields.is_empty() {
-        // Of what identifies a request, only the stand-in for an image is not sent.
+        // Only the digest of a local image is part of the identity and not of the request.
         fields.push("image_key".to_owned());
     }
     let fields = fields.join(", ");
-    Decision::about(paid, Action::Changed, format!("{fields} changed since it was submitted; costs again"))
+    Decision::for_attempt(paid, Action::Changed, format!("{fields} changed since it was submitted; costs again"))
 }
 
 /// The reason to skip a retake of a completed job: it was submitted again after the video, also with another request.
@@ -199,12 +198,12 @@ fn is_final(state: AttemptState) -> bool {
 /// The manifest's field of a local image.
 const IMAGE_FILE: &str = "image_file";
 
-/// The names of the fields in which two request bodies differ, in alphabetic order of the bodies, as a manifest calls them.
+/// The manifest's names of the fields that differ between two request bodies, in the order of the bodies.
 pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
     changes(before, after).into_iter().map(|(field, ..)| field).collect()
 }
 
-/// The fields in which two request bodies differ, with the value before and after, if any.
+/// The fields that differ between two request bodies, with both values, if any.
 pub fn changes(before: &str, after: &str) -> Vec<(String, Option<Value>, Option<Value>)> {
     let fields = |body: &str| serde_json::from_str::<Map<String, Value>>(body).unwrap_or_default();
     let (before, after) = (fields(before), fields(after));
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_would_buy_waits_for_a_face_review() {
+    fn only_purchases_wait_for_a_face_review() {
         let review = Some(FaceReview { face: "anna".into(), fee: Usd::ZERO });
         let held = Job { review, ..job("now") };
         let action = |history: &[Attempt]| decide(&held, history.iter(), Redo::default()).action;
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_states() {
+    fn actions_follow_the_table_of_states() {
         use AttemptState as S;
         for (state, expected) in [
             (S::Completed, Action::Done),
@@ -309,13 +308,13 @@ mod tests {
     }
 
     #[test]
-    fn going_back_to_a_wording_that_was_paid_costs_nothing() {
+    fn reverted_prompt_is_free() {
         let history = [attempt(1, "now", AttemptState::Completed), attempt(2, "before", AttemptState::Completed)];
         assert_eq!(action(&history), Action::Done);
     }
 
     #[test]
-    fn a_change_is_named() {
+    fn changed_fields_are_named() {
         let history = [attempt(1, "before", AttemptState::Completed)];
         assert_eq!(
             decide(&job("now"), history.iter(), Redo::default()).reason,
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_buys_again_only_what_has_ended() {
+    fn retake_and_retry_buy_only_ended_jobs_again() {
         use AttemptState as S;
         let redo = Redo { retry_failed: true, retake: Retake::Any(None), ..Redo::default() };
         let wished = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_about_the_video_that_there_was() {
+    fn choice_applies_to_its_video_only() {
         use AttemptState as S;
         let chosen = HashSet::from([task(1)]);
         let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen), ..Redo::default() };

@@ -11,15 +11,15 @@ use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, Job
 /// The paths of a batch's videos.
 #[derive(Clone, Debug, Default)]
 pub struct DownloadPlan {
-    /// Completed tasks whose video is not here.
+    /// Completed tasks without a video here.
     pub missing: Vec<Download>,
     /// The paths for videos of active tasks.
     active: HashMap<AttemptId, Destination>,
-    /// The attempts whose video is there by the ledger's word, the latest first.
+    /// By path, the attempts with a downloaded video there, the latest first.
     occupants: HashMap<Place, Vec<(AttemptId, VideoFile)>>,
 }
 
-/// A directory, if it is not the run's, and a folded path in it.
+/// A folded path, with its directory if that belongs to another batch.
 type Place = (Option<Arc<Path>>, String);
 
 /// The path of a video.
@@ -29,11 +29,11 @@ pub struct Destination {
     pub directory: Option<Arc<Path>>,
     /// The path of its job.
     pub path: OutputPath,
-    /// Only a version of that path: the path itself is for another video of the job.
+    /// True if the video gets a versioned name, because another video of the job has the path.
     pub is_version: bool,
 }
 
-/// A completed task whose video is to be fetched.
+/// A completed task with a video to download.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Download {
     /// The job.
@@ -50,17 +50,16 @@ pub struct Download {
     pub video_url: String,
     /// The path.
     pub destination: Destination,
-    /// The video as it was when it was here.
+    /// The earlier download of the video, if any.
     pub known: Option<VideoFile>,
 }
 
 impl DownloadPlan {
     /// Returns the downloads for jobs and their earlier attempts. `resume` and `collect` are the active tasks.
-    /// `is_left_out` returns whether a job of the manifest was not selected, and `is_here` whether a downloaded video
-    /// is still in place, or on another machine.
+    /// `is_left_out` returns whether a job is unselected, and `is_here` whether a downloaded video is in place or on another machine.
     ///
-    /// The missing video of a completed job is downloaded again. A paid video that was replaced, or whose job is gone,
-    /// is downloaded once: whoever removes it later does not want it.
+    /// The missing video of a completed job is downloaded again. A replaced video, or one of a removed job, is downloaded once: if it is missing
+    /// later, the user has removed it.
     pub(super) fn new(
         planned: &[Planned],
         history: &History,
@@ -76,7 +75,7 @@ impl DownloadPlan {
         }
         let jobs: HashMap<&JobId, &Job> = planned.iter().map(|planned| (planned.job.id(), &*planned.job)).collect();
         let destination = |attempt: &Attempt, is_version: bool| {
-            let path = jobs.get(attempt.job()).map_or_else(|| OutputPath::of(attempt.job()), |job| job.output());
+            let path = jobs.get(attempt.job()).map_or_else(|| OutputPath::for_job(attempt.job()), |job| job.output());
             Destination { directory: None, path, is_version }
         };
         let is_archived = |attempt: &Attempt| attempt.particulars.archived.is_some();
@@ -106,7 +105,7 @@ impl DownloadPlan {
         Self { missing: missing.collect(), active: resumed.chain(collected).collect(), occupants }
     }
 
-    /// Fetches the videos of another batch, too, into its directory.
+    /// Adds the videos of another batch, for its directory.
     pub(super) fn add(&mut self, mut other: Self, directory: &OtherDirectory) {
         let own = (!directory.is_shared).then(|| Arc::clone(&directory.path));
         let placed = other.missing.iter_mut().map(|download| &mut download.destination);
@@ -121,20 +120,20 @@ impl DownloadPlan {
             self.occupants.extend(occupants.map(|((_, path), there)| ((own.clone(), path), there)));
         }
     }
-    /// The path for the video of a task that was active before the run.
+    /// The path for the video of an earlier active task.
     pub fn destination_of(&self, attempt: &Attempt) -> Destination {
-        let unknown = || Destination { directory: None, path: OutputPath::of(attempt.job()), is_version: true };
+        let unknown = || Destination { directory: None, path: OutputPath::for_job(attempt.job()), is_version: true };
         self.active.get(&attempt.id).cloned().unwrap_or_else(unknown)
     }
 
-    /// The tasks of earlier runs belong to this account, after a key was changed.
+    /// Assigns the tasks of earlier runs to this account, after a key rotation.
     pub fn reassign(&mut self, account: &Account) {
         for download in &mut self.missing {
             download.account = account.clone();
         }
     }
 
-    /// The attempts whose video, one and the same, is where another's goes, by the ledger's word.
+    /// The attempts with a recorded video at the path of another download.
     pub fn occupants(&self, destination: &Destination, newcomer: AttemptId) -> Vec<&(AttemptId, VideoFile)> {
         let place = (destination.directory.clone(), destination.path.folded());
         let there = self.occupants.get(&place).filter(|_| !destination.is_version);

@@ -2,10 +2,10 @@
 //!
 //! # Guarantees
 //!
-//! - A due job that asks for what the batch paid for is reported, whatever its ID was, if the job that paid for it asks for something else by
-//!   now or is gone. Requests are compared exactly and normalized.
-//! - The comparison is with all jobs of the manifest. So a purchase that the whole plan would question is questioned in every part of it.
-//! - One earlier purchase explains one due job: takes of one request beyond the ones that were paid for are new.
+//! - A due job is reported if the batch has paid for its request under another ID whose job has changed or is gone. Requests are compared exactly
+//!   and normalized.
+//! - The comparison includes unselected jobs, so a part of the plan reports the same purchases as the whole plan.
+//! - One earlier purchase matches one due job. Further takes of its request are new.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,11 +13,11 @@ use super::decide::Action;
 use super::input::{AlreadyPaid, Before, PlanInput, Planned};
 use crate::domain::{Attempt, AttemptId, Charge, Fingerprint, Job, JobId, Request, Takes};
 
-/// The due jobs that the batch seems to have paid for.
+/// The due jobs that the batch has probably paid for.
 pub(super) fn already_paid(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<AlreadyPaid> {
     let paid: Vec<&Attempt> = given.history.attempts().filter(|attempt| attempt.charge() != Charge::None).collect();
     let due = jobs.iter().filter(|planned| matches!(planned.action, Action::Submit | Action::Changed));
-    // Most plans have nothing that was paid for, or nothing that is due.
+    // Most plans have no paid or no due jobs.
     let due: Vec<Due<'_>> = due.filter(|_| !paid.is_empty()).map(Due::new).collect();
     if due.is_empty() {
         return Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn already_paid(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Alrea
     due.iter().filter_map(|due| found.remove(due.job.id())).collect()
 }
 
-/// The form in which two requests are compared.
+/// The comparison of two requests.
 #[derive(Clone, Copy)]
 enum Form {
     Exact,
@@ -67,11 +67,11 @@ impl<'p> Due<'p> {
     }
 }
 
-/// The purchase of the job in another spelling under its own ID, unless a retake asks for another video of it.
+/// The purchase of the job under its own ID with an equal normalized request, unless it is due for a retake.
 fn under_own_id(due: &Due<'_>, given: &PlanInput<'_>) -> Option<AlreadyPaid> {
     let is_same = |attempt: &&Attempt| attempt.charge() != Charge::None && attempt.normalized == due.normalized;
-    let paid = given.history.of(due.job.id()).rev().find(is_same)?;
-    let takes = Takes::of(paid.purchase.fingerprint(), given.history.of(due.job.id()));
+    let paid = given.history.attempts_of(due.job.id()).rev().find(is_same)?;
+    let takes = Takes::new(paid.purchase.fingerprint(), given.history.attempts_of(due.job.id()));
     let choice = takes.and_then(|takes| takes.choice);
     let is_wanted = given.retake_of(due.job.id()).is_about(paid, choice);
     (!is_wanted).then(|| AlreadyPaid::from_attempt(due.job, Before::Respelled, paid))
@@ -94,7 +94,7 @@ impl<'g> Asked<'g> {
         (self.is_in_manifest)(id)
     }
 
-    /// Returns whether the job of an attempt still asks for the same. A job with an error asks for something else.
+    /// Returns whether the job of an attempt still has the request. A job with an error has another one.
     fn still_wants(&self, attempt: &Attempt, form: Form) -> bool {
         self.jobs.get(attempt.job()).is_some_and(|job| match form {
             _ if job.purchase.fingerprint() == attempt.purchase.fingerprint() => true,
@@ -104,7 +104,7 @@ impl<'g> Asked<'g> {
     }
 }
 
-/// Purchases of jobs that ask for something else now: for each request the IDs in their order, each with its newest attempt.
+/// Purchases of changed or removed jobs: by request, the IDs in order, each with its newest attempt.
 struct Pool<'h>(HashMap<&'h Fingerprint, BTreeMap<&'h JobId, &'h Attempt>>);
 
 impl<'h> Pool<'h> {
@@ -117,14 +117,14 @@ impl<'h> Pool<'h> {
             };
             pool.entry(request).or_default().insert(attempt.job(), attempt);
         }
-        // Only now: an older attempt of the same job must not take the place of one that explains a job already.
+        // After the newest attempts are known: an older attempt of a job must not match a second due job.
         for ids in pool.values_mut() {
             ids.retain(|_, attempt| !explained.contains(&attempt.id));
         }
         Self(pool)
     }
 
-    /// Takes one purchase of a request.
+    /// Removes one purchase of a request, and returns it.
     fn take(&mut self, request: &Fingerprint) -> Option<&'h Attempt> {
         self.0.get_mut(request)?.pop_first().map(|(_, attempt)| attempt)
     }

@@ -1,8 +1,7 @@
 //! The input of a plan: jobs, history, options, and the open work of other batches.
 //!
-//! The ledger knows a job by its batch and its ID. A manifest or a job that was renamed, a ledger that was left behind, an inserted row where IDs
-//! count rows, or other line ends make a job due that was bought. No rule tells that from the wish to buy again, so the plan lists these jobs, and
-//! a run needs `--buy-again`.
+//! The ledger identifies a job by batch and ID. A renamed manifest or job, a missing ledger, an inserted row with numbered IDs, or other line
+//! ends make a bought job due. No rule can know whether the user wants to buy it again, so the plan lists such jobs, and a run needs `--buy-again`.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -31,11 +30,11 @@ pub struct PlanInput<'g> {
     pub is_in_manifest: &'g dyn Fn(&JobId) -> bool,
     /// The ledger's history of the batch.
     pub history: &'g History,
-    /// The limit on what this run may newly spend.
+    /// The spend limit of this run.
     pub run_limit: Option<Limit>,
     /// Limits over all batches.
     pub limits: Vec<Limit>,
-    /// The most tasks active at once.
+    /// The maximum number of active tasks.
     pub concurrency: usize,
     /// The number of paid retries of a job whose task fails.
     pub retries: u32,
@@ -59,7 +58,7 @@ pub struct PlanInput<'g> {
 impl<'g> PlanInput<'g> {
     /// The retake of a job, as a part of the unfinished one if it continues that.
     pub(super) fn retake_of(&self, job: &JobId) -> Retake<'g> {
-        self.retake.of(job).within(self.history.retake().filter(|begun| self.retake.continues(begun)))
+        self.retake.retake_of(job).within(self.history.retake().filter(|begun| self.retake.continues(begun)))
     }
 }
 
@@ -72,9 +71,9 @@ pub struct Elsewhere {
     pub active: u32,
     /// Submissions in doubt.
     pub doubtful: u32,
-    /// Videos that were never fetched.
+    /// Videos that were never downloaded.
     pub unfetched: u32,
-    /// The price of what is in doubt.
+    /// The price of submissions in doubt.
     pub at_risk: Usd,
 }
 
@@ -83,20 +82,20 @@ pub struct Elsewhere {
 pub struct OtherDirectory {
     /// The directory.
     pub path: Arc<Path>,
-    /// True if it is the run's own directory. Then the videos are stored beside the run's, under names of versions.
+    /// True if it is the run's own directory. Then its videos get versioned names.
     pub is_shared: bool,
 }
 
-/// A job that a run would buy, and what was bought before.
+/// A due job, and an earlier purchase of its request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AlreadyPaid {
-    /// The job that is due.
+    /// The due job.
     pub job: JobId,
     /// The source of the earlier purchase.
     pub before: Before,
     /// The state of the earlier purchase, as in a report.
     pub state: String,
-    /// The amount that was or may have been charged, or `None` if it is unknown.
+    /// The possible charge, or `None` if it is unknown.
     pub price: Option<Usd>,
     /// Its task.
     pub task: Option<TaskId>,
@@ -121,21 +120,21 @@ impl AlreadyPaid {
 /// The source of an earlier purchase.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Before {
-    /// The ledger has it in the same batch under an id that is gone from the manifest.
+    /// The same batch, under an ID that the manifest no longer has.
     Gone(JobId),
-    /// The ledger has it in the same batch under an id that asks for something else by now.
+    /// The same batch, under an ID with another request now.
     Changed(JobId),
-    /// The ledger has it under its own ID, in a spelling that is the same when normalized.
+    /// The same batch and ID, with an equal normalized request.
     Respelled,
-    /// The ledger has the same request under another name.
+    /// Another name in the ledger.
     OtherName(BatchKey, JobId),
-    /// The ledger has the same request in a batch of the same name that [may be the same round](BatchKey::may_repeat).
+    /// A batch of the same name that [may be the same round](BatchKey::may_repeat).
     OtherBatch(BatchKey, JobId),
-    /// A report in the output directory has it, and the ledger does not.
+    /// A report in the output directory; the ledger lacks it.
     Reported(PathBuf),
 }
 
-/// A selected job and what is done about it.
+/// A selected job with its action.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The job.
@@ -148,14 +147,13 @@ pub struct Planned {
     pub attempt: Option<AttemptId>,
     /// The cost of the action: the job's price if it buys, otherwise zero.
     pub cost: Usd,
-    /// The sum that may have been charged for it without a response.
+    /// The possible charge of submissions without a response.
     pub at_risk: Usd,
-    /// The number of earlier submissions, without those that certainly bought nothing, and without purchases under the
-    /// current approval.
+    /// The number of earlier submissions that may have been charged, without purchases under the current approval.
     pub earlier: usize,
     /// The reason to skip a retake of it, if one is skipped.
     pub spent_choice: Option<SpentChoice>,
-    /// True if the plan to approve buys it, also if that was done under the current approval.
+    /// True if the approved plan buys it, or has bought it already.
     pub is_to_be_approved: bool,
     /// The attempts elsewhere that may have paid for its normalized request, if the guard against buying again needs them.
     pub paid_elsewhere: Option<u32>,
@@ -185,16 +183,16 @@ pub struct UntilKept {
     pub later: Usd,
 }
 
-/// A limit on spending, and where that was said.
+/// A spend limit, with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// `--max-cost`, or its name in the manifest.
     pub source: Arc<str>,
-    /// It is about jobs that have this label, and otherwise about all of them.
+    /// The label of the limited jobs, or `None` for all jobs.
     pub label: Option<Label>,
     /// The amount.
     pub usd: Usd,
-    /// The part that is spent already, or may be.
+    /// The part that is spent or at risk.
     pub used: Usd,
 }
 

@@ -1,7 +1,7 @@
 //! The plan: due jobs with reasons and prices, as a pure value that `--plan` prints and the run consumes.
 //!
-//! The same jobs and history make the same plan: no clock, network, or file is read. The run takes its work from this
-//! value alone, so a dry run can't differ from the run.
+//! A plan is pure: the same jobs and history make the same plan, without a clock, network, or file. The run takes its work only from the plan, so a
+//! dry run can't differ from it.
 
 mod approval;
 mod build;

@@ -7,10 +7,10 @@ use super::input::{Elsewhere, Limit};
 use super::retake::SpentChoice;
 use crate::domain::{Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
 
-/// The age in days from which on prices are old.
+/// The age of old prices, in days.
 pub(crate) const PRICES_AGE: i32 = 30;
 
-/// One fact about a whole plan. Each output renders all of them.
+/// One fact about a whole plan. Each output renders all facts.
 #[derive(Clone, Debug)]
 pub enum PlanNote<'p> {
     /// The simulator plays the service.
@@ -21,13 +21,13 @@ pub enum PlanNote<'p> {
     LocalImages(usize),
     /// The number of due jobs that are left for another run.
     LeftOut(usize),
-    /// Jobs without a retake, although one was asked for.
+    /// Jobs with a skipped retake, with the reason.
     ChoiceSpent(SpentChoice, Vec<&'p JobId>),
     /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
     UntilKept(Vec<&'p JobId>, Usd),
     /// Models that begin with one job in flight, each with the fault of its newest delivery.
     OnTrial(&'p [(String, String)]),
-    /// A retake that an earlier run did not finish.
+    /// An unfinished retake of an earlier run.
     RetakeUnfinished(&'p UnfinishedRetake),
     /// The number of active tasks that the run polls.
     ActiveTasks(usize),
@@ -35,21 +35,21 @@ pub enum PlanNote<'p> {
     AbandonedTasks(usize),
     /// Jobs that wait for a face review, and the one-time fees of the reviews.
     Held(usize, Usd),
-    /// Jobs in doubt that stay so, and the sum at risk.
+    /// Jobs in doubt, and the sum at risk.
     InDoubt(usize, Usd),
     /// The day of the prices of due jobs, and their age in days, if they are old.
     OldPrices(Date, i32),
-    /// The most that the run can spend with its retries, and whether a limit stops them earlier.
+    /// The maximum cost of the run with its retries, and whether a limit stops them earlier.
     WorstCase(Usd, bool),
-    /// A spend limit, and what the plan takes of it.
+    /// A spend limit, and the part that the plan uses.
     Limit(&'p Limit, Usd),
     /// Files that the manifest reads.
     Reads(&'p [String]),
-    /// Tasks to collect, or jobs in doubt, of another batch of the name.
+    /// Active tasks, videos to download, or jobs in doubt of another batch of the name.
     OtherBatch(&'p Elsewhere),
-    /// The plan, which has due jobs that are already paid for.
+    /// Due jobs that are already paid for.
     AlreadyPaid(&'p Plan),
-    /// The number of videos to download that earlier runs paid for.
+    /// The number of paid videos to download.
     ToFetch(usize),
 }
 
@@ -81,14 +81,14 @@ impl PlanNote<'_> {
         }
     }
 
-    /// Returns whether a reviewer must not overlook it.
+    /// Returns whether a reviewer of the plan has to see it.
     pub fn is_urgent(&self) -> bool {
         matches!(self, Self::Simulated | Self::Frozen(_) | Self::InDoubt(..) | Self::AlreadyPaid(..))
             || self.code() == NoticeCode::OverLimit
     }
 }
 
-/// Returns what there is to state about a plan.
+/// The facts about a plan.
 pub fn notes(plan: &Plan) -> Vec<PlanNote<'_>> {
     let totals = plan.totals();
     let some = |number: usize, note: PlanNote<'static>| (number > 0).then_some(note);

@@ -1,8 +1,7 @@
-//! Retakes: which completed jobs are due once more (`--retake`).
+//! Retakes: completed jobs that are due again (`--retake`).
 //!
-//! A choice is about the video that the reviewer saw. Once anything that may have been charged was submitted after it, the choice is spent. A
-//! pattern asks for one more video of each job that it names; until the run that began with it has ended, the same patterns continue it. So
-//! after a kill, the same command buys nothing twice.
+//! A choice is about one video. A later submission that may be charged spends the choice. A pattern requests one more video of each job that it
+//! matches. Until its run has ended, the same patterns continue that run, so after a kill, the same command buys nothing twice.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,22 +28,22 @@ pub(super) enum Retake<'r> {
     /// No retake.
     #[default]
     No,
-    /// To retake it, unless an attempt after this one did that already: the pattern continues a run that didn't end.
+    /// A retake, unless an attempt after this one was it: the pattern continues an unfinished run.
     Any(Option<AttemptId>),
-    /// To take it again as long as its last take is of one of these tasks.
+    /// A retake if its last take is of one of these tasks.
     Of(&'r HashSet<TaskId>),
-    /// To take it again if the reviews in the ledger say so.
+    /// A retake if the recorded reviews choose one.
     Recorded,
 }
 
-/// The reason to skip a retake: something was bought since the video that it is about.
+/// The reason to skip a retake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpentChoice {
-    /// It is not about the last take.
+    /// Its video is not the last take.
     NotTheLastTake,
-    /// That failed, and may have been charged.
+    /// A retake failed, and may have been charged.
     RetakeFailed,
-    /// The run that began with the same patterns did it before it was interrupted.
+    /// The unfinished run with the same patterns has bought it.
     AlreadyRetaken,
     /// Another reviewer keeps a video of the job.
     Disputed,
@@ -59,7 +58,7 @@ impl SpentChoice {
 }
 
 impl Retake<'_> {
-    /// The same as a part of an unfinished retake.
+    /// The request as a part of an unfinished retake.
     pub(super) fn within(self, begun: Option<&UnfinishedRetake>) -> Self {
         match self {
             Self::Any(_) => Self::Any(begun.map(|begun| AttemptId(begun.after))),
@@ -67,7 +66,7 @@ impl Retake<'_> {
         }
     }
 
-    /// Returns whether it asks for another video in place of this attempt's, about which its reviewers made this choice.
+    /// Returns whether it requests another video in place of this attempt's, whose reviewers made this choice.
     pub(super) fn is_about(self, attempt: &Attempt, choice: Option<JobChoice>) -> bool {
         match self {
             Self::No => false,
@@ -79,7 +78,7 @@ impl Retake<'_> {
 }
 
 impl Retakes {
-    /// Takes again what matches a glob, and each job that someone chose while its video was of this task.
+    /// Retakes jobs that match a glob, and jobs whose video of this task was chosen.
     pub fn new(globs: &[String], chosen: impl IntoIterator<Item = (JobId, TaskId)>) -> Result<Self, InvalidGlob> {
         let mut words = globs.to_vec();
         words.sort_unstable();
@@ -92,13 +91,13 @@ impl Retakes {
         Ok(retakes)
     }
 
-    /// The same with the choices that the ledger has.
+    /// Adds the recorded choices.
     #[must_use]
     pub fn with_recorded(self) -> Self {
         Self { recorded: true, ..self }
     }
 
-    /// The same for a run that leaves other due jobs for another run.
+    /// Leaves other due jobs for another run.
     #[must_use]
     pub fn alone(self) -> Self {
         Self { alone: true, ..self }
@@ -112,23 +111,23 @@ impl Retakes {
     ) -> bool {
         let is_again = || {
             let last = attempts.clone().rev().find(|attempt| attempt.state == AttemptState::Completed)?;
-            Takes::of(last.purchase.fingerprint(), attempts.clone())?.choice
+            Takes::new(last.purchase.fingerprint(), attempts.clone())?.choice
         };
         self.alone
-            && match self.of(job) {
+            && match self.retake_of(job) {
                 Retake::No => true,
                 Retake::Any(_) | Retake::Of(_) => false,
-                // In any wording: who wants another video may have changed the prompt.
+                // With any request: the user may have changed the prompt.
                 Retake::Recorded => is_again() != Some(JobChoice::Retake),
             }
     }
 
-    /// Returns whether these are the patterns of a retake that didn't end.
+    /// Returns whether these are the patterns of an unfinished retake.
     pub fn continues(&self, begun: &UnfinishedRetake) -> bool {
         self.words == begun.globs
     }
 
-    /// The retake that didn't end and that these patterns would replace.
+    /// The unfinished retake that these patterns would replace.
     pub(super) fn replaced<'b>(&self, begun: Option<&'b UnfinishedRetake>) -> Option<&'b UnfinishedRetake> {
         begun.filter(|begun| !self.words.is_empty() && !self.continues(begun))
     }
@@ -139,7 +138,7 @@ impl Retakes {
         (!self.words.is_empty()).then(|| UnfinishedRetake { globs: self.words.clone(), after })
     }
 
-    pub(super) fn of(&self, job: &JobId) -> Retake<'_> {
+    pub(super) fn retake_of(&self, job: &JobId) -> Retake<'_> {
         match self.chosen.get(job) {
             _ if self.globs.has(job.as_str()) => Retake::Any(None),
             Some(tasks) => Retake::Of(tasks),
@@ -157,7 +156,7 @@ pub struct Selection {
     tags: Vec<String>,
 }
 
-/// A pattern that is no glob.
+/// An invalid pattern.
 #[derive(Debug, thiserror::Error)]
 #[error("`{glob}` must be a pattern: {source}")]
 pub struct InvalidGlob {
@@ -185,7 +184,7 @@ impl Selection {
     }
 }
 
-/// Globs over ids of which there may be none, and then nothing matches: `--retake`.
+/// Globs over IDs. Without any, nothing matches (`--retake`).
 #[derive(Clone, Debug, Default)]
 pub struct IdGlobs(Option<GlobSet>);
 

@@ -12,15 +12,15 @@ use super::estimate::{Estimate, ServiceView, Totals};
 use super::input::{AlreadyPaid, Before};
 use crate::domain::{BatchKey, Digest, Labels, TaskId, Usd};
 
-/// The work of a run.
+/// A plan.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist plan")]
 pub struct PlanView<'p> {
-    /// The version of this form: 1.
+    /// The schema version: 1.
     schema_version: u32,
     /// The manifest's name.
     pub name: &'p str,
-    /// The batch value; empty where the manifest has none.
+    /// The batch value; empty without one.
     pub batch: &'p str,
     /// True if the simulator plays the service, so nothing is paid.
     simulated: bool,
@@ -28,7 +28,7 @@ pub struct PlanView<'p> {
     pub jobs: Vec<JobView<'p>>,
     /// The submissions, by model.
     pub by_model: Vec<ModelView<'p>>,
-    /// The digest of all that the plan would buy. `run --approved` accepts it, or this file, as the confirmation of this plan and no other.
+    /// The plan ID, a digest of all purchases. `run --approved` accepts it or this file, and then buys this plan only.
     pub digest: &'p Digest,
     /// The service that the run would submit to.
     pub service: ServiceView,
@@ -38,13 +38,13 @@ pub struct PlanView<'p> {
     pub totals: Totals,
     /// Limits on spending.
     pub budget: BudgetView,
-    /// Jobs that are due although something says that the same was bought before: bought only with `--buy-again`.
+    /// Due jobs that were probably bought before. A run buys them only with `--buy-again`.
     pub bought_before: Vec<AlreadyPaidView<'p>>,
     /// The expected time and polls.
     pub estimate: Estimate,
     /// The files that the manifest reads. Their contents may be in requests.
     pub inputs: &'p [String],
-    /// Manifest warnings, and what the plan means beside its jobs.
+    /// Warnings of the manifest, and facts about the whole plan.
     pub warnings: Vec<WarningView>,
 }
 
@@ -70,9 +70,9 @@ pub struct JobView<'p> {
     /// The job's labels; part of an approval, because they select budgets.
     #[schemars(with = "BTreeMap<String, String>")]
     labels: &'p Labels,
-    /// Submissions of the job that came before, without those that certainly bought nothing.
+    /// Earlier submissions of the job that may have been charged.
     earlier: usize,
-    /// The exact body that the run would send.
+    /// The exact body of the request.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     request: &'p RawValue,
 }
@@ -95,7 +95,7 @@ pub struct ModelView<'p> {
 pub struct BudgetView {
     /// Every limit that holds.
     limits: Vec<LimitView>,
-    /// True if the plan keeps the limit.
+    /// True if the plan is within the limit.
     within: bool,
 }
 
@@ -105,12 +105,12 @@ pub(super) struct LimitView {
     /// `--max-cost`, `budget.run`, `budget.day`, `budget.month`, or for a label `budget.labels.client.acme.month`.
     source: String,
     limit_usd: Usd,
-    /// The part that is spent already, or may be.
+    /// The part that is spent or at risk.
     used_usd: Usd,
     left_usd: Usd,
 }
 
-/// A due job that seems to have been bought before.
+/// A due job that was probably bought before.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AlreadyPaidView<'p> {
     job: &'p str,
@@ -126,7 +126,7 @@ pub struct AlreadyPaidView<'p> {
     id: &'p str,
     /// The state of the earlier purchase.
     state: &'p str,
-    /// The amount that was or may have been charged; null if it is unknown.
+    /// The possible charge; null if it is unknown.
     price_usd: Option<Usd>,
     task_id: Option<&'p str>,
     /// The path of its video, or else the URL.
@@ -161,7 +161,7 @@ impl<'p> AlreadyPaidView<'p> {
 impl<'p> PlanView<'p> {
     /// The view of a plan, with warnings beside it.
     ///
-    /// Fails only if a request body were no JSON, which it is by its making.
+    /// Fails only if a request body is not JSON.
     pub fn new(plan: &'p Plan, service: ServiceView, warnings: Vec<WarningView>) -> Result<Self, serde_json::Error> {
         let jobs = plan.jobs.iter().map(|planned| {
             Ok(JobView {

@@ -65,8 +65,8 @@ impl Found {
     /// Looks up a job.
     pub(super) fn new(job: &Job, history: &History, directory: &Path) -> Self {
         let places = history.places(job.id());
-        let attempts: Vec<&Attempt> = history.at(places.clone()).collect();
-        let takes = Takes::of(job.purchase.fingerprint(), attempts.iter().copied());
+        let attempts: Vec<&Attempt> = history.attempts_at(places.clone()).collect();
+        let takes = Takes::new(job.purchase.fingerprint(), attempts.iter().copied());
         let shown = representative(job, &attempts, takes.map(|takes| takes.video.id));
         let choice = takes.and_then(|takes| takes.choice);
         let state = match shown {
@@ -81,7 +81,7 @@ impl Found {
 
     /// The attempts of the job, oldest first.
     pub(super) fn attempts<'h>(&self, history: &'h History) -> impl DoubleEndedIterator<Item = &'h Attempt> {
-        history.at(self.places.clone())
+        history.attempts_at(self.places.clone())
     }
 
     /// The attempt that stands for the job.

@@ -3,8 +3,8 @@
 //! # Guarantees
 //!
 //! - A choice is about one video. If that is not among the completed videos of its job, nothing is recorded.
-//! - Recording buys nothing. A retake is bought by a run that asks for it, and never while reviewers disagree.
-//! - Choices that are recorded twice are one choice.
+//! - Recording buys nothing. Only a run with `--retake` buys a retake, and never while reviewers disagree.
+//! - Recording a choice twice changes nothing.
 //! - A video is removed here only once its copy is durable, has the recorded hash, and the ledger has recorded that it was archived.
 //! - Nothing is overwritten. After a kill, the same command finishes the rest.
 
@@ -25,7 +25,7 @@ use crate::download::{CopyVideoError, copy_video, is_whole, remove_original};
 use crate::files::on_a_thread;
 use crate::ledger::{Event, LockedBatch};
 
-/// The most reviews that are recorded at once. The ledger commits together what it gets together.
+/// The maximum number of reviews in one commit of the ledger.
 const AT_ONCE: usize = 64;
 
 /// The longest name of a reviewer, in characters. It is in a column of each report.
@@ -38,7 +38,7 @@ const MAX_NOTE: usize = 2000;
 pub struct ChoicesFile {
     /// The `name` of the manifest.
     pub name: String,
-    /// The batch value; empty where the manifest has none.
+    /// The batch value; empty without one.
     #[serde(default)]
     pub batch: String,
     /// The reviewer, unless `--by` names one.
@@ -50,7 +50,7 @@ pub struct ChoicesFile {
     /// IDs of the jobs to retake.
     #[serde(default)]
     pub retake: Vec<String>,
-    /// The task of the video that a choice or a note is about, by job ID.
+    /// By job ID, the task of the reviewed video.
     #[serde(default)]
     pub tasks: BTreeMap<String, String>,
     /// Notes, by job ID.
@@ -79,7 +79,7 @@ pub enum InvalidChoices {
 }
 
 impl ChoicesFile {
-    /// The batch that the choices are about.
+    /// The reviewed batch.
     pub fn key(&self) -> BatchKey {
         BatchKey { name: self.name.clone(), batch: self.batch.clone() }
     }
@@ -126,7 +126,8 @@ impl BatchView<'_> {
 }
 
 fn check(history: &History, reviews: &[ReviewOfTask]) -> Result<(), Refusal> {
-    let is_missing = |review: &&ReviewOfTask| !history.of(&review.job).any(|attempt| attempt.is_reviewed_by(review));
+    let is_missing =
+        |review: &&ReviewOfTask| !history.attempts_of(&review.job).any(|attempt| attempt.is_reviewed_by(review));
     reviews
         .iter()
         .find(is_missing)
@@ -152,14 +153,15 @@ impl BatchView<'_> {
         mut archived: impl FnMut(&Job),
     ) -> Result<(), Refusal> {
         let history = self.history().await?;
-        let video = |job: &Job| Takes::of(job.purchase.fingerprint(), history.of(job.id())).map(|takes| takes.video);
+        let video =
+            |job: &Job| Takes::new(job.purchase.fingerprint(), history.attempts_of(job.id())).map(|takes| takes.video);
         if let Some(job) = jobs.iter().find(|job| video(job).is_none()) {
             return Err(Refusal::NothingToArchive(job.id().clone()));
         }
         let batch = self.lock().await?;
         let history = self.history().await?;
         for job in jobs {
-            let takes = Takes::of(job.purchase.fingerprint(), history.of(job.id()));
+            let takes = Takes::new(job.purchase.fingerprint(), history.attempts_of(job.id()));
             let attempt = takes.map(|takes| takes.video).ok_or_else(|| Refusal::NothingToArchive(job.id().clone()))?;
             let is_archived = attempt.particulars.archived.is_some();
             let copy = match to {
@@ -184,7 +186,7 @@ impl BatchView<'_> {
     }
 }
 
-/// Copies the video of a job. Returns the path of the copy, or `None` if it was archived and has left.
+/// Copies the video of a job. Returns the path of the copy, or `None` if the video was archived before.
 async fn copied(out: &Path, to: &Path, job: &Job, attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
     let Some(file) = attempt.file.as_deref().filter(|file| is_whole(out, file)).cloned() else {
         return match attempt.particulars.archived {

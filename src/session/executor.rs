@@ -5,11 +5,9 @@
 //! - The program gets only the current video of its job. Just before it starts, the file must match the hash in the
 //!   ledger.
 //!
-//! - A video for which a program succeeded gets no further one. One for which it failed gets it again in the next run
-//!   with `--exec`.
+//! - After a success, the program is not started again for that video. After a failure, the next run with `--exec` starts it again.
 //!
-//! - A video is recorded as due for a program as soon as it is downloaded, so a killed run leaves a trace also in other
-//!   batches.
+//! - A downloaded video is immediately recorded as due for the program, also in other batches, so a kill loses none.
 //!
 //! - A run that is killed between the end of a program and its record starts the program again. If the ledger can't be
 //!   written, no further program starts.
@@ -47,7 +45,7 @@ const GRACE: Duration = Duration::from_secs(30);
 pub(super) struct Executions {
     /// Those already downloaded.
     waiting: Vec<Due>,
-    /// Attempts of earlier runs, whose videos may arrive in this one.
+    /// Attempts of earlier runs. Their videos may arrive in this run.
     earlier: HashMap<AttemptId, Earlier>,
     /// The selected jobs.
     jobs: HashMap<JobId, Arc<Job>>,
@@ -196,7 +194,7 @@ impl Executor<'_> {
         }
         if tally.is_over.load(Ordering::Relaxed) {
             tally.failed.fetch_add(1, Ordering::Relaxed);
-            // The result of its last start says more than that there was none today.
+            // The last result has more information than a missing start.
             if due.tried_at.is_none() {
                 self.note_owed(&due).await;
             }

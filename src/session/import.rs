@@ -86,7 +86,9 @@ impl BatchView<'_> {
         batch.move_jobs(self.moves).await?;
         let history = self.history().await?;
         let is_known = |bought: &BoughtTask| {
-            history.of(&bought.job).any(|attempt| attempt.task.as_ref().is_some_and(|task| task.has(&bought.task)))
+            history
+                .attempts_of(&bought.job)
+                .any(|attempt| attempt.task.as_ref().is_some_and(|task| task.has(&bought.task)))
         };
         let mut owners: HashMap<TaskId, JobId> = HashMap::new();
         let bought = bought.into_iter().map(|bought| BoughtTask { job: moved_to(self.moves, bought.job), ..bought });
@@ -147,7 +149,7 @@ impl BatchView<'_> {
     ) -> Result<(), Refusal> {
         let history = self.history().await?;
         let has_none = |of_task: &ReviewOfTask| {
-            let mut reviewed = history.of(&of_task.job).filter(|attempt| attempt.is_reviewed_by(of_task));
+            let mut reviewed = history.attempts_of(&of_task.job).filter(|attempt| attempt.is_reviewed_by(of_task));
             reviewed.all(|attempt| attempt.particulars.reviews.is_empty())
         };
         reviews.retain(|(_, of_task)| has_none(of_task));
@@ -200,12 +202,12 @@ impl Importer<'_> {
         report: &TaskReport,
     ) -> Result<(), Refusal> {
         let batch = self.batch;
-        let doubt = self.history.of(&bought.job).find(|attempt| is_doubt_of(attempt, &intent));
+        let doubt = self.history.attempts_of(&bought.job).find(|attempt| is_doubt_of(attempt, &intent));
         let doubt = doubt.filter(|_| !self.newest.contains_key(&bought.job));
         let attempt = if let Some(doubt) = doubt {
             doubt.id
         } else {
-            let known = self.history.of(&bought.job).map(|attempt| attempt.id).max();
+            let known = self.history.attempts_of(&bought.job).map(|attempt| attempt.id).max();
             let known = self.newest.get(&bought.job).copied().max(known);
             let attempt = batch.intend(Intent { known, ..intent }).await?;
             let doubt = ServiceError::plain("a task of it is being recorded", "imported");

@@ -68,11 +68,11 @@ impl LimitChange {
 
 impl LedgerLimits {
     /// Reads the limits of a ledger.
-    pub async fn of(ledger: &Ledger) -> Result<Self, Refusal> {
+    pub async fn from_ledger(ledger: &Ledger) -> Result<Self, Refusal> {
         let Controls { now, limits: all, freeze } = ledger.controls().await?;
         let mut limits = Vec::new();
         for limit in all {
-            let used = ledger.used_since(limit.at(now).since, limit.label.clone()).await?;
+            let used = ledger.used_since(limit.spend_limit(now).since, limit.label.clone()).await?;
             limits.push((limit, used));
         }
         let slots = match ledger.database() {
@@ -112,7 +112,7 @@ pub(super) fn over_all_batches(manifest: &Manifest, now: Timestamp) -> Vec<Spend
 /// The same limits and those of the ledger for a plan, with the amounts used.
 pub(super) async fn with_what_is_used(session: &Session, controls: &Controls) -> Result<Vec<Limit>, Refusal> {
     let mut limits = Vec::new();
-    let of_ledger = controls.limits.iter().map(|limit| limit.at(controls.now));
+    let of_ledger = controls.limits.iter().map(|limit| limit.spend_limit(controls.now));
     for SpendLimit { name, label, since, usd } in
         over_all_batches(&session.manifest, controls.now).into_iter().chain(of_ledger)
     {

@@ -4,15 +4,15 @@
 //!
 //! - No step can be left out: each is a value that only the one before it returns.
 //! - Everything that can refuse a run refuses it before the first submission, as a [`Refusal`].
-//! - If one of these values is dropped, or the future of a run, the ledger is as after a kill at that moment.
+//! - Dropping one of these values, or the future of a run, leaves the ledger as a kill at that moment would.
 //! - Only this module and the engine write to a ledger.
 //!
 //! # Design
 //!
 //! | Value | What is certain | Next |
 //! |---|---|---|
-//! | [`Session`] | the manifest is valid; nothing is locked, asked, or written | a [`Plan`](crate::plan::Plan) to show, or a [`Locked`] |
-//! | [`Locked`] | no other runner has the batch, and the plan is of what the ledger says now | a [`Ready`] |
+//! | [`Session`] | the manifest is valid; nothing is locked, sent, or written | a [`Plan`](crate::plan::Plan) to show, or a [`Locked`] |
+//! | [`Locked`] | no other runner has the batch, and the plan is from the current ledger | a [`Ready`] |
 //! | [`Ready`] | no spend limit is exceeded, and the service knows the active tasks | with a [`Confirmation`] that covers the plan, an [`Outcome`] |
 //!
 //! # Modules

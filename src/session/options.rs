@@ -18,7 +18,7 @@ use crate::manifest::home;
 use crate::plan::{Approved, Retakes, Selection};
 use crate::report::Writer;
 
-/// The options of a run, beside its manifest.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The default paths.
@@ -37,7 +37,7 @@ pub struct Options {
     pub redo: RepeatOptions,
     /// The maximum new spending of this run, instead of `budget.run`.
     pub max_cost: Option<Usd>,
-    /// The approved plan: the run does that one or nothing.
+    /// The approved plan: the run executes it or nothing.
     pub approved: Option<Approved>,
     /// The program that uploads local images.
     pub assets: Option<AssetCommand>,
@@ -49,13 +49,13 @@ pub struct Options {
     pub finishes_other_batches: bool,
     /// True if the run downloads all missing videos, also those of other machines, and does nothing else.
     pub fetches_only: bool,
-    /// True if the run downloads videos. Otherwise, only their URLs are reported, which expire.
+    /// True if the run downloads videos. Otherwise, it reports only their URLs, which expire.
     pub downloads: bool,
 }
 
 impl Options {
     /// All jobs, with reports and videos in the default directory.
-    pub fn of(home: DefaultPaths, batch: &BatchKey) -> Result<Self, ThroughALink> {
+    pub fn for_batch(home: DefaultPaths, batch: &BatchKey) -> Result<Self, ThroughALink> {
         let out = home.out(batch)?;
         Ok(Self::new(home, out))
     }
@@ -91,18 +91,18 @@ pub struct RepeatOptions {
     pub retry_failed: bool,
     /// The completed jobs to retake.
     pub retake: Retakes,
-    /// The reviews to record before the first submission. The plan is made with them.
+    /// The reviews to record before the first submission. The plan includes them.
     pub reviews: Vec<ReviewOfTask>,
 }
 
-/// The default paths of a manifest. The simulator has a ledger and a directory of its own: what was never paid must not look paid.
+/// The default paths of a manifest. The simulator has a separate ledger and directory: simulated purchases must not look paid.
 #[derive(Clone, Debug)]
 pub struct DefaultPaths {
     directory: PathBuf,
     is_simulated: bool,
 }
 
-/// A symbolic link in a default path: a foreign project must not choose which file of this machine is written.
+/// A symbolic link in a default path. With one, a downloaded project could make the run write any file of this machine.
 #[derive(Debug, thiserror::Error)]
 #[error("can't use {what}")]
 pub struct ThroughALink {
@@ -126,13 +126,13 @@ impl Explained for ThroughALink {
 
 impl DefaultPaths {
     /// The paths of real runs.
-    pub fn of(manifest: &Path) -> Self {
+    pub fn new(manifest: &Path) -> Self {
         Self { directory: home(manifest), is_simulated: false }
     }
 
     /// The paths of sandbox runs.
     pub fn of_sandbox(manifest: &Path) -> Self {
-        Self { is_simulated: true, ..Self::of(manifest) }
+        Self { is_simulated: true, ..Self::new(manifest) }
     }
 
     /// Returns whether they are for sandbox runs.
@@ -179,7 +179,7 @@ fn directory_name(name: &str) -> String {
     format!("{}-{:02x}{:02x}{:02x}{:02x}", safe.trim_start_matches('.'), digest[0], digest[1], digest[2], digest[3])
 }
 
-/// A video whose path is that of a file of the run.
+/// A video with the path of a file that the run reads or writes.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the video of `{job}` would replace `{}`, which this run reads or writes", path.display())]
 pub struct Replaces {
@@ -203,7 +203,7 @@ pub(super) fn check_outputs(
     if files.is_empty() {
         return Ok(());
     }
-    // A directory of that name is in the way of the file, too.
+    // A directory of that name also blocks the file.
     let file_of = |video: &str| Path::new(video).ancestors().find_map(|part| files.get(part.to_str()?));
     let replaced = jobs.iter().filter_map(|job| Some((job.id(), file_of(&job.output().folded())?)));
     match replaced.min() {
@@ -233,7 +233,7 @@ const MARK: &str = ".unreported";
 /// The longest batch value that is read back, in bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Marks a batch. A directory that is missing has no reports that could be outdated.
+/// Marks a batch. Without a directory, it has no reports that could be outdated.
 pub(super) fn mark_unreported(directory: &Path, batch: &str) -> io::Result<()> {
     if !directory.is_dir() {
         return Ok(());

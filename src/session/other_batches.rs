@@ -1,7 +1,7 @@
-//! Other batches of the same name, for example yesterday's: every run finishes them.
+//! Finishes other batches of the same name, for example yesterday's.
 //!
-//! A run submits nothing for them. It polls their tasks, downloads their videos to their own directories, and writes their reports from the ledger,
-//! because this manifest may have changed since.
+//! A run submits nothing for them. It polls their tasks, downloads their videos to their directories, and writes their reports from the ledger, because
+//! the manifest may have changed.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
 use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
 
-/// The most other batches of one run; each has files open. The next runs finish the rest.
+/// The maximum number of other batches in one run: each has open files. The next runs finish the rest.
 const MAX_OTHER_BATCHES: usize = 32;
 /// The pause between two checks whether a batch is done.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ pub(super) struct OtherBatch {
     directory: OtherDirectory,
 }
 
-/// Locks the batches with open work, and adds that to the plan. Skips a batch that another run has.
+/// Locks the batches with open work, and adds the work to the plan. Skips locked batches.
 pub(super) async fn lock(
     session: &Session,
     plan: &mut Plan,
@@ -69,7 +69,7 @@ pub(super) async fn lock(
             }
             locked => locked?,
         };
-        // The lock keeps the batch as it is.
+        // The lock prevents changes.
         let history = session.ledger.history(&key).await?;
         let own = is_usual(session);
         let out = if own { home(session, &key)? } else { session.options.out.clone() };
@@ -82,7 +82,7 @@ pub(super) async fn lock(
     Ok(locked)
 }
 
-/// Returns whether each batch has a directory of its own.
+/// Returns whether each batch has a separate directory.
 fn is_usual(session: &Session) -> bool {
     session.options.home.out(&session.manifest.key).is_ok_and(|usual| usual == session.options.out)
 }
@@ -114,7 +114,7 @@ impl OtherBatch {
         (&self.key, &self.out, &self.history)
     }
 
-    /// The batch as a plan. A video that was downloaded once and removed stays removed.
+    /// The plan of the batch. A video that was removed after its download is not downloaded again.
     fn plan(&self, session: &Session) -> Plan {
         let ids: HashSet<&JobId> = self.jobs.iter().map(|job| job.id()).collect();
         let is_here = |_: &_, _: &_| true;
@@ -187,9 +187,9 @@ impl OtherBatches {
     }
 }
 
-/// Releases each batch as soon as it is done, so a run of its own need not wait. Never returns.
+/// Releases each batch once it is done, for runs of that batch. Never returns.
 pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>) -> Infallible {
-    // A program may run for a video of one, and a run of its own would start it again.
+    // A hook may run for one of its videos, and another run would start it again.
     if session.options.exec.is_some() {
         return std::future::pending().await;
     }
@@ -228,7 +228,7 @@ pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Ve
 }
 
 async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, Refusal> {
-    // A directory that is shared holds the reports of this run.
+    // A shared directory has the reports of this run.
     let writer = if other.directory.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
     writer.check()?;
     if !other.directory.is_shared {
@@ -250,8 +250,8 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
     Ok(reported)
 }
 
-/// The jobs of a batch as they were submitted, in the order of the manifest; jobs that the manifest lost come last. A job that was never
-/// submitted is among them if the report of the batch has it.
+/// The submitted jobs of a batch in manifest order, then the removed jobs. A job without a submission is included if the report of the batch has
+/// it.
 fn jobs(session: &Session, key: &BatchKey, history: &History, out: &Path) -> Vec<Arc<Job>> {
     let mut bought: HashMap<&JobId, &Attempt> = HashMap::new();
     for attempt in history.attempts() {

@@ -1,4 +1,4 @@
-//! The plan of a session, with due jobs that another batch has paid for, or a report whose ledger is missing.
+//! The plan of a session, with the earlier purchases of due jobs in other batches and in reports.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -15,8 +15,8 @@ use crate::ledger::{BoughtElsewhere, Ledger, OpenElsewhere, Unavailable, this_ma
 use crate::plan::{Action, AlreadyPaid, Before, Elsewhere, Plan, PlanInput, Planned};
 use crate::report::{EarlierJob, JSON_REPORT, earlier_jobs};
 
-/// Adds what other batches and earlier reports say about due jobs. Skips retries, which you asked for, and the
-/// simulator, which charges nothing.
+/// Adds due jobs that other batches or earlier reports have paid for. Skips retries, which the user requested, and the simulator, which charges
+/// nothing.
 pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history: &History) -> Result<(), Unavailable> {
     if session.ledger.is_simulated() {
         return Ok(());
@@ -32,7 +32,7 @@ pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history
     let elsewhere = ledger.bought_elsewhere(&plan.key, requests).await?;
     let elsewhere: HashMap<&Fingerprint, &BoughtElsewhere> =
         elsewhere.iter().map(|bought| (&bought.attempt.normalized, bought)).collect();
-    // Several takes may share a request: those beyond the earlier purchases are new.
+    // Takes may share a request: more takes than purchases are new.
     let mut unmatched: HashMap<&Fingerprint, u32> =
         elsewhere.iter().map(|(request, bought)| (*request, bought.jobs)).collect();
     let mut questioned: HashSet<JobId> = plan.already_paid.iter().map(|before| before.job.clone()).collect();
@@ -59,7 +59,7 @@ pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history
     Ok(())
 }
 
-/// The row of a report about each job: of the job itself, or one of its request that is about no other, because a job may have another ID now.
+/// The row of a report for each job: by its ID, or else by its request, if no other job has the ID of that row.
 fn matched<'j, 'r>(reported: &'r [EarlierJob], jobs: &[&'j Job], moves: &[Move]) -> Vec<(&'j Job, &'r EarlierJob)> {
     let of_row = |row: &EarlierJob| JobId::new(&*row.id).ok().map(|job| moved_to(moves, job));
     let named: HashSet<&JobId> = jobs.iter().map(|job| job.id()).collect();
@@ -99,8 +99,8 @@ fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bou
     }
 }
 
-/// The jobs of an earlier report that are paid for or in doubt, and without such an attempt in the ledger. A task that
-/// the ledger has under another job counts: one of the two is wrong.
+/// The jobs of an earlier report that are paid for or in doubt, without such an attempt in the ledger. A task under another job in the ledger
+/// counts: one of the two is wrong.
 fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Vec<EarlierJob> {
     let rows = earlier_jobs(out, key);
     // Also under the first ID of a moved job.
@@ -108,7 +108,8 @@ fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Ve
     let moved: Vec<(&JobId, &Attempt)> = moved.collect();
     let attempts = |row: &EarlierJob| {
         let before = moved.iter().filter(|(id, _)| id.as_str() == row.id).map(|(_, attempt)| *attempt);
-        JobId::new(row.id.as_str()).map(|job| history.of(&moved_to(moves, job)).chain(before).collect::<Vec<_>>())
+        JobId::new(row.id.as_str())
+            .map(|job| history.attempts_of(&moved_to(moves, job)).chain(before).collect::<Vec<_>>())
     };
     let is_unknown = |row: &EarlierJob| {
         let Ok(attempts) = attempts(row) else { return false };
@@ -121,7 +122,7 @@ fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Ve
     rows.into_iter().filter(is_unknown).collect()
 }
 
-/// The ID of a job in the manifest, by one that it had earlier.
+/// The current ID of a job with this earlier ID.
 pub(super) fn moved_to(moves: &[Move], id: JobId) -> JobId {
     moves.iter().fold(id, |id, a_move| if a_move.from == id { a_move.to.clone() } else { id })
 }
@@ -215,7 +216,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     Ok((plan, open))
 }
 
-/// The models of due jobs whose newest delivery was not as it was bought, each with the fault.
+/// The models of due jobs with a mismatch of the newest delivery, each with that.
 async fn on_trial(session: &Session, plan: &Plan) -> Result<Vec<(String, String)>, Unavailable> {
     let due = plan.jobs.iter().filter(|planned| planned.action.buys());
     let models: BTreeSet<&str> = due.map(|planned| planned.job.spec.model.as_str()).collect();
@@ -227,7 +228,7 @@ async fn on_trial(session: &Session, plan: &Plan) -> Result<Vec<(String, String)
     Ok(on_trial)
 }
 
-/// The work left in other batches, with or without downloads.
+/// The open work of other batches, with or without downloads.
 pub(super) fn open_elsewhere(open: &[OpenElsewhere], fetches: bool) -> Vec<Elsewhere> {
     let shown = open.iter().map(|open| Elsewhere {
         batch: open.batch.batch.clone(),

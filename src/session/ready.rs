@@ -1,4 +1,4 @@
-//! A run that passed every check and needs only confirmation, and that confirmation.
+//! A run that needs only a confirmation.
 
 use std::collections::HashSet;
 
@@ -12,17 +12,17 @@ use crate::domain::{Account, JobId, Usd};
 use crate::download::Downloader;
 use crate::plan::Plan;
 
-/// A locked batch, with a plan within its limits and a service that can do it.
+/// A locked batch with a plan within all limits, connected to the service.
 pub struct Ready<'s> {
     pub(super) locked: Locked<'s>,
     pub(super) service: Option<(Connection, Option<Downloader>)>,
-    /// The videos for which a program is started, if one is named.
+    /// The videos that need a hook, if one is set.
     pub(super) executions: Option<Executions>,
 }
 
 impl<'s> Locked<'s> {
-    /// Polls abandoned tasks once. Refuses a report with purchases that the ledger lacks, a plan over a limit, a plan that is not the approved one,
-    /// and tasks of another account.
+    /// Polls abandoned tasks once. Refuses a report with purchases that the ledger lacks, a plan over a limit, a plan that differs from the approved
+    /// one, and tasks of another account.
     /// `connection` may be missing if the plan needs no service ([`Plan::needs_service`]).
     pub async fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
         self.check_report().await?;
@@ -85,7 +85,7 @@ impl<'s> Ready<'s> {
         self.service.as_ref().map(|(connection, _)| connection.account())
     }
 
-    /// The jobs whose abandoned task has completed, as was just seen.
+    /// The jobs with an abandoned task that has completed since.
     pub fn completed(&self) -> &[JobId] {
         &self.locked.completed
     }
@@ -110,19 +110,18 @@ impl Confirmation {
         Self { up_to: sum, again: HashSet::new() }
     }
 
-    /// Confirms the cost of a plan and the jobs that it buys again, after the user saw that plan. What only a later plan buys again is not
-    /// covered.
+    /// Confirms the cost of a plan that the user saw, and the jobs that it buys again. Later plans may buy no other job again.
     pub fn to(plan: &Plan) -> Self {
         Self::up_to(plan.most()).also_again(plan.already_paid.iter().map(|before| before.job.clone()))
     }
 
-    /// Also confirms that these jobs are bought again, which a sum doesn't include.
+    /// Also confirms buying these jobs again. A sum does not include that.
     #[must_use]
     pub fn also_again(self, jobs: impl IntoIterator<Item = JobId>) -> Self {
         Self { again: jobs.into_iter().collect(), ..self }
     }
 
-    /// Refuses a plan that costs more, or buys a job again without confirmation.
+    /// Refuses a plan that costs more, or that buys another job again.
     pub(super) fn check(&self, plan: &Plan) -> Result<(), Refusal> {
         let unconfirmed = plan.already_paid.iter().filter(|before| !self.again.contains(&before.job)).count();
         if unconfirmed > 0 {

@@ -158,7 +158,7 @@ explained! {
 
 impl<'b> BatchView<'b> {
     /// The batch of a manifest.
-    pub fn of(manifest: &'b Manifest, ledger: &'b Ledger) -> Self {
+    pub fn new(manifest: &'b Manifest, ledger: &'b Ledger) -> Self {
         Self { ledger, key: &manifest.key, moves: &manifest.moves }
     }
 

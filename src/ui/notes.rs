@@ -158,7 +158,7 @@ pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
 
 /// The choices of a batch after a record of `new` ones.
 pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History, again: &NextCommand) -> Page {
-    let choice_of = |job: &Job| Takes::of(job.purchase.fingerprint(), history.of(job.id()))?.choice;
+    let choice_of = |job: &Job| Takes::new(job.purchase.fingerprint(), history.attempts_of(job.id()))?.choice;
     let with = |wanted: JobChoice| -> Vec<&str> {
         jobs.iter().filter(|job| choice_of(job) == Some(wanted)).map(|job| job.id().as_str()).collect()
     };

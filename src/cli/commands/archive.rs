@@ -23,11 +23,11 @@ pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, F
         expect_match("archive", glob, manifest.jobs.iter())?;
     }
     let out = paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?;
-    let batch = BatchView::of(manifest, &ledger);
+    let batch = BatchView::new(manifest, &ledger);
     let archived = block_on(async {
         let (history, _) = batch.doubts().await?;
         let is_kept = |job: &Job| {
-            let takes = Takes::of(job.purchase.fingerprint(), history.of(job.id()));
+            let takes = Takes::new(job.purchase.fingerprint(), history.attempts_of(job.id()));
             takes.is_some_and(|takes| takes.choice == Some(JobChoice::Keep))
         };
         let is_meant = |job: &&Arc<Job>| globs.has(job.id().as_str()) || (args.kept && is_kept(job));

@@ -44,8 +44,7 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
         terminal.result(&page);
     }
     let ledger = paths::ledger(&args.manifest)?;
-    let recorded = block_on(async { Ok(BatchView::of(&manifest, &ledger).choose(&all).await?) });
-    let (new, history) = recorded?;
+    let (new, history) = block_on(async { Ok(BatchView::new(&manifest, &ledger).choose(&all).await?) })?;
     let again = paths::again(&args.manifest, key);
     terminal.result(&ui::choices_recorded(new, &manifest.jobs, &history, &again));
     Ok(Exit::Done)

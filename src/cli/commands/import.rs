@@ -42,7 +42,7 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
             ImportOutcome::Known => known += 1,
             ImportOutcome::Refused(error) => refused.push(format!("{}: {error}", bought.job)),
         };
-        Ok(BatchView::of(&manifest, &ledger).import(&manifest.jobs, bought, &connection, &out, count).await?)
+        Ok(BatchView::new(&manifest, &ledger).import(&manifest.jobs, bought, &connection, &out, count).await?)
     });
     let mut page = Page::new();
     for line in &refused {

@@ -19,7 +19,7 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
             Failure::new(RefusalCode::LedgerMissing, format!("can't unfreeze `{ledger}`: found no ledger there"));
         return Err(failure.with_help("pass the ledger of the refused run with `--ledger`"));
     }
-    let done = block_on(async {
+    block_on(async {
         if let LimitCommand::Set(set) = &args.command {
             change(set).apply(&ledger).await?;
             if is_missing {
@@ -27,14 +27,12 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
                 terminal.note(NoticeCode::LedgerBegun, &begun);
             }
             if terminal.is_quiet {
-                return Ok(());
+                return Ok(Exit::Done);
             }
         }
-        terminal.result(&page(&LedgerLimits::of(&ledger).await?));
-        Ok(())
-    });
-    done?;
-    Ok(Exit::Done)
+        terminal.result(&page(&LedgerLimits::from_ledger(&ledger).await?));
+        Ok(Exit::Done)
+    })
 }
 
 fn change(set: &LimitSetArgs) -> LimitChange {

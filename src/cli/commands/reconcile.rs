@@ -41,8 +41,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     })?;
     let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), false)?;
     let period = period(args)?;
-    let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) });
-    let reconciliation = reconciliation?;
+    let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) })?;
     let comparison = reconciliation.comparison();
     let own = args.manifest.as_deref().and_then(name_of);
     let again = |key: &BatchKey| leads_to(args, own.as_ref() == Some(&key.name), key);

@@ -17,7 +17,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let manifest = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
     let (ledger, again) = (paths::ledger(&args.manifest)?, paths::again(&args.manifest, &manifest.key));
-    let batch = BatchView::of(&manifest, &ledger);
+    let batch = BatchView::new(&manifest, &ledger);
     let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
     let Given { task, never_created, abandon, undo } = &args.verdict;
     match (&args.job, task.is_some() || *never_created || *undo || abandon.is_some()) {

@@ -30,8 +30,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
         }
     };
     let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), args.sandbox)?;
-    let spending = block_on(async { Ok(ledger.spending(since).await?) });
-    let spending = spending?;
+    let spending = block_on(async { Ok(ledger.spending(since).await?) })?;
     let by = args.by.as_deref();
     if let Some(name) = label(by) {
         refuse_unknown(name, &spending)?;

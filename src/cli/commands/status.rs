@@ -24,7 +24,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let ledger = paths::ledger(&args.manifest)?;
     let (history, LedgerLimits { limits, freeze, .. }) = block_on(async {
         let history = ledger.history(key).await?.moved(&chosen.manifest.moves)?;
-        Ok((history, LedgerLimits::of(&ledger).await?))
+        Ok((history, LedgerLimits::from_ledger(&ledger).await?))
     })?;
     let retake = history.retake().cloned();
     let is_all = args.selection.select.is_empty() && args.selection.exclude.is_empty() && args.selection.tag.is_empty();
@@ -33,7 +33,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     } else {
         // Only the selected jobs; removed ones are left out, too.
         let selected: HashSet<&JobId> = chosen.selected.iter().map(|job| job.id()).collect();
-        history.about(|job| selected.contains(job))
+        history.only(|job| selected.contains(job))
     };
     let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
     let of = |jobs: &[Arc<Job>], history| {
@@ -54,7 +54,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
             terminal.result(&page);
             return Ok(Exit::Done);
         }
-        of(&jobs, history.about(|job| meant.contains(job)))
+        of(&jobs, history.only(|job| meant.contains(job)))
     };
     if args.format == StatusFormat::Markdown {
         terminal.result(&Page::own(ui::status_markdown(&report)));

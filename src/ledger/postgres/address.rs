@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_comes_from_the_environment_or_a_file_and_is_never_shown() {
+    fn password_of_environment_or_file_is_never_shown() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("pgpass");
         std::fs::write(&file, "# of the team\nother:5432:books:ann:no\ndb.example:*:books:ann:a\\:b:c\n")
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_this_machine_is_encrypted_and_verified() {
+    fn remote_connections_are_encrypted_and_verified() {
         let mode = |text: &str| read(text, &[]).map(|address| address.config.get_ssl_mode());
         assert_eq!(mode("postgres://ann@db.example/books"), Ok(SslMode::Require));
         assert_eq!(mode("postgres://ann@db.example/books?sslmode=require"), Ok(SslMode::Require));

@@ -1,4 +1,4 @@
-//! A ledger in a database: questions through a connection that only reads, and batches to lock.
+//! A ledger in a database: queries on a read-only connection, and locks of batches.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,13 +29,12 @@ const MAX_TRIES: u32 = 20;
 /// The time limit of one read.
 const READ_TIMEOUT: Duration = Duration::from_mins(2);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// The freeze alone: nothing else that a failover left changes.
+/// A change of only the freeze, and of nothing else after a failover.
 const FREEZE: &str = "UPDATE ledger SET frozen = $1 WHERE id = 1";
-/// A copy waits for its other side for as long as that takes.
+/// A copy waits for its other side without a limit.
 const PATIENT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 
-/// A ledger in a PostgreSQL database, which runners on several machines share. Its tables are made when a batch of it is held
-/// for the first time.
+/// A ledger in a PostgreSQL database, shared by runners on several machines. The first lock of a batch creates its tables.
 #[derive(Clone, Debug)]
 pub struct PostgresLedger {
     address: PostgresAddress,
@@ -51,7 +50,7 @@ impl PostgresLedger {
         Self { address, kind, reader: Arc::default(), writer: Arc::default(), next: Arc::default() }
     }
 
-    /// A snapshot to read from, and the guard of its connection; none if there is no ledger.
+    /// A snapshot, and the guard of its connection; `None` without a ledger.
     async fn snapshot(&self) -> Result<Option<(MutexGuard<'_, Connection>, Transaction)>, PostgresError> {
         let mut reader = self.reader.lock().await;
         let client = match &reader.client {
@@ -64,8 +63,7 @@ impl PostgresLedger {
         Ok(has_ledger.then(|| (reader, Transaction::reading(client, self.kind))))
     }
 
-    /// Asks at one moment; the answer is `nothing` if there is no ledger. Repeats the question on a new connection after a broken one, and after a
-    /// cancellation: a read changes nothing.
+    /// Queries one snapshot. Returns `nothing` without a ledger. Repeats the query after a broken connection or a cancellation: it changes nothing.
     pub(in crate::ledger) async fn ask<T>(
         &self,
         nothing: T,
@@ -88,7 +86,7 @@ impl PostgresLedger {
         }
     }
 
-    /// A connection that writes what is no purchase, to a ledger that is made if there is none.
+    /// A connection for writes without a purchase. Creates a missing ledger.
     async fn writable(&self) -> Result<Arc<Client>, PostgresError> {
         let client = Arc::new(connect(&self.address).await?);
         if recognize_durable(&client, self.kind).await? == Found::Nothing {
@@ -104,8 +102,7 @@ impl PostgresLedger {
         transaction.commit().await
     }
 
-    /// Refuses a database that is read-only, that may lose commits, or whose rights do not suffice, and changes nothing. Returns whether it has a
-    /// ledger.
+    /// Refuses a database that is read-only, may lose commits, or lacks permissions. Changes nothing. Returns whether it has a ledger.
     pub async fn check_usable(&self) -> Result<bool, Unavailable> {
         let client = connect(&self.address).await?;
         let found = recognize_durable(&client, self.kind).await?;
@@ -127,12 +124,12 @@ impl PostgresLedger {
         Ok(self.write("UPDATE ledger SET slots = $1::integer WHERE id = 1", &[slots.as_deref().into()]).await?)
     }
 
-    /// The slots of all runners together, if they are set.
+    /// The maximum number of active tasks of all runners, if it is set.
     pub async fn slots(&self) -> Result<Option<i64>, Unavailable> {
         self.ask(None, total_slots).await
     }
 
-    /// Freezes purchases for this reason, or unfreezes them. To unfreeze is the user's word that nothing is missing on this server.
+    /// Freezes purchases for this reason, or unfreezes them. By that, the user confirms that no purchase is missing on this server.
     pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         let freeze = "UPDATE ledger SET frozen = $1, by_failover = false WHERE id = 1";
         let unfreeze =
@@ -141,12 +138,12 @@ impl PostgresLedger {
         Ok(self.write(sql, &[why.into()]).await?)
     }
 
-    /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
+    /// Changes the reason of a freeze, or ends it. Does not confirm a failover.
     pub(in crate::ledger) async fn refreeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         Ok(self.write(FREEZE, &[why.into()]).await?)
     }
 
-    /// Freezes purchases in the transaction that finds no live runner. Changes nothing if there is one.
+    /// Freezes purchases unless a runner lives, in one transaction.
     pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<(), CopyError> {
         let client = Arc::new(self.existing().await?);
         let transaction = Transaction::writing(client, self.kind);
@@ -160,7 +157,7 @@ impl PostgresLedger {
         Ok(transaction.commit().await?)
     }
 
-    /// Sends everything as it is at one moment.
+    /// Sends all parts of one snapshot.
     pub(in crate::ledger) async fn send_all(&self, parts: Sender<CopyPart>) -> Result<(), CopyError> {
         let client = Arc::new(self.existing().await?);
         let transaction = Transaction::reading(client, self.kind);
@@ -168,7 +165,7 @@ impl PostgresLedger {
         Ok(sql::send_all(&transaction, &parts).await?)
     }
 
-    /// A connection to a ledger that is there.
+    /// A connection to an existing ledger.
     async fn existing(&self) -> Result<Client, CopyError> {
         let client = connect(&self.address).await?;
         match recognize(&client, self.kind).await? {
@@ -177,7 +174,7 @@ impl PostgresLedger {
         }
     }
 
-    /// Writes everything that is received into a ledger that is new or empty. Creates nothing before the first part is there.
+    /// Writes all received parts into a new or empty ledger. Creates nothing before the first part.
     pub(in crate::ledger) async fn fill(
         &self,
         frozen: Option<String>,
@@ -192,7 +189,7 @@ impl PostgresLedger {
         }
         transaction.batch_execute(PATIENT).await.map_err(PostgresError::from)?;
         let contents = sql::receive_all(&transaction, Some(first), parts).await?.ok_or(CopyError::CutOff)?;
-        // A copy lifts no freeze of its target.
+        // A copy does not end a freeze of its target.
         let freeze = "UPDATE ledger SET frozen = coalesce(frozen, $1) WHERE id = 1";
         transaction.change(freeze, &[frozen.as_deref().into()]).await?;
         transaction.commit().await.map_err(|error| match error {
@@ -202,7 +199,7 @@ impl PostgresLedger {
         Ok(contents)
     }
 
-    /// The writer of this process, which is started for the first batch that is held.
+    /// The writer of this process. The first lock of a batch starts it.
     fn writer(&self) -> Result<Arc<WriterHandle>, Unavailable> {
         let mut writer = self.writer.lock();
         if let Some(writer) = writer.upgrade() {
@@ -247,7 +244,7 @@ impl PostgresLedger {
     }
 }
 
-/// The connection that reads.
+/// The read-only connection.
 #[derive(Debug, Default)]
 struct Connection {
     client: Option<Arc<Client>>,

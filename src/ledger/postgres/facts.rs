@@ -63,7 +63,8 @@ pub(super) async fn facts(
     let (slots, newest, attempts) = (slots?, newest?, attempts?);
     let (is_lost, paid, limits, mut used) = (is_lost?, paid?, limits?, used?);
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
-    let limits: Vec<SpendLimit> = limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.at(now)).collect();
+    let limits: Vec<SpendLimit> =
+        limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.spend_limit(now)).collect();
     // A limit that was set since the last intent takes a round trip more.
     let unknown = limits.iter().filter(|limit| !used.contains_key(&limit.key()));
     let more = sql::sums(transaction, unknown).await?;

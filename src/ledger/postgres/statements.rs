@@ -1,4 +1,4 @@
-//! Statements of a transaction, and attempts as rows. PostgreSQL can't store a NUL, so another character stands for it in each text.
+//! Statements of a transaction, and attempts as rows. PostgreSQL can't store a NUL, so texts have another character instead.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use crate::ledger::row::{COLUMNS, Row, Shared, Unreadable, Value};
 use crate::ledger::rules::{Changes, SpentChange};
 use crate::ledger::sql::{self, Line, Sql, attempt, key};
 
-/// Stands for a NUL: a noncharacter of Unicode, which texts do not exchange. A text that has it is read back with a NUL.
+/// Replaces a NUL: a noncharacter of Unicode, which texts do not contain. It is read back as a NUL.
 const NUL: char = '\u{10FFFE}';
 
 impl Line<PostgresError> for SqlRow {
@@ -35,8 +35,8 @@ impl Line<PostgresError> for SqlRow {
     }
 }
 
-/// The rows whose task has one of these names. The indexes are over digests, because a name may be longer than an index takes. Each line
-/// repeats the condition of one index: otherwise PostgreSQL reads every row.
+/// The rows with one of these task names. The indexes are over digests, because a name may be too long for an index. Each line repeats the condition
+/// of one index, or PostgreSQL would read every row.
 const IS_NAMED: &str = "(md5(task) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND task = ANY($1) AND task IS NOT NULL AND NOT was_forgotten
     OR md5(task) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND task = ANY($1) AND task IS NOT NULL AND was_forgotten
     OR md5(alias) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND alias = ANY($1) AND alias IS NOT NULL)";
@@ -59,12 +59,12 @@ pub(super) fn storable(text: &str) -> String {
     text.replace('\0', "\u{10FFFE}")
 }
 
-/// The text that was made storable.
+/// The original of a storable text.
 pub(super) fn restored(text: String) -> String {
     if text.contains(NUL) { text.replace(NUL, "\0") } else { text }
 }
 
-/// The columns of a row that are read.
+/// The columns of a query for rows.
 pub(super) const ROW: &str = "attempt.id, record, attempt.batch, attempt.runner, attempt.version, was_forgotten";
 
 /// The columns that keep their first value. PostgreSQL cleans up an index sooner if no update names its columns.
@@ -72,7 +72,7 @@ const FIXED: [&str; 7] = ["id", "batch", "fingerprint", "normalized", "model", "
 
 /// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
 ///
-/// Fails with [`NOT_WRITTEN`](super::transaction::NOT_WRITTEN) if the tables did not take each of them, as behind a trigger: the transaction is rolled back, and nothing is sent.
+/// Fails with [`NOT_WRITTEN`](super::transaction::NOT_WRITTEN) if a table skipped a row, for example by a trigger. Then the transaction is rolled back, and nothing is sent.
 static WRITE: LazyLock<String> = LazyLock::new(|| {
     let columns = COLUMNS.iter().filter(|column| !FIXED.contains(column));
     let columns = columns.chain(&["version", "was_forgotten"]);
@@ -128,7 +128,7 @@ struct Columns<'r> {
 }
 
 impl<'r> Columns<'r> {
-    fn of(row: &'r Row) -> Result<Self, Unreadable> {
+    fn new(row: &'r Row) -> Result<Self, Unreadable> {
         Ok(Self { own: COLUMNS.into_iter().zip(row.values()?).collect(), shared: row.shared })
     }
 }
@@ -138,8 +138,8 @@ fn as_json(Changes { new, changed, sums }: &Changes<'_>) -> Result<Option<String
         return Ok(None);
     }
     let written = serde_json::to_string(&Written {
-        new: new.iter().copied().map(Columns::of).collect::<Result<_, _>>()?,
-        changed: changed.iter().copied().map(Columns::of).collect::<Result<_, _>>()?,
+        new: new.iter().copied().map(Columns::new).collect::<Result<_, _>>()?,
+        changed: changed.iter().copied().map(Columns::new).collect::<Result<_, _>>()?,
         spent: sums.spent().collect(),
     })
     .map_err(Unreadable::Json)?;
@@ -155,7 +155,7 @@ pub(super) fn read_row(row: &SqlRow) -> Result<Row, PostgresError> {
     })
 }
 
-/// These attempts, locked until the end of the transaction, in an order that all transactions keep.
+/// These attempts, locked until the end of the transaction. All transactions lock in this order.
 pub(super) async fn locked_rows(
     transaction: &Transaction,
     ids: &[AttemptId],
@@ -171,7 +171,7 @@ fn without_nul(json: String) -> String {
     if !json.contains("\\u0000") {
         return json;
     }
-    // JSON escapes every control character, so one can stand for an escaped backslash meanwhile.
+    // JSON escapes control characters, so one can replace escaped backslashes for a moment.
     json.replace(r"\\", "\u{1}").replace(r"\u0000", "\u{10FFFE}").replace('\u{1}', r"\\")
 }
 

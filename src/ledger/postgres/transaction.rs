@@ -1,9 +1,8 @@
-//! Transactions whose statements travel together, and the errors of a database with their help.
+//! Transactions with pipelined statements, and the errors of a database with their help.
 //!
-//! Far from the database, the number of round trips decides how long a write takes, and how long it keeps others waiting. What needs no
-//! earlier answer is joined: the first poll of a statement sends it, so `join!` sends its statements in order, and awaits all answers. Faults are
-//! checked in that order, too, because what follows one only says that the transaction is aborted. Everything that holds for a transaction is said
-//! as it begins: behind a pooler, no two of them need meet the same session.
+//! With a distant database, the number of round trips decides the duration of a write and of its locks. Independent statements are joined: the first
+//! poll of a statement sends it, so `join!` sends them in order, and awaits all responses. Errors are checked in that order, too, because later ones
+//! only report the aborted transaction. All settings are part of the first statement: behind a pooler, each transaction may have another session.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -25,7 +24,7 @@ pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000):
 /// Blocks purchases until the end of the transaction.
 pub(super) const LOCK: &str = "SELECT id FROM ledger WHERE id = 1 FOR UPDATE";
 
-/// A value of a statement with its type, which saves a round trip.
+/// A value of a statement with its type. The type saves a round trip.
 pub(super) type Typed<'v> = (&'v (dyn ToSql + Sync), Type);
 
 /// A transaction. Drop rolls it back.
@@ -96,7 +95,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends it without a change.
+    /// Rolls it back.
     pub(super) async fn rollback(mut self) -> Result<(), PostgresError> {
         self.is_over = true;
         Ok(self.client.batch_execute("ROLLBACK").await?)
@@ -156,12 +155,12 @@ pub(in crate::ledger) enum PostgresError {
     /// This live runner has the batch.
     #[error("the batch is locked by another run ({0})")]
     Locked(String),
-    /// Handled by the writer.
+    /// A lost lease or write. The writer handles it.
     #[error("this runner has unsettled writes")]
     Unsettled(LeaseStatus),
 }
 
-/// The error of a statement whose rows a table did not take: a division by zero.
+/// The error of a statement if a table skipped a row: a division by zero.
 pub(super) const NOT_WRITTEN: SqlState = SqlState::DIVISION_BY_ZERO;
 
 /// The help for a database that can't be reached.

@@ -1,13 +1,12 @@
-//! Small files beside the ledger: the lock of a batch, and the commit counter.
+//! Files next to the ledger: the lock of a batch, and the commit counter.
 //!
-//! The lock is the kernel's. It goes with the process, however that ends, so there is nothing to clean up after a crash and no stale lock to remove
-//! by hand. The file itself stays, because removing it would let two runs hold locks on two files of one name.
+//! The kernel releases the lock when the process ends, so a crash leaves no stale lock. The file itself is never removed: otherwise two runs could
+//! lock two files of one name.
 //!
-//! A ledger can go back in time without damage: a backup was restored, a synchronization service replaced it with an older copy, or its log was
-//! left behind by a copy. The file itself shows nothing of that, and everything that it forgot would be paid for again. So each commit counts
-//! itself in the ledger, and is counted here once it is durable. The counter never knows more than the ledger did: it is written after the
-//! commit. It is not synced: after a power loss it may know less, and must not know more. Of two runs at once, the slower may write the older
-//! number last, which makes it know less for a moment, too.
+//! An intact ledger may lack commits: a restored backup, an older copy by a synchronization service, or a copy without its log. The missing
+//! purchases would be paid for again, and the file does not show the loss. So each commit increments a number in the ledger, and after the commit,
+//! the number is written here. The counter is never ahead of the ledger. It may be behind: it is not synced, and the slower of two runs may write
+//! its number last.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -36,7 +35,7 @@ pub(super) struct CommitCounter {
 }
 
 impl CommitCounter {
-    /// Opens the commit counter of a ledger, and creates it if it does not exist. It is beside the file that the path leads to.
+    /// Opens the commit counter of a ledger, and creates it if it does not exist. Links in the path are resolved.
     pub(super) fn open(ledger: &Path) -> Result<Self, Unavailable> {
         let failed = |path: &Path, source| failed("open the commit counter", path, source);
         let real = std::fs::canonicalize(ledger).map_err(|source| failed(&beside(ledger), source))?;
@@ -54,7 +53,7 @@ impl CommitCounter {
         }
         self.newest = commits;
         let line = format!("{PREFIX}{commits:020}\n");
-        // Always of one length, and written at once: a reader never sees half of it.
+        // A single write of a fixed length: a reader never sees a part of it.
         let noted = self.file.rewind().and_then(|()| self.file.write_all(line.as_bytes()));
         if let Err(error) = noted
             && !std::mem::replace(&mut self.is_mute, true)
@@ -67,7 +66,7 @@ impl CommitCounter {
     }
 }
 
-/// The number of commits that the counter saw; nothing if there is none, or if it can't be read.
+/// The counted commits, or `None` without a readable counter.
 pub(super) fn known_commits(ledger: &Path) -> Option<i64> {
     let path = beside(&std::fs::canonicalize(ledger).ok()?);
     let mut text = String::new();
@@ -82,7 +81,7 @@ pub(super) fn commits(connection: &Connection) -> rusqlite::Result<i64> {
 
 /// Counts one more commit, in the transaction that makes it.
 pub(super) fn count_commit(connection: &Connection) -> rusqlite::Result<i64> {
-    // Two statements: one with RETURNING makes a table of its own for its only row each time.
+    // Two statements: RETURNING creates a temporary table each time.
     connection.prepare_cached("UPDATE ledger SET commits = commits + 1")?.execute([])?;
     commits(connection)
 }
@@ -94,7 +93,7 @@ fn beside(ledger: &Path) -> PathBuf {
     ledger.with_file_name(name)
 }
 
-/// The right to run a batch, for as long as it lives.
+/// The right to run a batch.
 #[derive(Debug)]
 pub(in crate::ledger) struct RunLock {
     file: File,
@@ -108,9 +107,9 @@ impl Drop for RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock of a batch in a ledger that is there, or says who has it. Never waits.
+    /// Locks a batch of an existing ledger, or names the holder. Never waits.
     ///
-    /// The lock is beside the file that the path leads to, so that two names of one ledger share it.
+    /// Links in the path are resolved, so two names of a ledger share its locks.
     pub(super) fn acquire(ledger: &Path, batch: &BatchKey) -> Result<Self, HoldError> {
         let fault = |path: &Path, source| failed("create lock file", path, source);
         let real = std::fs::canonicalize(ledger).map_err(|source| fault(ledger, source))?;
@@ -125,7 +124,7 @@ impl RunLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                // Only for the message; without it the message is shorter.
+                // Only for the message.
                 let _unreadable = file.read_to_string(&mut holder);
                 let holder = if holder.is_empty() { holder } else { format!(" ({})", holder.trim()) };
                 return Err(HoldError::Busy { batch: batch.clone(), holder });
@@ -139,7 +138,7 @@ impl RunLock {
     }
 }
 
-/// Beside the ledger, with a name that any batch value can make.
+/// The path of the lock. Its name is valid for any batch value.
 fn lock_path(ledger: &Path, batch: &BatchKey) -> PathBuf {
     let digest = Sha256::digest(format!("{}\0{}", batch.name, batch.batch));
     let mut name = ledger.file_name().unwrap_or_default().to_owned();

@@ -1,20 +1,19 @@
-//! Checksums over the rows that money depends on, so that a damaged ledger is refused and not believed.
+//! Checksums over all rows about money. A damaged ledger is refused.
 //!
 //! # Guarantees
 //!
-//! - A batch that reads back without an error has every attempt that was written, each as it was written, and no other. This holds whatever
-//!   happened to the file since: flipped bits, exchanged or missing pages, a wrong index, or a row that another program edited.
-//! - The same holds for the list of batches, the ledger limits, the freeze, and the sums that limits are checked against.
+//! - A batch that is read without an error has exactly the attempts that were written. This includes flipped bits, exchanged or missing pages, a
+//!   wrong index, and edits by another program.
+//! - So do the list of batches, the ledger limits, the freeze, and the sums for limits.
 //! - It isn't a signature. A program that can write the file and contains this code can write a ledger that verifies.
 //!
 //! # Design
 //!
 //! Each row has a digest: the first 64 bits of the SHA-256 of a tag and its values. A checksum is the wrapping sum of digests, so a trigger
-//! updates it from the row before and after, in the transaction of the write. `batch.checksum` covers the attempts of a batch and the jobs
-//! that were not sent; `ledger.checksum` covers the batches with their checksums, the ledger limits, and the freeze; `ledger.sums`
-//! covers what was spent by quarter of an hour. A checksum is in the row that counts commits, so both are of the same moment.
+//! updates it from the old and the new row, in the transaction of the write. `batch.checksum` covers the attempts of a batch and the unsent jobs; `ledger.checksum` covers the batches with their checksums, the ledger limits, and the freeze; `ledger.sums`
+//! covers the sums by quarter of an hour. A checksum is in the row of the commit counter, so both are from the same commit.
 //!
-//! To verify a batch costs a read of its own rows and of the list of batches, however many attempts the ledger has.
+//! The verification of a batch reads only its rows and the list of batches.
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
@@ -37,7 +36,7 @@ pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// The digest of a table's row in SQL, as its triggers have it and as it is verified.
+/// The digest of a row in SQL, for triggers and verification.
 pub(super) fn digest(table: &str, row: &str) -> String {
     let (tag, columns): (_, &[&str]) = match table {
         "batch" => ("batch", &["id", "name", "batch", "retake", "checksum"]),
@@ -80,7 +79,7 @@ pub(super) fn expect(expected: i64, sum: i64, what: &str) -> rusqlite::Result<()
     if sum == expected { Ok(()) } else { Err(damaged(&format!("{what} don't match their checksum"))) }
 }
 
-/// The sum of the digests of a table's rows, where a condition holds.
+/// The sum of the digests of a table's rows that match a condition.
 pub(super) fn sum_of(connection: &Connection, table: &str, condition: &str) -> rusqlite::Result<i64> {
     let sql = format!("SELECT {} FROM {table} WHERE {condition}", digest(table, table));
     let mut statement = connection.prepare_cached(&sql)?;
@@ -108,7 +107,7 @@ pub(super) fn verified_batch(
     while let Some(row) = rows.next()? {
         sum = sum.wrapping_add(row.get(0)?);
         if row.get_ref(2)?.as_str()? == name && row.get_ref(3)?.as_str()? == batch {
-            // Of two, one would hide the purchases of the other.
+            // A second row of a batch would hide purchases.
             if found.replace((row.get(1)?, row.get(4)?, row.get(5)?)).is_some() {
                 return Err(damaged("two batches have one name"));
             }
@@ -135,7 +134,7 @@ pub(super) fn verify_attempts(connection: &Connection) -> rusqlite::Result<()> {
     expect(expected, sum, "the attempts")
 }
 
-/// The error of a file that is damaged.
+/// The error of a damaged file.
 pub(super) fn damaged(what: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(what.to_owned()))
 }

@@ -21,14 +21,13 @@ use crate::ledger::rules::Sums;
 use crate::ledger::sql::{self, Sql as _, batches};
 use crate::ledger::views::{Contents, CopyPart};
 
-/// Keeps all writers away from a ledger, as long as it lives.
+/// Locks out all writers of a ledger until it is dropped.
 #[derive(Debug)]
 pub(in crate::ledger) struct WriteLock(#[expect(dead_code, reason = "holds a transaction")] Connection);
 
-/// Freezes purchases, and keeps all writers away while the ledger is copied. Changes nothing if a run has a batch.
+/// Freezes purchases, and locks out all writers for a copy. Changes nothing if a run has a batch.
 ///
-/// After the freeze, no intent is recorded. So a run that holds a batch now is the only one that may have a submission in flight, and a run that
-/// begins later has none.
+/// After the freeze, no intent is recorded. So only a run that holds a batch now may have a submission in flight.
 pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<WriteLock, CopyError> {
     if !is_there(path)? {
         return Err(CopyError::Missing(path.display().to_string()));
@@ -39,7 +38,7 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Writ
     let freeze = |why: Option<&str>| commit(&connection, path, |connection| set_freeze(connection, why));
     freeze(Some(why))?;
     let lock = || {
-        // One at a time: a ledger may have more batches than a process may open files.
+        // One by one: a ledger may have more batches than a process may open files.
         for (_, key) in block_on(batches(&connection)).map_err(store)? {
             RunLock::acquire(path, &key)?;
         }
@@ -52,16 +51,16 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Writ
     Ok(WriteLock(connection))
 }
 
-/// Sends everything, until no one receives it any more.
+/// Sends all parts, until the receiver is dropped.
 pub(super) fn send_all(path: &Path, kind: Kind, parts: &Sender<CopyPart>) -> Result<(), CopyError> {
     let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
-    // A damaged ledger must not become a sound one.
+    // A copy must not hide damage.
     verify(&connection, path)?;
     let sent = connection.unchecked_transaction().and_then(|moment| block_on(sql::send_all(&*moment, parts)));
     sent.map_err(|error| store_error(path, error).into())
 }
 
-/// Writes everything that is received into a ledger that is empty, or new: a new one has its name only once it is whole.
+/// Writes all received parts into an empty or new ledger. A new one gets its name once it is complete.
 pub(super) fn fill(
     path: &Path,
     kind: Kind,
@@ -70,7 +69,7 @@ pub(super) fn fill(
 ) -> Result<Contents, CopyError> {
     if is_there(path)? {
         let contents = fill_empty(path, kind, frozen, parts)?;
-        // The copy is committed: if it can't be read, both may be able to buy.
+        // The copy is committed. If it is unreadable now, both ledgers may allow purchases.
         return verified(path, kind, contents).map_err(|error| match error {
             CopyError::Unavailable(error) => CopyError::Unknown(error),
             error => error,
@@ -85,7 +84,7 @@ pub(super) fn fill(
     Ok(contents)
 }
 
-/// Writes everything that is received into a ledger that is empty, in one transaction.
+/// Writes all received parts into an empty ledger, in one transaction.
 fn fill_empty(
     path: &Path,
     kind: Kind,
@@ -107,22 +106,22 @@ fn fill_empty(
     let commits = count_commit(&transaction).map_err(store)?;
     transaction.commit().map_err(store)?;
     counter.note(commits);
-    // SQLite hides a full disk if it moves the log into the file on closing.
+    // On closing, SQLite moves the log into the file, and hides a full disk.
     let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).map_err(store)?;
     connection.close().map_err(|(_, error)| store(error))?;
     if is_busy { Err(CopyError::CutOff) } else { Ok(contents) }
 }
 
-/// Verifies a copy, and that it has what was written into it.
+/// Verifies a copy and its contents.
 fn verified(path: &Path, kind: Kind, written: Contents) -> Result<Contents, CopyError> {
     let found = check(path, kind)?;
     if found == written { Ok(found) } else { Err(CopyError::CutOff) }
 }
 
-/// The number of tries to read a ledger while runs begin. From the second one on, the ledger has a log.
+/// The number of tries to read a ledger while a run starts. After the first try, the ledger has a log.
 const TRIES: usize = 5;
 
-/// Verifies a ledger: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
+/// Verifies a ledger: the file, its attempts, its sums, and its commit counter.
 pub(super) fn check(path: &Path, kind: Kind) -> Result<Contents, CopyError> {
     at_one_moment(path, || {
         let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
@@ -130,8 +129,7 @@ pub(super) fn check(path: &Path, kind: Kind) -> Result<Contents, CopyError> {
     })
 }
 
-/// Copies a ledger to a new file, whole, also while a run is at it; what is in the log is in the copy. An existing file is
-/// never replaced, and the copy has its name only once it is verified and on the disk.
+/// Copies a ledger with its log to a new file, also during a run. Never replaces a file. The copy gets its name once it is verified and durable.
 pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, CopyError> {
     let failed = |source| CopyError::NotWritable { path: to.to_owned(), source };
     if to.symlink_metadata().is_ok() {
@@ -142,7 +140,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
     let copy = on_its_way.path().join("ledger.db");
     let contents = at_one_moment(path, || {
         let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
-        // The remains of an earlier try.
+        // Left by an earlier try.
         let _was_not_there = fs::remove_file(&copy);
         let copied = connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]);
         copied.map_err(|error| store_error(to, error))?;
@@ -153,21 +151,20 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
     Ok(contents)
 }
 
-/// Gives a copy its name, once it is on the disk. Replaces nothing, and leaves no name on an error.
+/// Renames a durable copy. Replaces nothing, and leaves no name on an error.
 pub(super) fn give_name(copy: &Path, to: &Path) -> std::io::Result<()> {
     sync_file(copy)?;
     match fs::hard_link(copy, to) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
-        // Some file systems have no second names. There, a name that was free a moment ago is taken.
+        // A file system without hard links: checked before, the name is free.
         Err(_) if to.symlink_metadata().is_err() => fs::rename(copy, to)?,
         named => named?,
     }
-    // A copy whose name may not last counts as none: a source that goes on must be the only ledger.
+    // Without a durable name, the copy has failed, and the source stays the only ledger.
     sync_directory(to).inspect_err(|_| drop(fs::remove_file(to)))
 }
 
-/// Does something with a ledger that is read without its log, because there is none, once more if a run began meanwhile: then
-/// pages of two moments may have been read.
+/// Repeats a read of a ledger without a log if a run has started meanwhile: the read may have mixed two states.
 pub(super) fn at_one_moment<T, E>(path: &Path, read: impl Fn() -> Result<T, E>) -> Result<T, E> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -175,7 +172,7 @@ pub(super) fn at_one_moment<T, E>(path: &Path, read: impl Fn() -> Result<T, E>) 
     for _ in 1..TRIES {
         let before = moment();
         let done = read();
-        // With a log there is a snapshot, whatever is written meanwhile.
+        // With a log, a read has a snapshot.
         if before.1 || before == moment() {
             return done;
         }
@@ -184,7 +181,7 @@ pub(super) fn at_one_moment<T, E>(path: &Path, read: impl Fn() -> Result<T, E>) 
 }
 
 pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, CopyError> {
-    // All of it at one moment: a run may be writing.
+    // In one snapshot: a run may be writing.
     let moment = connection.unchecked_transaction().map_err(|error| store_error(path, error))?;
     let connection: &Connection = &moment;
     let damaged = |what: String| CopyError::Damaged { ledger: path.display().to_string(), what };

@@ -1,20 +1,19 @@
 //! The store in an SQLite file, for runners on one machine.
 //!
-//! # What each system promises
+//! # Promises of each system
 //!
 //! | promise | Unix | Windows |
 //! |---|---|---|
 //! | a commit survives power loss | SQLite calls `fsync` | SQLite calls `FlushFileBuffers` |
-//! | one run has a batch, and a killed one has none | `flock` | `LockFileEx` |
-//! | a new file keeps its name | its directory is synced | no call says so; nothing was submitted before the first commit to it |
+//! | a batch lock is exclusive, and ends with its process | `flock` | `LockFileEx` |
+//! | a new file keeps its name | its directory is synced | undocumented; the first submission comes after the first commit to the file |
 //!
-//! A share of another machine keeps neither of the first two for certain. SQLite itself refuses a log on most; on Windows, [`mod@open`] refuses a
-//! ledger on a share.
+//! A network share may break the first two. SQLite refuses a log on most shares; on Windows, [`mod@open`] refuses a ledger on a share.
 //!
 //! # Modules
 //!
-//! [`mod@file`] answers questions and locks batches. [`mod@open`] opens the file, and refuses what is not a ledger by its [`schema`]. [`checksum`]
-//! verifies rows, and [`beside`] has the locks, and notices a ledger that went back in time. [`store`] writes attempts by [`statements`], and
+//! [`mod@file`] executes queries and locks batches. [`mod@open`] opens the file, and recognizes a ledger by its [`schema`]. [`checksum`]
+//! verifies rows, and [`beside`] has the locks, and detects a ledger that was restored or replaced. [`store`] writes attempts by [`statements`], and
 //! [`mod@copy`] reads, writes, and verifies a whole file.
 
 mod beside;

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_says_is_said_once() {
+    fn store_error_is_shown_once() {
         let directory = tempfile::tempdir().expect("a directory");
         let opened = Connection::open(directory.path()).expect_err("a directory is not a database");
         let shown = with_causes(&store_error(Path::new("l.db"), opened));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_its_own() {
+    fn foreign_files_are_refused() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join(if cfg!(windows) { "odd %# name.db" } else { "odd %?# name.db" });
         assert!(open_to_read(&path, Kind::Real).expect("no error").is_none());
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_survives_the_loss_of_power() {
+    fn commits_are_synced() {
         let directory = tempfile::tempdir().expect("a directory");
         let connection = open(&directory.path().join("ledger.db"), Kind::Real).expect("a new ledger");
         let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).expect(name);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_that_cannot_be_reached_is_not_taken_for_none() {
+    fn unreachable_ledger_is_not_a_missing_one() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("ledger.db");
         std::fs::write(&path, "").expect("a file");

@@ -289,7 +289,7 @@ mod damage_tests {
 
     /// An index is no record: without it, a retake that began would begin anew.
     #[tokio::test]
-    async fn an_emptied_index_of_batches_hides_no_note() {
+    async fn emptied_batch_index_hides_no_unsent_reason() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("ledger.db");
         let ledger = Ledger::in_file(&path);

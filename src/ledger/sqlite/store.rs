@@ -132,7 +132,7 @@ impl Transaction for SqliteTransaction {
             now: self.now,
             newest: connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?,
             freeze: read_freeze(connection)?,
-            limits: sql::limits(connection).await?.iter().map(|limit| limit.at(self.now)).collect(),
+            limits: sql::limits(connection).await?.iter().map(|limit| limit.spend_limit(self.now)).collect(),
             paid: sql::paid(connection, intents).await?,
             ..Facts::default()
         };
@@ -191,7 +191,7 @@ mod tests {
     use crate::ledger::{Event, LedgerError};
 
     #[tokio::test]
-    async fn no_intent_is_written_before_the_task_that_was_reported_first() {
+    async fn intent_is_written_after_an_earlier_task() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("ledger.db");
         let held = lock_without_a_file(&path, &batch("")).await;
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn intent_that_fails_keeps_neither_a_task_nor_other_intents_from_being_written() {
+    async fn failed_intent_blocks_no_task_and_no_other_intent() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("ledger.db");
         let held = lock_without_a_file(&path, &batch("")).await;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_intent_is_written_behind_a_task_of_another_before_the_doubt_is() {
+    async fn intent_waits_for_the_doubt_after_a_taken_task() {
         let directory = tempfile::tempdir().expect("a directory");
         let held = lock_without_a_file(&directory.path().join("ledger.db"), &batch("")).await;
         let (first, second) = futures::join!(held.intend(intent_of("a")), held.intend(intent_of("b")));

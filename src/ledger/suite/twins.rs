@@ -114,7 +114,7 @@ struct Side {
 }
 
 impl Side {
-    async fn of(ledger: Ledger) -> Self {
+    async fn new(ledger: Ledger) -> Self {
         let mut side = Self { ledger, locked: Vec::new(), attempts: Vec::new(), of_earlier_runs: 0 };
         side.lock().await;
         side
@@ -135,7 +135,7 @@ impl Side {
             Operation::Intend { batch, job, known, approved, guarded, labeled, limited } => {
                 let label = Label { name: "client".into(), value: "acme".into() };
                 let known = self.attempts.last().filter(|_| known).map(|(_, attempt)| *attempt);
-                let approval = Approval { digest: Digest::of("a plan"), most: 1 };
+                let approval = Approval { digest: Digest::from_text("a plan"), most: 1 };
                 let limit = SpendLimit {
                     name: "budget".into(),
                     label: labeled.then(|| label.clone()),
@@ -275,7 +275,7 @@ pub(in crate::ledger) async fn every_sequence_has_the_same_answers_as_in_a_file<
                 let store = S::fresh();
                 let directory = tempfile::tempdir().expect("a directory");
                 let file = Ledger::in_place(directory.path().join("ledger.db"), || ());
-                let (mut real, mut model) = (Side::of(store.ledger()).await, Side::of(file).await);
+                let (mut real, mut model) = (Side::new(store.ledger()).await, Side::new(file).await);
                 for operation in &operations {
                     let (shown, expected) = (real.execute(operation).await, model.execute(operation).await);
                     prop_assert_eq!(shown, expected, "{:?}", operation);

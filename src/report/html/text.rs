@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_is_shown_and_what_is_written_stays() {
+    fn control_characters_are_escaped_and_text_stays() {
         let shown = |text: &str| {
             let mut shown = String::new();
             Shown.write_escaped_str(&mut shown, text).map(|()| shown).expect("a string")

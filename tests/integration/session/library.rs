@@ -31,9 +31,9 @@ fn sound(path: &Path) -> Manifest {
 /// A session with real money, against the scripted service.
 fn session(here: &Workspace) -> Session {
     let path = here.path("m.yaml");
-    let (manifest, home) = (sound(&path), DefaultPaths::of(&path));
+    let (manifest, home) = (sound(&path), DefaultPaths::new(&path));
     let ledger = home.ledger().expect("a ledger");
-    let options = Options::of(home, &manifest.key).expect("a directory");
+    let options = Options::for_batch(home, &manifest.key).expect("a directory");
     let settings = shotlist::engine::Settings {
         first_poll: Some(std::time::Duration::ZERO),
         poll_floor: std::time::Duration::from_millis(5),
@@ -74,7 +74,7 @@ async fn service_example_buys_once_and_shows_a_refused_limit() {
     let limit =
         LimitChange { day: Some(Some(Usd::from_micros(1))), zone: Some("UTC".into()), ..LimitChange::default() };
     let other = Workspace::new();
-    let ledger = DefaultPaths::of(&other.path("from-a-program.yaml")).ledger().expect("a ledger");
+    let ledger = DefaultPaths::new(&other.path("from-a-program.yaml")).ledger().expect("a ledger");
     limit.apply(&ledger).await.expect("a limit");
     service_example::make(&service.url(), "k", &other.path("from-a-program.yaml"), quick())
         .await
@@ -157,8 +157,8 @@ async fn a_session_refuses_before_it_asks_anybody() {
     // Real money at the simulator's speed.
     let path = here.path("m.yaml");
     let (manifest, home) = (sound(&path), DefaultPaths::of_sandbox(&path));
-    let options = Options::of(home, &manifest.key).expect("a directory");
-    let ledger = DefaultPaths::of(&path).ledger().expect("a ledger");
+    let options = Options::for_batch(home, &manifest.key).expect("a directory");
+    let ledger = DefaultPaths::new(&path).ledger().expect("a ledger");
     let refusal = Session::new(manifest, ledger, options).lock().await.map(|_| ()).expect_err("two worlds");
     assert!(matches!(refusal, Refusal::OtherKind { .. }), "{refusal}");
     assert_eq!(service.asked().len(), 0);
@@ -228,7 +228,7 @@ async fn program_resolves_jobs_and_limits_a_ledger() {
     let here = Workspace::with_manifest(&numbered_jobs(2));
     here.run(&service, &[]).ends_with(7);
     let session = session(&here);
-    let batch = BatchView::of(session.manifest(), session.ledger());
+    let batch = BatchView::new(session.manifest(), session.ledger());
     let in_doubt = async || {
         let (history, _) = batch.doubts().await.expect("a ledger");
         history.attempts().filter(|attempt| attempt.state == AttemptState::InDoubt).count()
@@ -251,7 +251,7 @@ async fn program_resolves_jobs_and_limits_a_ledger() {
 
     let usd = Usd::from_micros(5_000_000);
     LimitChange { month: Some(Some(usd)), ..LimitChange::default() }.apply(session.ledger()).await.expect("a limit");
-    let LedgerLimits { limits, .. } = LedgerLimits::of(session.ledger()).await.expect("a ledger");
+    let LedgerLimits { limits, .. } = LedgerLimits::from_ledger(session.ledger()).await.expect("a ledger");
     let [(limit, used)] = &limits[..] else { panic!("{limits:?}") };
     assert_eq!((limit.usd, used.to_string()), (usd, "0.90".to_owned()));
 }

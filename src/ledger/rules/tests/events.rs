@@ -80,7 +80,7 @@ fn day_begins_at_a_quarter_of_an_hour_in_every_time_zone() {
 }
 
 #[test]
-fn names_that_an_event_needs_are_looked_up() {
+fn event_names_are_looked_up() {
     let names = TaskNames { id: TaskId::new("t1").expect("an ID"), alias: TaskId::new("t2") };
     let needed = |event: Event| Owners::needed_by(&event).map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(needed(Event::Accepted(names.clone())), ["t1", "t2"]);
@@ -100,7 +100,7 @@ fn names_that_an_event_needs_are_looked_up() {
 }
 
 #[test]
-fn sums_change_by_what_an_attempt_may_have_cost() {
+fn sums_change_by_the_possible_charge() {
     let mut attempt = row("a", 4, AttemptState::Queued).attempt;
     attempt.intended_at = Timestamp::from_microsecond(-1).expect("a time");
     attempt.purchase.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
@@ -123,7 +123,7 @@ fn sums_change_by_what_an_attempt_may_have_cost() {
 }
 
 #[test]
-fn event_adds_what_it_says_and_keeps_the_rest() {
+fn event_changes_only_its_fields() {
     let at = |second| Timestamp::from_second(second).expect("a time");
     let names = |id: &str, alias: Option<&str>| TaskNames {
         id: TaskId::new(id).expect("an ID"),
@@ -177,7 +177,7 @@ fn event_adds_what_it_says_and_keeps_the_rest() {
 
 /// Each declaration of the user can be taken back: that one, and before a bill settles the charge.
 #[test]
-fn declaration_is_taken_back_unless_it_is_another_or_a_bill_confirms_it() {
+fn declaration_is_undone_unless_changed_or_billed() {
     let task = || Event::Found(TaskId::new("t1").expect("an ID").into());
     for (before, event, what, after) in [
         (AttemptState::InDoubt, Event::Denied, Declaration::NeverCreated, AttemptState::InDoubt),
