@@ -1,4 +1,4 @@
-//! A bill against the ledger: what agrees, and what does not.
+//! Compares a bill with the ledger.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,22 +7,22 @@ use jiff::{SignedDuration, Timestamp};
 use super::read::{Bill, Line};
 use crate::domain::{Account, Attempt, AttemptState, BatchKey, Charge, TaskNames, Usd};
 
-/// The largest distance of a charge from the submission or the end of its task: bills have days, in time zones of their
-/// own, and the moment of a charge is undocumented.
+/// The maximum distance of a charge from the submission or the end of its task: bills have days in their own time zones, and the time of a charge is
+/// undocumented.
 const NEAR: SignedDuration = SignedDuration::from_hours(36);
 
-/// The days that a bill covers.
+/// The days of a bill.
 #[derive(Clone, Copy, Debug)]
 pub struct Period {
     /// The beginning.
     pub from: Timestamp,
     /// The end.
     pub to: Timestamp,
-    /// True if the user set it: then a bill that explains all of its lines proves that a missing charge was not made.
+    /// True if the user set them. Then a bill with only matched lines proves that a missing charge was not made.
     pub is_said: bool,
 }
 
-/// An attempt, and what the bill says of it.
+/// An attempt with its charges on the bill.
 #[derive(Clone, Debug)]
 pub struct Matched<'l> {
     /// Its batch.
@@ -38,25 +38,25 @@ pub struct Matched<'l> {
 /// The result of comparing a bill with the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison<'l> {
-    /// Both say the same.
+    /// Both have the same charge.
     pub agreed: Vec<Matched<'l>>,
     /// Undocumented charges that the bill contains.
     pub charged: Vec<Matched<'l>>,
-    /// The same: not charged.
+    /// Undocumented charges that the bill lacks: not charged.
     pub free: Vec<Matched<'l>>,
-    /// The bill says another amount.
+    /// The bill has another amount.
     pub differing: Vec<Matched<'l>>,
-    /// The ledger has them as charged in the period, and the bill does not have them.
+    /// Charged in the period by the ledger, and missing on the bill.
     pub missing: Vec<Matched<'l>>,
-    /// Unknown charges about which the bill says nothing.
+    /// Unknown charges that the bill does not settle.
     pub unknown: Vec<Matched<'l>>,
-    /// In doubt, with lines of strange tasks that each may be, the nearest in time first.
+    /// In doubt, each with possible lines of unknown tasks, the nearest in time first.
     pub doubts: Vec<(Matched<'l>, Vec<&'l Line>)>,
-    /// Lines about tasks that the ledger does not know, or that two of its services have.
+    /// Lines about tasks that the ledger lacks, or that two of its services have.
     pub strange: Vec<&'l Line>,
     /// Lines without a task: fees, taxes, or other products.
     pub others: Vec<&'l Line>,
-    /// Submissions of other accounts than those that the bill is about.
+    /// Submissions of accounts that the bill does not cover.
     pub of_others: Vec<Matched<'l>>,
 }
 
@@ -68,7 +68,7 @@ struct Entry {
     charges: usize,
 }
 
-/// The owner of each task, by each of its names; none where two services use the same name.
+/// The attempt of each task ID; `None` if two services have the same ID.
 fn owners(bought: &[(BatchKey, Attempt)]) -> HashMap<&str, Option<usize>> {
     let mut owners: HashMap<&str, Option<usize>> = HashMap::new();
     for (number, (_, attempt)) in bought.iter().enumerate() {
@@ -79,7 +79,7 @@ fn owners(bought: &[(BatchKey, Attempt)]) -> HashMap<&str, Option<usize>> {
     owners
 }
 
-/// Returns whether the bill is about an account: about the only one, or about each account of one of its lines.
+/// Returns whether the bill covers an account: the only one, or the account of one of its lines.
 fn accounts<'l>(
     bought: &'l [(BatchKey, Attempt)],
     entries: &HashMap<usize, Entry>,
@@ -95,7 +95,7 @@ fn accounts<'l>(
     move |account| is_only || named.contains(account)
 }
 
-/// Returns whether the user declared that it was never created: a matching line contradicts that.
+/// Returns whether the user declared it never created. A matching line contradicts that.
 fn is_declared_away(attempt: &Attempt) -> bool {
     attempt.particulars.declared.is_some_and(|declared| declared.what.denies_task())
 }
@@ -106,7 +106,7 @@ impl Period {
         (self.from..self.to).contains(&attempt.intended_at)
     }
 
-    /// Returns whether a charge for an attempt would be on a bill of these days, at any moment of its life.
+    /// Returns whether a charge at any time of an attempt would be on a bill of these days.
     fn is_well_inside(&self, attempt: &Attempt) -> bool {
         let ended = attempt.ended_at.unwrap_or(attempt.intended_at);
         let is_behind = |edge: Timestamp, at: Timestamp| at.duration_since(edge) >= NEAR;
@@ -114,8 +114,7 @@ impl Period {
     }
 }
 
-/// Returns which submissions a comparison depends on, besides the number of accounts: those of the period, those that the bill names, and
-/// those that the user declared away.
+/// Returns whether a comparison needs a submission: of the period, on the bill, or declared never created.
 pub fn depends_on(bill: &Bill, period: Period) -> impl Fn(&Attempt) -> bool + Send + Sync + use<> {
     let named = bill.lines.iter().map(|line| &line.task).chain(bill.unread.iter().map(|unread| &unread.task));
     let named: HashSet<String> = named.cloned().collect();
@@ -126,7 +125,7 @@ pub fn depends_on(bill: &Bill, period: Period) -> impl Fn(&Attempt) -> bool + Se
     }
 }
 
-/// Compares a bill with the purchases of a ledger [on which it depends](depends_on).
+/// Compares a bill with the purchases that it [needs](depends_on).
 pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Period) -> Comparison<'l> {
     let owners = owners(bought);
     let mut entries: HashMap<usize, Entry> = HashMap::new();
@@ -145,10 +144,10 @@ pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Pe
         }
     }
     found.others = bill.others.iter().collect();
-    // The meaning of an unreadable line for its task is unknown.
+    // An unreadable line may be about any charge of its task.
     let untold: HashSet<usize> = bill.unread.iter().filter_map(|unread| *owners.get(unread.task.as_str())?).collect();
     let is_meant = accounts(bought, &entries);
-    // Only a bill all of whose lines are explained says something by what it does not have.
+    // Without an unmatched line, a missing charge was not made.
     let is_explained =
         !entries.is_empty() && found.strange.is_empty() && found.others.is_empty() && bill.unread.is_empty();
     for (number, (batch, attempt)) in bought.iter().enumerate() {
@@ -192,9 +191,9 @@ impl<'l> Comparison<'l> {
         let list = match matched.attempt.charge() {
             Charge::Charged if billed == price => &mut self.agreed,
             Charge::None if billed.is_zero() => &mut self.agreed,
-            // While it is at the service, a charge is as good as none.
+            // The charge of an active task may still change.
             Charge::Unknown if !is_settled && (billed == price || billed.is_zero()) => &mut self.agreed,
-            // Also where an earlier bill did not have it: a charge that is there outweighs one that was not seen.
+            // Also if an earlier bill lacked it: a present charge is stronger evidence than a missing one.
             Charge::Unknown | Charge::None if is_settled && billed == price => &mut self.charged,
             Charge::Unknown if is_settled && billed.is_zero() => &mut self.free,
             _ => &mut self.differing,
@@ -202,7 +201,7 @@ impl<'l> Comparison<'l> {
         list.push(matched);
     }
 
-    /// Adds an attempt that is not on the bill although the bill covers its day.
+    /// Adds an attempt in the period that the bill lacks.
     fn place_missing(&mut self, matched: Matched<'l>, says_it: bool) {
         let is_settled = matched.attempt.state == AttemptState::Failed;
         match matched.attempt.charge() {
@@ -230,8 +229,8 @@ impl<'l> Comparison<'l> {
     }
 }
 
-/// The lines of strange tasks that a doubt may be: those of its price first, and the nearest in time first where the bill has times.
-/// One of another amount must be near: a bill with a wrong price is what bills are read for.
+/// The lines of unknown tasks that may be an attempt in doubt: those with its price first, then by distance in time. A line with another amount must be
+/// near in time.
 fn fitting<'l>(doubt: &Attempt, strange: &[&'l Line]) -> Vec<&'l Line> {
     let distance = |line: &Line| line.at.map(|at| at.duration_since(doubt.intended_at).abs());
     let is_near = |line: &Line| distance(line).map(|distance| distance <= NEAR);

@@ -1,8 +1,7 @@
-//! The service's bill, read from a spreadsheet's CSV and held against what the ledger knows.
+//! Reads the service's bill from CSV, and compares it with the ledger.
 //!
-//! [`read`](mod@read) makes lines of a file, whatever its columns are called, and tells what it can't read: a guess would be money. [`compare`](mod@compare) matches
-//! them with attempts by the names of tasks, and says what agrees, what each side has that the other lacks, what the bill settles,
-//! and what of it a doubt may have been. Nothing here writes.
+//! [`read`](mod@read) parses the lines of a file with any column names, and reports unreadable ones: a guess would be about money. [`compare`](mod@compare)
+//! matches lines and attempts by task ID, and returns agreements, differences, settled charges, and possible lines of jobs in doubt. Nothing here writes.
 
 mod compare;
 mod read;

@@ -1,17 +1,17 @@
-//! A bill as lines: a task and an amount each.
+//! The lines of a bill: a task and an amount each.
 
 use jiff::Timestamp;
 
 use crate::domain::Usd;
 use crate::files::table::{decoded, line_of, separated};
 
-/// The most lines that are read: a year of the largest manifests has fewer.
+/// The maximum number of lines: more than a year of the largest manifests.
 const MAX_LINES: usize = 10_000_000;
 
 /// The meanings of columns.
 #[derive(Clone, Debug)]
 pub struct Columns<'c> {
-    /// The service's name for the task.
+    /// The task ID.
     pub task: &'c str,
     /// The amount in dollars.
     pub usd: &'c str,
@@ -19,23 +19,23 @@ pub struct Columns<'c> {
     pub time: Option<&'c str>,
 }
 
-/// A bill that was read.
+/// A bill.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bill {
     /// The lines about tasks.
     pub lines: Vec<Line>,
-    /// Lines without a task that are no total of those above: fees, taxes, or what the user has to look at.
+    /// Lines without a task, except totals: fees, taxes, or other products.
     pub others: Vec<Line>,
     /// The unreadable lines.
     pub unread: Vec<Unread>,
 }
 
-/// A line that can't be read.
+/// An unreadable line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unread {
     /// The line in the file, from 1.
     pub number: u64,
-    /// The task that it is about, as far as it says.
+    /// Its task, if it names one.
     pub task: String,
     /// The reason.
     pub why: String,
@@ -46,7 +46,7 @@ pub struct Unread {
 pub struct Line {
     /// The line in the file, from 1.
     pub number: u64,
-    /// The task, as the bill names it.
+    /// The task ID on the bill.
     pub task: String,
     /// The amount.
     pub usd: Usd,
@@ -56,28 +56,27 @@ pub struct Line {
     pub at: Option<Timestamp>,
 }
 
-/// The reason why a file is not a bill.
+/// An invalid bill.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BillError {
-    /// It is no text that can be read without a guess.
+    /// Its encoding is unknown.
     #[error("{0}; save it as CSV UTF-8")]
     Undecoded(String),
-    /// There is nothing in it.
+    /// It is empty.
     #[error("it is empty")]
     Empty,
-    /// A column that was named is not there.
+    /// A named column is missing.
     #[error("found no column `{0}`; the columns are: {1}")]
     NoColumn(String, String),
     /// Two columns have the name.
     #[error("found two columns `{0}`")]
     TwoColumns(String),
-    /// It never ends.
+    /// It is too long.
     #[error("it has more than {MAX_LINES} lines")]
     TooLong,
 }
 
-/// Reads a bill, in every form in which a spreadsheet program saves a table. A line that makes no sense is reported, and no line is
-/// left out silently.
+/// Reads a bill in any form of a spreadsheet program. Each unreadable line is reported.
 pub fn read(bytes: Vec<u8>, columns: &Columns<'_>) -> Result<Bill, BillError> {
     let text = decoded(bytes, None).map_err(|why| BillError::Undecoded(why.to_string()))?;
     let (text, separator, before) = separated(&text);
@@ -124,7 +123,7 @@ pub fn read(bytes: Vec<u8>, columns: &Columns<'_>) -> Result<Bill, BillError> {
         let line =
             Line { number, task: cell(task).to_owned(), usd, is_credit, at: time.and_then(|at| moment(cell(at))) };
         if !line.task.is_empty() {
-            // A total has no tasks behind it.
+            // No tasks follow a total.
             bill.others.append(&mut totals);
             sum = if is_credit { sum.saturating_sub(usd) } else { sum + usd };
             bill.lines.push(line);
@@ -147,8 +146,8 @@ fn column(heads: &csv::StringRecord, name: &str) -> Result<usize, BillError> {
     }
 }
 
-/// An amount of dollars and whether it is given back, as bills write it: `0.90`, `$0.90`, `-0.90`, `(0.90)`, `0.90 USD`, `1,234.50`,
-/// `3.75E+00`, and, where semicolons separate the cells, `0,90`.
+/// An amount in dollars, and whether it is refunded: `0.90`, `$0.90`, `-0.90`, `(0.90)`, `0.90 USD`, `1,234.50`, `3.75E+00`, and with semicolons between
+/// cells `0,90`.
 fn amount(cell: &str, separator: u8) -> Result<(Usd, bool), String> {
     let refused = || {
         let has_comma = cell.contains(',') && !cell.contains('.');
@@ -160,7 +159,7 @@ fn amount(cell: &str, separator: u8) -> Result<(Usd, bool), String> {
     }
     let in_brackets = cell.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
     let mut rest = in_brackets.unwrap_or(cell).trim();
-    // Spreadsheets write the sign that mathematics has, too.
+    // Spreadsheets also write the mathematical minus sign.
     let minus = |text: &str| text.strip_prefix(['-', '\u{2212}']).map(str::len);
     let mut is_credit = in_brackets.is_some();
     for mark in ["", "$", "USD", "US$", "$"] {
@@ -177,8 +176,7 @@ fn amount(cell: &str, separator: u8) -> Result<(Usd, bool), String> {
     Ok((usd, is_credit && !usd.is_zero()))
 }
 
-/// The same with a decimal point, where semicolons leave the comma to the decimals. Three digits behind the only mark may be
-/// thousands, and no one can know.
+/// The amount with a decimal point, for a bill with semicolons between cells. Three digits after a single separator may be thousands: ambiguous.
 fn with_point(text: &str) -> Option<String> {
     let Some((whole, digits)) = text.rsplit_once([',', '.']) else { return Some(text.to_owned()) };
     let is_only = !whole.contains([',', '.']);
@@ -190,8 +188,7 @@ fn with_point(text: &str) -> Option<String> {
     without_thousands(&format!("{}.{digits}", whole.replace(thousands, ",")))
 }
 
-/// The same without commas between thousands, where a point shows that they are. Any other comma may be a point in another country, and
-/// no one can know.
+/// The amount without thousands separators, if a decimal point follows. Any other comma is ambiguous.
 fn without_thousands(text: &str) -> Option<String> {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let mut groups = whole.split(',');
@@ -204,7 +201,7 @@ fn without_thousands(text: &str) -> Option<String> {
     Some(rest.map_or(whole.clone(), |rest| format!("{whole}.{rest}")))
 }
 
-/// A time as bills write it; a day is its beginning in UTC. One that can't be read is none: no line hangs on it.
+/// A time in the form of a bill. A day is its start in UTC. An unreadable time is ignored.
 fn moment(cell: &str) -> Option<Timestamp> {
     let of_clock = |at: jiff::civil::DateTime| at.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|at| at.timestamp());
     cell.parse().ok().or_else(|| cell.parse().ok().and_then(of_clock))

@@ -1,4 +1,4 @@
-//! Copy of a video to another directory, from which the original may be removed.
+//! Copies a video to another directory, and removes the original.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,7 +22,7 @@ explained! {
             /// The path.
             path: PathBuf,
         } => NotWritable, ANOTHER_DIRECTORY;
-        /// The copy would be the original, under another name of its directory such as a mount.
+        /// The copy would be the original itself, for example through a mount.
         #[error("`{}` is the video itself", path.display())]
         Same {
             /// The path.
@@ -75,7 +75,7 @@ pub fn copy_video(directory: &Path, to: &Path, file: &VideoFile) -> Result<PathB
         return Err(failed(io::Error::other("the copy differs from the original")));
     }
     let named = name_anew(&part, &to);
-    // A file that stays is hidden, and the next try replaces it.
+    // A leftover file is hidden, and the next try replaces it.
     let _left_behind = fs::remove_file(&part);
     match named {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(CopyVideoError::Exists { path: to }),

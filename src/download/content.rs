@@ -1,5 +1,5 @@
-//! JSON with the URL of a video, as a response of the content endpoint, and the hash of a video. The interface shows no shape (§4), so every usual
-//! one is understood.
+//! Responses of the content endpoint as JSON with the URL of a video, and the hash of a video. The interface shows no shape of that JSON (§4), so all
+//! usual shapes are read.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 use crate::domain::{VideoFile, hex};
 use crate::files::open_plain;
 
-/// The most that is read of such an answer, in bytes.
+/// The maximum length of such a response, in bytes.
 pub(super) const MAX_ANSWER_BYTES: usize = 64 << 10;
-/// The deepest place at which an address is looked for.
+/// The maximum depth of a URL in the JSON.
 const MAX_DEPTH: usize = 4;
 
 /// Returns whether a response of this type, or with this beginning, is JSON.
@@ -24,8 +24,7 @@ pub(super) fn is_json(content_type: Option<&str>) -> bool {
     })
 }
 
-/// The address in a JSON answer: what `video_url` says, or else the first text that is an address under a name that speaks of
-/// one, or the answer itself.
+/// The URL in a JSON response: `video_url`, or else the first URL under a name with `url`, or the response itself.
 pub(super) fn link(body: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let text = |value: &Value| value.as_str().filter(|text| is_address(text)).map(str::to_owned);
@@ -75,8 +74,7 @@ pub(super) fn digest(file: &mut File) -> io::Result<(u64, String)> {
     Ok((length, hex(&hash.finalize())))
 }
 
-/// Returns whether a path has this very video: the same bytes, by their length and SHA-256. An unreadable file does
-/// not.
+/// Returns whether the file at a path is this video, by length and SHA-256. An unreadable file is not.
 pub(crate) fn holds(path: &Path, video: &VideoFile) -> bool {
     let found = open_plain(path, File::options().read(true)).and_then(|mut file| digest(&mut file));
     found.is_ok_and(|(bytes, sha256)| bytes == video.bytes && sha256 == video.sha256)

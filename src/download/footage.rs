@@ -1,4 +1,4 @@
-//! Facts of a video by its index (ISO/IEC 14496-12). Nothing in it is trusted: what can't be read is unknown.
+//! Facts of a video from its index (ISO/IEC 14496-12). The index is untrusted: unreadable facts are unknown.
 
 use crate::domain::Footage;
 
@@ -36,7 +36,7 @@ struct Track<'m> {
     samples: &'m [u8],
 }
 
-/// A number of frames, and how long they are shown, in units of the track.
+/// A number of frames, and their duration in units of the track.
 #[derive(Clone, Copy, Default)]
 struct Frames {
     count: u64,
@@ -59,7 +59,7 @@ pub(super) fn footage(index: &Index, length: u64) -> Result<Footage, String> {
     let per_1000_s = per_1000_s.map(|(frames, scale)| scaled(frames.count, scale * 1000, frames.ticks));
     let sound: Vec<&Track> = of_kind(b"soun").collect();
     Ok(Footage {
-        // An edit list may claim what the samples don't have, and samples may be cut by the edit list.
+        // An edit list may be longer than the samples, and may cut them.
         duration_ms: played.map(|played| video.edited_ms(&index.movie).unwrap_or(played).min(played)),
         size: video.size(),
         frames_per_1000_s: per_1000_s.filter(|frames| *frames > 0),
@@ -95,7 +95,7 @@ impl<'m> Track<'m> {
         Some(name.iter().map(|byte| char::from(*byte)).filter(char::is_ascii_graphic).collect())
     }
 
-    /// Its width and height: of the sample entry (§12.1.3), turned as the matrix of the track says (§8.3.2).
+    /// Its width and height: of the sample entry (§12.1.3), rotated by the matrix of the track (§8.3.2).
     fn size(&self) -> Option<(u32, u32)> {
         let (_, entry) = self.entry()?;
         let (width, height) = (u32::from(u16_at(entry, 24)?), u32::from(u16_at(entry, 26)?));
@@ -114,7 +114,7 @@ impl<'m> Track<'m> {
         short.chain(entries("co64", 8).filter_map(|entry| u64_at(entry, 0)))
     }
 
-    /// The duration of its edits in milliseconds (§8.6.6), if it has edits; those without images are left out.
+    /// The duration of its edits with images in milliseconds (§8.6.6), if it has edits.
     fn edited_ms(&self, movie: &[u8]) -> Option<u64> {
         let (scale, _) = timing(child(movie, "mvhd")?).filter(|(scale, _)| *scale > 0)?;
         let list = child(child(self.boxes, "edts")?, "elst")?;
@@ -155,7 +155,7 @@ impl Frames {
     }
 }
 
-/// The frames of a track in a fragment: `default` ticks each, unless the fragment or the frame says otherwise (§8.8.7, §8.8.8).
+/// The frames of a track in a fragment: `default` ticks each, unless the fragment or the frame has another duration (§8.8.7, §8.8.8).
 fn fragment_frames(part: &[u8], track: u32, default: u32) -> Option<Frames> {
     let header = child(part, "tfhd").filter(|header| u32_at(header, 4) == Some(track))?;
     let flags = u32_at(header, 0)?;
@@ -183,7 +183,7 @@ fn timing(header: &[u8]) -> Option<(u32, u64)> {
     }
 }
 
-/// The boxes in some content, each with its type and its own content, up to the first that is not whole.
+/// The boxes in a content, each with its type and content, up to the first incomplete box.
 fn boxes(mut rest: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || {
         let (head, size) = match u32_at(rest, 0)? {

@@ -1,9 +1,8 @@
 //! Allowed hosts of links.
 //!
-//! A link comes from the service, and this machine follows it: without a rule, a service far away could make it ask any port
-//! of its own, of its network, or of the place where a cloud keeps a machine's secrets (169.254.169.254). So an address
-//! of this machine or its network is asked only when the service itself is at such an address, or when the user says so.
-//! The IP address of the connection counts, and not the name: [`HostPolicy`] is the resolver of the client.
+//! The service sends links, and this machine follows them. Without a rule, a remote service could make it request any port of this machine, its
+//! network, or the metadata server of a cloud (169.254.169.254). So a link to this machine or its network is followed only if the service has such an
+//! address, or if the user allows it. The rule applies to the IP address of the connection: [`HostPolicy`] is the resolver of the client.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,17 +13,17 @@ use tokio::sync::OnceCell;
 
 use super::FetchError;
 
-/// The environment's variables for proxies, which are the user's own.
+/// The environment variables for proxies, which the user trusts.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
-/// The part of the local network that an IP address is in.
+/// The part of the local network with an IP address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Near {
     /// This machine.
     Loopback,
     /// The same link (RFC 3927, RFC 4291 §2.5.6).
     Link,
-    /// A network of its own (RFC 1918, RFC 6598, RFC 4193), or no address of a host at all.
+    /// A private network (RFC 1918, RFC 6598, RFC 4193), or no address of a host.
     Private,
 }
 
@@ -36,7 +35,7 @@ fn near(address: IpAddr) -> Option<Near> {
         IpAddr::V4(v4) => {
             let [a, b, c, _] = v4.octets();
             let is_shared = a == 100 && (64..128).contains(&b);
-            // Protocol assignments (RFC 6890), benchmarks (RFC 2544), and what is reserved (RFC 1112).
+            // Protocol assignments (RFC 6890), benchmarks (RFC 2544), and reserved addresses (RFC 1112).
             let is_special = matches!([a, b, c], [192, 0, 0]) || matches!([a, b], [198, 18..=19]) || a >= 240;
             let is_none = v4.is_unspecified() || v4.is_multicast() || a == 0;
             (v4.is_private() || is_shared || is_special || is_none).then_some(Near::Private)
@@ -50,12 +49,12 @@ fn near(address: IpAddr) -> Option<Near> {
     }
 }
 
-/// The address that a translator or a tunnel makes of one, or that is in one (RFC 6052 §2.1, RFC 3056 §2, RFC 4291 §2.5.5.1).
+/// The IPv4 address inside an IPv6 address of a translator or a tunnel (RFC 6052 §2.1, RFC 3056 §2, RFC 4291 §2.5.5.1).
 fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(v6) = address else { return None };
     let joined = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match v6.segments() {
-        // `::1` and `::` are addresses of their own.
+        // `::1` and `::` contain no IPv4 address.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 => joined(high, low),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => joined(high, low),
         _ => None,
@@ -71,12 +70,11 @@ struct Inner {
     service: Url,
     allows_private: bool,
     allows_http: bool,
-    /// The service's own part of the neighborhood, looked up when it first matters.
+    /// The part of the local network with the service, resolved when it is needed.
     own: OnceCell<Vec<Near>>,
-    /// The service's own name.
+    /// The host of the service.
     service_name: Option<String>,
-    /// The names of the user's proxies. The resolver can't distinguish a connection to a proxy from one to a link, so a link to such a name
-    /// is checked before it is followed.
+    /// The hosts of the user's proxies. The resolver can't distinguish a proxy from a link, so a link to such a host is checked before the request.
     proxies: Vec<String>,
 }
 
@@ -102,7 +100,7 @@ impl HostPolicy {
         Self(Arc::new(Inner { service, allows_private, allows_http, own: OnceCell::new(), service_name, proxies }))
     }
 
-    /// A link as it may be followed: of the web, without a password, and not in the clear where the service is not.
+    /// The allowed form of a link: HTTP without a password, and HTTPS if the service has HTTPS.
     pub(super) async fn admit(&self, mut url: Url) -> Result<Url, FetchError> {
         let refused = |message: String| Err(FetchError::BadRedirect(message));
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -113,12 +111,12 @@ impl HostPolicy {
         }
         if url.scheme() == "http" && self.0.service.scheme() == "https" && !self.0.allows_http {
             let host = url.host_str().unwrap_or_default().to_owned();
-            // Most hosts have the same by https. One that was named with a port of its own is asked as it is, or not at all.
+            // Most hosts serve the same over HTTPS. With an explicit port, the link is refused.
             if url.port().is_some() || url.set_scheme("https").is_err() {
                 return refused(format!("the link to {host} is plain http; --allow-http takes it as it is"));
             }
         }
-        // An address in figures, however it was written, is asked without a resolver.
+        // An IP address needs no resolver, in any notation.
         match url.host_str().and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok()) {
             Some(address) if !self.permits(address).await => return refused(refusal(&address.to_string())),
             _ => {}
@@ -130,7 +128,7 @@ impl HostPolicy {
         Ok(url)
     }
 
-    /// Returns whether a link to the name of a proxy may be followed: only to addresses that any link may lead to.
+    /// Returns whether a link to the host of a proxy is allowed: only if any link to its addresses is.
     async fn permits_proxy(&self, name: &str) -> bool {
         let Ok(found) = tokio::net::lookup_host((name, 0)).await else { return false };
         for address in found {
@@ -153,7 +151,7 @@ impl HostPolicy {
             let found = tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await;
             found.map(|addresses| addresses.filter_map(|address| near(address.ip())).collect())
         };
-        // A service that can't be found now is nowhere near now, and is looked up again the next time.
+        // An unresolved service counts as remote, and is resolved again the next time.
         self.0.own.get_or_try_init(look_up).await.map_or(&[], |own: &Vec<Near>| own.as_slice())
     }
 }

@@ -16,63 +16,62 @@ use crate::domain::{OutputPath, TaskId, VideoFile};
 pub enum Link {
     /// The video itself.
     Video(String),
-    /// The service's content endpoint, whose answer the interface does not show (§4): the video, a redirect to it, or JSON
-    /// that holds its address.
+    /// The content endpoint of the service. Its response is not shown (§4): the video, a redirect to it, or JSON with its URL.
     Content(String),
 }
 
 /// The path of a video.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
-    /// The output directory, if it is another one than usual.
+    /// The output directory of another batch, if it belongs to one.
     pub directory: Option<Arc<Path>>,
     /// The path inside the output directory.
     pub path: OutputPath,
-    /// Only a version of that path: the path itself belongs to another video.
+    /// True if the video gets a versioned name, because the path belongs to another video.
     pub is_version: bool,
-    /// The video of an earlier attempt at that path, by the ledger.
+    /// The recorded video of an earlier attempt at that path.
     pub occupant: Option<VideoFile>,
-    /// The task of the video; two tasks never share a part.
+    /// The task of the video. Tasks never share a partial file.
     pub task: TaskId,
 }
 
-/// A video that is in its place.
+/// A stored video.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
     /// The video.
     pub file: VideoFile,
-    /// The new path of the occupant, if it was moved.
+    /// The new path of a video that was moved out of the way.
     pub displaced: Option<OutputPath>,
 }
 
 /// Fetches videos into a directory.
 pub trait Downloads: Sync {
-    /// Fetches a video, to beside its place. May be given up at any moment: what arrived is kept for another time.
+    /// Downloads a video into a hidden file beside its path. May be dropped at any time: the partial file is kept.
     fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>>;
 
     /// The new path of a downloaded video, if another video has its path now.
     fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>>;
 
-    /// Puts a video that was fetched into its place. Short, and not to be given up: what has its name is to be written down.
+    /// Renames a downloaded video to its path. Short, and must not be dropped: the caller records the result.
     fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>>;
 }
 
 /// The limits of a download.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The longest video, in bytes. Twelve seconds in 720p are some ten megabytes.
+    /// The maximum length of a video, in bytes. Twelve seconds in 720p have about ten megabytes.
     pub longest: u64,
-    /// The longest silence of a server.
+    /// The maximum wait for the next byte.
     pub silence: Duration,
-    /// The span in which at least [`Self::least`] bytes must come.
+    /// The span in which at least [`Self::least`] bytes must arrive.
     pub window: Duration,
-    /// The bytes that must come in each [`Self::window`].
+    /// The minimum number of bytes in each [`Self::window`].
     pub least: u64,
-    /// The longest time for one link.
+    /// The time limit of one link.
     pub whole: Duration,
-    /// The number of tries of a link in a row without progress.
+    /// The maximum number of tries of a link without progress.
     pub tries: u32,
-    /// The pause before the second try; it doubles from there.
+    /// The pause before the second try. Each further pause doubles.
     pub first_pause: Duration,
 }
 
@@ -93,22 +92,22 @@ impl Default for Limits {
 /// The reason why a video was not downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The server refuses this link, for good or until it is asked for anew.
+    /// The server refuses this link. The service may return another one.
     #[error("HTTP {0}")]
     Refused(u16),
-    /// It did not work out, though it was tried again and again.
+    /// All tries failed.
     #[error("{0}")]
     Transient(String),
-    /// Something else came.
+    /// The response is not a video.
     #[error("the download is not a complete MP4 video: {0}")]
     NotVideo(String),
-    /// It does not end.
+    /// The video is too long, or too slow.
     #[error("must have at most {0} bytes")]
     TooLong(u64),
-    /// The way leads where shotlist does not go.
+    /// The link or a redirect leads to a forbidden host.
     #[error("{0}")]
     BadRedirect(String),
-    /// This machine could not take it.
+    /// This machine can't store it.
     #[error("can't write `{}`", path.display())]
     Local {
         /// The file or directory.
@@ -119,7 +118,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Returns whether this machine, and not the network, is at fault: another link doesn't help.
+    /// Returns whether this machine is the cause: another link doesn't help.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Local { .. })
     }
@@ -129,8 +128,8 @@ impl FetchError {
     }
 }
 
-/// Begins a GET of a URL, with the key if that may go there; the second argument says whether another host redirected to it. What sends it
-/// follows no redirect, and resolves names by the same policy.
+/// Starts a GET of a URL, with the key if the host may get it. The second argument is true after a redirect by another host. The client follows no
+/// redirect, and resolves names by the same policy.
 pub type Get = Box<dyn Fn(&Url, bool) -> RequestBuilder + Send + Sync>;
 
 pub(super) struct Transport {

@@ -1,24 +1,20 @@
 //! Fetches one video safely.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - **Whole or not at all.** A video is streamed into a hidden file beside its place, checked (length, MP4 signature, no
-//!   box cut short), hashed, synced, and renamed. What carries a video's name was once whole. One that is whole and can't be put
-//!   into its place, because something is in the way, waits beside it under a hidden name and is not fetched again.
-//! - **Nothing is lost to it.** A file that is in the way is kept under a version of its name, `waves~1.mp4`, unless the
-//!   same bytes are kept there already.
-//! - **Nothing leaves the directory.** A path is checked when the manifest is read ([`crate::domain::OutputPath`]); here, no
-//!   directory or file on the way may be a link. Someone who swaps a directory for a link while a file is being placed may write
-//!   there without shotlist, too, and is not guarded against.
-//! - **The key goes home only.** Each request of a journey, redirects included, asks anew whether its address is the
-//!   service's own origin. From https no redirect leads to http.
-//! - **No link leads into the neighborhood** of this machine, where a service far away has no business ([`HostPolicy`]).
-//! - **It ends.** Redirects, silence, drips, length, tries and time are all bounded by [`Limits`], and a host where nothing works
-//!   out is given less of them.
-//! - **It resumes.** What arrived is kept and asked for no second time, if the server named a version of the file that it
-//!   can be asked for (`ETag`, `Last-Modified`; RFC 9110 §13.1.5). Of a process that was killed, what had been synced.
+//! - **Complete or not at all.** A video is streamed into a hidden file, checked (length, MP4 signature, no truncated box), hashed, synced, and
+//!   renamed. If its path is blocked, the complete video waits under its hidden name, and is not downloaded again.
+//! - **No file is lost.** A file at the path is kept under a versioned name, `waves~1.mp4`, unless such a file has the same bytes.
+//! - **No file is written outside the directory.** The manifest checks paths ([`crate::domain::OutputPath`]), and here no directory or file of a path
+//!   may be a link. A user who exchanges a directory for a link during a write could write there anyway.
+//! - **Only the service gets the key.** Each request, also after a redirect, gets it only for the service's origin. No redirect leads from HTTPS to
+//!   HTTP.
+//! - **No link leads into the local network**, unless the service is there ([`HostPolicy`]).
+//! - **It ends.** [`Limits`] bounds redirects, silence, speed, length, tries, and time, and a failing host gets less.
+//! - **It resumes.** Received bytes are kept if the server names a version of the file (`ETag`, `Last-Modified`; RFC 9110 §13.1.5); after a kill,
+//!   the synced bytes.
 //!
-//! The engine decides on another link when one no longer works: this module knows one link and one path.
+//! The engine requests another link for a failed one. This module knows one link and one path.
 //!
 //! # Modules
 //!

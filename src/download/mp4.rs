@@ -1,4 +1,4 @@
-//! Check of a file for a whole MP4, as far as possible without a decoder, and its facts.
+//! Checks without a decoder whether a file is a complete MP4, and reads its facts.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,9 +7,9 @@ use std::path::Path;
 use super::footage::{Index, footage};
 use crate::domain::Footage;
 
-/// The most boxes at the top of a file: a video in a thousand fragments has two for each. Each one is a look at the disk.
+/// The maximum number of top-level boxes. A fragment has two, and each box is one read.
 const MAX_BOXES: usize = 10_000;
-/// The longest index that is read, in bytes. That of an hour has some megabytes.
+/// The maximum length of an index, in bytes. One hour has a few megabytes.
 const MAX_INDEX: u64 = 64 << 20;
 /// The number of bytes of a signature.
 pub(super) const SIGNATURE_LENGTH: usize = 8;
@@ -17,15 +17,15 @@ pub(super) const SIGNATURE_LENGTH: usize = 8;
 const CREDENTIALS: [u8; 16] =
     [0xd8, 0xfe, 0xc3, 0xd6, 0x1b, 0x0e, 0x48, 0x3c, 0x92, 0x97, 0x58, 0x28, 0x87, 0x7e, 0xc4, 0x81];
 
-/// The boxes with which an MP4 or a `QuickTime` movie may begin (ISO/IEC 14496-12 §4.3; older movies have no `ftyp`).
+/// The possible first boxes of an MP4 or a `QuickTime` movie (ISO/IEC 14496-12 §4.3; older movies have no `ftyp`).
 const FIRST: [&[u8; 4]; 9] = [b"ftyp", b"styp", b"pdin", b"free", b"skip", b"wide", b"uuid", b"moov", b"mdat"];
 
-/// Returns whether a file begins as an MP4.
+/// Returns whether a file starts as an MP4.
 pub(super) fn has_signature(start: &[u8]) -> bool {
     start.get(4..8).is_some_and(|name| FIRST.iter().any(|first| *first == name))
 }
 
-/// The kind of a file that is no MP4, by its beginning.
+/// The kind of another file, by its first bytes.
 pub(super) fn other_kind(start: &[u8]) -> Option<&'static str> {
     Some(match start {
         [] => "empty",
@@ -42,7 +42,7 @@ pub(super) fn other_kind(start: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// The kind of a text, such as an error page, by its beginning. It is refused before it was read to its end.
+/// The kind of a text, such as an error page, by its first bytes. It is refused early.
 pub(super) fn text_kind(start: &[u8]) -> Option<&'static str> {
     let start = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start).trim_ascii_start();
     Some(match start.first()? {
@@ -53,11 +53,10 @@ pub(super) fn text_kind(start: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// The flaw of a file, or else its facts, if its index is not too long.
+/// The flaw of a file, or its facts, if its index is short enough.
 ///
-/// A file is flawed if it begins otherwise, ends within its frames or their index, lacks one of them or a video track, or has frames beyond its end. Bytes
-/// after the last box are ignored: some encoders and servers add something. A box that continues to the end of the file has no length to check; then
-/// only the server's length counts.
+/// A flawed file starts with another box, ends within its frames or index, lacks frames, index, or a video track, or has frames beyond its end. Bytes after
+/// the last box are ignored: some encoders and servers add them. A box up to the end of the file has no length; then only the server's length counts.
 pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option<Footage>, String>> {
     let length = file.seek(SeekFrom::End(0))?;
     let (mut at, mut has_index, mut has_frames, mut boxes) = (0, false, false, 0);
@@ -102,7 +101,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
     })
 }
 
-/// The facts of a video; `None` if it is flawed, or can't be read.
+/// The facts of a video; `None` if it is flawed or unreadable.
 pub(crate) fn footage_of(path: &Path) -> Option<Footage> {
     examine(&mut File::open(path).ok()?).ok()?.ok()?
 }
@@ -115,7 +114,7 @@ struct Head {
     length: u64,
 }
 
-/// The head of the box at an offset, or the flaw that it shows; nothing if no box is there.
+/// The head of the box at an offset, or its flaw; `None` without a box.
 fn head_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> io::Result<Result<Option<Head>, String>> {
     file.seek(SeekFrom::Start(at))?;
     let mut head = [0; 8];

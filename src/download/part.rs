@@ -1,8 +1,7 @@
-//! A video that is on its way: a hidden file beside its place, and beside that a note of which version of the server's file
-//! it is a part of.
+//! A partial video: a hidden file beside its path, and a note with the version of the server's file.
 //!
-//! A process may be killed, and a machine may lose power with bytes that were written and are not on the disk. So the note
-//! also says how much was synced, and another process goes on from there.
+//! After a kill or a power loss, written bytes may be missing on the disk. So the note also has the number of synced bytes, and the next process resumes
+//! there.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,10 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::files::{open_plain, read_at_most};
 
-/// After how many bytes a part is synced.
+/// The number of bytes between two syncs.
 const SYNC_EVERY: u64 = 4 << 20;
 
-/// The longest note, in bytes: a version is a header of an answer.
+/// The maximum length of a note, in bytes. It has one header of a response.
 const MAX_NOTE: u64 = 64 << 10;
 
 /// A part of a video.
@@ -29,21 +28,21 @@ pub(super) struct Part {
     note: Note,
 }
 
-/// The state that the next process needs.
+/// The state for the next process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Note {
-    /// The version of the server's file, as `If-Range` takes it; without one, nothing can be resumed.
+    /// The version of the server's file for `If-Range`. Without one, the download can't resume.
     version: Option<String>,
-    /// The host: another host may use the same version for another file.
+    /// The host. Another host may have the same version for another file.
     host: String,
-    /// The number of bytes that are certainly on the disk.
+    /// The number of durable bytes.
     synced: u64,
 }
 
-/// From where on the rest is asked for, and of which version.
+/// The request for the rest of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resume<'p> {
-    /// The first byte that is missing.
+    /// The first missing byte.
     pub from: u64,
     /// For `If-Range`.
     pub version: &'p str,
@@ -55,8 +54,7 @@ impl Part {
         let note = read_at_most(&note_path(path), MAX_NOTE).ok().and_then(|note| serde_json::from_slice(&note).ok());
         let note: Note = note.unwrap_or_default();
         if note.version.is_none() {
-            // Never cut short where it is: without a note it may be a video that has its name already, and this is a second
-            // name that a process did not live to take away.
+            // Never truncated: without a note, it may be a second name of a stored video, left by a killed process.
             remove(path).await?;
         }
         let file = open_plain(path, std::fs::File::options().write(true).create(true).truncate(false))?;
@@ -83,14 +81,14 @@ impl Part {
         Some(Resume { from: self.length, version })
     }
 
-    /// Begins anew, with a version of the file if its host named one.
+    /// Starts again, with a version of the file if the host has one.
     pub(super) async fn restart(&mut self, version: Option<String>, host: &str) -> io::Result<()> {
         self.cut(0).await?;
         self.note = Note { version, host: host.to_owned(), synced: 0 };
         self.write_note().await
     }
 
-    /// Adds what came.
+    /// Appends received bytes.
     pub(super) async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes).await?;
         self.length += bytes.len() as u64;
@@ -103,7 +101,7 @@ impl Part {
         Ok(())
     }
 
-    /// Leaves everything to the file, which must be as long as what came. What is not flushed is not there yet.
+    /// Flushes the file, and verifies its length.
     pub(super) async fn close(mut self) -> io::Result<()> {
         self.file.flush().await?;
         let length = self.file.metadata().await?.len();
@@ -113,7 +111,7 @@ impl Part {
         Err(io::Error::other(format!("it has {length} bytes where {} were written", self.length)))
     }
 
-    /// Takes it away, with its note.
+    /// Removes it with its note.
     pub(super) async fn forget(self) -> io::Result<()> {
         remove(&note_path(&self.path)).await?;
         remove(&self.path).await

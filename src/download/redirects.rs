@@ -10,18 +10,18 @@ use super::interface::Transport;
 use super::part::Resume;
 use crate::domain::causes;
 
-/// The most redirects; a browser follows twenty.
+/// The maximum number of redirects. Browsers follow twenty.
 const MAX_REDIRECTS: usize = 10;
 
 /// The outcome of a GET.
 pub(super) enum Arrival {
-    /// An answer that is no redirect.
+    /// A response without a redirect.
     Answer(Response),
-    /// None at all, and why.
+    /// No response, with the reason.
     Lost(String),
 }
 
-/// The error with everything under it, without the address, which may be signed.
+/// The error with its causes, without the URL, which may be signed.
 pub(super) fn lost(error: &reqwest::Error) -> String {
     causes(error).unwrap_or_else(|| "the connection was lost".to_owned())
 }
@@ -31,23 +31,23 @@ pub(super) fn silent(silence: Duration) -> String {
     format!("the server said nothing for {} s", silence.as_secs_f64())
 }
 
-/// The host of an address, by which its health is known and parts are reported apart.
+/// The host of a URL, for the health of hosts and for partial files.
 pub(super) fn host(link: &str) -> String {
     Url::parse(link).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default()
 }
 
-/// Asks for a link, or for the rest of what was there before, and goes where it is sent.
+/// Requests a link, or the rest of a partial file, and follows redirects.
 pub(super) async fn get(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
     let mut url = transport.hosts.admit(address(link)?).await?;
     let mut was_elsewhere = false;
     for _ in 0..=MAX_REDIRECTS {
-        // An encoded video would be hashed and stored as it arrives.
+        // An encoded video would be hashed and stored encoded.
         let mut request = (transport.get)(&url, was_elsewhere).header(ACCEPT_ENCODING, "identity");
         if let Some(Resume { from, version }) = resume {
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
         }
         let start = Instant::now();
-        // A server that takes a request and never answers is as silent as one that stops in the middle.
+        // The wait for the response counts as silence, too.
         let response = match tokio::time::timeout(transport.limits.silence, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Ok(Arrival::Lost(lost(&error))),

@@ -1,4 +1,4 @@
-//! The place of a video: inside the directory, reached through no link, and with nothing lost that was there before.
+//! Stores a video at its path: inside the directory, through no link, and without losing another file.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -15,35 +15,35 @@ use super::{Destination, FetchError, Stored};
 use crate::domain::{NoticeCode, OutputPath, TaskId, VideoFile, hex};
 use crate::files::{make_directories, no_link, no_links_below, open_plain, sync_directory};
 
-/// The most versions of a name. Whoever has that many has another problem.
+/// The maximum number of versions of a name.
 const MAX_VERSIONS: u32 = 10_000;
 
-/// The file that is locked while names are chosen.
+/// The lock file for choosing names.
 const LOCK: &str = ".shotlist.lock";
-/// The longest wait for another process: choosing a name takes as long as reading the file that is in the way.
+/// The maximum wait for another process. To choose a name, it reads the file at the path.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
-/// The number of new searches for a name after another process took it.
+/// The number of tries to find a free name.
 const MAX_RACES: usize = 10;
 
-/// A place that was looked at.
+/// A checked path.
 #[derive(Debug)]
 pub(super) struct Target {
     directory: PathBuf,
     destination: Destination,
-    /// The path of an unfinished video.
+    /// The path of the partial video.
     pub part: PathBuf,
-    /// The path of a whole video that waits for its name.
+    /// The path of a complete video without its name.
     pub whole: PathBuf,
 }
 
-/// Returns whether a video is still at its path, with its length.
+/// Returns whether a video is at its path, with its length.
 pub fn is_whole(directory: &Path, file: &VideoFile) -> bool {
     let found = fs::symlink_metadata(directory.join(file.path.as_str()));
     found.is_ok_and(|found| found.is_file() && found.len() == file.bytes)
 }
 
-/// Makes the directories on the way to a place, and refuses links among them.
+/// Creates the directories of a path, and refuses links.
 pub(super) fn prepare(directory: &Path, destination: &Destination) -> Result<Target, FetchError> {
     let path = destination.path.as_str();
     let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -57,15 +57,14 @@ pub(super) fn prepare(directory: &Path, destination: &Destination) -> Result<Tar
     Ok(Target { directory: directory.to_owned(), destination: destination.clone(), part, whole })
 }
 
-/// A mark of a task that every file system takes.
+/// A mark of a task that is valid on every file system.
 fn mark(task: &TaskId) -> String {
     hex(&Sha256::digest(task.as_str())[..8])
 }
 
-/// Checks a video that has arrived, and puts it into its place.
+/// Checks a downloaded video, and stores it at its path.
 ///
-/// Once it is known to be whole it has a name of its own, under which no one continues it or cuts it, and from which it is
-/// put into its place later if that can't be done now.
+/// A complete video gets a separate hidden name first. No process continues or truncates that file, and the next run can store it if this one fails.
 pub(super) fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, FetchError> {
     let whole = &target.whole;
     if !whole.exists() {
@@ -82,9 +81,8 @@ pub(super) fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, Fetch
     Ok(Stored { file: VideoFile { path, sha256, bytes, footage }, displaced })
 }
 
-/// One process at a time chooses names in a directory: two batches may share it, and neither may replace what the other just
-/// looked at. Where there is no lock to be had, on a file system without locks or from a process that halts, the only loss is
-/// a moment's certainty, and that is no reason to hang.
+/// Locks the choice of names in a directory, which two batches may share. Without a lock, as on some file systems, a name may be taken meanwhile, and
+/// the search repeats.
 fn lock(directory: &Path) -> Option<File> {
     let path = directory.join(LOCK);
     let file = open_plain(&path, File::options().write(true).create(true).truncate(false)).ok()?;
@@ -98,18 +96,18 @@ fn lock(directory: &Path) -> Option<File> {
     }
 }
 
-/// The path of a video that was here once, under a version of its path.
+/// The path of a known video under a versioned name.
 pub(super) fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPath>, FetchError> {
     let (version, is_kept) = target.version_of(&known.sha256, known.bytes)?;
     Ok(is_kept.then_some(version))
 }
 
-/// Gives a file a name that no one has: never takes one that someone took meanwhile, another process for example.
+/// Gives a file a free name. Never replaces a file of another process.
 pub(super) fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // Some file systems have no second names. There, a name that was free a moment ago is taken.
+        // A file system without hard links: checked before, the name is free.
         Err(_) if !name.exists() => fs::rename(file, name),
         Err(error) => Err(error),
     }
@@ -120,7 +118,7 @@ impl Target {
         self.directory.join(path.as_str())
     }
 
-    /// Looks whether the part is a whole video, and says so by its name.
+    /// Checks whether the partial file is complete, and renames it then.
     fn find_whole(&self) -> Result<(), FetchError> {
         let mut file =
             File::options().read(true).write(true).open(&self.part).map_err(FetchError::local(&self.part))?;
@@ -131,7 +129,7 @@ impl Target {
         named.map_err(FetchError::local(&self.whole))
     }
 
-    /// Keeps a file that is no video, unless one is kept already: its URL expires, and it was paid for. Returns its flaw, and where it is.
+    /// Keeps a flawed video, unless one is kept already: it is paid for, and its URL expires. Returns the flaw and the path.
     fn refuse(&self, flaw: String) -> String {
         let kept = format!("{}.refused", self.destination.path);
         let is_kept = name_anew(&self.part, &self.directory.join(&kept)).is_ok();
@@ -139,7 +137,7 @@ impl Target {
         if is_kept { format!("{flaw}; it is kept as `{kept}`") } else { flaw }
     }
 
-    /// Gives the video its name, once nothing has it that would be lost; and says where the occupant is then.
+    /// Renames the video to its path, after moving another file away. Returns the new path of that file.
     fn take_a_name(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>), FetchError> {
         for _ in 0..MAX_RACES {
             let (path, displaced, is_free) = match self.make_room(sha256, bytes) {
@@ -157,8 +155,7 @@ impl Target {
         Err(FetchError::local(&self.at(&self.destination.path))(error))
     }
 
-    /// The path for the video at which nothing would be lost, the new path of the occupant, and whether the path is
-    /// free.
+    /// The path for the video, the new path of the file there, and whether the path is free.
     fn make_room(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>, bool), FetchError> {
         let own = &self.destination.path;
         if self.destination.is_version {
@@ -168,7 +165,7 @@ impl Target {
         let occupant = self.destination.occupant.as_ref().filter(|occupant| occupant.sha256 != sha256);
         let there = self.digest_of(own)?;
         let kept_as = match &there {
-            // The path is free, or has this very video: an earlier run was stopped between placing and recording it.
+            // The path is free, or has this video: an earlier run stored it, and was killed before the record.
             None => None,
             Some((_, found)) if found == sha256 => None,
             Some((length, found)) => {
@@ -181,7 +178,7 @@ impl Target {
         };
         let displaced = match (kept_as, occupant) {
             (Some((version, found)), Some(occupant)) if *found == occupant.sha256 => Some(version),
-            // A run that did not live to write it down may have moved it before.
+            // A killed run may have moved it without a record.
             (_, Some(occupant)) => match self.version_of(&occupant.sha256, occupant.bytes)? {
                 (version, true) => Some(version),
                 (_, false) => None,
@@ -191,8 +188,7 @@ impl Target {
         Ok((own.clone(), displaced, there.is_none()))
     }
 
-    /// Gives a file the name of a version, too, so that it survives when its own is taken. If another process takes that name
-    /// first, the next one is looked for.
+    /// Gives a file a versioned second name, so it survives the replacement of the first. Tries the next name if another process takes it.
     fn keep(&self, own: &OutputPath, version: &OutputPath) -> Result<(), FetchError> {
         let to = self.at(version);
         match name_anew(&self.at(own), &to) {
@@ -203,7 +199,7 @@ impl Target {
         }
     }
 
-    /// The version of the path that holds these bytes, or else the first that is free; and whether it holds them.
+    /// The versioned path with these bytes, or else the first free one; and whether it has them.
     fn version_of(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, bool), FetchError> {
         for number in 1..=MAX_VERSIONS {
             let version = self.destination.path.version(number);
@@ -232,7 +228,7 @@ impl Target {
     }
 }
 
-/// Removes what is left over. Whatever stays is hidden, and no reason to call a video lost.
+/// Removes leftover files. A file that stays is hidden, and harmless.
 fn forget(paths: &[PathBuf]) {
     for path in paths {
         if let Err(error) = fs::remove_file(path)

@@ -1,4 +1,4 @@
-//! Fills a part from a link: tries, resumes, and gives up in the end.
+//! Downloads a link into a partial file, with retries and resumption.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use super::{content, storing};
 use crate::domain::{OutputPath, VideoFile, retry_after};
 use crate::files::on_a_thread;
 
-/// The longest pause between two tries.
+/// The maximum pause between two tries.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// The longest wait that a server can ask for; one that asks for more is asked by the next run.
+/// The maximum wait for `Retry-After`. After a longer one, the next run tries again.
 const MAX_WAIT: Duration = Duration::from_mins(10);
-/// A try that brought as much as this is a step ahead, and is not counted.
+/// The bytes of a try that count as progress. Then the count of tries starts again.
 const STEP: u64 = 256 << 10;
 
-/// The reason why a try did not bring the rest.
+/// The reason for a failed try.
 enum Miss {
-    /// It may be otherwise next time, after a wait that the server may have asked for.
+    /// The next try may succeed, after the wait of the server, if any.
     Again(String, Option<Duration>),
-    /// It will not.
+    /// No try will succeed.
     Never(FetchError),
 }
 
@@ -41,7 +41,7 @@ impl From<FetchError> for Miss {
     }
 }
 
-/// Fills the part until it is as long as the server says that the video is.
+/// Downloads until the partial file has the length of the video.
 pub(super) async fn fill(transport: &Transport, link: &Link, part: &mut Part) -> Result<(), FetchError> {
     let whole = transport.limits.whole;
     let deadline = tokio::time::Instant::now() + whole;
@@ -74,7 +74,7 @@ async fn fill_in_tries(
             (tried, pause) = (0, pauses());
         }
         tried += 1;
-        // To wait for longer than there is time would only keep others waiting.
+        // A wait beyond the time limit would only block other downloads.
         if tried >= transport.limits.tries || wait > MAX_WAIT || tokio::time::Instant::now() + wait >= deadline {
             return Err(FetchError::Transient(message));
         }
@@ -100,7 +100,7 @@ async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Resul
     take(transport, url, response, part).await
 }
 
-/// An answer that holds a video, or the rest of one. A content endpoint may refuse while the video is not ready.
+/// Returns the response if it has a video or the rest of one. A content endpoint may refuse until the video is ready.
 async fn answer(transport: &Transport, link: &Link, url: &str, part: &mut Part) -> Result<Response, Miss> {
     let response = match redirects::get(transport, url, part.resume(&host(url))).await? {
         Arrival::Answer(response) => response,
@@ -126,14 +126,14 @@ async fn answer(transport: &Transport, link: &Link, url: &str, part: &mut Part) 
     }
 }
 
-/// Takes in a video, or the rest of it.
+/// Stores a video, or the rest of it.
 async fn take(transport: &Transport, url: &str, mut response: Response, part: &mut Part) -> Result<(), Miss> {
     let limits = &transport.limits;
     let whole = begin(url, &response, part).await?;
     if whole.is_some_and(|whole| whole > limits.longest) {
         return Err(Miss::Never(FetchError::TooLong(limits.longest)));
     }
-    // Of a part, the beginning was looked at when it came.
+    // The start of a partial file was checked when it arrived.
     let mut start = (part.length() == 0).then(Vec::new);
     let mut drip = Drip::new(limits);
     loop {
@@ -143,7 +143,7 @@ async fn take(transport: &Transport, url: &str, mut response: Response, part: &m
             Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
             Err(_) => return Err(Miss::Again(silent(limits.silence), None)),
         };
-        // Seen as soon as it can be: an endless page of something else is not read to its end.
+        // Checked early: an endless page is not read to its end.
         if let Some(bytes) = &mut start {
             bytes.extend(chunk.iter().take(SIGNATURE_LENGTH));
             if bytes.len() >= SIGNATURE_LENGTH {
@@ -168,7 +168,7 @@ async fn take(transport: &Transport, url: &str, mut response: Response, part: &m
     }
 }
 
-/// Begins anew unless the answer goes on exactly where the part ends. Returns how long the video is, if the server says.
+/// Starts again unless the response continues at the end of the partial file. Returns the length of the video, if the server sends it.
 async fn begin(url: &str, response: &Response, part: &mut Part) -> Result<Option<u64>, Miss> {
     if response.status() == StatusCode::PARTIAL_CONTENT {
         let range = text(response.headers(), &CONTENT_RANGE).and_then(content_range);
@@ -185,13 +185,13 @@ async fn begin(url: &str, response: &Response, part: &mut Part) -> Result<Option
     Ok(response.content_length())
 }
 
-/// The first byte of a range such as `bytes 10-19/100`, and the length of the whole if that is known.
+/// The first byte of a range such as `bytes 10-19/100`, and the total length, if known.
 fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
     let (range, whole) = text.strip_prefix("bytes ")?.split_once('/')?;
     Some((range.split_once('-')?.0.parse().ok()?, whole.parse().ok()))
 }
 
-/// The certain version of the file: a strong `ETag`, or else a date (RFC 9110 §13.1.5).
+/// The version of the file: a strong `ETag`, or else a date (RFC 9110 §13.1.5).
 fn version(headers: &HeaderMap) -> Option<String> {
     let strong = text(headers, &ETAG).filter(|tag| tag.starts_with('"'));
     strong.or_else(|| text(headers, &LAST_MODIFIED)).map(str::to_owned)
@@ -201,7 +201,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// An answer that has to be short.
+/// A response of limited length.
 async fn short(mut response: Response, limits: &Limits) -> Result<Vec<u8>, Miss> {
     let mut body = Vec::new();
     loop {
@@ -221,7 +221,7 @@ fn local(part: &Part, error: std::io::Error) -> Miss {
     Miss::Never(FetchError::local(part.path())(error))
 }
 
-/// Check that enough arrives.
+/// The check of the minimum speed.
 struct Drip<'l> {
     limits: &'l Limits,
     since: Instant,
@@ -247,16 +247,16 @@ impl<'l> Drip<'l> {
     }
 }
 
-/// Fetches videos over HTTP.
+/// Downloads videos over HTTP.
 pub struct Downloader {
     transport: Transport,
     directory: PathBuf,
-    /// Names are chosen and taken by one at a time.
+    /// Only one download chooses a name at a time.
     naming: Arc<Mutex<()>>,
 }
 
 impl Downloader {
-    /// Fetches into this directory.
+    /// Downloads into this directory.
     pub fn new(get: Get, hosts: HostPolicy, directory: PathBuf, limits: Limits) -> Self {
         let transport = Transport { get, hosts, limits };
         Self { transport, directory, naming: Arc::default() }
@@ -278,10 +278,10 @@ impl Downloads for Downloader {
             let mut part = Part::open(&target.part).await.map_err(FetchError::local(&target.part))?;
             let filled = fill(&self.transport, link, &mut part).await;
             if filled.is_err() && part.length() == 0 {
-                // This link failed, and nothing of it stays.
+                // This link failed, and leaves nothing.
                 return part.forget().await.map_err(FetchError::local(&target.part)).and(filled);
             }
-            // Also of a part that is not whole: nothing may be written to it later, when another link has begun it anew.
+            // Also a partial file is closed: another link may start it again.
             let closed = part.close().await.map_err(FetchError::local(&target.part));
             filled.and(closed)
         })
@@ -290,7 +290,7 @@ impl Downloads for Downloader {
     fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
         Box::pin(async move {
             let (directory, wanted, known) = (self.directory_of(destination), destination.clone(), known.clone());
-            // A video that can't be checked is downloaded, with its own error.
+            // An unreadable video is downloaded again, with the error of that.
             aside(move || storing::find(&storing::prepare(&directory, &wanted)?, &known)).await.unwrap_or(None)
         })
     }
@@ -304,7 +304,7 @@ impl Downloads for Downloader {
     }
 }
 
-/// Does what waits for the disk beside everything else.
+/// Runs disk work on a separate thread.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {

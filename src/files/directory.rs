@@ -1,4 +1,4 @@
-//! Directories that last: each is synced into the one above, and none that is made or used below a given one is a link.
+//! Durable directories: each is synced into its parent, and none below a given directory is a link.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::open::no_link;
 
-/// Makes a directory and those above it that are missing, each as durable as a file in it.
+/// Creates a directory and its missing parents, each durable.
 pub(crate) fn make_directories(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -22,7 +22,7 @@ pub(crate) fn make_directories(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a directory that only the user and the group may enter, whatever the umask is, and the missing directories above it.
+/// Creates a directory for the user and the group only, with any umask, and its missing parents.
 pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -40,7 +40,7 @@ pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a path on which anything below this directory is a link. What is not there yet is fine.
+/// Refuses a path with a link below this directory. A missing part is allowed.
 pub(crate) fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     let mut way = top.to_owned();
     for part in path.strip_prefix(top).unwrap_or(path) {
@@ -53,13 +53,12 @@ pub(crate) fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the contents of a file durable that was written by another handle. Windows does that only for who may write.
+/// Syncs the contents of a file that another handle wrote. Windows requires a handle with write access.
 pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
     fs::File::options().read(true).write(cfg!(windows)).open(path)?.sync_all()
 }
 
-/// Makes the name of a file or directory as durable as what it names. Only where directories can be synced: elsewhere the system
-/// says nothing of how long a name lasts.
+/// Syncs the name of a file or directory, where directories can be synced. Other systems document no durability of names.
 pub(crate) fn sync_directory(file: &Path) -> io::Result<()> {
     let Some(directory) = file.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
@@ -82,16 +81,15 @@ mod tests {
         for (path, is_fine) in [("a/b/c", true), ("a/new/x", true), ("link", false), ("link/b/c", false)] {
             assert_eq!(no_links_below(root.path(), &at(path)).is_ok(), is_fine, "{path}");
         }
-        // Links above the directory are the user's own.
+        // Links above the directory are of the user.
         no_links_below(&at("link"), &at("link/b")).expect("below the link there is none");
     }
 }
 
-/// The number of bytes that are tried: more than a file system with quotas or reserved blocks gives away.
+/// The number of tested bytes: more than reserved blocks or a used-up quota leave.
 const TRIED: usize = 1 << 20;
 
-/// Writes a temporary file into a directory, or into the nearest one above it that exists, and removes it. Returns the number of free bytes, where
-/// the system tells it.
+/// Writes and removes a temporary file in a directory, or in its nearest existing parent. Returns the number of free bytes, if the system reports it.
 pub(crate) fn try_write(directory: &Path) -> io::Result<Option<u64>> {
     let absolute = std::path::absolute(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })?;
     let nearest = absolute.ancestors().find(|above| above.exists()).unwrap_or(&absolute);
@@ -112,11 +110,10 @@ fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
-/// Does what waits for the disk on a thread of its own, so that a run that goes on beside it is not held up. Fails where no
-/// thread can be had, and where the work panicked: neither may take down whoever waits.
+/// Runs disk work on a separate thread, so it does not block the run. Returns an error if no thread can start, or if the work panics.
 pub(crate) async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let (answer, answered) = oneshot::channel();
-    // Not one of the runtime's: those panic where the system has none to give.
+    // Not a thread of the runtime, which panics without a free one.
     std::thread::Builder::new().name("disk".to_owned()).spawn(move || drop(answer.send(work())))?;
     answered.await.map_err(|_| io::Error::other("it panicked"))
 }

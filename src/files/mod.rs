@@ -1,20 +1,16 @@
 //! Access to the disk: files are opened, read, replaced, and made durable.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - **No link is followed** by what writes, truncates or locks ([`open_plain`], [`no_links_below`]). A directory that someone
-//!   else made, a downloaded project for example, may hold a link under any name that this program uses; what it leads
-//!   to is not ours. Someone who swaps a file for a link while it is being opened can write there without us, too, and
-//!   is not guarded against where the system has no `O_NOFOLLOW`.
-//! - **Nothing is waited for that may never come.** A pipe in place of a file is refused, not read ([`open_plain`],
-//!   [`read_at_most`]), and what is read is bounded in length. Only the manifest and the key may come through a pipe, because
-//!   their owner says so on the command line.
-//! - **Whole or not at all.** [`replace()`] lets a reader see the old file or the new one, also after the power was lost.
-//! - **A new name lasts** as its file does: the directory is synced ([`sync_directory`], [`make_directories`]).
+//! - **Writes, truncation, and locks follow no link** ([`open_plain`], [`no_links_below`]). A directory of another user, for example a downloaded project,
+//!   may contain links to any file. Without `O_NOFOLLOW`, a user who exchanges the file during the open is not detected, and could write there anyway.
+//! - **No read blocks forever.** A pipe in place of a file is refused ([`open_plain`], [`read_at_most`]), and reads are limited in length. Only the manifest
+//!   and the key may be pipes, because the command line names them.
+//! - **Complete or not at all.** With [`replace()`], a reader sees the old or the new file, also after a power loss.
+//! - **New names are durable**: the directory is synced ([`sync_directory`], [`make_directories`]).
 //!
-//! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`directory`] makes
-//! directories, syncs them, and checks write access in a separate thread, [`table`] decodes what spreadsheet programs
-//! save as text, and [`zone`] has the machine's time zone. This module imports no other.
+//! [`open`] opens and reads files, [`replace`](mod@replace) replaces them and removes leftovers of killed processes, [`directory`] creates and syncs
+//! directories, and checks write access, [`table`] decodes text tables of spreadsheet programs, and [`zone`] has the time zone of the machine.
 
 mod directory;
 mod open;

@@ -1,31 +1,30 @@
-//! Opens a plain file and nothing else: no link, no pipe, no device.
+//! Opens plain files: no links, pipes, or devices.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
-/// Opens the plain file of this name itself. A link is refused, and so is what is no file; nothing is truncated before
-/// that is known.
+/// Opens a plain file. Refuses anything else before it truncates.
 pub(crate) fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     no_link(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // A pipe without a writer would be waited for.
+        // Without this, a pipe without a writer blocks.
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     }
     let file = options.open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_plain()) }
 }
 
-/// Opens a plain file like [`open_plain`], and creates it with access for the user and the group only, whatever the umask is.
+/// Opens a plain file like [`open_plain`], and creates it for the user and the group only, with any umask.
 pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o660);
     open_plain(path, options)
 }
 
-/// Lets only those open a lock file who can write it: who can read it can hold it, too.
+/// Restricts a lock file to users with write access: a reader could hold the lock.
 pub(crate) fn keep_from_readers(file: &File) {
     #[cfg(unix)]
     {
@@ -33,7 +32,7 @@ pub(crate) fn keep_from_readers(file: &File) {
         let mode = file.metadata().map_or(0, |found| found.permissions().mode() & 0o777);
         let fitting = (mode & 0o700) | ((mode & 0o022) * 3);
         if mode != fitting {
-            // Only its owner can.
+            // Only the owner can change it.
             let _of_someone_else = file.set_permissions(fs::Permissions::from_mode(fitting));
         }
     }
@@ -41,7 +40,7 @@ pub(crate) fn keep_from_readers(file: &File) {
     let _has_no_modes = file;
 }
 
-/// Refuses a link, whatever it leads to. A name that is free is fine.
+/// Refuses a link. A free name is allowed.
 pub(crate) fn no_link(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {
@@ -55,10 +54,10 @@ pub(crate) fn no_link(path: &Path) -> io::Result<()> {
 /// The reason why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// The system would not hand it over.
+    /// The system reported an error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It holds more bytes than it may.
+    /// It is too long.
     #[error("must have at most {0} bytes")]
     TooLarge(u64),
     /// It isn't UTF-8.
@@ -66,7 +65,7 @@ pub(crate) enum ReadError {
     NotText,
 }
 
-/// Reads a text file that the user named, of at most `most` bytes; follows links and refuses pipes. Leaves out a byte order mark.
+/// Reads a text file of the user, of at most `most` bytes, without a byte order mark. Follows links, and refuses pipes.
 pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, ReadError> {
     let text = String::from_utf8(read_at_most(path, most)?).map_err(|_| ReadError::NotText)?;
     Ok(match text.strip_prefix('\u{feff}') {
@@ -75,7 +74,7 @@ pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, ReadError> {
     })
 }
 
-/// The bytes of a file that the user named, of at most so many; links are followed. A pipe is refused.
+/// Reads a file of the user, of at most `most` bytes. Follows links, and refuses pipes.
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
     let mut options = File::options();
     options.read(true);
@@ -89,7 +88,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, ReadError>
         return Err(not_plain().into());
     }
     let mut bytes = Vec::new();
-    // Some systems show files of no length that never end.
+    // Some systems have endless files of length zero.
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(ReadError::TooLarge(most)) } else { Ok(bytes) }
 }

@@ -13,17 +13,16 @@ const RANDOM_CHARS: usize = 8;
 /// A temporary file that is older than this belongs to a dead process.
 const MAX_AGE: Duration = Duration::from_hours(1);
 
-/// The number of bytes in one write: a page of thousands of cards is megabytes.
+/// The number of bytes in one write. A page of thousands of cards has megabytes.
 const PIECE: usize = 1 << 16;
 
-/// Replaces a file: a reader sees the old one or the new one, whole, also after the power was lost in between. A link of
-/// that name is replaced, and what it leads to stays as it is.
+/// Replaces a file: a reader sees the complete old or new one, also after a power loss. A link is replaced, and its target stays unchanged.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&Path, &mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The umask takes away what the user does not want.
+    // The umask removes further permissions.
     let builder = temporary_with_mode(0o666);
     let file = builder.tempfile_in(directory)?;
     let mut buffer = BufWriter::with_capacity(PIECE, file.as_file());
@@ -35,14 +34,14 @@ pub(crate) fn replace(
     sync_directory(path)
 }
 
-/// Names temporary files and directories so that [`sweep`] recognizes them, and nothing else.
+/// Names temporary files and directories, in a form that only [`sweep`] recognizes.
 pub(crate) fn temporary() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY).rand_bytes(RANDOM_CHARS);
     builder
 }
 
-/// The same with a mode on Unix, less the umask. By default, a temporary file is for its owner only.
+/// A temporary name with a mode on Unix, reduced by the umask. By default, only the owner has access.
 #[cfg_attr(not(unix), expect(unused_mut, unused_variables, reason = "only Unix has modes"))]
 pub(crate) fn temporary_with_mode(mode: u32) -> tempfile::Builder<'static, 'static> {
     let mut builder = temporary();

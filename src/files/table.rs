@@ -1,4 +1,4 @@
-//! A table that a spreadsheet program saved as text: its encoding, its separator, and the lines of its rows.
+//! A text table of a spreadsheet program: its encoding, its separator, and the lines of its rows.
 //!
 //! UTF-8 and UTF-16 are read. The user has to name any other encoding: detection is a guess, and a wrong one changes the prompts.
 
@@ -8,9 +8,9 @@ use memchr::memchr2_iter;
 
 /// The separators of cells.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
-/// Typographic signs that people type.
+/// Typographic characters that users type.
 const SIGNS: &str = "„“”‘’–…€°";
-/// The most words that show how an encoding reads.
+/// The maximum number of sample words of an encoding.
 const MAX_WORDS: usize = 3;
 
 /// The reason that a table can't be decoded.

@@ -7,10 +7,10 @@ use jiff::tz::TimeZone;
 /// The reason why the machine's time zone is not usable. In UTC instead, a day's limit would begin at another hour.
 #[derive(Debug, thiserror::Error)]
 pub enum NoZone {
-    /// The system does not know it.
+    /// It is unknown to the system.
     #[error("the time zone of this machine is unknown: {0}")]
     Unknown(String),
-    /// It has rules, but no name for the ledger.
+    /// It has rules but no name, which the ledger needs.
     #[error("the time zone of this machine has no name: {0}")]
     Unnamed(String),
 }

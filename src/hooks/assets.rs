@@ -1,18 +1,18 @@
-//! `--asset-command`: gives an image of this machine an address at which the service can fetch it.
+//! `--asset-command`: uploads a local image, and returns a URL for the service.
 //!
-//! The service must get the image that was planned and priced: an image that changed has no URL.
+//! The service must get the planned image: a changed one has no URL.
 
 use super::program::{Program, ProgramError};
 use crate::domain::{LocalImage, has_password, why_no_web_address};
 use crate::files::{ReadError, on_a_thread, read_at_most};
 
-/// The longest address, in bytes: what common servers take at most.
+/// The maximum length of a URL, in bytes, as of common servers.
 const MAX_ADDRESS: usize = 8 << 10;
 
-/// The program that gives addresses.
+/// The upload program.
 #[derive(Clone, Debug)]
 pub struct AssetCommand {
-    /// The program. It gets the image's path, and prints one address.
+    /// The program. It gets the path of the image, and prints one URL.
     pub program: Program,
 }
 
@@ -22,31 +22,31 @@ pub enum NoAddress {
     /// The command failed.
     #[error("`--asset-command`")]
     Program(#[from] ProgramError),
-    /// It ended well and said something else.
+    /// It succeeded, and printed something else.
     #[error("`--asset-command` printed {0}")]
     Nonsense(String),
-    /// The image is another one than when the manifest was read.
+    /// The image has changed since the manifest was read.
     #[error("it changed during the run; the next run plans with the new content")]
     Changed,
-    /// The image can't be read any more.
+    /// The image is unreadable now.
     #[error("can't read the file again")]
     Gone(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl NoAddress {
-    /// Returns whether the command is at fault, and not the image.
+    /// Returns whether the command is the cause, and not the image.
     pub fn is_of_the_command(&self) -> bool {
         matches!(self, Self::Program(_) | Self::Nonsense(_))
     }
 }
 
 impl AssetCommand {
-    /// Asks for the address of an image.
+    /// Uploads an image, and returns its URL.
     pub async fn address(&self, image: &LocalImage) -> Result<String, NoAddress> {
         is_unchanged(image).await?;
         let said = self.program.run(&image.path, &[]).await?;
         let address = address_in(&said.output).map_err(NoAddress::Nonsense)?;
-        // The upload may contain a change in between.
+        // The image may have changed during the upload.
         is_unchanged(image).await?;
         Ok(address)
     }
@@ -64,7 +64,7 @@ async fn is_unchanged(image: &LocalImage) -> Result<(), NoAddress> {
     if now == *image { Ok(()) } else { Err(NoAddress::Changed) }
 }
 
-/// The address, if that is all that was printed.
+/// The URL, if it is the whole output.
 fn address_in(output: &str) -> Result<String, String> {
     let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
     let Some(address) = lines.next() else { return Err("nothing, and one address is expected".to_owned()) };

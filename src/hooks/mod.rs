@@ -1,9 +1,9 @@
-//! Programs of the user's that a run starts.
+//! The user's programs that a run starts.
 //!
-//! The user names them, on the command line or in the environment, and never a manifest: one from somewhere else must not be able to
-//! start anything. None of them sees the key, or any other setting of shotlist's.
+//! Only the command line and the environment name them. A manifest can't: a downloaded one must not start programs. They inherit neither the key nor any
+//! other setting of shotlist.
 //!
-//! [`program`] runs one, without a shell, with a timeout, and kills it with all that it started; it also passes the facts of a downloaded video.
+//! [`program`] runs one without a shell, with a timeout, kills it with its child processes, and passes the facts of a downloaded video.
 //! [`assets`] gets a URL for a local image.
 
 mod assets;

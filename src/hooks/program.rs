@@ -12,27 +12,26 @@ use tokio::process::{Child, Command};
 use crate::domain::text::one_line;
 use crate::domain::{Job, TaskId, VideoFile};
 
-/// The most that is kept of what a program writes, in bytes, from the end of it: more than an address or a line of a log takes.
+/// Bytes kept of each stream, from its end. A URL or a log line is shorter.
 const MAX_KEPT: usize = 64 << 10;
-/// The time for which its output is read after its end: a child that it left behind may hold it open for ever.
+/// Time to read output after the hook exits: a child process may keep the pipe open.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The longest line that is kept, in characters.
+/// The maximum length of a line, in characters.
 const MAX_LINE: usize = 500;
-/// The variables that no program gets: shotlist's own settings, the key among them.
+/// Variables with this prefix are not inherited; they include the API key.
 const OWN_VARIABLES: &str = "SHOTLIST_";
-/// The directories of programs without a `PATH` (POSIX leaves it to the system, and both C libraries of Linux search
-/// there).
+/// The search path without `PATH`: POSIX leaves it to the system, and both C libraries of Linux search there.
 #[cfg(unix)]
 const USUAL_FOLDERS: &str = "/bin:/usr/bin";
 
-/// A program that the user named, with its first arguments.
+/// The user's program, with its first arguments.
 #[derive(Clone, Debug)]
 pub struct Program {
     words: Vec<String>,
     limit: Duration,
 }
 
-/// A command line that is none.
+/// An invalid command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoCommand(&'static str);
@@ -40,9 +39,9 @@ pub struct NoCommand(&'static str);
 /// The output of a successful program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// All of its standard output, or the end of it if it is long.
+    /// Standard output, at most its last bytes.
     pub output: String,
-    /// The last line that it wrote, to standard output if it wrote there.
+    /// The last line of standard output, or else of standard error.
     pub line: Option<String>,
 }
 
@@ -57,24 +56,24 @@ pub enum ProgramError {
         /// The cause.
         source: io::Error,
     },
-    /// It said by its exit code that it failed, or was killed.
+    /// It failed by its exit code, or was killed.
     #[error("{status}{}", line.as_ref().map(|line| format!(": {line}")).unwrap_or_default())]
     Failed {
         /// The exit status.
         status: ExitStatus,
-        /// The last line that it wrote, to standard error if it wrote there.
+        /// The last line of standard error, or else of standard output.
         line: Option<String>,
     },
-    /// It took too long, and was killed.
+    /// It was killed after the timeout.
     #[error("it took longer than {}, and was killed", spoken(*.0))]
     TooLong(Duration),
-    /// It can't be waited for.
+    /// The wait for its end failed.
     #[error("can't wait for the program")]
     Lost(#[source] io::Error),
 }
 
 impl ProgramError {
-    /// The last line that the program wrote, if it ended by itself.
+    /// The last line of its output, if it exited.
     pub fn line(&self) -> Option<&str> {
         match self {
             Self::Failed { line, .. } => line.as_deref(),
@@ -84,7 +83,7 @@ impl ProgramError {
 }
 
 impl Program {
-    /// A command line as a shell splits it into words. Nothing else that a shell does is done: no variable, no pipe, no pattern.
+    /// Splits a command line into words as a shell does, without variables, pipes, and patterns.
     pub fn parse(command: &str, limit: Duration) -> Result<Self, NoCommand> {
         let words = shlex::split(command).ok_or(NoCommand("a quote in it is never closed"))?;
         if words.first().is_none_or(String::is_empty) {
@@ -93,13 +92,13 @@ impl Program {
         Ok(Self { words, limit })
     }
 
-    /// Checks that the program exists, before anything depends on it. Other errors appear at its start.
+    /// Checks that the program exists. Other errors appear at its start.
     pub fn find(&self) -> Result<(), ProgramError> {
         let program = self.words.first().map_or("", String::as_str);
         found(program).map_err(|source| ProgramError::NotStarted { program: one_line(program), source })
     }
 
-    /// Starts it with a path as its last argument, and waits for its end. Dropped before that, it kills the program.
+    /// Starts it with a path as its last argument, and waits for its end. Drop kills it.
     pub async fn run(&self, path: &Path, variables: &[(String, String)]) -> Result<Said, ProgramError> {
         let (mut child, group) = self.start(path, variables)?;
         let (out, err) = (child.stdout.take(), child.stderr.take());
@@ -118,7 +117,7 @@ impl Program {
             });
             let Ok(ended) = ended.await else { return Err(ProgramError::TooLong(self.limit)) };
             group.ended();
-            // Its children may still write, or never close the pipe.
+            // Its children may keep the pipe open.
             if !has_said_all {
                 drop(tokio::time::timeout(LAST_WORDS, words).await);
             }
@@ -141,9 +140,9 @@ impl Program {
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_own(name)) {
             command.env_remove(name);
         }
-        // No variable of a process can hold it.
+        // Invalid in a variable.
         command.envs(variables.iter().map(|(name, value)| (name, value.replace('\0', " "))));
-        // It gets no signals of this process's terminal, and its children die with it.
+        // A process group: no signals of the terminal, and its children are killed with it.
         #[cfg(unix)]
         command.process_group(0);
         let child = command.spawn();
@@ -153,7 +152,7 @@ impl Program {
     }
 }
 
-/// Looks where the system looks: at the path if it is one, and otherwise in the directories of `PATH`.
+/// Searches as the system does: a path itself, or else the directories of `PATH`.
 #[cfg(unix)]
 fn found(program: &str) -> io::Result<()> {
     let usable = |path: &Path| {
@@ -174,7 +173,7 @@ fn found(program: &str) -> io::Result<()> {
     }
 }
 
-/// Elsewhere a name may stand for several files, and only the system knows which.
+/// On other systems, a name may have several files, and only the system knows the order.
 #[cfg(not(unix))]
 fn found(_: &str) -> io::Result<()> {
     Ok(())
@@ -184,11 +183,11 @@ fn is_own(name: &OsStr) -> bool {
     name.to_string_lossy().to_ascii_uppercase().starts_with(OWN_VARIABLES)
 }
 
-/// A program that runs and all that it started. Dropped before it ended, it is killed.
+/// A running program with its child processes. Drop kills them.
 struct Group(Option<u32>);
 
 impl Group {
-    /// It was waited for: its number may be another's from now on.
+    /// True once it was reaped: its number may be reused.
     fn ended(mut self) {
         self.0 = None;
     }
@@ -198,17 +197,17 @@ impl Drop for Group {
     fn drop(&mut self) {
         #[cfg(unix)]
         if let Some(id) = self.0.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
-            // It may have ended this very moment.
+            // It may have exited meanwhile.
             let _gone = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
         }
     }
 }
 
-/// Reads to the end, and keeps the last of it.
+/// Reads to the end, and keeps the last bytes.
 async fn read_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut source) = source else { return };
     let mut buffer = [0; 8 << 10];
-    // An unreadable output counts as its end: the exit code decides.
+    // An unreadable output ends here: the exit code decides.
     while let Ok(read @ 1..) = source.read(&mut buffer).await {
         kept.extend_from_slice(&buffer[..read]);
         if kept.len() > MAX_KEPT {
@@ -221,7 +220,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The last line that is not blank, as a terminal may show it.
+/// The last line that is not blank, safe for a terminal.
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(one_line(line).chars().take(MAX_LINE).collect())
@@ -327,20 +326,20 @@ mod tests {
     }
 }
 
-/// A video that is in its place.
+/// A stored video.
 #[derive(Clone, Copy, Debug)]
 pub struct Video<'v> {
-    /// The job that it was made for, as it was bought.
+    /// Its job, as bought.
     pub job: &'v Job,
-    /// The batch value; empty where the manifest has none.
+    /// The batch value; empty without one.
     pub batch: &'v str,
-    /// Its path, whole.
+    /// Its absolute path.
     pub path: &'v Path,
     /// Its hash and length.
     pub file: &'v VideoFile,
-    /// The service's name for its task.
+    /// The ID of its task.
     pub task: &'v TaskId,
-    /// True if the simulator made it.
+    /// True for a simulated video.
     pub is_simulated: bool,
 }
 
@@ -383,7 +382,7 @@ impl Video<'_> {
     }
 }
 
-/// A name as variables of the environment are written.
+/// A name in the form of an environment variable.
 fn in_capitals(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }

@@ -1,8 +1,7 @@
 //! The report for spreadsheets: opens cleanly in Excel, LibreOffice and pandas.
 //!
-//! UTF-8 with a byte order mark, because Excel takes a file without one for something else; pandas and LibreOffice pass
-//! over it. Unknown is an empty cell. A cell that a spreadsheet would run as a formula gets an apostrophe in front;
-//! the byte-exact text is in the JSON report.
+//! UTF-8 with a byte order mark: Excel misreads a file without one, and pandas and LibreOffice skip it. An unknown value is an empty cell. A cell that a
+//! spreadsheet would execute as a formula gets an apostrophe; the JSON report has the exact text.
 
 use std::io::Write;
 use std::path::Path;
@@ -41,7 +40,7 @@ pub(super) fn heads(sheet: &Sheet<'_>) -> Vec<String> {
     [own, named("label", &sheet.labels), named("row", &sheet.row), named("matrix", &sheet.matrix)].concat()
 }
 
-/// The cells of the sheet from which a job was made, in the order of the header.
+/// The cells of a job's sheet, in the order of the header.
 pub(super) fn of_sheet<'r>(row: &'r Row, sheet: &'r Sheet<'r>) -> impl Iterator<Item = &'r str> {
     let labels = sheet.labels.iter().map(|name| row.labels.get(*name).map(String::as_str));
     let cells = sheet.row.iter().map(|name| row.row.as_ref().and_then(|cells| cells.get(name)));
@@ -50,11 +49,11 @@ pub(super) fn of_sheet<'r>(row: &'r Row, sheet: &'r Sheet<'r>) -> impl Iterator<
     labels.chain(cells).chain(matrix).map(Option::unwrap_or_default)
 }
 
-/// The columns. Users script against them: they are never renamed or moved.
+/// The columns. Scripts depend on them: they are never renamed or moved.
 const MISMATCH_COLUMNS: &str =
     "task_id,id,model,mismatch,delivered_s,width,height,price_usd,charge,submitted_at,completed_at,sha256,video_url";
 
-/// The first of them, which tell that a file is such a table.
+/// The first columns, which identify such a table.
 pub(super) const MARK: &str = "task_id,id,model,mismatch";
 
 /// Writes the videos of a batch that do not match their requests, the oldest first.

@@ -1,4 +1,4 @@
-//! The purchases of an earlier report: what a ledger needs to know each of them again, if it is lost.
+//! The purchases of an earlier report, to restore a lost ledger.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
@@ -14,7 +14,7 @@ use crate::domain::{
 };
 use crate::files::open_plain;
 
-/// The longest report that is read, in bytes: twice that of a hundred thousand jobs.
+/// The maximum length of a report, in bytes: twice that of 100,000 jobs.
 const MAX_BYTES: u64 = 512 << 20;
 
 /// A submission that may have been charged, as `import` records it in another ledger.
@@ -63,7 +63,7 @@ pub struct ReportedPurchase {
 }
 
 impl ReportedPurchase {
-    /// What was bought, for a job of this ID and with this path of its video.
+    /// The purchase, for a job with this ID and this video path.
     pub(crate) fn purchase(&self, job: &JobId, output: Option<Box<OutputPath>>) -> Purchase {
         Purchase {
             job: job.clone(),
@@ -116,7 +116,7 @@ pub(crate) struct EarlierReport {
 }
 
 impl EarlierReport {
-    /// Superseded tasks, and then the jobs: of one job, the earlier purchase comes first.
+    /// Superseded tasks, then the jobs, so the earlier purchase of a job comes first.
     pub(crate) fn into_jobs(self) -> impl Iterator<Item = EarlierJob> {
         self.superseded.into_iter().chain(self.jobs)
     }

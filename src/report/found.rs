@@ -1,4 +1,4 @@
-//! Facts about a job from the ledger and the directory, looked up once for every form of a report.
+//! Facts about a job from ledger and directory, for all formats of a report.
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -16,7 +16,7 @@ named! {
     pub enum JobState {
         /// Terminal, with a video.
         Completed = "completed",
-        /// Being generated when the run stopped.
+        /// In generation when the run stopped.
         InProgress = "in_progress",
         /// Waiting at the service when the run stopped.
         Queued = "queued",
@@ -24,17 +24,17 @@ named! {
         Pending = "pending",
         /// Waits for a face review.
         Held = "held",
-        /// Refused by the service; no task exists.
+        /// Rejected by the service. No task exists.
         Rejected = "rejected",
         /// Terminal, without a video.
         Failed = "failed",
-        /// Sent, and the answer never arrived whole.
+        /// Sent, without a complete response.
         InDoubt = "in_doubt",
     }
 }
 
 impl JobState {
-    /// Returns whether the job, as it is now, was not bought yet.
+    /// Returns whether the current request of the job is not bought yet.
     pub fn is_unbought(self) -> bool {
         matches!(self, Self::Pending | Self::Held | Self::Rejected)
     }
@@ -84,13 +84,13 @@ impl Found {
         history.attempts_at(self.places.clone())
     }
 
-    /// The attempt that stands for the job.
+    /// The attempt that represents the job.
     pub(super) fn shown<'h>(&self, history: &'h History) -> Option<&'h Attempt> {
         self.attempts(history).nth(self.shown?)
     }
 }
 
-/// The attempt that stands for a job: one in doubt before all, else the job's video, else the latest of this wording.
+/// The attempt that represents a job: one in doubt, else the job's video, else the latest with the current request.
 fn representative(job: &Job, attempts: &[&Attempt], video: Option<AttemptId>) -> Option<usize> {
     let same = || {
         let same = |attempt: &Attempt| attempt.purchase.fingerprint() == job.purchase.fingerprint();
@@ -116,31 +116,30 @@ pub(super) fn state(attempt: &Attempt) -> JobState {
     }
 }
 
-/// The video of an attempt, while it is here.
+/// The video of an attempt, if it is here.
 pub(super) fn file_of<'a>(attempt: &'a Attempt, directory: &Path) -> Option<&'a VideoFile> {
     attempt.file.as_deref().filter(|file| is_whole(directory, file))
 }
 
-/// The path of a poster that someone put beside a video.
+/// The path of the user's poster for a video.
 pub(super) fn poster_of(video: &VideoFile) -> String {
     format!("{}.jpg", video.path.as_str().trim_end_matches(".mp4"))
 }
 
-/// Returns whether the poster beside a video is not one of the video before it.
+/// Returns whether a poster is newer than its video.
 fn is_poster_of(directory: &Path, poster: &str, video: &VideoFile) -> bool {
     let changed = |path: &str| directory.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
     changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)
 }
 
-/// The differences of a delivered video from its request, as text.
+/// The mismatches of a delivered video, as text.
 pub(super) fn mismatch(attempt: &Attempt) -> Option<String> {
     let differences = attempt.file.as_ref()?.differences(attempt.purchase.request.body());
     let texts: Vec<String> = differences.into_iter().map(|it| it.text).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// The path from a directory to another one, with `/` between and after its parts; empty from a directory to itself.
-/// Without such a path, as from one drive to another, it is the whole other directory.
+/// The relative path between directories, with `/` after each part; empty for the same directory. Between drives, it is the absolute path.
 pub(super) fn relative_path(from: &Path, to: &Path) -> String {
     let (from, to) = (real(from), real(to));
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
@@ -152,14 +151,14 @@ pub(super) fn relative_path(from: &Path, to: &Path) -> String {
     up.chain(down).flat_map(|part| [part.as_os_str().to_string_lossy(), "/".into()]).collect()
 }
 
-/// The directory without links on the way to it; as it is written, if it is not there.
+/// The directory with resolved links, or unchanged if it is missing.
 fn real(directory: &Path) -> PathBuf {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let real = directory.canonicalize().or_else(|_| std::path::absolute(directory));
     without_mark(real.unwrap_or_else(|_| directory.to_owned()))
 }
 
-/// A path on a drive of Windows without the mark of canonical paths, `\\?\`, which an absolute path does not have.
+/// A Windows path without the prefix of canonical paths, `\\?\`.
 fn without_mark(path: PathBuf) -> PathBuf {
     let plain = path.to_str().and_then(|text| text.strip_prefix(r"\\?\"));
     plain.filter(|plain| plain.get(1..2) == Some(":")).map(PathBuf::from).unwrap_or(path)

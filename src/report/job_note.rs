@@ -1,4 +1,4 @@
-//! What a job asks of its reader, and why: one value that status, summary, contact sheet, and Markdown render.
+//! Notes about jobs: the action that a job needs, and the reason. Status, summary, contact sheet, and Markdown render them.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use indexmap::IndexMap;
 use super::found::{Found, JobState, mismatch};
 use crate::domain::{Attempt, History, Job, JobChoice, JobId, ServiceError, Usd, count, last_reviews};
 
-/// Something to know about a job that is more than "completed".
+/// A note about a job that is not simply completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobNote {
     /// What it is about.
     pub kind: NoteKind,
     /// The reason, such as the message of the service.
     pub cause: Option<String>,
-    /// The amount that it concerns: at risk, to pay, or paid, by its kind.
+    /// The amount: at risk, to pay, or paid, by its kind.
     pub usd: Usd,
 }
 
 /// The kinds of notes, the most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum NoteKind {
-    /// It is unknown whether the service accepted the job.
+    /// The outcome of the submission is unknown.
     InDoubt,
     /// The task failed.
     Failed,
     /// Reviewers disagree about the video.
     Conflict,
-    /// The video is not what was paid for.
+    /// The video does not match its request.
     Mismatch,
     /// The service rejected the request.
     Rejected,
-    /// It was the turn of the job, but its image has no URL.
+    /// The job was due, but its image has no URL.
     Unsent,
     /// The program of `--exec` failed.
     ExecFailed,
@@ -50,7 +50,7 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
-    /// The state to which it belongs, whose color it has.
+    /// The state that gives its color.
     pub(super) fn state(self) -> JobState {
         match self {
             Self::InDoubt => JobState::InDoubt,
@@ -74,12 +74,12 @@ impl NoteKind {
         }
     }
 
-    /// Returns whether a reader has to do or to decide something.
+    /// Returns whether the user has to act or decide.
     pub fn needs_a_person(self) -> bool {
         self <= Self::Held
     }
 
-    /// So many jobs with it: "2 jobs failed".
+    /// A number of jobs with it: "2 jobs failed".
     pub fn counted(self, jobs: usize) -> String {
         let (noun, rest) = match self {
             Self::InDoubt => ("job", "in doubt"),
@@ -101,7 +101,7 @@ impl NoteKind {
         format!("{} {rest}", count(jobs, noun))
     }
 
-    /// The consequence for the money, and what comes next; either may be empty. `usd` is the sum of the amounts.
+    /// The consequence for the money, and the next step; either may be empty. `usd` is the sum of the amounts.
     pub(super) fn consequence(self, usd: Usd) -> (String, &'static str) {
         match self {
             Self::InDoubt => (format!("${usd} at risk"), "look for the task at the service, and resolve it"),
@@ -212,7 +212,7 @@ pub struct NotedJobs {
     pub usd: Usd,
     /// The number of jobs.
     pub jobs: usize,
-    /// The jobs by their cause, each cause where it first appears.
+    /// The jobs by their cause, in order of first appearance.
     pub by_cause: IndexMap<Option<String>, Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! The report for scripts: the same fields, texts byte for byte, money as decimal strings.
+//! The report for scripts: the same fields, unchanged texts, and money as decimal strings.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::domain::Freeze;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist report")]
 pub(crate) struct ReportView<'r> {
-    /// The version of this form: 1.
+    /// The schema version: 1.
     schema_version: u32,
     /// The manifest's name.
     name: &'r str,
-    /// The batch value; empty where the manifest has none.
+    /// The batch value; empty without one.
     batch: &'r str,
     /// True if the simulator played the service, so nothing was paid.
     simulated: bool,
@@ -29,11 +29,11 @@ pub(crate) struct ReportView<'r> {
     /// The jobs, in manifest order.
     #[schemars(with = "Vec<Row>")]
     jobs: Rows<'r>,
-    /// Tasks that no job above stands for: of jobs that were changed, taken again or removed since.
+    /// Tasks without a row: of jobs that were changed, retaken, or removed since.
     superseded: Vec<Superseded>,
     /// Sums over the batch.
     totals: &'r Totals,
-    /// The reason why purchases are frozen in this ledger. Only `status` says so, and only if they are.
+    /// The reason of a freeze of the ledger. Only `status` has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     frozen: Option<&'r str>,
 }
@@ -61,7 +61,7 @@ impl<'r> ReportView<'r> {
     }
 }
 
-/// The rows, made one by one as they are written.
+/// The rows, made one by one during the write.
 #[derive(Debug)]
 struct Rows<'r> {
     report: &'r Report,

@@ -1,9 +1,7 @@
-//! Reports: views of the ledger that the user, a spreadsheet and a script can each read.
+//! Reports: views of the ledger for users, spreadsheets, and scripts.
 //!
-//! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them of what was [`found`] of each. A [`job_note`] is what a job asks of its reader. [`csv`],
-//! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
-//! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads the purchases of one, if its
-//! ledger is lost.
+//! [`row`] is the model: a row for each job, in manifest order. [`rows`] makes rows from the facts of [`found`]. A [`job_note`] has the next step for a job. [`csv`], [`json`], [`html`], and [`xlsx`] format rows. [`writer`] replaces each file atomically, so a reader never
+//! sees a part of one, also after a kill. [`earlier`] reads the purchases of a report whose ledger is lost.
 
 mod csv;
 mod earlier;

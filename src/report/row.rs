@@ -1,4 +1,4 @@
-//! The one model of a report, frozen: what is in every form of it.
+//! The model of a report for all formats. It is stable for scripts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ use crate::domain::{Cells, Charge, Executed, JobChoice, Labels, Usd};
 /// One job of the manifest. An unknown value is absent, never zero.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Row {
-    /// The job's name.
+    /// The job ID.
     pub id: String,
-    /// The batch value; empty where the manifest has none.
+    /// The batch value; empty without one.
     pub batch: String,
     /// The model.
     pub model: String,
@@ -26,13 +26,13 @@ pub struct Row {
     pub state: JobState,
     /// The charge for all attempts of this job in this batch.
     pub charge: Charge,
-    /// The cost of all attempts of this job in this batch, in USD; null while any of them is unknown.
+    /// The cost of all attempts of this job in this batch, in USD; null if a charge is unknown.
     pub cost_usd: Option<Usd>,
-    /// The service's name for the task.
+    /// The task ID.
     pub task_id: Option<String>,
-    /// The URL of the video, from the service.
+    /// The service's URL of the video.
     pub video_url: Option<String>,
-    /// The video's file while it is there, relative to this report's directory.
+    /// The path of the video if it is there, relative to the directory of this report.
     pub file: Option<String>,
     /// SHA-256 of the file.
     pub sha256: Option<String>,
@@ -46,25 +46,24 @@ pub struct Row {
     pub duration_s: Option<i64>,
     /// The number of the take of the same request, from 1.
     pub take: u32,
-    /// The tags, by which jobs are selected.
+    /// The tags.
     pub tags: Vec<String>,
     /// The labels.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
     /// The face, for face videos.
     pub face: Option<String>,
-    /// The number of submissions, without those that certainly made no task.
+    /// The number of submissions that may have made a task.
     pub attempts: usize,
     /// The number of polls.
     pub polls: u32,
-    /// The progress in percent: 0 in the queue, 100 once it is completed, and unknown between.
+    /// The progress in percent: 0 in the queue, 100 when completed, and unknown between.
     pub progress: Option<u8>,
-    /// The time at which the service accepted the task, to the millisecond; for a job in doubt, the earliest time of
-    /// its request.
+    /// The time of the acceptance, to the millisecond; for a job in doubt, the earliest time of its request.
     #[schemars(with = "Option<String>")]
     #[serde(serialize_with = "as_moment")]
     pub submitted_at: Option<Timestamp>,
-    /// The time at which the video was finished, to the millisecond.
+    /// The time of completion, to the millisecond.
     #[schemars(with = "Option<String>")]
     #[serde(serialize_with = "as_moment")]
     pub completed_at: Option<Timestamp>,
@@ -72,34 +71,34 @@ pub struct Row {
     pub generation_s: Option<f64>,
     /// The service's code.
     pub error_code: Option<String>,
-    /// The service's message, or what happened.
+    /// The message of the service or of shotlist.
     pub error_message: Option<String>,
-    /// The service's error as it came.
+    /// The raw error of the service.
     pub error: Option<serde_json::Value>,
-    /// The row of a table that the job was made of, as it was written.
+    /// The table row of the job.
     #[schemars(with = "Option<BTreeMap<String, String>>")]
     pub row: Option<Arc<Cells>>,
-    /// The values of its matrix, as they were written.
+    /// Its matrix values.
     #[schemars(with = "Option<BTreeMap<String, String>>")]
     pub matrix: Option<Arc<Labels>>,
-    /// The prompt that was sent.
+    /// The prompt.
     pub prompt: Option<String>,
-    /// The price of the job as it is now.
+    /// The current price of the job.
     pub price_usd: Usd,
-    /// The sum that may have been charged for it without a response.
+    /// The possible charge of submissions without a response.
     pub at_risk_usd: Usd,
-    /// The cost of the task by the service's own account, which proves no charge.
+    /// The cost of the task in the service's responses. It proves no charge.
     pub reported_usd: Option<Usd>,
-    /// The choices of all reviewers of the takes of its request together.
+    /// The combined choice of all reviewers of its takes.
     pub choice: Option<JobChoice>,
     /// The reviewers.
     pub reviewer: Option<String>,
-    /// Their notes, a line each; with the reviewer, if there are several.
+    /// Their notes, one per line; with the reviewer, if there are several.
     pub note: Option<String>,
     /// The facts of the delivered video.
     #[serde(flatten)]
     pub delivered: Delivered,
-    /// The declaration of the user about its last submission, as text.
+    /// The user's declaration about its last submission, as text.
     pub declared: Option<String>,
     /// The time at which the video was archived, to the millisecond.
     #[schemars(with = "Option<String>")]
@@ -107,19 +106,19 @@ pub struct Row {
     pub archived_at: Option<Timestamp>,
     /// The outcome of the program for the video.
     pub exec: Option<Exec>,
-    /// The machine that fetched the video, where several share a ledger: the file is there.
+    /// The machine that downloaded the video, in a shared ledger. The file is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
     /// The submission behind the state above, if it may have been charged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purchase: Option<Box<ReportedPurchase>>,
-    /// Facts that only a page for people shows.
+    /// Facts for the contact sheet.
     #[serde(skip)]
     pub(super) detail: Detail,
 }
 
 impl Row {
-    /// What the job asks of its reader, the most urgent first.
+    /// The notes of the job, the most urgent first.
     pub fn notes(&self) -> &[JobNote] {
         &self.detail.notes
     }
@@ -131,9 +130,9 @@ pub struct Delivered {
     /// The duration of the delivered video in seconds.
     #[serde(rename = "delivered_s")]
     pub seconds: Option<f64>,
-    /// Its width in pixels, as it is shown.
+    /// Its displayed width in pixels.
     pub width: Option<u32>,
-    /// Its height in pixels, as it is shown.
+    /// Its displayed height in pixels.
     pub height: Option<u32>,
     /// Its frames a second.
     pub fps: Option<f64>,
@@ -154,7 +153,7 @@ pub struct Exec {
     pub outcome: ExecOutcome,
     /// The reason why it counts as failed.
     pub error: Option<String>,
-    /// The last line that it wrote.
+    /// The last line of its output.
     pub line: Option<String>,
     /// The time of its end, to the millisecond.
     #[schemars(with = "String")]
@@ -167,9 +166,9 @@ pub struct Exec {
 pub enum ExecOutcome {
     /// It did.
     Done,
-    /// It did not: the next run with `--exec` starts it again.
+    /// It failed: the next run with `--exec` starts it again.
     Failed,
-    /// It was not started, or not to its end: the next run with `--exec` starts it.
+    /// It was not started or not finished: the next run with `--exec` starts it.
     Owed,
 }
 
@@ -185,8 +184,7 @@ impl From<&Executed> for Exec {
     }
 }
 
-/// A time as every form of a report has it: always as many digits, because readers of tables take the first row for the
-/// form of all others.
+/// A time in a report, always with milliseconds: readers of tables derive the type from the first row.
 pub(super) fn moment(time: Timestamp) -> String {
     format!("{time:.3}")
 }
@@ -196,17 +194,17 @@ fn as_moment<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S
     time.map(moment).serialize(serializer)
 }
 
-/// Facts that only a page for people shows.
+/// Facts for the contact sheet.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Detail {
-    /// What it asks of its reader, the most urgent first.
+    /// The notes, the most urgent first.
     pub notes: Vec<JobNote>,
-    /// The certain cost of all attempts, and the possible cost besides those in doubt.
+    /// The certain cost of all attempts, and the unknown cost without that of doubts.
     pub spent: Usd,
     pub unknown: Usd,
-    /// The videos of its other attempts that are still here.
+    /// The present videos of its other attempts.
     pub versions: Vec<Version>,
-    /// An image of the video that someone put beside it, under the same name.
+    /// The user's poster of the video, under the same name.
     pub poster: Option<String>,
 }
 
@@ -214,7 +212,7 @@ pub(super) struct Detail {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Version {
     pub file: String,
-    /// Its task, if it is a take of the request as it is now: it can be kept.
+    /// Its task, if it is a take of the current request: it can be kept.
     pub task_id: Option<String>,
 }
 
@@ -223,43 +221,42 @@ pub(super) struct Version {
 pub struct Totals {
     /// Jobs of the manifest.
     pub jobs: usize,
-    /// The price of all jobs of the manifest, each taken once.
+    /// The price of all jobs of the manifest, once each.
     pub planned_usd: Usd,
-    /// The price of the jobs that are still to be submitted: pending or rejected ones.
+    /// The price of pending and rejected jobs.
     pub to_submit_usd: Usd,
-    /// The price of the jobs that wait for a face review.
+    /// The price of held jobs, which wait for a face review.
     pub held_usd: Usd,
-    /// Certainly charged for this batch, with attempts of jobs that were changed or removed since.
+    /// The certain charges of this batch, including changed and removed jobs.
     pub spent_usd: Usd,
-    /// May have been charged on top of that: the price of every attempt in doubt.
+    /// The price of all attempts in doubt, which may be charged.
     pub at_risk_usd: Usd,
-    /// May have been charged, too: the price of every task of which no one documents when it is charged, and that is not
-    /// completed.
+    /// The price of all uncompleted tasks with an undocumented charge.
     pub unknown_usd: Usd,
-    /// The fees of the manifest's approved face reviews, once per face. They are paid outside the interface.
+    /// The fees of approved face reviews in the manifest, once per face. They are not paid through the interface.
     pub face_reviews_usd: Usd,
-    /// Jobs by state; every state is there.
+    /// Jobs by state, with all states.
     pub states: BTreeMap<&'static str, usize>,
-    /// Jobs whose video is on this machine.
+    /// Jobs with a video on this machine.
     pub videos: usize,
-    /// Jobs whose video was archived, and is not in the output directory.
+    /// Jobs with an archived video outside the output directory.
     pub archived: usize,
-    /// Jobs by the choices of their reviewers; each choice is there.
+    /// Jobs by combined choice, with all choices.
     pub choices: BTreeMap<&'static str, usize>,
-    /// Jobs for whose video the program of `--exec` failed the last time.
+    /// Jobs with a failed `--exec`.
     pub exec_failed: usize,
-    /// Jobs for whose video it was not started yet, or not to its end, though a run had it.
+    /// Jobs with an `--exec` that was not started or not finished.
     pub exec_owed: usize,
-    /// Videos of the batch that differ from their request.
+    /// Videos of the batch with a mismatch.
     pub mismatched: usize,
     /// The price of those videos.
     pub mismatched_usd: Usd,
 }
 
-/// A task that was paid for, or perhaps, and that no row stands for: its job was changed, taken again or removed since.
+/// A task without a row that may be charged: its job was changed, retaken, or removed since.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Superseded {
-    /// The job that it was for.
+    /// Its job.
     pub job: String,
     /// The state.
     pub state: JobState,
@@ -267,11 +264,11 @@ pub struct Superseded {
     pub charge: Charge,
     /// Its price.
     pub price_usd: Usd,
-    /// The service's name for it.
+    /// The task ID.
     pub task_id: Option<String>,
     /// The URL of its video.
     pub video_url: Option<String>,
-    /// Its video's file while it is there, relative to this report's directory.
+    /// The path of its video if it is there, relative to the directory of this report.
     pub file: Option<String>,
     /// The submission.
     pub purchase: ReportedPurchase,
@@ -285,19 +282,19 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// About this manifest, with options that lead to its batch and ledger; both as a shell reads them.
+    /// The commands for a manifest, with the options for its batch and ledger; both quoted for a shell.
     pub fn new(manifest: String, options: String) -> Self {
         Self { manifest, options }
     }
 
-    /// A command with what follows the manifest; ids need no quotes.
+    /// A command with further words. IDs need no quotes.
     pub(super) fn line(&self, name: &str, rest: &[&str]) -> String {
         let words = ["shotlist", name, &self.manifest].into_iter().chain(rest.iter().copied()).chain([&*self.options]);
         words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The width of a column, in characters, unless it has its own.
+/// The default width of a column, in characters.
 const WIDTH: f64 = 12.0;
 
 /// The type of a column.
@@ -309,7 +306,7 @@ pub(super) enum Kind {
     Number,
     Money,
     Time(fn(&Row) -> Option<Timestamp>),
-    /// The path of a file beside the report.
+    /// The path of a file, relative to the report.
     Link,
 }
 
@@ -335,8 +332,8 @@ const fn column(name: &'static str, kind: Kind, text: for<'r> fn(&'r Row) -> Cow
     Column { name, kind, width: WIDTH, text }
 }
 
-/// The columns in their order. Behind them come one for each label, each column of a table that jobs were made of, and each axis of a
-/// matrix: by [`sheet_column`]. Users script against them: they are never renamed or moved.
+/// The columns in their order. Columns for labels, table columns, and matrix axes follow ([`sheet_column`]). Scripts depend on them: they are never renamed
+/// or moved.
 pub(super) const COLUMNS: [Column; 37] = [
     column("id", Kind::Text, |row| row.id.as_str().into()).wide(24.0),
     column("batch", Kind::Text, |row| row.batch.as_str().into()),
@@ -380,7 +377,7 @@ pub(super) const COLUMNS: [Column; 37] = [
     column("reported_usd", Kind::Money, |row| shown(row.reported_usd)),
 ];
 
-/// A column of the sheet that jobs were made of.
+/// A column of the jobs' sheet.
 pub(super) const fn sheet_column() -> (Kind, f64) {
     (Kind::Text, WIDTH)
 }

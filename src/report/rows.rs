@@ -1,4 +1,4 @@
-//! From the jobs of a manifest and what the ledger knows of them to the rows of a report.
+//! Makes the rows of a report from the jobs of a manifest and the ledger.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -24,15 +24,14 @@ pub(super) struct Sheet<'r> {
     pub matrix: IndexSet<&'r str>,
 }
 
-/// A report before it has a form. Its rows are made when they are written: ten thousand at once would take more memory than
-/// the run itself.
+/// A report before its format. Rows are made one by one during a write: ten thousand rows would take more memory than the run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The name and batch of the jobs.
     pub key: BatchKey,
     /// True if the simulator played the service, so nothing was paid.
     pub simulated: bool,
-    /// Tasks that no row stands for.
+    /// Tasks without a row.
     pub superseded: Vec<Superseded>,
     /// Sums.
     pub totals: Totals,
@@ -45,7 +44,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Reports all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a directory.
+    /// A report of all jobs of a manifest and of the batch in the ledger, with the videos in a directory.
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, directory: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
         let (mut shown, mut videos, mut archived) = (HashSet::with_capacity(jobs.len()), 0, 0);
@@ -101,7 +100,7 @@ impl Report {
         Self { key: key.clone(), simulated, superseded, totals, jobs, found, history, directory: directory.to_owned() }
     }
 
-    /// The same report with the fees of face reviews. A simulated report has none.
+    /// Adds the fees of face reviews. A simulated report has none.
     #[must_use]
     pub fn with_face_reviews(mut self, usd: Usd) -> Self {
         self.totals.face_reviews_usd = if self.simulated { Usd::ZERO } else { usd };
@@ -119,12 +118,12 @@ impl Report {
         meant.map(|(job, found)| row(&self.key.batch, job, found, &self.history, &self.directory))
     }
 
-    /// Each job and where it is, in manifest order.
+    /// Each job with its state, in manifest order.
     pub fn states(&self) -> impl Iterator<Item = (&Job, JobState)> {
         self.each().map(|(job, found)| (job, found.state))
     }
 
-    /// Each job, where it is, and the attempt that stands for it, in manifest order.
+    /// Each job with its state and its representing attempt, in manifest order.
     pub(super) fn shown(&self) -> impl Iterator<Item = (&Job, JobState, Option<&Attempt>)> {
         self.each().map(|(job, found)| (job, found.state, found.shown(&self.history)))
     }
@@ -138,7 +137,7 @@ impl Report {
         self.jobs.iter().map(Arc::as_ref).zip(&*self.found)
     }
 
-    /// The sheet from which the jobs were made, each set of names in the order in which they first appear.
+    /// The columns of the jobs' sheet, each set of names in the order of first appearance.
     pub(super) fn sheet(&self) -> Sheet<'_> {
         let mut sheet = Sheet::default();
         let mut seen: HashSet<*const Columns> = HashSet::new();
@@ -153,7 +152,7 @@ impl Report {
         sheet
     }
 
-    /// Videos that differ from their request, each with its differences.
+    /// Videos with a mismatch, each with its differences.
     pub(super) fn mismatches(&self) -> impl Iterator<Item = (&Attempt, String)> {
         self.history.attempts().filter_map(|attempt| Some((attempt, mismatch(attempt)?)))
     }
@@ -163,7 +162,7 @@ impl Report {
         &self.directory
     }
 
-    /// Tasks that no row stands for, with paths of videos as they are seen from a report in this directory.
+    /// Tasks without a row, with paths of videos relative to this directory.
     pub fn superseded_seen_from(&self, directory: &Path) -> Vec<Superseded> {
         let way = relative_path(directory, &self.directory);
         let seen = self.superseded.iter().cloned().map(|mut superseded| {
@@ -173,7 +172,7 @@ impl Report {
         seen.collect()
     }
 
-    /// The jobs, in manifest order, with paths of videos as they are seen from a report in this directory.
+    /// The jobs, in manifest order, with paths of videos relative to this directory.
     pub fn rows_seen_from(&self, directory: &Path) -> impl Iterator<Item = Row> {
         let way = relative_path(directory, &self.directory);
         self.rows().map(move |mut row| {
@@ -187,7 +186,7 @@ impl Report {
 }
 
 fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Path) -> Row {
-    // Those that may have reached the service.
+    // The attempts that may have reached the service.
     let attempts: Vec<&Attempt> =
         found.attempts(history).filter(|attempt| attempt.state != AttemptState::Void).collect();
     let (shown, state) = (found.shown(history), found.state);
@@ -199,17 +198,17 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     let perhaps = sum(|it| it.charge() == Charge::Unknown);
     let error = shown.and_then(|attempt| attempt.error.as_ref());
     let submitted_at = shown.and_then(submitted_at);
-    // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
+    // A due job has the error of its last submission, any other job that of its representing attempt.
     let shown = shown.or_else(|| found.attempts(history).next_back());
     let was_last_refused = matches!(state, JobState::Pending | JobState::Rejected | JobState::Failed);
     let unsent = history.why_unsent(job.id()).filter(|_| was_last_refused).map(not_sent);
-    // It is newer than any answer, because an intent makes it void: the code and the body of that one are no part of it.
+    // The reason is newer than any response, because an intent removes it. So code and body of the response are left out.
     let error = error.filter(|_| unsent.is_none());
     let declared = shown.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file);
     let archived = shown.and_then(|attempt| attempt.particulars.archived.as_deref());
-    // A video that has left keeps its hash.
+    // An archived video keeps its hash.
     let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || archived.is_some());
     let mut reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
     reviews.retain(|reviewed| counts_for(reviewed.review.choice, found.choice));
@@ -267,7 +266,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     }
 }
 
-/// The facts of a delivered video; none without a video that was read.
+/// The facts of a delivered video; empty without a readable video.
 fn delivered(attempt: &Attempt) -> Delivered {
     let Some(footage) = attempt.file.as_ref().and_then(|file| file.footage.as_ref()) else {
         return Delivered::default();
@@ -284,7 +283,7 @@ fn delivered(attempt: &Attempt) -> Delivered {
     }
 }
 
-/// The progress in percent, as far as it is certain.
+/// The progress in percent, if it is certain.
 fn progress(state: JobState) -> Option<u8> {
     match state {
         JobState::Completed => Some(100),
@@ -293,7 +292,7 @@ fn progress(state: JobState) -> Option<u8> {
     }
 }
 
-/// The time of a submission: of its acceptance, or of one in doubt the earliest.
+/// The time of a submission: of its acceptance, or of the intent if it is in doubt.
 fn submitted_at(attempt: &Attempt) -> Option<Timestamp> {
     match &attempt.task {
         Some(_) => attempt.answered_at,
@@ -301,13 +300,12 @@ fn submitted_at(attempt: &Attempt) -> Option<Timestamp> {
     }
 }
 
-/// Returns whether an attempt is for the request of the job as it is now.
+/// Returns whether an attempt has the current request of the job.
 fn is_take(attempt: &Attempt, job: &Job) -> bool {
     attempt.purchase.fingerprint() == job.purchase.fingerprint()
 }
 
-/// Returns whether a reviewer's choice is part of the choice of the job. A note alone always is, and so is all that was said before an
-/// undecided take.
+/// Returns whether a reviewer's choice is part of the job's choice. A note without a choice always is, and so is every choice of an undecided job.
 fn counts_for(choice: Option<Choice>, of_job: Option<JobChoice>) -> bool {
     match of_job {
         None | Some(JobChoice::Conflict) => true,
@@ -326,7 +324,7 @@ fn versions(
 ) -> Vec<Version> {
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
     let here = others.filter_map(|attempt| Some((attempt, file_of(attempt, directory)?)));
-    // Two takes that are the same to the byte are one file.
+    // Identical takes are one file.
     let other = here.filter(|(_, other)| file.is_none_or(|file| file.path != other.path));
     let version = other.map(|(attempt, other)| Version {
         file: other.path.to_string(),
@@ -349,7 +347,7 @@ fn joined(words: impl Iterator<Item = String>, between: &str) -> Option<String> 
     (!words.is_empty()).then(|| words.join(between))
 }
 
-/// The reason why a job was not sent, as a report shows it.
+/// The reason of an unsent job, for the report.
 fn not_sent(reason: &str) -> String {
     format!("not sent: {reason}")
 }
@@ -370,7 +368,7 @@ fn superseded(shown: &HashSet<AttemptId>, history: &History, directory: &Path) -
         .collect()
 }
 
-/// Seconds between two times, to the millisecond; unknown if the clock was set back between them.
+/// Seconds between two times, to the millisecond; `None` if the clock was set back.
 fn seconds(from: Timestamp, to: Timestamp) -> Option<f64> {
     let millis = u32::try_from(to.duration_since(from).as_millis()).ok()?;
     Some(f64::from(millis) / 1000.0)

@@ -1,4 +1,4 @@
-//! The destinations of a report, each replaced at once.
+//! The files of a report, each replaced atomically.
 
 use crate::domain::explained;
 use std::collections::HashSet;
@@ -31,11 +31,11 @@ pub enum Form {
     Html,
     /// For spreadsheet programs, with types.
     Xlsx,
-    /// The videos that do not match their requests, written only if there are any.
+    /// The videos with a mismatch, if there are any.
     Mismatches,
 }
 
-/// The form that a file name asks for by its extension.
+/// The format of a file name, by its extension.
 pub fn form_of(path: &Path) -> Option<Form> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "csv" => Some(Form::Csv),
@@ -57,17 +57,17 @@ pub struct ReportError {
     pub source: io::Error,
 }
 
-/// The files that a run's reports go to.
+/// The report files of a run.
 #[derive(Clone, Debug)]
 pub struct Writer {
     files: Vec<(PathBuf, Form)>,
-    /// The commands that a page offers to copy.
+    /// The commands on a page, for copying.
     commands: Option<Commands>,
-    /// Those that could not be written the last time.
+    /// The files that failed in the last write.
     missed: Arc<Mutex<HashSet<PathBuf>>>,
     /// The number of reports so far.
     made: Arc<AtomicU64>,
-    /// The number of the newest report that was written.
+    /// The number of the newest written report.
     newest: Arc<Mutex<u64>>,
 }
 
@@ -77,14 +77,14 @@ impl Writer {
         Self { files, commands: None, missed: Arc::default(), made: Arc::default(), newest: Arc::default() }
     }
 
-    /// Offers commands on pages.
+    /// Adds commands to pages.
     #[must_use]
     pub fn with_commands(mut self, commands: Commands) -> Self {
         self.commands = Some(commands);
         self
     }
 
-    /// Writes to this one, too.
+    /// Adds a file.
     #[must_use]
     pub fn and(mut self, path: PathBuf, form: Form) -> Self {
         self.files.push((path, form));
@@ -100,21 +100,20 @@ impl Writer {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
-    /// The files that were written the last time.
+    /// The files of the last write.
     pub fn written(&self) -> Vec<&Path> {
         let missed = self.missed.lock();
         self.paths().filter(|path| !missed.contains(*path)).collect()
     }
 
-    /// The number of a report that is about to be made.
+    /// The number for a new report.
     pub(crate) fn number(&self) -> u64 {
         self.made.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Writes every file anew. One that fails does not keep the others from being written.
+    /// Writes all files, also if one fails.
     ///
-    /// Reports are numbered in the order in which they were made, and an older one never replaces a newer one, also when
-    /// two threads write.
+    /// Reports are numbered in order, and an older one never replaces a newer one, also with two threads.
     pub fn write(&self, number: u64, report: &Report) -> Result<(), ReportError> {
         let mut newest = self.newest.lock();
         if number < *newest {
@@ -145,7 +144,7 @@ impl Writer {
     }
 }
 
-/// Replaces a file whose directory may have to be made.
+/// Replaces a file, and creates its directory.
 fn put(path: &Path, write: impl FnOnce(&Path, &mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new(""));
     make_directories(directory).map_err(|error| {
@@ -155,7 +154,7 @@ fn put(path: &Path, write: impl FnOnce(&Path, &mut BufWriter<&File>) -> io::Resu
     replace(path, write)
 }
 
-/// This many bytes of a report tell that it is one.
+/// The number of bytes that identify a report.
 const FIRST_LINES: u64 = 4096;
 
 /// The files in the output directory.
@@ -166,7 +165,7 @@ const USUAL: [(&str, Form); 4] = [
     ("mismatches.csv", Form::Mismatches),
 ];
 
-/// A file that is in the way of a report, and is none itself: a table of products, the manifest, anything that someone made.
+/// Another file at the path of a report, such as a table of products or the manifest.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {}", path.display(), match unread {
     Some(error) => format!("can't be read to see whether it is a report: {error}"),
@@ -175,7 +174,7 @@ const USUAL: [(&str, Form); 4] = [
 pub struct NoReport {
     /// The file.
     pub path: PathBuf,
-    /// The reason why its contents are unknown.
+    /// The read error, if its contents are unknown.
     unread: Option<io::Error>,
 }
 
@@ -187,25 +186,25 @@ impl Writer {
         Self::new(USUAL.map(|(name, form)| (directory.join(name), form)).to_vec())
     }
 
-    /// Refuses to replace a file that is no report.
+    /// Refuses to replace another file.
     pub fn check(&self) -> Result<(), NoReport> {
         self.files().try_for_each(|(path, form)| spare(path, *form))
     }
 }
 
-/// The first lines of a report of each form, and of nothing else.
+/// The unique first lines of each report format.
 fn marks(form: Form) -> &'static [&'static str] {
     match form {
         Form::Csv => &["id,batch,model,state,charge"],
         Form::Mismatches => &[MARK],
         Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
         Form::Html => &["name=\"generator\" content=\"shotlist"],
-        // A workbook is packed: its first lines say nothing.
+        // A workbook is compressed: its sheet is checked.
         Form::Xlsx => &[],
     }
 }
 
-/// Returns whether the only sheet of a workbook has our name and our first column.
+/// Returns whether the only sheet of a workbook has the name and the first column of a report.
 fn is_our_workbook(path: &Path) -> bool {
     let Ok(mut book) = calamine::open_workbook::<calamine::Xlsx<_>, _>(path) else { return false };
     let is_named = book.sheet_names() == [SHEET];
@@ -217,7 +216,7 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
     let mut start = Vec::new();
     let read = open_plain(path, File::options().read(true));
     let unread = match read.and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start)) {
-        // Errors of its creation are reported then.
+        // The write reports an error of its creation.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => Some(error),
         Ok(_) => {

@@ -1,4 +1,4 @@
-//! The report as a workbook: the columns of the CSV with types, so that nothing has to be guessed when it is opened.
+//! The report as a workbook: the columns of the CSV, with types.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use super::csv::{heads, of_sheet};
 use super::row::{COLUMNS, Kind, Row, sheet_column};
 use super::rows::Report;
 
-/// The name of the only sheet, by which a workbook of ours is known.
+/// The name of the only sheet. It identifies a report.
 pub(super) const SHEET: &str = "shotlist";
-/// The longest link, in units of UTF-16: a limit of Excel.
+/// The maximum length of a link, in UTF-16 units: a limit of Excel.
 const MAX_LINK: usize = 2080;
-/// The longest text of a cell, in units of UTF-16, and the most links of a sheet: limits of Excel.
+/// The maximum length of a cell, in UTF-16 units, and the maximum number of links in a sheet: limits of Excel.
 const MAX_TEXT: usize = 32_767;
 const MAX_LINKS: usize = 65_530;
 
@@ -60,7 +60,7 @@ struct Forms {
 impl Forms {
     fn new() -> Self {
         Self {
-            // As many digits as the amount has: money is exact.
+            // With all digits of the amount: money is exact.
             money: Format::new().set_num_format("$#,##0.00####"),
             time: Format::new().set_num_format("yyyy-mm-dd hh:mm:ss"),
             text: Format::new().set_text_wrap().set_align(FormatAlign::Top),
@@ -68,7 +68,7 @@ impl Forms {
     }
 }
 
-/// Returns whether a path can be a link: Excel has a limit, and `#` and `%` mean something else in one.
+/// Returns whether a path can be a link: Excel limits the length, and `#` and `%` have a meaning in links.
 fn can_be_linked(path: &str) -> bool {
     path.encode_utf16().count() + "file:///".len() <= MAX_LINK && !path.contains(['#', '%'])
 }
@@ -84,7 +84,7 @@ fn put(
 ) -> Result<(), XlsxError> {
     match kind {
         Kind::Money | Kind::Number => match (kind, text.parse::<f64>()) {
-            // Six decimals of dollars are exact in what a cell holds, up to a billion of them.
+            // A cell has six exact decimals up to a billion dollars.
             (Kind::Money, Ok(number)) => {
                 sheet.write_number_with_format(line, column, number, &forms.money)?;
             }
@@ -103,7 +103,7 @@ fn put(
         }
         Kind::Link if *links < MAX_LINKS && can_be_linked(text) => {
             *links += 1;
-            // A path beside the workbook.
+            // A path relative to the workbook.
             let link = Url::new(format!("file:///{text}"));
             sheet.write_url_with_text(line, column, link, text)?;
         }

@@ -1,4 +1,4 @@
-//! Faults of a service, each with a probability, the layer between connection and endpoints that they strike in, and bodies.
+//! Faults of a service, each with a probability, and the layer that applies them to requests.
 
 use std::io;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use serde_json::{Map, Value};
 use super::limits::asked_to_wait;
 use crate::domain::{Spec, named};
 
-/// The delay of a slow response at real speed, and the least.
+/// The delay of a slow response at real speed, and its minimum.
 const SLOW: Duration = Duration::from_secs(20);
 const MIN_SLOW: Duration = Duration::from_millis(300);
 
 named! {
-    /// A way in which the simulator can misbehave.
+    /// A fault of the simulator.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Fault {
-        /// The request is obeyed, and charged, and the connection is cut instead of an answer.
+        /// The request is executed and charged, and the connection breaks without a response.
         LostResponse = "lost-response",
-        /// 500, 502, 503, or 504; every second one of them obeyed, and charged, the request anyway.
+        /// 500, 502, 503, or 504. Half of these requests are executed and charged anyway.
         ServerError = "server-error",
-        /// 429, with `Retry-After` in seconds; nothing is done.
+        /// 429 with `Retry-After` in seconds. The request is not executed.
         RetryAfter = "retry-after",
-        /// The request is obeyed, and the answer comes late.
+        /// The request is executed, and the response is late.
         Slow = "slow",
         /// A task fails.
         FailedTask = "failed-task",
-        /// The URL of a video is no longer good.
+        /// The URL of a video has expired.
         ExpiredUrl = "expired-url",
     }
 }
@@ -44,12 +44,12 @@ named! {
 pub(super) struct Faults {
     shares: [f64; Fault::ALL.len()],
     random: Mutex<fastrand::Rng>,
-    /// The factor by which the simulator is faster than real time.
+    /// The speed as a multiple of real time.
     speed: f64,
 }
 
 impl Faults {
-    /// These, with their probabilities; all others never. The last word on a fault counts.
+    /// These faults with their probabilities. The last value of a fault counts.
     pub(super) fn new(chosen: &[(Fault, f64)], speed: f64) -> Self {
         let mut shares = [0.0; Fault::ALL.len()];
         for (fault, share) in chosen {
@@ -70,7 +70,7 @@ impl Faults {
     }
 }
 
-/// Answers a request, perhaps badly.
+/// Responds to a request, possibly with a fault.
 pub(super) async fn answer(State(faults): State<Arc<Faults>>, request: Request, next: Next) -> Response {
     if faults.strikes(Fault::RetryAfter) {
         return asked_to_wait("1");
@@ -93,7 +93,7 @@ pub(super) async fn answer(State(faults): State<Arc<Faults>>, request: Request, 
     honest
 }
 
-/// The documented fields of a body; those that are not documented are passed over.
+/// The documented fields of a body. Others are ignored.
 pub(super) fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
     let text = |name: &str| match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -132,11 +132,11 @@ const MOVIE_TIMESCALE: u32 = 1_000;
 const TRACK_TIMESCALE: u32 = 24_000;
 const FRAMES: u32 = 24;
 
-/// A clip of this many seconds. Clips of different tasks differ in a last box, which players skip.
+/// A clip with this duration in seconds. Clips of different tasks differ in a last box, which players skip.
 pub(super) fn encoded_clip(seconds: u32, is_upright: bool, serial: u32) -> Vec<u8> {
     let mut clip = if is_upright { UPRIGHT } else { WIDE }.to_vec();
     let (movie, track) = (seconds * MOVIE_TIMESCALE, seconds * TRACK_TIMESCALE);
-    // The place of each duration behind the name of its box (ISO/IEC 14496-12, version 0).
+    // The offset of each duration after the name of its box (ISO/IEC 14496-12, version 0).
     for (name, place, duration) in
         [(b"mvhd", 16, movie), (b"tkhd", 20, movie), (b"mdhd", 16, track), (b"stts", 12, track / FRAMES)]
     {

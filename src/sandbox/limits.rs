@@ -1,4 +1,4 @@
-//! Refusals and charges of the simulator, and its limit of active tasks.
+//! Rejections and charges of the simulator, and its limit of active tasks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::domain::Usd;
 
-/// The limit, and what counts against it.
+/// The limit of active tasks.
 #[derive(Debug)]
 pub(super) struct Limits {
     max_tasks: Option<usize>,
@@ -24,12 +24,12 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Allows so many tasks at once; `None` is no limit.
+    /// Allows at most this many active tasks; `None` is unlimited.
     pub(super) fn new(max_tasks: Option<usize>) -> Self {
         Self { max_tasks, ends: Mutex::default() }
     }
 
-    /// Counts a task that takes this long, or refuses it.
+    /// Counts a task with this duration, or rejects it.
     pub(super) fn refuse_task(&self, takes: Duration) -> Option<Response> {
         let most = self.max_tasks?;
         let mut ends = self.ends.lock();
@@ -45,7 +45,7 @@ impl Limits {
     }
 }
 
-/// An answer that says no, as JSON of the form that the interface gives for errors (§2.3).
+/// A rejection, as JSON in the error form of the interface (§2.3).
 pub(super) struct Refusal {
     status: StatusCode,
     message: String,
@@ -59,7 +59,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A refusal with this status, message and code.
+/// A rejection with this status, message, and code.
 pub(super) fn refuse(status: StatusCode, message: &str, code: &'static str) -> Refusal {
     Refusal { status, message: message.to_owned(), code }
 }

@@ -27,20 +27,20 @@ use crate::domain::{NoticeCode, Spec};
 /// The behavior of the simulator.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The port on 127.0.0.1; 0 for any that is free.
+    /// The port on 127.0.0.1; 0 for a free one.
     pub port: u16,
-    /// The factor by which generation is faster than documented.
+    /// The speed as a multiple of the documented one.
     pub speed: f64,
     /// Faults with their probabilities, 0 to 1.
     pub faults: Vec<(Fault, f64)>,
-    /// The most tasks at once.
+    /// The maximum number of active tasks.
     pub max_tasks: Option<usize>,
     /// The models with their bounds and prices.
     pub catalog: &'static Catalog,
 }
 
 impl Default for Options {
-    /// Behaves as the interface document has it, without a fault, on any free port.
+    /// The documented behavior without faults, on a free port.
     fn default() -> Self {
         Self { port: 0, speed: 1.0, faults: Vec::new(), max_tasks: None, catalog: Catalog::embedded() }
     }
@@ -54,14 +54,14 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// The base address to submit to.
+    /// The base URL.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Serves until the process ends.
     pub async fn serve(mut self) {
-        // Ends only with the process, or with a panic that the runtime has reported.
+        // Ends with the process, or after a panic that the runtime has reported.
         let _ended = (&mut self.server).await;
     }
 }
@@ -72,7 +72,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// Keys that the simulator refuses, so that both refusals can be rehearsed (interface §5, §7). It takes every other.
+/// Refused keys, to rehearse both rejections (interface §5, §7). All other keys are accepted.
 const UNKNOWN_KEY: &str = "unknown-key";
 const KEY_WITHOUT_GROUP: &str = "key-without-group";
 
@@ -156,7 +156,7 @@ async fn submit(
     Ok(Json(submitted(&task, &spec.model, model.family, spec.size.as_deref())).into_response())
 }
 
-/// The answer to a submission, in the shape of its family (interface §2.3).
+/// The response to a submission, in the form of its family (interface §2.3).
 fn submitted(task: &Task, model: &str, family: &Family, size: Option<&str>) -> Value {
     let mut answer =
         json!({ "id": task.id(), "task_id": task.id(), "status": "queued", "progress": 0, "model": model });
@@ -171,7 +171,7 @@ fn submitted(task: &Task, model: &str, family: &Family, size: Option<&str>) -> V
     answer
 }
 
-/// Returns whether a family has the shape of the interface's family A: the one with an `aspect_ratio`.
+/// Returns whether a family has the form of family A: with an `aspect_ratio`.
 fn is_family_a(family: &Family) -> bool {
     family.fields.aspect_ratio.is_some()
 }
@@ -189,7 +189,7 @@ async fn content(State(shared): Service, headers: HeaderMap, Path(id): Path<Stri
     Ok(clip(&task))
 }
 
-/// The direct link: no key needed, as for a video host.
+/// The direct link. It needs no key, as on a video host.
 async fn video(State(shared): Service, Path(file): Path<String>) -> Result<Response, Refusal> {
     let task = known(file.strip_suffix(".mp4").unwrap_or_default())?;
     finished(&shared, &task)?;
@@ -207,7 +207,7 @@ impl Shared {
     fn new_task(&self, spec: &Spec, model: Model<'_>) -> Task {
         let serial = self.accepted.fetch_add(1, Ordering::Relaxed);
         let mut random = fastrand::Rng::with_seed(serial.into());
-        // The generator's first outputs for neighboring seeds are alike.
+        // The first outputs of neighboring seeds are similar.
         let _discarded = random.u64(..);
         let (min, max) = model.family.typical_s();
         let lasts_s = f64::from(min) + f64::from(max - min) * random.f64();
@@ -237,7 +237,7 @@ impl Shared {
     fn report(&self, task: &Task) -> Value {
         let name = self.options.catalog.model_names().nth(task.model.into()).unwrap_or_default();
         let mut report = task.report(Timestamp::now(), name, &format!("{}/videos/{}.mp4", self.base_url, task.id()));
-        // Family A also returns its shape and its length (§4).
+        // Family A also returns aspect ratio and duration (§4).
         if self.options.catalog.model(name).is_some_and(|model| is_family_a(model.family)) {
             report["object"] = "video".into();
             report["aspect_ratio"] = if task.is_upright { "9:16" } else { "16:9" }.into();
@@ -260,7 +260,7 @@ fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Request bodies are JSON and say so (§4). What the official clients of services of this shape send by default is a form.
+/// Request bodies are JSON with that content type (§4). Clients of similar services send a form by default.
 fn demand_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("nothing");
     let kind = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

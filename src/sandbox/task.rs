@@ -1,4 +1,4 @@
-//! A task of the simulator. Its id is its life: when it was submitted, how long it takes, and how it ends.
+//! A task of the simulator. Its ID has its whole state: submission, duration, and outcome.
 
 use std::fmt::Write as _;
 
@@ -12,13 +12,13 @@ pub(super) struct Task {
     pub submitted_ms: u64,
     /// The duration, in milliseconds.
     pub lasts_ms: u32,
-    /// Tells apart tasks of one millisecond, and colors the clip.
+    /// Distinguishes tasks of one millisecond, and colors the clip.
     pub serial: u32,
     /// The model, by its position in the catalog.
     pub model: u8,
     /// Seconds of video.
     pub duration_s: u8,
-    /// Upright instead of wide.
+    /// True if it is upright.
     pub is_upright: bool,
     /// True if generation fails at the end.
     pub fails: bool,
@@ -30,7 +30,7 @@ const PREFIX: &str = "task_";
 const BYTES: usize = 8 + 4 + 4 + 1 + 1 + 1 + 1;
 
 impl Task {
-    /// The id that tells everything.
+    /// The ID with the whole state.
     pub(super) fn id(&self) -> String {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend(self.submitted_ms.to_be_bytes());
@@ -44,7 +44,7 @@ impl Task {
         })
     }
 
-    /// Reads an id back; nothing if this simulator never gave it.
+    /// Parses an ID; `None` for an ID of another service.
     pub(super) fn from_id(id: &str) -> Option<Self> {
         let hex = id.strip_prefix(PREFIX).filter(|hex| hex.len() == 2 * BYTES && hex.is_ascii())?;
         let bytes: Vec<u8> =
@@ -63,7 +63,7 @@ impl Task {
         })
     }
 
-    /// The answer to a poll of it (interface §2.3, §3), now.
+    /// The current response to a poll (interface §2.3, §3).
     pub(super) fn report(&self, now: Timestamp, model: &str, video_url: &str) -> Value {
         let now_ms = u64::try_from(now.as_millisecond()).unwrap_or(0);
         let age = now_ms.saturating_sub(self.submitted_ms);

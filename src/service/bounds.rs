@@ -1,7 +1,6 @@
-//! Bounds on the stored parts of a response, applied on arrival, so no response can fill a ledger, a report, or a log,
-//! or be too deep to be read again.
+//! Bounds on the stored parts of a response, so no response can fill a ledger, a report, or a log, or be too deep to read again.
 //!
-//! The interface gives no lengths (§2.3). These are many times the usual ones, and small beside a spreadsheet's cell.
+//! The interface has no lengths (§2.3). These bounds are far above usual lengths, and below those of a spreadsheet's cell.
 
 use std::borrow::Cow;
 
@@ -11,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::domain::TaskId;
 
-/// The longest message, code and word for a state that is kept, in characters; what is cut off is marked.
+/// The maximum length of a message, a code, and a state, in characters. A truncated one is marked.
 const MESSAGE: usize = 2000;
 const WORD: usize = 200;
-/// The longest answer that is kept as it came, in bytes of JSON, and the deepest.
+/// The maximum length of a raw response, in bytes of JSON, and its maximum depth.
 const RAW: usize = 16 * 1024;
 const MAX_DEPTH: usize = 32;
-/// The longest task id and address that are taken, in bytes: servers and proxies take no longer ones.
+/// The maximum length of a task ID and a URL, in bytes, as of servers and proxies.
 const ADDRESS: usize = 8 * 1024;
 
 /// A message for the user.
@@ -30,17 +29,17 @@ pub(super) fn word(text: &str) -> String {
     cut(text, WORD)
 }
 
-/// An answer as it came, or the beginning of its text if it is too long or too deep.
+/// A raw response, or the start of its text if it is too long or too deep.
 pub(super) fn raw(value: &Value) -> Value {
     if is_flat(value, MAX_DEPTH) {
         let text = value.to_string();
         return if text.len() <= RAW { value.clone() } else { raw_text(&text) };
     }
-    // No deeper than it was parsed, so writing it needs no more of the stack.
+    // Parsed within the depth, so it can be written within the stack.
     raw_text(&value.to_string())
 }
 
-/// The beginning of a body that is not JSON: text, or otherwise its bytes as `{"base64": …}`.
+/// The start of a body without JSON: text, or else its bytes as `{"base64": …}`.
 pub(super) fn raw_body(body: &[u8]) -> Value {
     let bytes = || json!({ "base64": STANDARD.encode(&body[..body.len().min(RAW / 4 * 3)]) });
     std::str::from_utf8(body).map_or_else(|_| bytes(), raw_text)
@@ -51,14 +50,13 @@ fn raw_text(text: &str) -> Value {
     text[..end].into()
 }
 
-/// A task id that can be asked about: neither blank, nor too long for an address, nor one that means another place in it
-/// (RFC 3986 §3.3).
+/// A usable task ID: neither blank, nor too long for a URL, nor a dot segment (RFC 3986 §3.3).
 pub(super) fn task_id(text: &str) -> Option<TaskId> {
     let can_be_asked = text.len() <= ADDRESS && !matches!(text, "." | "..");
     can_be_asked.then(|| TaskId::new(text)).flatten()
 }
 
-/// An address, unless it is too long to be one.
+/// A URL, unless it is too long.
 pub(super) fn address(text: &str) -> Option<String> {
     (text.len() <= ADDRESS).then(|| text.to_owned())
 }
@@ -78,7 +76,7 @@ fn is_flat(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// The most digits of an integer that a [`Value`] certainly holds exactly: `u64::MAX` has 20.
+/// The maximum number of digits of an exact integer in a [`Value`]: `u64::MAX` has 20.
 const MAX_INTEGER: usize = 19;
 
 /// The value of a body. A byte order mark is skipped, `NaN` and `Infinity` (Python's `json.dumps`) are read as null, and integers beyond 64 bits
@@ -88,7 +86,7 @@ pub(super) fn json_value(body: &[u8]) -> Option<Value> {
     serde_json::from_str(&strict(text.trim_start_matches('\u{feff}'))).ok()
 }
 
-/// The same in strict JSON.
+/// The body as strict JSON.
 fn strict(text: &str) -> Cow<'_, str> {
     let is_plain = |token: &str| replacement(token).is_none();
     if tokens(text).all(|(token, is_quoted)| is_quoted || is_plain(token)) {
@@ -112,7 +110,7 @@ fn replacement(token: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The text in pieces: quoted strings, words and numbers, and what is between them.
+/// The tokens of a text: quoted strings, words, numbers, and the characters between them.
 fn tokens(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut rest = text;
     std::iter::from_fn(move || {

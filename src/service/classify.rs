@@ -9,20 +9,20 @@ use super::wire::{Status, TaskReport, cost_of};
 use super::{PollAnswer, Readiness, Submission, reason};
 use crate::domain::{ServiceError, TaskId, TerminalStates, retry_after};
 
-/// The number of bytes in which a page is recognized: white space may come first.
+/// The bytes in which an HTML page is recognized, after white space.
 const BEGINNING_OF_A_PAGE: usize = 200;
 
 /// A complete response.
 pub struct Answer<'a> {
     /// The HTTP status.
     pub status: u16,
-    /// The header `Retry-After` as it came.
+    /// The raw header `Retry-After`.
     pub retry_after: Option<&'a str>,
-    /// True if a header says that the request was not passed on to the service.
+    /// True if a header shows that a gateway did not forward the request.
     pub is_overloaded: bool,
-    /// The cost of the task in USD by a header, as it came.
+    /// The raw header with the cost of the task in USD.
     pub cost: Option<&'a str>,
-    /// The header `Location` as it came.
+    /// The raw header `Location`.
     pub location: Option<&'a str>,
     /// The body.
     pub body: &'a [u8],
@@ -34,20 +34,20 @@ pub struct Answer<'a> {
 
 /// The meaning of a response to `POST /v1/videos`.
 ///
-/// | answer | meaning |
+/// | response | meaning |
 /// |---|---|
 /// | 2xx with a task id | accepted |
-/// | 429, 425; 503 with `Retry-After`, or with a header of overload | refused, asked to wait: said by rate limits (nginx, gateways) before anything is passed on |
-/// | 301, 302, 307, 308 | another address: said by web servers and gateways in front of a service (a missing `https`, `www` or slash), which made nothing |
+/// | 429, 425; 503 with `Retry-After`, or with a header of overload | rejected with a wait: rate limits (nginx, gateways) apply before a request is forwarded |
+/// | 301, 302, 307, 308 | another URL: web servers and gateways redirect (a missing `https`, `www` or slash), and nothing was created |
 /// | 401; 403 without a code of content | the key; a 403 after an acceptance is about the job |
-/// | 408 | no one knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
-/// | 402; 403, 429 and others with a code or words of missing funds or quota | refused for good, for want of money on the account: said by gateways whose users pay in advance |
-/// | 404, 405 without a reason or with one that any web server gives; 400, 401, 403, and 407 with a page for people | another address, or a proxy: the same for every job, while a web server says 413 with a page of one that is too long |
-/// | 511 | no one knows: a network that wants a login answers for everybody (RFC 6585 §6) |
-/// | other 4xx | refused for good |
-/// | everything else | no one knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id. Where that is a page for people, a proxy or another server answers |
+/// | 408 | in doubt: by RFC 9110 §15.5.9, the request was incomplete, but gateways (`LiteLLM`, Ray Serve) return it after a timeout of the service, and one had created five tasks |
+/// | 402; 403, 429 and others with a code or words of missing funds or quota | rejected for insufficient funds, by gateways with prepaid accounts |
+/// | 404, 405 without a reason or with that of a web server; 400, 401, 403, and 407 with an HTML page | a wrong URL, or a proxy: the same for every job. 413 with a page is about one long request |
+/// | 511 | in doubt: a network requires a login (RFC 6585 §6) |
+/// | other 4xx | rejected |
+/// | everything else | in doubt: other 5xx (502 and 504 report a lost response), 303 (RFC 9110 §15.4.4: done, with the result elsewhere), a 2xx without a task ID. An HTML page is from a proxy or another server |
 ///
-/// With `free_server_errors`, the user declares that 500, 502, 503, and 504 are free. They are refusals then.
+/// With `free_server_errors`, the user declares that 500, 502, 503, and 504 are free. Then they are rejections.
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
         200..=299 => match report(answer) {
@@ -90,7 +90,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
 
 /// The meaning of a response to `GET /v1/videos/{id}`. A poll is free, so an unclear response leads to another poll.
 ///
-/// A state counts with any HTTP status, if the body names the task. A request to wait is obeyed unless the task has ended.
+/// A state counts with any HTTP status if the body names the task. `Retry-After` counts unless the task has ended.
 pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAnswer {
     if !(200..=299).contains(&answer.status)
         && let Some(report) = report(answer)
@@ -143,7 +143,7 @@ pub(super) fn readiness(answer: &Answer<'_>) -> Readiness {
     }
 }
 
-/// Returns whether a poll is to wait, by a rate limit or an overload.
+/// Returns whether a poll has to wait for a rate limit or an overload.
 fn asks_to_wait(answer: &Answer<'_>) -> bool {
     answer.status == 429 || answer.status == 503 && (answer.retry_after.is_some() || answer.is_overloaded)
 }
@@ -168,7 +168,7 @@ fn masked_report(answer: &Answer<'_>) -> Option<TaskReport> {
     }
     let (error, echo, status) = match TaskReport::parse(answer.masked, answer.words) {
         Some(masked) => (masked.error, masked.echo, Some(masked.status)),
-        // Masking broke the JSON, which must neither lose the task nor show the secret.
+        // Masking broke the JSON. The task must not get lost, and the secret must not show.
         None => (report.error.map(|_| unshown()), Box::default(), None),
     };
     let status = match (report.status, status) {

@@ -1,18 +1,17 @@
-//! Settings of every HTTP client: trust, the time for a connection, no redirects, and the deadline of a submission.
+//! Settings of all HTTP clients: trust, connection timeout, no redirects, and the deadline of a submission.
 //!
 //! # When HTTP/2 sent nothing
 //!
 //! | signal of the server (RFC 9113) | meaning |
 //! |---|---|
-//! | GOAWAY with a last stream below the request's (§6.8), with any error code | not sent: neither processed, nor ever will be |
-//! | GOAWAY with the request's stream or one above as the last | the response counts if it comes; in doubt otherwise |
+//! | GOAWAY with a last stream below the request's (§6.8), with any error code | not sent: never processed |
+//! | GOAWAY with the request's stream or one above as the last | the response counts if it arrives; otherwise in doubt |
 //! | `RST_STREAM` with `REFUSED_STREAM` (§8.7) | not sent: refused before any processing |
-//! | `RST_STREAM` with any other code | in doubt: none of them says that nothing was processed (§7) |
+//! | `RST_STREAM` with any other code | in doubt: it may have been processed (§7) |
 //! | a connection that breaks without GOAWAY | in doubt |
-//! | a connection that ends before a waiting request was given to it | not sent |
+//! | a connection that ends before it gets a waiting request | not sent |
 //!
-//! The HTTP library reports a GOAWAY only to requests above its last stream, and to those that it never wrote. It cancels only requests that it gives
-//! back whole.
+//! The HTTP library reports a GOAWAY only for requests above the last stream and for unwritten ones. It cancels only requests that it returns complete.
 
 use std::error::Error;
 use std::iter::successors;
@@ -26,7 +25,7 @@ use rustls_platform_verifier::ConfigVerifierExt as _;
 
 use crate::domain::{SendBy, explained};
 
-/// The longest wait for a connection. Nothing is written before, so a timeout costs nothing.
+/// The timeout of a connection. Nothing is sent before, so a timeout costs nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Protocols that a client offers, in this order (RFC 7301).
@@ -40,15 +39,14 @@ pub struct ClientError(#[source] reqwest::Error);
 
 explained!(ClientError => NoClient, "check the certificates of this machine, and the proxy in `HTTPS_PROXY`");
 
-/// The trusted roots of clients: those of this machine, or Mozilla's roots where it has no certificate store. Read from the disk once for all that are made
-/// of it.
+/// The trusted roots of all clients: those of this machine, or Mozilla's roots without a certificate store. Read once from the disk.
 #[derive(Clone, Debug)]
 pub(super) struct Trusted(Arc<ClientConfig>);
 
 impl Trusted {
     /// Reads the certificates.
     pub(super) fn by_this_machine() -> Self {
-        // Fails only if a provider is installed already, which is just as well.
+        // Fails only if a provider is installed already.
         let _already_installed = rustls::crypto::ring::default_provider().install_default();
         let config = ClientConfig::with_platform_verifier().unwrap_or_else(|_| {
             let mut roots = RootCertStore::empty();
@@ -58,7 +56,7 @@ impl Trusted {
         Self(Arc::new(config))
     }
 
-    /// Begins a client that offers these protocols. One for this machine itself goes past the proxies of the environment.
+    /// A builder for a client with these protocols. A client for this machine ignores the proxies of the environment.
     ///
     /// On Linux, reqwest sets `TCP_USER_TIMEOUT` to 30 s. Without it, the kernel retransmits for 15 minutes, also for a stopped process: a
     /// submission could arrive after its job in doubt was resolved as never created.
@@ -79,7 +77,7 @@ pub(super) fn build(builder: ClientBuilder) -> Result<Client, ClientError> {
     builder.build().map_err(ClientError)
 }
 
-/// Returns true if nothing of a request was written, or the server said that it has not processed it, and never will.
+/// Returns true if no byte of a request was written, or if the server refused it unprocessed.
 pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     successors(Some(error), |error| (*error).source()).any(|error| {
         error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
@@ -92,11 +90,11 @@ fn is_disowned(said: &h2::Error) -> bool {
 }
 
 tokio::task_local! {
-    /// Of the submission that this task is about to send.
+    /// The deadline of the submission of this task.
     static DEADLINE: SendBy;
 }
 
-/// Sends, if the connection is before it is too late.
+/// Sends if there is a connection before the deadline.
 pub(super) async fn before<T>(send_by: Option<SendBy>, send: impl Future<Output = T>) -> T {
     match send_by {
         Some(send_by) => DEADLINE.scope(send_by, send).await,
@@ -104,12 +102,12 @@ pub(super) async fn before<T>(send_by: Option<SendBy>, send: impl Future<Output 
     }
 }
 
-/// The connection stands too late for what was to be sent on it.
+/// The deadline passed before the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("connected too late to send; another runner may have taken over")]
 struct TooLate;
 
-/// Lets a connection through that is in time. Between this and the first byte nothing is waited for.
+/// Passes a connection before the deadline. There is no wait between this and the first byte.
 pub(super) async fn in_time<C>(connection: C) -> Result<C, Box<dyn Error + Send + Sync>> {
     if DEADLINE.try_with(|send_by| send_by.is_over()).unwrap_or(false) {
         Err(Box::new(TooLate))

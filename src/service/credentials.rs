@@ -1,7 +1,6 @@
 //! Credentials of every request to the service: the key, and headers for a gateway in front of it.
 //!
-//! All of them are secret. They go to the service's own origin alone, are never logged, and are removed from responses
-//! ([`key`](super::key)).
+//! All credentials are secret. Only the service's origin gets them. They are never logged, and are masked in responses ([`key`](super::key)).
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,32 +13,32 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::ApiKey;
 
-/// The shortest secret that is looked for in answers, in bytes.
+/// The minimum length of a masked secret, in bytes.
 const MIN_SECRET: usize = 8;
-/// Headers that say what a request is, or how it travels: another value would make another request of it.
+/// Headers about the request or its transfer: another value would change the request.
 const OWN: &str = "accept accept-encoding authorization connection content-encoding content-length content-type expect host \
     if-range range te transfer-encoding upgrade";
 
-/// A header that a gateway wants.
+/// A header for a gateway.
 #[derive(Clone)]
 pub struct GatewayHeader {
     name: HeaderName,
     value: SecretString,
 }
 
-/// The reason why a string is not a header for a gateway. The value is never shown.
+/// The reason to refuse a header for a gateway. Its value is never shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
-    /// There is no `=`.
+    /// It has no `=`.
     #[error("must be `NAME=VALUE`; in `SHOTLIST_HEADER`, one per line")]
     NoValue,
-    /// The name has a character that no name of a header has.
+    /// The name has an invalid character.
     #[error("`{0}` must be a header name")]
     BadName(String),
-    /// The value has a character that no header carries.
+    /// The value has an invalid character.
     #[error("the value of `{0}` contains a line break or another invalid character")]
     BadValue(String),
-    /// shotlist sets it itself.
+    /// shotlist sets this header.
     #[error("`{0}` is set by shotlist; the key comes from `SHOTLIST_API_KEY` or `--api-key-file`")]
     Own(String),
 }
@@ -82,7 +81,7 @@ impl fmt::Debug for GatewayHeader {
 pub struct Credentials {
     key: ApiKey,
     headers: Vec<GatewayHeader>,
-    /// The forms in which secrets are looked for, in lowercase letters, the longest first.
+    /// The masked forms of secrets in lowercase, the longest first.
     forms: Arc<[SecretString]>,
 }
 
@@ -92,19 +91,19 @@ impl Credentials {
         self.key.fingerprint()
     }
 
-    /// The key, and what a gateway wants besides.
+    /// The key, and headers for a gateway.
     pub fn new(key: ApiKey, headers: Vec<GatewayHeader>) -> Self {
         let forms = forms(&secrets(&key, &headers)).into_iter().map(SecretString::from).collect();
         Self { key, headers, forms }
     }
 
-    /// Makes headers of it, which no log shows.
+    /// The headers, hidden from logs.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut map = HeaderMap::new();
         let bearer = (AUTHORIZATION, self.key.bearer());
         let others = self.headers.iter().map(|header| (header.name.clone(), header.value.expose_secret().to_owned()));
         for (name, value) in std::iter::once(bearer).chain(others) {
-            // Both were checked to be headers when they were made.
+            // Both are valid headers.
             if let Ok(mut value) = HeaderValue::from_str(&value) {
                 value.set_sensitive(true);
                 map.append(name, value);
@@ -119,7 +118,7 @@ impl Credentials {
         self.forms.iter().any(|form| memmem::find(text.as_bytes(), form.expose_secret().as_bytes()).is_some())
     }
 
-    /// A text without the secrets. Must be called before anything is cut off: a part of a secret is not found.
+    /// Masks the secrets in a text. Must run before truncation: a part of a secret is not masked.
     pub(super) fn masked(&self, mut text: String) -> String {
         for form in &*self.forms {
             let form = form.expose_secret();
@@ -144,11 +143,11 @@ impl Credentials {
 /// URLs.
 fn secrets<'s>(key: &'s ApiKey, headers: &'s [GatewayHeader]) -> Vec<&'s str> {
     let others = headers.iter().filter(|header| header.is_secret()).map(|header| header.value.expose_secret());
-    // A string that is too short for a secret is not searched: it could be part of any text.
+    // A short string could be part of any text.
     std::iter::once(key.secret()).chain(others).filter(|secret| secret.len() >= MIN_SECRET).collect()
 }
 
-/// The forms of secrets: as they are, percent-encoded, and in Base64, wherever in the encoded text they begin.
+/// The forms of a secret: plain, percent-encoded, and in Base64 at each offset.
 fn forms(secrets: &[&str]) -> Vec<String> {
     let mut forms: Vec<String> = Vec::new();
     for secret in secrets {
@@ -157,7 +156,7 @@ fn forms(secrets: &[&str]) -> Vec<String> {
             let padded = [&b"\0\0"[..offset], secret.as_bytes()].concat();
             for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
                 let text = engine.encode(&padded);
-                // The first and the last characters hold bits of what stands around the secret.
+                // The first and the last characters contain bits of the text around the secret.
                 let whole = text.get((offset * 8).div_ceil(6)..padded.len() * 8 / 6).unwrap_or_default();
                 forms.push(whole.to_ascii_lowercase());
             }
@@ -169,7 +168,7 @@ fn forms(secrets: &[&str]) -> Vec<String> {
     forms
 }
 
-/// A secret as it is in a query (RFC 3986 §2.1).
+/// The form of a secret in a query (RFC 3986 §2.1).
 fn percent_encoded(secret: &str) -> String {
     secret.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -1,32 +1,32 @@
-//! The service's base address, and where a key may travel.
+//! The base URL of the service, and the URLs that may get the key.
 
 use std::fmt;
 
 use reqwest::Url;
 
-/// A base address that a key may be sent to.
+/// A base URL that may get the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint(Url);
 
 /// The reason why a URL is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEndpoint {
-    /// It is no http or https address of a host.
+    /// It is not an HTTP or HTTPS URL with a host.
     #[error("`{0}` must be an http or https URL")]
     NotHttp(String),
-    /// It has a part that a base address can't have.
+    /// It has a part that a base URL can't have.
     #[error("`{0}` has a user name, a query, or a fragment, which a base URL can't have")]
     Decorated(String),
-    /// It ends with what is part of every path.
+    /// It ends with a part of the service's paths.
     #[error("`{0}` ends with `/v1` or `/v1/videos`, which shotlist adds")]
     Versioned(String),
-    /// It would carry the key in the clear.
+    /// It would send the key unencrypted.
     #[error("`{0}` uses plain HTTP, which exposes the key")]
     PlainHttp(String),
 }
 
 impl Endpoint {
-    /// Takes an address. Plain http is taken for loopback only, unless `allow_http` says otherwise.
+    /// Parses a URL. Plain HTTP is allowed only for loopback, or with `allow_http`.
     pub fn parse(text: &str, allow_http: bool) -> Result<Self, InvalidEndpoint> {
         let shown = || text.to_owned();
         let url = Url::parse(text.trim()).map_err(|_| InvalidEndpoint::NotHttp(shown()))?;
@@ -35,7 +35,7 @@ impl Endpoint {
         }
         let decorated = !url.username().is_empty() || url.password().is_some();
         if decorated || url.query().is_some() || url.fragment().is_some() {
-            // The address may hold a password: only its host is shown.
+            // The URL may contain a password: only its host is shown.
             return Err(InvalidEndpoint::Decorated(url.host_str().unwrap_or_default().to_owned()));
         }
         let path = url.path().trim_end_matches('/');
@@ -49,12 +49,12 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Returns whether the URL is this machine's own.
+    /// Returns whether the URL leads to this machine.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.0)
     }
 
-    /// The origin, for the user: a path may be a gateway's secret.
+    /// The origin, for the user. The path may be a secret of a gateway.
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
     }
@@ -64,7 +64,7 @@ impl Endpoint {
         self.0.origin() == url.origin()
     }
 
-    /// Returns whether a URL is that of a task or of its content, which the key may go to.
+    /// Returns whether a URL is of a task or its content. Such a URL may get the key.
     pub fn is_task_url(&self, url: &Url) -> bool {
         let own = self.at(&["v1", "videos"]);
         let Some(rest) = url.path().strip_prefix(own.path()).and_then(|rest| rest.strip_prefix('/')) else {
@@ -74,14 +74,13 @@ impl Endpoint {
         self.is_origin_of(url) && !id.is_empty() && !id.contains('/')
     }
 
-    /// The address of a path such as `v1/videos`. Each part is escaped on its own: a task id can't climb out of its place,
-    /// and no character of it is passed over.
+    /// The URL of a path such as `v1/videos`. Each part is escaped, so a task ID can't change the path.
     pub fn at(&self, path: &[&str]) -> Url {
         let mut whole = self.0.path().trim_end_matches('/').to_owned();
         for part in path {
             whole.push('/');
             for byte in part.bytes() {
-                // The characters that a segment may contain as they are (RFC 3986 §3.3, `pchar`).
+                // The characters of a segment without an escape (RFC 3986 §3.3, `pchar`).
                 if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
                     whole.push(char::from(byte));
                 } else {
@@ -95,7 +94,7 @@ impl Endpoint {
     }
 }
 
-/// Returns whether a URL is this machine's own, by its name alone.
+/// Returns whether a URL leads to this machine, by its host alone.
 pub(super) fn is_loopback(url: &Url) -> bool {
     let bare = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -1,8 +1,8 @@
 //! The service over HTTP.
 //!
-//! Over HTTP/2, which the first response shows, submissions and polls share a connection: the server says what it has not processed when it closes
-//! it. Over HTTP/1.1, each submission opens a connection of its own, because an idle one may be closed while a submission is on its way, which puts
-//! the job in doubt; TLS sessions are resumed. The client never retries or follows a redirect by itself.
+//! The first response shows the protocol. Over HTTP/2, submissions and polls share a connection: on closing, the server reports unprocessed requests.
+//! Over HTTP/1.1, each submission opens a new connection, because an idle one may be closed during a submission, which puts the job in doubt. TLS
+//! sessions are resumed. The client never retries or follows a redirect by itself.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,31 +24,31 @@ use super::key::{mask_poll, mask_submission};
 use super::{Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, VideoService, bounds};
 use crate::domain::{Request, SendBy, ServiceError, TaskId, TerminalStates, causes};
 
-/// The longest wait for the response to a submission. Generous: after a timeout, the job is in doubt.
+/// The timeout of a submission. It is long, because after it the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
-/// The longest wait for the response to a poll.
+/// The timeout of a poll.
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
-/// The most that is read of an answer, in bytes; a task object has some hundreds.
+/// The maximum length of a response, in bytes. A task object has a few hundred.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// The task ID of the preflight request. No service gives it out.
+/// The task ID of the preflight request. No service has it.
 const PREFLIGHT_TASK_ID: &str = "shotlist-preflight";
-/// The most redirects of one poll.
+/// The maximum number of redirects of a poll.
 const MAX_REDIRECTS: usize = 3;
 
-/// The most that is kept of an answer that broke off, in characters.
+/// The maximum length of a partial response, in characters.
 const MAX_KEPT: usize = 2000;
 
-/// The service at an address, with what its requests carry.
+/// The service at a base URL, with the credentials of its requests.
 #[derive(Clone, Debug)]
 pub struct HttpService {
     endpoint: Endpoint,
     credentials: Credentials,
     trusted: Trusted,
-    /// Opens a connection for each request, and speaks HTTP/1.1 alone.
+    /// Opens a connection for each request, and uses only HTTP/1.1.
     apart: Client,
     shared: Client,
-    /// The protocol of the last response over the shared connections.
+    /// The protocol of the last response on the shared connections.
     speaks_http2: Arc<AtomicBool>,
     submit_timeout: Duration,
     free_server_errors: bool,
@@ -56,7 +56,7 @@ pub struct HttpService {
 }
 
 impl HttpService {
-    /// Sets up the clients. Connects to nothing yet.
+    /// Sets up the clients, without a connection.
     pub fn new(endpoint: Endpoint, credentials: impl Into<Credentials>) -> Result<Self, ClientError> {
         let credentials = credentials.into();
         let headers = headers(&credentials);
@@ -79,14 +79,13 @@ impl HttpService {
         })
     }
 
-    /// Begins a GET for a video, wherever it is: with the key and the headers for a gateway if it is the URL of a task at the service, and only
-    /// before a redirect from another host; without redirects of its own; past the proxies of the environment for this machine itself. The resolver knows which
-    /// hosts may be asked.
+    /// Starts a GET for a video at any URL. Adds the credentials for URLs of tasks at the service, unless another host redirected there. Follows no
+    /// redirect, and ignores the proxies of the environment for this machine. The resolver refuses forbidden hosts.
     pub fn gets<R: reqwest::dns::Resolve + Clone + 'static>(
         &self,
         resolver: &R,
     ) -> Result<impl Fn(&Url, bool) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
-        // A range counts the bytes that arrive, so they are kept as they are.
+        // Ranges count encoded bytes, so the body is not decoded.
         let base = |is_near| self.trusted.client(is_near, HTTP_1).no_gzip().no_brotli().no_deflate();
         let anonymous_client = |is_near| build(base(is_near).dns_resolver(resolver.clone()));
         let (far, near) = (anonymous_client(false)?, anonymous_client(true)?);
@@ -97,31 +96,31 @@ impl HttpService {
         })
     }
 
-    /// Returns whether a string contains the key, or another secret that goes with each request.
+    /// Returns whether a string contains the key or another credential.
     pub fn has_secret(&self, text: &str) -> bool {
         self.credentials.are_in(text)
     }
 
-    /// The service's base address.
+    /// The base URL of the service.
     pub fn base_url(&self) -> Url {
         self.endpoint.at(&[])
     }
 
-    /// Understands words of gateways for the end of a task, too.
+    /// Adds the terminal states of gateways.
     #[must_use]
     pub fn with_terminal_states(mut self, words: TerminalStates) -> Self {
         self.words = Arc::new(words);
         self
     }
 
-    /// With `are_free`, the service charges nothing for a submission that it answers with 500, 502, 503, or 504: such a one is retried.
+    /// With `are_free`, submissions with a response of 500, 502, 503, or 504 are free, and are retried.
     #[must_use]
     pub fn with_retries_of_server_errors(mut self, are_free: bool) -> Self {
         self.free_server_errors = are_free;
         self
     }
 
-    /// Waits for the answer to a submission for another time than three minutes.
+    /// Sets the timeout of a submission, instead of three minutes.
     #[must_use]
     pub fn with_submit_timeout(mut self, timeout: Duration) -> Self {
         self.submit_timeout = timeout;
@@ -132,7 +131,7 @@ impl HttpService {
 fn headers(credentials: &Credentials) -> HeaderMap {
     let mut headers = credentials.headers();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    // Short bodies gain nothing from compression; one that comes compressed after all is decoded.
+    // Short bodies need no compression. A compressed one is decoded anyway.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers
 }
@@ -195,7 +194,7 @@ impl HttpService {
         let response = match sent {
             Ok(response) => response,
             Err(error) if is_distrust(&error) => return Submission::Untrusted(self.distrusted(&error)),
-            // Name lookup, connection and TLS hand-shake all come before the first byte of the request.
+            // Name lookup, connection, and TLS handshake come before the first byte of the request.
             Err(error) if error.is_connect() || error.is_builder() => {
                 return Submission::NotSent(self.unreached(&error));
             }
@@ -211,15 +210,15 @@ impl HttpService {
         let head = Head::of(&response, &self.words);
         match read(response).await {
             Ok(body) => self.meaning(&head, &body),
-            // The status of a refusal is a refusal even if its explanation is cut short.
+            // A rejection by its status is one, also with a partial body.
             Err((_, body)) if (400..500).contains(&head.status) => self.meaning(&head, &body),
             // The arrived part may contain the task ID, which the user can look up.
             Err((error, body)) => Submission::InDoubt(lost(&error, &self.masked(&body))),
         }
     }
 
-    /// Begins a submission. Over the shared connection there is no moment right before the first byte, so one with a deadline goes apart. `HTTP_2`:
-    /// the client refuses to send if a shared connection speaks HTTP/1.1 after all.
+    /// Starts a submission. A shared connection has no hook before the first byte, so a submission with a deadline gets a separate one. With `HTTP_2`, the
+    /// client refuses to send on a shared connection with HTTP/1.1.
     fn begin(&self, url: &Url, send_by: Option<SendBy>) -> RequestBuilder {
         if send_by.is_none() && self.speaks_http2.load(Ordering::Relaxed) {
             self.shared.post(url.clone()).version(Version::HTTP_2)
@@ -248,7 +247,7 @@ impl HttpService {
         }
     }
 
-    /// A body without secrets. Most have none.
+    /// A body without secrets.
     fn masked<'b>(&self, body: &'b [u8]) -> Cow<'b, [u8]> {
         let text = String::from_utf8_lossy(body);
         if self.credentials.are_in(&text) {
@@ -264,7 +263,7 @@ impl HttpService {
         error
     }
 
-    /// There is no connection, and to whom.
+    /// The host without a connection, with the reason.
     fn unreached(&self, error: &reqwest::Error) -> String {
         let why = why(error).replacen("client error (Connect): ", "", 1);
         format!("can't connect to {}: {why}", self.endpoint.origin())
@@ -308,7 +307,7 @@ impl HttpService {
     }
 }
 
-/// Writes a request into the log once the head of its answer is there: its path, and nothing of what is in it.
+/// Logs a request with its path and status, without its contents.
 async fn logged(
     method: &'static str,
     url: &Url,
@@ -347,7 +346,7 @@ impl Head {
         }
     }
 
-    /// The URL of a redirect that keeps the method and the origin.
+    /// The URL of a redirect with the same method and origin.
     fn redirect_within(&self, url: &Url) -> Option<Url> {
         let next = url.join(self.location.as_deref().filter(|_| matches!(self.status, 307 | 308))?).ok()?;
         (next.origin() == url.origin()).then_some(next)
@@ -360,8 +359,7 @@ impl Head {
     }
 }
 
-/// The body, up to a bound; what is beyond is not read, and a task object that long can't be read as one. If it breaks
-/// off, what had arrived comes with the error.
+/// The body up to its maximum length. A longer one is not parsed. After a broken connection, the error has the received part.
 async fn read(mut response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8>)> {
     let mut body = Vec::new();
     loop {
@@ -384,10 +382,10 @@ fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     ServiceError { message, code: None, raw: bounds::raw_body(arrived) }
 }
 
-/// Returns true if a certificate was not accepted, the server's or the client's. It will be the same the next time.
+/// Returns true if a certificate of the server or the client was refused. A retry would fail, too.
 fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-        // The server asks for a certificate of the client, and reads no request before it has one (RFC 8446, section 4.4).
+        // The server requires a client certificate before it reads a request (RFC 8446, section 4.4).
         use rustls::AlertDescription::{BadCertificate, CertificateRequired, UnknownCA};
         return matches!(
             tls,
@@ -395,7 +393,7 @@ fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
                 | rustls::Error::AlertReceived(CertificateRequired | BadCertificate | UnknownCA)
         );
     }
-    // The error that wraps one of the system is not its source, but its source's source.
+    // A wrapped system error is the source of the source.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     wrapped.is_some_and(|inner| is_distrust(inner)) || error.source().is_some_and(is_distrust)
 }

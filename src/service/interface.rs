@@ -10,7 +10,7 @@ use crate::domain::{Request, SendBy, ServiceError, TaskId, TaskNames};
 
 /// The requests to the service.
 pub trait VideoService: Sync {
-    /// Submits once. Never sends a second time, and nothing after `send_by`.
+    /// Submits once: never twice, and never after `send_by`.
     fn submit(&self, request: &Request, send_by: Option<SendBy>) -> impl Future<Output = Submission> + Send;
 
     /// Polls a task once.
@@ -33,13 +33,13 @@ pub trait VideoService: Sync {
 /// The result of the preflight request.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Readiness {
-    /// The service responds, or there is no connection: a submission would show that at no cost.
+    /// The service responds, or there is no connection, which a submission would show free of charge.
     Usable,
     /// The service refused the API key.
     KeyRefused(ServiceError),
     /// A submission would be in doubt, with the reason.
     Unusable(String),
-    /// A certificate was not accepted, with the reason.
+    /// A certificate was refused, with the reason.
     Untrusted(String),
 }
 
@@ -63,34 +63,31 @@ impl Probe {
 /// The outcome of one submission.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Submission {
-    /// There is a task, and what the service says that it makes.
+    /// A task, and the service's echo of the request.
     Accepted(TaskNames, Echo),
-    /// Certainly not processed: not one byte of the request was written, or the server said so over HTTP/2.
+    /// Certainly unprocessed: no byte of the request was written, or the server reported it over HTTP/2.
     NotSent(String),
-    /// Refused with a request to wait: nothing was bought.
+    /// Rejected with a wait: nothing was bought.
     Wait(Option<Duration>, String),
-    /// Answered with a server error which, by the user's statement about the service, bought nothing; with the wait that it asked for.
+    /// A server error that is free by the user's declaration, with the wait of the service, if any.
     ServerError(Option<Duration>, String),
-    /// Not one byte of the request was written, because whoever answers has no certificate that is trusted: it is another
-    /// service, or someone in between.
+    /// No byte of the request was written, because the certificate is not trusted: another service, or an attacker.
     Untrusted(String),
-    /// The service is at another address, in these words: nothing was bought. Never tried again by itself: some answer so to
-    /// what they have done (RFC 9110 §15.4.3).
+    /// A redirect, with its message: nothing was bought. Never followed: some services redirect after the work (RFC 9110 §15.4.3).
     Moved(String),
     /// The key was refused: nothing was bought.
     KeyRefused(ServiceError),
-    /// A 403 without a code of content: about the key, unless it bought before.
+    /// A 403 without a code of content: about the key, unless the key has bought before.
     Forbidden(ServiceError),
-    /// Refused for good: nothing was bought.
+    /// Rejected: nothing was bought.
     Rejected(ServiceError),
-    /// Refused for want of money on the account: nothing was bought, and others will fare alike.
+    /// Rejected for insufficient funds: nothing was bought, and other jobs would be rejected, too.
     Unpaid(ServiceError),
-    /// There is nothing of the service at this address, by the answer: nothing was bought. From a service that took something before, it
-    /// is a refusal of this job.
+    /// By the response, the service is not at this URL: nothing was bought. After an acceptance, it is a rejection of the job.
     WrongEndpoint(ServiceError),
-    /// Sent, and answered with a page for people, as a proxy's login does, or a server of something else. No one knows what came of it.
+    /// In doubt, with an HTML page: a login of a proxy, or another server.
     Page(ServiceError),
-    /// Sent, and no one knows what came of it.
+    /// In doubt.
     InDoubt(ServiceError),
 }
 
@@ -99,12 +96,12 @@ pub enum Submission {
 pub enum PollAnswer {
     /// The state of the task.
     Report(TaskReport),
-    /// The service does not know the task, in these words.
+    /// The service denies the task, with its message.
     Missing(String),
     /// The key was refused.
     KeyRefused(ServiceError),
-    /// Asked to wait.
+    /// A request to wait.
     Wait(Option<Duration>, String),
-    /// No usable answer this time.
+    /// No usable response.
     Transient(String),
 }

@@ -1,7 +1,7 @@
 //! The API key, a secret that prints as `***`, and responses without it.
 //!
-//! Fields are masked, not bytes: a task ID stays as it is, also if it shares letters with the key. A URL with a secret is dropped. The content
-//! endpoint replaces it, and needs no secret in its URL.
+//! Masking works by field: a task ID is never changed, also if it shares letters with the key. A URL with a secret is dropped. The content endpoint
+//! replaces it.
 
 use std::fmt;
 
@@ -13,27 +13,26 @@ use super::wire::{Status, TaskReport};
 use super::{Credentials, Echo, PollAnswer, Submission};
 use crate::domain::{ServiceError, hex};
 
-/// The key that every request carries (interface §5).
+/// The key of every request (interface §5).
 #[derive(Clone)]
 pub struct ApiKey(SecretString);
 
-/// The reason why a string is not a key. The string itself is never shown.
+/// The reason to refuse a key. The key is never shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKey {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("it is empty")]
     Empty,
-    /// It is in quotes, as in a file of settings.
+    /// It is in quotes.
     #[error("it is quoted")]
     Quoted,
-    /// It has a character that no HTTP header may carry.
+    /// It has a character that is invalid in an HTTP header.
     #[error("it contains a space, a line break, or another invalid character")]
     BadCharacter,
 }
 
 impl ApiKey {
-    /// Takes a text as a key; white space around it and a byte order mark are dropped, because
-    /// files come with them.
+    /// Parses a key, without the white space and the byte order mark of a file.
     pub fn new(text: &str) -> Result<Self, InvalidKey> {
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
@@ -48,13 +47,13 @@ impl ApiKey {
         Ok(Self(text.into()))
     }
 
-    /// The fingerprint of this key, from which the key can't be derived: keys are long and random.
+    /// The fingerprint of the key. It does not reveal the key, which is long and random.
     pub fn fingerprint(&self) -> String {
         let digest = Sha256::digest(format!("shotlist key\0{}", self.0.expose_secret()));
         hex(&digest[..8])
     }
 
-    /// The key itself, to be looked for where it must not stand.
+    /// The plain key, for masking.
     pub(super) fn secret(&self) -> &str {
         self.0.expose_secret()
     }

@@ -1,12 +1,12 @@
-//! Reasons in responses: as in the interface, or as frameworks and gateways write them. The interface shows one form
-//! (§2.3, `error: {message, code}`) and leaves validation failures open (§7).
+//! Reasons in responses, in the forms of the interface, frameworks, and gateways. The interface shows one form (§2.3, `error: {message, code}`), and none
+//! for validation errors (§7).
 
 use serde_json::Value;
 
 use super::bounds::{self, json_value};
 use crate::domain::{ServiceError, TerminalStates};
 
-/// The most of an answer without a reason that is shown, in characters.
+/// The maximum length of a response that is shown without a reason, in characters.
 const BEGINNING: usize = 200;
 
 /// The error of a task: its `error`, or else `fail_reason`. A URL there is no error.
@@ -15,7 +15,7 @@ pub(super) fn of_task(task: &Value) -> Option<ServiceError> {
     said("error").or_else(|| said("fail_reason")).map(service_error)
 }
 
-/// The reason beside the state of a task that failed, if it has no error: `failure` with its code, or as in a refusal.
+/// The reason of a failed task without an error: `failure` with its code, or as in a rejection.
 pub(super) fn of_failed_task(task: &Value) -> Option<ServiceError> {
     let failure = task.get("failure").filter(|value| is_said(value)).map(service_error);
     let code = task.get("failureCode").and_then(Value::as_str).map(bounds::word);
@@ -28,10 +28,10 @@ pub(super) fn of_refusal(answer: &Value) -> Option<ServiceError> {
     said(answer.get("error"))
         .or_else(|| answer.get("message").filter(|message| is_said(message)).map(|_| service_error(answer)))
         .or_else(|| said(answer.get("fail_reason")))
-        // FastAPI says a text, or a list of what is wrong with each field.
+        // FastAPI has a text, or a list with an error for each field.
         .or_else(|| said(answer.get("detail").filter(|detail| !detail.is_array())))
         .or_else(|| said(answer.get("detail").and_then(|list| list.get(0))))
-        // RFC 9457 has both, and the detail says more.
+        // RFC 9457 has both, and the detail is longer.
         .or_else(|| said(answer.get("title")))
         .or_else(|| said(answer.get("errors").and_then(|list| list.get(0))))
 }
@@ -47,8 +47,8 @@ pub(super) fn denies_the_task(answer: &[u8]) -> bool {
     })
 }
 
-/// Returns whether a refusal says that the account has no money or no quota left: by its code (`insufficient_quota`,
-/// `insufficient_user_quota`), or by words of the catalog in its message.
+/// Returns whether a rejection is about funds or quota: by its code (`insufficient_quota`, `insufficient_user_quota`), or by words of the catalog in its
+/// message.
 pub(super) fn lacks_money(answer: &[u8], words: &TerminalStates) -> bool {
     // A message about content may quote the prompt.
     let Some(error) = json_value(answer).as_ref().and_then(of_refusal).filter(|_| !is_about_content(answer)) else {
@@ -61,7 +61,7 @@ pub(super) fn lacks_money(answer: &[u8], words: &TerminalStates) -> bool {
         || words.no_funds.iter().any(|words| message.contains(words))
 }
 
-/// Returns whether the code of a refusal speaks of the content of a request, and not of the key.
+/// Returns whether the code of a rejection is about the content of the request, and not about the key.
 pub(super) fn is_about_content(answer: &[u8]) -> bool {
     let code = json_value(answer).as_ref().and_then(of_refusal).and_then(|error| error.code).unwrap_or_default();
     ["content", "policy", "moderation", "safety", "sensitive", "nsfw"]
@@ -69,13 +69,13 @@ pub(super) fn is_about_content(answer: &[u8]) -> bool {
         .any(|word| code.to_lowercase().contains(word))
 }
 
-/// The beginning of an answer that gives no reason in any usual place.
+/// The start of a response without a reason in a usual place.
 pub(super) fn beginning(answer: &str) -> Option<String> {
     let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then(|| words.chars().take(BEGINNING).collect())
 }
 
-/// Messages of web servers, frameworks, and gateways about a missing path, in lower case: whole, or their beginnings.
+/// Messages of web servers, frameworks, and gateways about a missing path, in lower case, or their first words.
 const OF_PATHS: &str = "not found|404 not found|page not found|resource not found|the requested resource was not found|\
     route not found|no route matched with those values|method not allowed";
 const OF_PATHS_BEGIN: [&str; 5] =
@@ -90,10 +90,10 @@ pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
         || words.contains("/v1/videos")
 }
 
-/// Texts that say that there is no error, in lower case.
+/// Texts for "no error", in lower case.
 const NO_ERROR: [&str; 11] =
     ["", "0", "200", "null", "none", "ok", "success", "succeed", "succeeded", "completed", "no error"];
-/// Returns whether a value is an error: blank, zero, and words of success are none, also as fields of an object.
+/// Returns whether a value is an error. Blank, zero, and words of success are none, also in the fields of an object.
 fn is_said(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -101,7 +101,7 @@ fn is_said(value: &Value) -> bool {
         Value::Number(number) => !NO_ERROR.contains(&number.to_string().as_str()),
         Value::String(text) => !NO_ERROR.contains(&text.trim().trim_end_matches('.').to_lowercase().as_str()),
         Value::Array(items) => items.iter().any(is_said),
-        // The ID of a request says nothing about its outcome.
+        // The ID of a request is no error.
         Value::Object(fields) => {
             fields.iter().any(|(name, value)| !name.to_lowercase().ends_with("id") && is_said(value))
         }

@@ -1,7 +1,6 @@
-//! The task object as it comes over the wire (interface §2.3), read with tolerance.
+//! The task object on the wire (interface §2.3), parsed with tolerance.
 //!
-//! Fields that are unknown, null or of an unexpected type never lose a task id: each field is read on its own, and one
-//! that makes no sense counts as absent.
+//! Unknown, null, or mistyped fields never lose a task ID: each field is parsed separately, and an invalid one counts as absent.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,7 +9,7 @@ use super::bounds::{self, json_value};
 use super::reason;
 use crate::domain::{ServiceError, TaskId, TaskNames, TerminalStates, Usd};
 
-/// A task's state by the service's word (interface §3).
+/// The state of a task (interface §3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Status {
     /// Waiting in queue.
@@ -21,24 +20,24 @@ pub enum Status {
     Completed,
     /// Generation failed.
     Failed,
-    /// A gateway's word for success, with neither a video nor anything else that proves it.
+    /// A success state of a gateway, without a video or another proof.
     Unproven(String),
-    /// A word that the interface does not have, or none.
+    /// A state that the interface does not have, or none.
     Unknown(String),
 }
 
-/// The request as the service repeats it.
+/// The echo of the request in a response.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Echo {
     /// `model`.
     pub model: Option<String>,
-    /// `duration`, or `seconds` as some gateways have it.
+    /// `duration`, or `seconds` of some gateways.
     pub duration_s: Option<f64>,
     /// `size`.
     pub size: Option<String>,
     /// `aspect_ratio`.
     pub aspect_ratio: Option<String>,
-    /// The cost in USD, if a place of the catalog has one above zero: gateways report zero where they don't know it.
+    /// The cost in USD at a place of the catalog, if it is above zero. Gateways report an unknown cost as zero.
     pub cost: Option<Usd>,
 }
 
@@ -55,16 +54,16 @@ impl Echo {
         }
     }
 
-    /// Returns whether it repeats nothing.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The service's report of a task.
+/// A task in a response.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TaskReport {
-    /// `id` and `task_id`, which the interface says are the same.
+    /// `id` and `task_id`, which are equal by the interface.
     pub names: Option<TaskNames>,
     /// `status`.
     pub status: Status,
@@ -74,7 +73,7 @@ pub struct TaskReport {
     pub video_url: Option<String>,
     /// True if there is a `status`.
     pub has_state: bool,
-    /// The only URL of a video that the response has, if none is in a known place.
+    /// The only URL of a video in the response, if no known place has one.
     pub only_link: Option<String>,
     /// True if there is a `video_url`, null or not: without one, the content is requested instead.
     pub names_video_url: bool,
@@ -82,20 +81,18 @@ pub struct TaskReport {
     pub completed_at: Option<Timestamp>,
     /// `error`.
     pub error: Option<ServiceError>,
-    /// The request as it is repeated.
+    /// The echo of the request.
     pub echo: Box<Echo>,
 }
 
-/// Above this a timestamp is taken for milliseconds: as seconds it would lie beyond the year 5000. The interface says
-/// "integer" and no unit.
+/// The maximum of a timestamp in seconds: the year 5000. Above, it is in milliseconds. The interface has "integer", without a unit.
 const SECONDS_BELOW: i64 = 100_000_000_000;
 
-/// The word for a task without a `status`.
+/// The state of a task without a `status`.
 const NO_STATE: &str = "(none)";
 
 impl TaskReport {
-    /// Reads an answer's body; nothing if it is no JSON object. `words` are those of gateways for
-    /// the end of a task.
+    /// Parses the body of a response; `None` without a JSON object. `words` are the terminal states of gateways.
     pub fn parse(body: &[u8], words: &TerminalStates) -> Option<Self> {
         let value = unwrapped(json_value(body)?);
         let fields = value.as_object()?;
@@ -122,7 +119,7 @@ impl TaskReport {
             Status::Unknown(_) if is_running && progress.is_some_and(|percent| percent > 0.0) => Status::InProgress,
             Status::Unknown(_) if is_running => Status::Queued,
             Status::Unknown(word) if lists(&words.failed) => {
-                // Without an ID, a gateway may report its own trouble so.
+                // Without an ID, it may be an error of the gateway.
                 let code = error.as_ref().map(|error| error.code.as_deref().unwrap_or_default());
                 if code.is_some_and(|code| names.is_some() || !code.starts_with('5') && code != "429") {
                     Status::Failed
@@ -149,7 +146,7 @@ impl TaskReport {
             // Within 0 to 100, so the cast loses only a fraction.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 100")]
             progress: progress.map(|percent| percent as u8),
-            // A bare `url` may as well be the task's own address: it counts only once the task is completed.
+            // A `url` may be that of the task, so it counts only for a completed one.
             video_url: result.or_else(|| address(&value["url"]).filter(|_| status == Status::Completed)),
             names_video_url: fields.contains_key("video_url"),
             completed_at,
@@ -159,7 +156,7 @@ impl TaskReport {
         })
     }
 
-    /// The name that an answer to a poll gives, if it is none of this task's.
+    /// The task ID in the response to a poll, if it is not of this task.
     pub fn other_id(&self, task: &TaskNames) -> Option<&TaskId> {
         let names = self.names.as_ref()?;
         let is_own = names.each().any(|name| task.has(name));
@@ -174,12 +171,12 @@ fn dollars(amount: f64) -> Option<Usd> {
     (micros >= 1.0).then(|| Usd::from_micros(micros.min(1e12) as i64))
 }
 
-/// The cost of a task by a header.
+/// The cost of a task in a header.
 pub(super) fn cost_of(header: &str) -> Option<Usd> {
     dollars(header.trim().parse().ok()?)
 }
 
-/// The task, out of the envelope that some gateways put it in (new-api: `{"code": "success", "data": {…}}`), or out of a list of one.
+/// The task inside the envelope of some gateways (new-api: `{"code": "success", "data": {…}}`), or inside a list of one.
 fn unwrapped(mut answer: Value) -> Value {
     if let Value::Array(list) = &mut answer
         && list.len() == 1
@@ -191,8 +188,7 @@ fn unwrapped(mut answer: Value) -> Value {
     if is_inside && !is_named(&answer) { answer["data"].take() } else { answer }
 }
 
-/// The names of a task. Where they differ, a text is more likely to be the one to ask by than a number, which may be a row of
-/// a gateway's database.
+/// The IDs of a task. If they differ, polls use a text rather than a number, which may be a row of a gateway's database.
 fn names(id: &Value, task_id: &Value) -> Option<TaskNames> {
     let name = |value: &Value| match value {
         Value::String(text) => bounds::task_id(text),
@@ -207,7 +203,7 @@ fn names(id: &Value, task_id: &Value) -> Option<TaskNames> {
 }
 
 impl Status {
-    /// The state of a word of the interface, whatever the case of its letters.
+    /// The state with a name of the interface, in any letter case.
     fn named(name: &str) -> Self {
         match name.to_ascii_lowercase().as_str() {
             "queued" => Self::Queued,
@@ -219,7 +215,7 @@ impl Status {
     }
 }
 
-/// The URL of a video: as in the interface, or as gateways and similar services write it.
+/// The URL of a video, in the forms of the interface, gateways, and similar services.
 fn result_url(task: &Value, words: &TerminalStates) -> Option<String> {
     if let Some(text) = task["video_url"].as_str().filter(|text| !text.trim().is_empty()) {
         return bounds::address(text);
@@ -233,10 +229,10 @@ fn address(value: &Value) -> Option<String> {
 
 /// The endings of a video's URL, before its query.
 const VIDEO_ENDINGS: [&str; 4] = [".mp4", ".mov", ".webm", ".m4v"];
-/// The deepest place at which a URL is looked for.
+/// The maximum depth of a URL in a response.
 const MAX_DEPTH: usize = 8;
 
-/// The only URL of a video in a response, wherever it is. A URL in place of the error counts with any ending.
+/// The only URL of a video in a response, at any place. A URL in place of the error counts with any ending.
 fn only_link(task: &Value) -> Option<String> {
     fn collect(value: &Value, depth: usize, found: &mut Vec<String>) {
         match value {

@@ -1,4 +1,4 @@
-//! One job on the contact sheet, and several takes of one side by side.
+//! A job on the contact sheet, with its takes side by side.
 
 use askama::Template;
 
@@ -82,7 +82,7 @@ impl<'r> Group<'r> {
 
 impl<'r> Card<'r> {
     fn new(row: &'r Row, is_simulated: bool, commands: Option<&Commands>) -> Self {
-        // The simulator's URL led to this machine, and leads nowhere now.
+        // The simulator's URL has ended with the simulator.
         let note = row.notes().iter().find(|note| note.kind.is_without_video());
         let url = row.video_url.as_deref().filter(|_| !is_simulated);
         Self {
@@ -140,7 +140,7 @@ fn took_text(state: JobState, took: f64) -> String {
     format!("{what} {}", span(took))
 }
 
-/// The cost of the job: spent, at risk, and unknown, where they are not zero.
+/// The cost of the job: spent, at risk, and unknown, without zeros.
 fn price(row: &Row) -> String {
     let Detail { spent, unknown, .. } = row.detail;
     let to_submit = if row.state.is_unbought() { row.price_usd } else { Usd::ZERO };

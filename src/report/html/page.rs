@@ -114,7 +114,7 @@ fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&Commands
     }
 }
 
-/// Jobs that ask for a person, for one reason.
+/// Jobs that need the user, by kind of note.
 struct Problem {
     /// The filter of a click.
     shows: &'static str,
@@ -132,7 +132,7 @@ impl Problem {
             Some((end, _)) => format!(" ({}…)", &cause[..end]),
             None => format!(" ({cause})"),
         };
-        // That of one job, and several ones, are on the cards.
+        // Other causes are on the cards.
         let cause =
             noted.by_cause.keys().flatten().next().filter(|_| noted.by_cause.len() == 1 && noted.jobs > 1).map(short);
         let (money, _) = kind.consequence(noted.usd);
@@ -143,7 +143,7 @@ impl Problem {
     }
 }
 
-/// More video hosts than this are no longer named one by one.
+/// The maximum number of named video hosts.
 const MAX_HOSTS: usize = 20;
 
 /// A Content Security Policy.
@@ -151,7 +151,7 @@ pub(super) struct Policy {
     style: String,
     script: String,
     hosts: BTreeSet<String>,
-    /// True if some host can't be named.
+    /// True if a host can't be named.
     is_open: bool,
 }
 
@@ -162,10 +162,9 @@ impl Policy {
         Self { style: hash(style), script: hash(script), hosts: BTreeSet::new(), is_open: false }
     }
 
-    /// Lets videos come from where this address is.
+    /// Allows videos from the host of this URL.
     ///
-    /// A policy's own grammar takes names and IPv4 addresses for hosts. A name with anything else in it would end the list, and
-    /// what follows would be read as another rule.
+    /// A policy allows names and IPv4 addresses as hosts. A name with another character would end the list, and the rest would be another rule.
     pub(super) fn allow_videos_of(&mut self, url: Option<&str>) {
         let host = self.host_of(url);
         self.hosts.extend(host);
@@ -188,7 +187,7 @@ impl Policy {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { style, script, hosts, is_open } = self;
-        // `'self'` is the directory where a page was served from, and `file:` that of one that was opened from the disk.
+        // `'self'` is the directory of a served page, and `file:` that of a page on the disk.
         write!(f, "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {style}; script-src {script}; ")?;
         write!(f, "img-src 'self' file: data:; media-src 'self' file:")?;
         if *is_open || hosts.len() > MAX_HOSTS {

@@ -1,4 +1,4 @@
-//! Outside text on a page: what no page can hold or what would turn its direction is shown, not done.
+//! Untrusted text on a page: control characters and direction marks are shown without an effect.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use askama::filters::{Escaper, Html};
 
 use crate::domain::text;
 
-/// The escaper of every template: text without what steers, and escaped.
+/// The escaper of all templates. It also removes control characters.
 #[derive(Clone, Copy)]
 pub(super) struct Shown;
 
@@ -16,7 +16,7 @@ impl Escaper for Shown {
     }
 }
 
-/// A path as an address: everything but letters, digits and `-._~/` is escaped. A path on another drive of Windows is the address of a file.
+/// A path as a URL: all characters but letters, digits, and `-._~/` are escaped. A path on another drive of Windows is a `file:` URL.
 pub(super) fn path_as_link(path: &str) -> String {
     let has_drive = path.starts_with(|c: char| c.is_ascii_alphabetic()) && path.get(1..3) == Some(":/");
     let (root, path) = if has_drive { (format!("file:///{}", &path[..2]), &path[2..]) } else { (String::new(), path) };
@@ -29,13 +29,13 @@ pub(super) fn path_as_link(path: &str) -> String {
     })
 }
 
-/// An address that a page may lead to: nothing but the web, and nothing that would run.
+/// A URL for a link on the page: only HTTP and HTTPS.
 pub(super) fn web_link(url: &str) -> Option<&str> {
     let is_web = ["https://", "http://"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
     (is_web && !url.chars().any(|c| c.is_control() || c.is_whitespace())).then_some(url)
 }
 
-/// A span of time for the user: `40 ms`, `0.4 s`, `12 s`, `1 min 32 s`, `2 h 5 min`.
+/// A duration for the user: `40 ms`, `0.4 s`, `12 s`, `1 min 32 s`, `2 h 5 min`.
 pub(super) fn span(seconds: f64) -> String {
     if seconds < 0.0995 {
         return format!("{:.0} ms", seconds * 1000.0);
