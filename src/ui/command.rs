@@ -1,18 +1,18 @@
-//! Commands to copy: quoted for the shell, with all that it takes to find the same manifest, batch and ledger again.
+//! Printed commands, quoted for the shell, with the options for the same manifest, batch, and ledger.
 
 use std::path::Path;
 
 use crate::domain::quoted;
 use crate::report::Commands;
 
-/// The beginning of every command about a manifest's batch.
+/// The common words of all commands for a manifest's batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NextCommand {
     words: Vec<String>,
 }
 
 impl NextCommand {
-    /// About this manifest.
+    /// The commands for this manifest.
     pub(crate) fn about(manifest: &Path) -> Self {
         Self { words: vec![manifest.to_string_lossy().into_owned()] }
     }
@@ -20,7 +20,7 @@ impl NextCommand {
     /// Adds an option.
     #[must_use]
     pub(crate) fn with(mut self, option: &str, value: &str) -> Self {
-        // Behind a space, it would be taken for an option.
+        // After a space, it would be an option.
         if value.starts_with('-') {
             self.words.push(format!("{option}={value}"));
         } else {
@@ -36,14 +36,14 @@ impl NextCommand {
         self
     }
 
-    /// The source of a page's commands.
+    /// The commands for a page.
     pub(crate) fn commands(&self) -> Commands {
         let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();
         let (manifest, options) = words.split_first().map_or((String::new(), &[][..]), |(m, o)| (m.clone(), o));
         Commands::new(manifest, options.join(" "))
     }
 
-    /// A command with what follows it, to be pasted as it is.
+    /// A command with further words, ready to paste.
     pub(crate) fn command(&self, name: &str, rest: &[&str]) -> String {
         let (manifest, options) =
             self.words.split_first().map_or(("MANIFEST", [].as_slice()), |(m, o)| (m.as_str(), o));

@@ -13,18 +13,17 @@ use crate::domain::text::one_line;
 use crate::domain::{NoticeCode, Rule};
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
 
-/// The number of diagnostics shown, those of one rule at one location counted as one.
+/// The maximum number of shown diagnostics. Diagnostics with the same rule and location count once.
 const SHOWN: usize = 100;
-/// In how many columns a line of the manifest is shown where there is no terminal: it may be as long as a book.
+/// The shown width of a long manifest line without a terminal.
 const SOURCE: usize = 80;
-/// The columns before the text of a diagnostic: `   = note: `, with room for line numbers of five digits, and before its
-/// first line `warning[`, `]: `, and the rule between them.
+/// The columns before the text of a diagnostic: `   = note: ` with line numbers of five digits, and before its first line `warning[RULE]: `.
 const MARGIN: usize = 14;
 const TITLE: usize = 11;
 /// The number of named jobs that share a diagnostic.
 const NAMED: usize = 3;
 
-/// Shows diagnostics on stderr, those of one rule at one place together, and counts what is not shown.
+/// Shows diagnostics on stderr, grouped by rule and location, and the number of hidden ones.
 pub(crate) fn show_diagnostics(terminal: &Terminal, diagnostics: &[Diagnostic], sources: &Sources) {
     let width = terminal.columns_for_problems();
     let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(width.unwrap_or(SOURCE));
@@ -45,7 +44,7 @@ pub(crate) fn show_diagnostics(terminal: &Terminal, diagnostics: &[Diagnostic], 
     }
 }
 
-/// A diagnostic as an event of the log, with those that share its place.
+/// A group of diagnostics as an event of the log.
 fn log_diagnostic(group: &[&Diagnostic], sources: &Sources) {
     let view = DiagnosticView::new(group[0], sources);
     let DiagnosticView { code, message, help, file, line, column, job, .. } = &view;
@@ -73,7 +72,7 @@ fn log_diagnostic(group: &[&Diagnostic], sources: &Sources) {
     }
 }
 
-/// The diagnostics that are shown, in their order, errors before warnings where there are too many; and how many are left out.
+/// The shown diagnostics in order, with errors before warnings if there are too many; and the number of hidden ones.
 fn worst<T>(diagnostics: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
     let left = diagnostics.len().saturating_sub(SHOWN);
     let mut numbered: Vec<(usize, T)> = diagnostics.into_iter().enumerate().collect();
@@ -87,7 +86,7 @@ fn worst<T>(diagnostics: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, 
 fn groups(diagnostics: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
     let mut groups: IndexMap<_, Vec<&Diagnostic>> = IndexMap::new();
     for (number, diagnostic) in diagnostics.iter().enumerate() {
-        // Without a place in the file, only the text tells diagnostics apart.
+        // Without a location, only the text distinguishes diagnostics.
         let own = (diagnostic.place == Location::File).then_some(number);
         groups.entry((diagnostic.rule, diagnostic.severity, &diagnostic.place, own)).or_default().push(diagnostic);
     }
@@ -122,7 +121,7 @@ fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources, width: Option<usiz
     shown
 }
 
-/// A text without what steers, in lines that leave room for so many columns before them.
+/// A text without control characters, wrapped with an indent.
 fn broken(text: &str, margin: usize, width: Option<usize>) -> String {
     let line = one_line(text);
     match width {
@@ -131,7 +130,7 @@ fn broken(text: &str, margin: usize, width: Option<usize>) -> String {
     }
 }
 
-/// The line of a place, with the value underlined as far as it is on that line.
+/// The line of a location, with its value underlined.
 fn snippet<'s>(
     sources: &'s Sources,
     located: &Located,
@@ -183,7 +182,7 @@ fn origin_of(diagnostic: &Diagnostic) -> Option<String> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist diagnostics")]
 pub(crate) struct DiagnosticsView {
-    /// The version of this form: 1.
+    /// The schema version: 1.
     schema_version: u32,
     /// The diagnostics, in file order.
     diagnostics: Vec<DiagnosticView>,
@@ -208,7 +207,7 @@ struct DiagnosticView {
     line: Option<usize>,
     /// In characters, from 1.
     column: Option<usize>,
-    /// The job that it is about.
+    /// Its job.
     job: Option<String>,
     /// The row that the job came from.
     row: Option<RowView>,
@@ -244,7 +243,7 @@ impl DiagnosticView {
     }
 }
 
-/// Diagnostics as data: each on its own, in file order, and how many more there are.
+/// Diagnostics as data, in file order, and the number of further ones.
 pub fn diagnostics_json(diagnostics: &[Diagnostic], sources: &Sources) -> Result<Page, NotJson> {
     let (shown, left) = worst(diagnostics.iter().collect(), |diagnostic: &&Diagnostic| diagnostic.severity);
     let diagnostics = shown.into_iter().map(|diagnostic| DiagnosticView::new(diagnostic, sources)).collect();

@@ -1,7 +1,6 @@
-//! The log on stderr, above the progress where there is one. What is in it may come from anywhere, so it passes through
-//! the same rule as every other text; colors would not survive that, and a log has none.
+//! The log on stderr, above a progress bar. It may contain untrusted text, which is escaped like all other output, so the log has no colors.
 //!
-//! As JSON, each line is one object with `ts`, `level` and `event`, and what the event is about beside them (spec §8).
+//! As JSON, each line is one object with `ts`, `level`, `event`, and the fields of the event (spec §8).
 
 use std::fmt;
 use std::io::{self, Write};
@@ -24,8 +23,7 @@ use crate::report::{JobState, Report, Totals};
 /// The name of an event without a name.
 const NAMELESS: &str = "log";
 
-/// Starts the log: warnings always, with `-v` each request to the service, and with `-vv` what libraries say. With JSON, the events of a
-/// run, too.
+/// Starts the log: warnings, with `-v` also each request, and with `-vv` also the logs of libraries. With JSON, also the events of a run.
 pub(crate) fn start_log(terminal: &super::Terminal) {
     let is_json = terminal.logs_json;
     let (own, others) = match (terminal.verbosity, terminal.is_quiet) {
@@ -47,7 +45,7 @@ struct Stderr {
 }
 
 impl Write for Stderr {
-    /// Takes a whole line, as a logger hands it over.
+    /// Writes one line of the logger.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
         let line = line.trim_end_matches('\n');
@@ -91,12 +89,12 @@ fn json(level: Level, mut fields: Map<String, Value>) -> Result<String, fmt::Err
     Ok(if fields.is_empty() { format!("{head}}}") } else { format!("{head},{}", &rest[1..]) })
 }
 
-/// The message behind its level and code, with the fields that it lacks.
+/// The message with its level, code, and fields.
 fn text(level: Level, mut fields: Map<String, Value>) -> String {
     let [name, code, message] = ["event", "code", "message"].map(|name| fields.remove(name));
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let said = message.as_ref().or(name.as_ref()).map(plain);
-    // An event that has a name says all of it in its message.
+    // The message of a named event has all fields.
     let rest = fields.iter().filter(|_| name.is_none() || message.is_none());
     let rest = rest.map(|(name, value)| format!("{name}={}", plain(value)));
     let text = said.into_iter().chain(rest).collect::<Vec<_>>().join(" ");

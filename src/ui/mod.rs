@@ -1,11 +1,10 @@
-//! Output for people: diagnostics, plans, progress, status. The only module that prints.
+//! Output for users: diagnostics, plans, progress, and status. No other module prints.
 //!
-//! Results go to stdout, everything else to stderr. On a stream that is no terminal there is no color, no bar and no
-//! cursor movement. A reader that goes away (`| head -1`) ends no run: what can't be shown is passed over.
+//! Results go to stdout, everything else to stderr. Without a terminal, there are no colors, bars, or cursor movements. A closed pipe (`| head -1`) ends
+//! no run.
 //!
-//! Much of what is shown came from outside: from a manifest, a spreadsheet, a file's name, the service. [`Terminal`] shows
-//! single lines, which it makes harmless itself, and [`Page`]s, which are harmless by their making; commands to copy are
-//! quoted by [`NextCommand`]. There is no third way.
+//! Output may contain untrusted text: from manifests, spreadsheets, file names, and the service. [`Terminal`] escapes single lines, a [`Page`] escapes each
+//! line that is added, and [`NextCommand`] quotes commands. There is no other way to print.
 
 mod already_paid;
 mod bill;

@@ -1,8 +1,7 @@
-//! Text of several lines for a terminal: the only form in which a result or a question reaches one.
+//! Text of several lines for a terminal. Results and questions have no other form.
 //!
-//! Each line is put in on its own, and nothing in it can bring another one along or steer the terminal. So a name, a
-//! batch or a message of the service can't write a line that looks like ours, the question about money among them,
-//! wherever a view forgot that it came from outside.
+//! Each line is added separately, and can contain neither a line break nor a control character. So a name or a message of the service can't imitate a
+//! line of shotlist, such as the question about money.
 
 use crate::domain::explained;
 use std::fmt::Display;
@@ -17,7 +16,7 @@ use crate::domain::text::{self, cell};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Page {
     text: String,
-    /// True if it is for programs, or preformatted: then no line is wrapped.
+    /// True for data and preformatted text, without wrapped lines.
     is_data: bool,
 }
 
@@ -29,12 +28,12 @@ pub struct NotJson(#[from] serde_json::Error);
 explained!(NotJson => NotWritable, "report this as a fault of shotlist, with the command");
 
 impl Page {
-    /// No line yet.
+    /// An empty page.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Text of this program's own, as it is: a schema, a script of completions.
+    /// Trusted text without a change: a schema, or a completion script.
     pub fn own(text: String) -> Self {
         Self { text, is_data: true }
     }
@@ -44,7 +43,7 @@ impl Page {
         Ok(Self::own(text::json(&serde_json::to_string_pretty(value)?) + "\n"))
     }
 
-    /// Rows as a spreadsheet reads them, whatever is in a cell; the first one is the head.
+    /// Rows as CSV, safe for spreadsheets. The first row is the header.
     pub fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<Self> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for row in rows {
@@ -60,7 +59,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Adds a table of this width in which every row is one line: what can't be shown for that is named below it.
+    /// Adds a table of this width with one line per row. Hidden columns are named below it.
     pub(crate) fn table(&mut self, columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>, width: u16) {
         let (mut columns, mut rows) = (columns.to_vec(), plain(rows).collect::<Vec<_>>());
         let left_out = fit(&mut columns, &mut rows, width.into());
@@ -70,7 +69,7 @@ impl Page {
         }
     }
 
-    /// Adds a table of which nothing is cut off.
+    /// Adds a table without truncation.
     pub(crate) fn whole_table(
         &mut self,
         columns: &[Column<'_>],
@@ -86,14 +85,14 @@ impl Page {
         self.is_data |= page.is_data;
     }
 
-    /// The text for a terminal of so many columns: long lines are broken at words, and commands stand alone.
+    /// The text for a terminal of this width: long lines are wrapped at words, and commands have separate lines.
     pub(super) fn fitted(&self, width: usize) -> String {
         if self.is_data {
             return self.text.clone();
         }
         let lines = self.text.lines().map(|line| {
             let margin = line.len() - line.trim_start().len();
-            // A line that fits may be a row of a table.
+            // A short line may be a row of a table.
             if line.width() <= width {
                 line.to_owned()
             } else {
@@ -118,12 +117,12 @@ fn plain(rows: impl IntoIterator<Item = Vec<String>>) -> impl Iterator<Item = Ve
     rows.into_iter().map(|row| row.iter().map(|cell| text::one_line(cell)).collect())
 }
 
-/// The beginning of a command in a text.
+/// The start of a command in a text.
 const COMMAND: &str = "`shotlist ";
-/// The fewest columns that are worth breaking a text for.
+/// The minimum width for wrapping.
 const MIN_COLUMNS: usize = 20;
 
-/// A text in lines of at most so many columns; all but the first begin with so many blanks. A word that is longer stays whole.
+/// Wraps a text to a width, with an indent after the first line. A longer word is not split.
 pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let blank = " ".repeat(indent);
     let room = width.saturating_sub(indent).max(MIN_COLUMNS);
@@ -166,7 +165,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     while let Some((before, after)) = rest.split_once(COMMAND) {
         let Some(end) = after.find('`') else { break };
         found.extend(before.split_whitespace().map(Piece::Word));
-        // The quote in front and what it begins with are a part of it.
+        // The opening quote and its first word are part of it.
         let start = before.len() + 1;
         found.push(Piece::Command(&rest[start..start + COMMAND.len() - 1 + end]));
         rest = &after[end + 1..];

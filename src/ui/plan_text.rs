@@ -13,10 +13,10 @@ use crate::domain::count;
 use crate::domain::text::one_line;
 use crate::plan::{Action, Plan, Planned, by_model, notes};
 
-/// The most jobs that are listed one by one, unless more is asked for.
+/// The maximum number of listed jobs, without `-v`.
 const LISTED: usize = 20;
 
-/// The plan as text of this width. With `all`, every job is listed. `again` leads back to it.
+/// The plan as text of this width. With `all`, every job is listed. `again` makes the printed commands.
 pub(crate) fn plan_text(plan: &Plan, again: &NextCommand, width: u16, all: bool) -> Page {
     let mut page = Page::new();
     page.line(format_args!("{}: {}", plan.key, count(plan.jobs.len(), "job")));
@@ -51,7 +51,7 @@ pub(crate) fn plan_text(plan: &Plan, again: &NextCommand, width: u16, all: bool)
     page
 }
 
-/// The finished prompts of what would be bought, each below its job.
+/// The rendered prompts of due jobs, each below its job.
 fn list_prompts(page: &mut Page, plan: &Plan, width: u16) {
     for planned in plan.jobs.iter().filter(|planned| planned.action.buys() || planned.action == Action::Hold) {
         page.line(format_args!("  {}", planned.job.id()));
@@ -74,7 +74,7 @@ fn summary(plan: &Plan, again: &NextCommand) -> Vec<String> {
     [head].into_iter().chain(stated(plan, again)).collect()
 }
 
-/// The notes of a plan, a line each, with their details below them.
+/// The notes of a plan, one line each, with details below.
 pub(super) fn stated(plan: &Plan, again: &NextCommand) -> Vec<String> {
     let lines = notes(plan).into_iter().flat_map(|note| {
         let details = details(&note).into_iter().map(|line| format!("  {line}"));
@@ -114,7 +114,7 @@ fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {
     }
 }
 
-/// Jobs of which the same is to be said, in the order of their first ones.
+/// Jobs with equal lines, in the order of the first ones.
 fn groups_of<'p>(jobs: &[&'p Planned]) -> Vec<Vec<&'p Planned>> {
     let mut groups: IndexMap<_, Vec<&Planned>> = IndexMap::new();
     for planned in jobs {
@@ -125,7 +125,7 @@ fn groups_of<'p>(jobs: &[&'p Planned]) -> Vec<Vec<&'p Planned>> {
     groups.into_values().collect()
 }
 
-/// One line for jobs of which the same is to be said.
+/// The line of a group of jobs.
 fn cells(group: &[&Planned]) -> Vec<String> {
     let Some(first) = group.first() else { return Vec::new() };
     let id = match group {

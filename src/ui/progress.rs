@@ -1,4 +1,4 @@
-//! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
+//! The progress of a run: a bar on a terminal, plain lines elsewhere, or JSON events.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::domain::{Job, JobId, NoticeCode};
 use crate::engine::{RunEvent, Settings};
 use crate::plan::Plan;
 
-/// The interval of repeated trouble.
+/// The interval of repeated problems.
 const REPEAT: Duration = Duration::from_secs(30);
 /// The interval of progress lines without a bar.
 const MINUTE: Duration = Duration::from_mins(1);
@@ -29,21 +29,21 @@ const FRAME: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Progress {
     terminal: Terminal,
-    /// For commands to copy.
+    /// For printed commands.
     again: NextCommand,
     state: Mutex<ProgressState>,
     last_trouble: Mutex<Option<Instant>>,
     named: AtomicUsize,
-    /// The jobs, whose prompts no line of a JSON log may contain.
+    /// The jobs. A JSON log must not contain their prompts.
     prompts: HashMap<JobId, Arc<Job>>,
 }
 
 impl Progress {
-    /// Shows the run of a plan; `again` is what leads back to it.
+    /// The progress of a plan's run. `again` makes the printed commands.
     pub(crate) fn new(terminal: &Terminal, again: &NextCommand, plan: &Plan, settings: &Settings) -> Self {
         let now = Instant::now();
         let state = ProgressState::new(now);
-        // Without a terminal no one looks at single tasks, and ten thousand need not be kept for it.
+        // Single tasks are shown only on a terminal.
         let state = if terminal.shows_bar { state.with_tasks(plan, settings.speed, now) } else { state };
         let jobs = plan.jobs.iter().filter(|_| terminal.logs_json).map(|planned| &planned.job);
         let prompts = jobs.map(|job| (job.id().clone(), Arc::clone(job))).collect();
@@ -52,7 +52,7 @@ impl Progress {
         Self { terminal, again, state, last_trouble: Mutex::default(), named, prompts }
     }
 
-    /// Takes in something that happened, and shows it.
+    /// Records and shows an event.
     pub(crate) fn tell(&self, event: &RunEvent) {
         self.state.lock().note(event, Instant::now());
         if self.terminal.logs_json {
@@ -65,8 +65,7 @@ impl Progress {
         }
     }
 
-    /// Goes on showing how far the run is: as an image where there is a terminal, and elsewhere in a line a minute. Never
-    /// returns.
+    /// Updates the progress: a bar on a terminal, or one line per minute elsewhere. Never returns.
     pub(crate) async fn keep_telling(&self) -> std::convert::Infallible {
         if self.terminal.shows_bar {
             again_and_again(FRAME, || self.draw()).await
@@ -75,7 +74,7 @@ impl Progress {
         }
     }
 
-    /// An event as a log may hold it: a service may repeat what it was asked for.
+    /// An event for the log, without the prompt, which a service may repeat.
     fn without_prompts(&self, event: &RunEvent) -> RunEvent {
         let prompt_of = |job: &JobId| self.prompts.get(job).and_then(|job| job.spec.prompt.as_deref());
         let mut event = event.clone();
@@ -103,8 +102,8 @@ impl Progress {
 
     fn draw(&self) {
         let (width, height) = size();
-        // In the last column some terminals begin a new line.
-        // With room behind them: a terminal shows ^C there, and breaks a line that has none.
+        // Some terminals wrap after the last column.
+        // With space for `^C`, which would wrap the line.
         let lines = self.state.lock().lines(width.saturating_sub(3), height, Instant::now());
         draw(lines);
     }
@@ -118,8 +117,7 @@ impl Progress {
         }
     }
 
-    /// Returns whether to show an event: repeated trouble once in a while, and a second ID once. A gateway has one for
-    /// each task; the JSON log has all of them.
+    /// Returns whether to show an event: repeated problems at an interval, and an alias once. The JSON log has all events.
     fn is_worth_telling(&self, event: &RunEvent) -> bool {
         if matches!(event, RunEvent::TaskAlias { .. }) {
             return self.named.fetch_add(1, Ordering::Relaxed) == 0;
@@ -135,7 +133,7 @@ impl Progress {
         due
     }
 
-    /// Takes the image away; what comes next is the summary.
+    /// Removes the bar before the summary.
     pub(crate) fn finish(&self) {
         draw(Vec::new());
         let named = self.named.load(Ordering::Relaxed);
@@ -156,7 +154,7 @@ impl Progress {
             Text::Error { message, help, note } => {
                 terminal.error(Some(code.code()), &message, Some(&help), Some(&note));
                 if matches!(event, RunEvent::TaskNotRecorded { .. }) {
-                    // On both streams: one of them may go to the very disk that is full.
+                    // On both streams: one may go to the full disk.
                     let mut page = Page::new();
                     page.line(&message);
                     terminal.result(&page);
@@ -166,7 +164,7 @@ impl Progress {
     }
 }
 
-/// Does something after each pause. Never returns.
+/// Repeats an action at an interval. Never returns.
 async fn again_and_again(pause: Duration, act: impl Fn()) -> std::convert::Infallible {
     loop {
         tokio::time::sleep(pause).await;

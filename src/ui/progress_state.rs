@@ -1,4 +1,4 @@
-//! State of a run as text: counts, money, time, and the few tasks that are worth a line.
+//! State of a run as text: counts, money, time, and some active tasks.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use crate::domain::{JobId, Usd};
 use crate::engine::RunEvent;
 use crate::plan::Plan;
 
-/// A silence of the service is shown once it lasts this long.
+/// The duration after which a silent service is shown.
 pub(super) const SILENCE: Duration = Duration::from_secs(15);
-/// The longest bar and the shortest one that still tells something, in columns.
+/// The maximum and the minimum width of the bar, in columns.
 const MAX_BAR: usize = 40;
 const MIN_BAR: usize = 6;
-/// The running tasks that get a line.
+/// The maximum number of listed tasks.
 const OLDEST: usize = 2;
-/// The columns of an id in such a line.
+/// The width of an ID in such a line.
 const ID: usize = 20;
 
 /// An active task: its start, and its progress in percent.
@@ -35,7 +35,7 @@ pub struct ProgressState {
     to_fetch: usize,
     reserved: Usd,
     planned: Usd,
-    /// Since when no one answers.
+    /// The start of the current silence.
     silent_since: Option<Instant>,
     last_failed: Option<(JobId, String)>,
     last_doubt: Option<(JobId, Usd)>,
@@ -46,12 +46,12 @@ pub struct ProgressState {
 }
 
 impl ProgressState {
-    /// Begins with nothing done.
+    /// The state before the run.
     pub fn new(now: Instant) -> Self {
         Self { started: Some(now), ..Self::default() }
     }
 
-    /// Shows the tasks of a plan, at a service that is so many times faster than documented.
+    /// Lists the tasks of a plan, with a speed as a multiple of the documented one.
     #[must_use]
     pub fn with_tasks(mut self, plan: &Plan, speed: f64, now: Instant) -> Self {
         self.tasks = Some(plan.resume.iter().map(|attempt| (attempt.job().clone(), (now, None))).collect());
@@ -59,7 +59,7 @@ impl ProgressState {
         self
     }
 
-    /// Takes in something that happened.
+    /// Records an event.
     pub fn note(&mut self, event: &RunEvent, now: Instant) {
         match event {
             RunEvent::Started { submit, resume, planned, .. } => {
@@ -109,15 +109,15 @@ impl ProgressState {
         }
     }
 
-    /// All of it as lines that fit into so many columns and rows.
+    /// The state as lines within these columns and rows.
     pub fn lines(&self, width: usize, height: usize, now: Instant) -> Vec<String> {
         let lines = [self.headline(width, now), self.counts().join(" · ")].into_iter().chain(self.tasks(now));
-        // Lines above the bar need rows, too.
+        // Leaves rows for lines above the bar.
         let most = height.saturating_sub(3).clamp(1, OLDEST + 4);
         lines.take(most).map(|line| shortened(&line, width)).collect()
     }
 
-    /// The same in words, for a log that has no place for an image.
+    /// The state as one line, for a log.
     pub fn sentence(&self, now: Instant) -> String {
         [self.done()].into_iter().chain(self.counts()).chain(self.future(now)).collect::<Vec<_>>().join(", ")
     }
@@ -129,7 +129,7 @@ impl ProgressState {
     }
 
     fn bar(&self, columns: usize) -> String {
-        // A task that was left active is not done.
+        // An active task is not finished.
         let done = self.ended() - self.left;
         let filled = (columns * done.min(self.total)).checked_div(self.total).unwrap_or(0);
         format!("{}{}", "█".repeat(filled), "░".repeat(columns - filled))
@@ -165,7 +165,7 @@ impl ProgressState {
         Some(format!("about {} left", span(left)))
     }
 
-    /// The few tasks that are worth a line.
+    /// The listed tasks.
     fn tasks(&self, now: Instant) -> Vec<String> {
         let line = |job: &JobId, shown: &str| format!("  {:<ID$}  {shown}", shortened_inside(job.as_str(), ID));
         let mut oldest: Vec<(&JobId, &Running)> = self.tasks.iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! Tables without lines, as wide as the terminal: where it is narrow, rows stay lines of their own, and numbers and words stay whole.
+//! Tables without borders. In a narrow terminal, each row stays one line, and numbers and words stay complete.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::domain::text::one_line;
 
 /// The blanks around a cell.
 const BLANKS: usize = 2;
-/// To how many columns texts and ids are cut: first so far that they can still be read, then as far as it makes sense at all.
+/// The widths of truncated texts and IDs: first readable, then minimal.
 const READABLE_TEXT: usize = 20;
 const READABLE_ID: usize = 12;
 const MIN_WIDTH: usize = 8;
 
-/// A column, and what it may lose where there is little room.
+/// A column, with its truncation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column<'h> {
     head: &'h str,
@@ -25,13 +25,13 @@ pub(crate) struct Column<'h> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Stays whole.
+    /// Never truncated.
     Word,
-    /// Stays whole, and is at the right.
+    /// Never truncated, aligned right.
     Number,
-    /// Cut in its middle: ids differ at their ends.
+    /// Truncated in the middle: IDs differ at their ends.
     Id,
-    /// Cut at its end.
+    /// Truncated at the end.
     Text,
 }
 
@@ -56,13 +56,13 @@ impl<'h> Column<'h> {
         Self { head, kind: Kind::Text, is_spare: false }
     }
 
-    /// May be left out; the one that stands last goes first.
+    /// May be hidden, from the last such column on.
     pub(crate) const fn spare(self) -> Self {
         Self { is_spare: true, ..self }
     }
 }
 
-/// A table with a header in capitals, as it is: where it is too wide, cells take several lines.
+/// A table with a header in capitals. In a wide table, cells have several lines.
 pub(super) fn table(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>, width: u16) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
@@ -81,8 +81,7 @@ pub(super) fn table(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<S
     text
 }
 
-/// Cuts a table to a width, so that no row takes two lines: texts and spare columns first, and ids only where that is not enough. Gives
-/// the heads of the columns that had to go.
+/// Truncates a table to one line per row: first texts and spare columns, then IDs. Returns the names of hidden columns.
 pub(super) fn fit<'h>(columns: &mut Vec<Column<'h>>, rows: &mut [Vec<String>], width: usize) -> Vec<&'h str> {
     for index in (0..columns.len()).rev() {
         if columns[index].is_spare && rows.iter().all(|row| row[index].is_empty()) {
@@ -119,7 +118,7 @@ fn remove<'h>(columns: &mut Vec<Column<'h>>, rows: &mut [Vec<String>], index: us
     columns.remove(index).head.trim()
 }
 
-/// By how much a table is too wide, with the columns of each kind cut to so much.
+/// The excess width of a table, with columns of each kind truncated to a width.
 fn excess(columns: &[Column<'_>], rows: &[Vec<String>], width: usize, most: impl Fn(Kind) -> usize) -> usize {
     let widths = (0..columns.len()).map(|index| widest(columns, rows, index).min(most(columns[index].kind)) + BLANKS);
     widths.sum::<usize>().saturating_sub(width)
@@ -133,7 +132,7 @@ fn widest(columns: &[Column<'_>], rows: &[Vec<String>], index: usize) -> usize {
     rows.iter().map(|row| row[index].width()).max().unwrap_or(0).max(columns[index].head.width())
 }
 
-/// Cuts the columns of a kind, the widest first, until the table fits or each has no more than `least`.
+/// Truncates the columns of a kind, the widest first, until the table fits or each has the width `least`.
 fn cut(columns: &[Column<'_>], rows: &mut [Vec<String>], kind: Kind, least: usize, width: usize) {
     loop {
         let excess = excess(columns, rows, width, whole);
@@ -141,21 +140,21 @@ fn cut(columns: &[Column<'_>], rows: &mut [Vec<String>], kind: Kind, least: usiz
         let mut widths: Vec<(usize, usize)> = of_kind.map(|index| (widest(columns, rows, index), index)).collect();
         widths.sort_unstable();
         let Some((now, index)) = widths.pop().filter(|(now, _)| excess > 0 && *now > least) else { return };
-        // Down to the next one, so that no column is cut while a wider one is not.
+        // Down to the next width, so the widest columns are truncated first.
         let next = widths.last().map_or(0, |(next, _)| *next);
         let most = now.saturating_sub(excess).max(next.min(now - 1)).max(least);
         for row in rows.iter_mut() {
             let cut = if kind == Kind::Id { shortened_inside(&row[index], most) } else { shortened(&row[index], most) };
             row[index] = cut;
         }
-        // A head stays whole, and there is nothing more to gain.
+        // A name is not truncated.
         if widest(columns, rows, index) >= now {
             return;
         }
     }
 }
 
-/// A text of at most so many columns on one line; what is cut off is marked.
+/// A text on one line, truncated to a width with a mark.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let line = one_line(text);
     if line.width() <= most {
@@ -164,7 +163,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     within(line.chars(), most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// An id of at most so many columns: what is cut out of its middle is marked, because ids differ at their ends.
+/// An ID truncated in its middle to a width, with a mark: IDs differ at their ends.
 pub(super) fn shortened_inside(id: &str, most: usize) -> String {
     let line = one_line(id);
     if line.width() <= most || most < 3 {
@@ -174,7 +173,7 @@ pub(super) fn shortened_inside(id: &str, most: usize) -> String {
     within(line.chars(), most - 1 - (most - 1) / 2).chain(['…']).chain(end.into_iter().rev()).collect()
 }
 
-/// The first characters that fit into so many columns.
+/// The first characters within a width.
 fn within(chars: impl Iterator<Item = char>, mut room: usize) -> impl Iterator<Item = char> {
     chars.take_while(move |c| {
         let width = c.width().unwrap_or(0);
@@ -184,10 +183,10 @@ fn within(chars: impl Iterator<Item = char>, mut room: usize) -> impl Iterator<I
     })
 }
 
-/// A prompt that is shorter, in bytes, is a word that means nothing, and may stand anywhere.
+/// The minimum length of a removed prompt, in bytes. A shorter one may be part of any text.
 const MIN_PROMPT: usize = 4;
 
-/// A duration as people say it: `45 s`, `4 min`, `2 h 5 min`.
+/// A duration for the user: `45 s`, `4 min`, `2 h 5 min`.
 pub(super) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -208,7 +207,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// The first names of a list, and how many more there are; nothing of one without a name.
+/// The first names of a list, and the number of others; `None` for an empty list.
 pub(super) fn first_few(mut names: impl Iterator<Item = String>, most: usize) -> Option<String> {
     let first: Vec<String> = names.by_ref().take(most).collect();
     let more = match names.count() {

@@ -1,7 +1,7 @@
-//! The two streams, and the progress below the lines of stderr.
+//! Stdout and stderr, and the progress below the lines of stderr.
 //!
-//! Lines are ended by line breaks and never padded, so a terminal that is made narrower or wider wraps each of them separately. The rows to clear
-//! before the next drawing are counted with the new width. A terminal that cuts lines instead of wrapping them may lose a row.
+//! Lines end with line breaks and are not padded, so a resized terminal wraps each line separately. The rows to clear are counted with the new width. A
+//! terminal that truncates lines may lose a row.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::domain::{NoticeCode, RefusalCode};
 /// The user's settings for output.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
-    /// Only results and errors.
+    /// True to show only results, errors, and warnings about purchases.
     pub is_quiet: bool,
     /// The level of detail: 0, 1, or 2.
     pub verbosity: u8,
@@ -31,7 +31,7 @@ pub(crate) struct Terminal {
     pub has_lost_results: Arc<AtomicBool>,
 }
 
-/// Fewer columns than this are taken for as many, and this many for as many as one likes.
+/// The minimum width, and the width without a limit.
 const NARROWEST: u16 = 40;
 const ANY_WIDTH: u16 = u16::MAX;
 
@@ -45,19 +45,19 @@ impl Terminal {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// The columns to fit results into: the terminal's, and where results go elsewhere as many as they like.
+    /// The width of results: of the terminal, or unlimited elsewhere.
     pub(crate) fn width(&self) -> u16 {
         columns(terminal_size_of(io::stdout())).unwrap_or(ANY_WIDTH)
     }
 
-    /// The columns of the terminal that problems are shown on, if there is one.
+    /// The width of stderr, if it is a terminal.
     pub(super) fn columns_for_problems(&self) -> Option<usize> {
         columns(terminal_size_of(io::stderr())).map(usize::from)
     }
 
-    /// A result, to stdout. A reader that is gone needs none; a result that can't be written is remembered.
+    /// Prints a result to stdout. A closed pipe is ignored; any other write error is recorded.
     pub(crate) fn result(&self, page: &Page) {
-        // Both streams may go to the same terminal.
+        // Both streams may be the same terminal.
         let written = above(|| {
             let mut stdout = anstream::stdout().lock();
             let fitted = columns(terminal_size_of(io::stdout())).map(|columns| page.fitted(columns.into()));
@@ -69,7 +69,7 @@ impl Terminal {
         }
     }
 
-    /// Tells once if a result could not be written, to a full disk for example. Whether that is so.
+    /// Reports once that a result could not be written, for example to a full disk. Returns whether that is so.
     pub(crate) fn tell_lost_results(&self) -> bool {
         let has_lost = self.has_lost_results.swap(false, Ordering::Relaxed);
         if has_lost {
@@ -83,7 +83,7 @@ impl Terminal {
         has_lost
     }
 
-    /// A line for whoever looks, to stderr; not when quiet.
+    /// A line on stderr, unless quiet.
     pub(crate) fn note(&self, code: NoticeCode, text: &str) {
         match (self.is_quiet, self.logs_json) {
             (true, _) => {}
@@ -92,14 +92,14 @@ impl Terminal {
         }
     }
 
-    /// A warning, to stderr; not when quiet.
+    /// A warning on stderr, unless quiet.
     pub(crate) fn warning(&self, code: NoticeCode, text: &str) {
         if !self.is_quiet {
             self.failure(code, text);
         }
     }
 
-    /// A warning about a job that will not be done, to stderr, also when quiet.
+    /// A warning about an unfinished job on stderr, also when quiet.
     pub(crate) fn failure(&self, code: NoticeCode, text: &str) {
         let code = code.code();
         if self.logs_json {
@@ -108,7 +108,7 @@ impl Terminal {
         say(&format!("warning[{code}]"), WARNING, text, 0);
     }
 
-    /// An error, to stderr: what happened, how to fix it, what it means for the money.
+    /// An error on stderr: message, help, and the consequence for the money.
     pub(crate) fn error(&self, code: Option<&str>, message: &str, help: Option<&str>, note: Option<&str>) {
         if self.logs_json {
             return tracing::error!(event = "error", code, message, help, note);
@@ -121,13 +121,12 @@ impl Terminal {
         }
     }
 
-    /// A rendered diagnostic, to stderr, with an empty line behind it. Its renderer makes harmless what it shows, and adds the
-    /// colors, which a [`Page`] has none of.
+    /// A rendered diagnostic on stderr, with an empty line after it. Its renderer escapes text and adds colors, which a [`Page`] lacks.
     pub(super) fn problem(rendered: &str) {
         line(&format!("{rendered}\n"));
     }
 
-    /// The subject of a question, to stderr, even with `--quiet`: a confirmation covers only what was shown.
+    /// The subject of a question on stderr, also when quiet: a confirmation covers only shown text.
     pub(crate) fn question(&self, page: &Page) {
         if self.logs_json {
             return page.as_str().lines().for_each(|line| tracing::warn!(event = "question", message = line));
@@ -136,7 +135,7 @@ impl Terminal {
         line(fitted.as_deref().unwrap_or(page.as_str()));
     }
 
-    /// Asks a question that wants a yes; everything but `y` and `yes` is a no, and so is the end of input.
+    /// Asks for a yes. Everything but `y` and `yes` is a no, also the end of input.
     pub(crate) fn ask(&self, question: &str) -> bool {
         let mut stderr = anstream::stderr().lock();
         if write!(stderr, "{} [y/N] ", one_line(question)).and_then(|()| stderr.flush()).is_err() {
@@ -148,13 +147,12 @@ impl Terminal {
     }
 }
 
-/// The columns of a stream, if it is a terminal; with two to spare, because a line that is as wide as the terminal breaks when something is
-/// typed behind it.
+/// The width of a stream, if it is a terminal, less two columns: a line of the full width would wrap with typed text.
 fn columns(of_stream: Option<(Width, Height)>) -> Option<u16> {
     of_stream.map(|(width, _)| width.0.max(NARROWEST).saturating_sub(2))
 }
 
-/// A text behind its name, to stderr; broken at words where that is a terminal.
+/// A labeled text on stderr, wrapped at words on a terminal.
 fn say(name: &str, style: Style, text: &str, margin: usize) {
     let (blank, text) = (" ".repeat(margin), one_line(text));
     let named = if name.is_empty() { text } else { format!("{name}: {text}") };
@@ -164,7 +162,7 @@ fn say(name: &str, style: Style, text: &str, margin: usize) {
     line(&format!("{blank}{style}{name}{style:#}{rest}"));
 }
 
-/// A line to stderr, whatever was asked for. A closed stderr can't be reported.
+/// A line on stderr, always. A closed stderr can't be reported.
 fn line(text: &str) {
     above(|| {
         let _nobody_listens = writeln!(anstream::stderr().lock(), "{text}");
@@ -174,13 +172,13 @@ fn line(text: &str) {
 /// The drawn lines.
 static DRAWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Columns and rows of the terminal that stderr is, or what is usual where it does not tell.
+/// Columns and rows of stderr, or defaults.
 pub(super) fn size() -> (usize, usize) {
     let size = terminal_size_of(io::stderr());
     size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)))
 }
 
-/// Draws lines in place of those that are drawn now; with none, takes those away.
+/// Replaces the drawn lines; without new lines, removes them.
 pub(super) fn draw(lines: Vec<String>) {
     let mut drawn = drawn();
     if *drawn == lines {
@@ -190,13 +188,13 @@ pub(super) fn draw(lines: Vec<String>) {
     if lines.is_empty() {
         put(&erasure(rows));
     } else {
-        // Each line takes the place of an old one, and what is left of the old ones goes last: nothing flickers.
+        // Each line replaces an old one, and the remaining old ones are cleared last: no flicker.
         put(&format!("{}{}\u{1b}[J", to_the_first(rows), lines.join("\u{1b}[K\n")));
     }
     *drawn = lines;
 }
 
-/// Writes something to stderr above the lines.
+/// Writes to stderr above the drawn lines.
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     let drawn = drawn();
     if drawn.is_empty() {
@@ -212,7 +210,7 @@ fn drawn() -> MutexGuard<'static, Vec<String>> {
     DRAWN.lock()
 }
 
-/// Writes all of it at once, so that no one sees half of it. A closed stderr can't be reported.
+/// Writes all in one call, so no part is visible alone. A closed stderr can't be reported.
 fn put(text: &str) {
     let mut stderr = io::stderr().lock();
     let _nobody_looks = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
@@ -223,12 +221,12 @@ fn rows(lines: &[String], width: usize) -> usize {
     lines.iter().map(|line| line.width().div_ceil(width.max(1)).max(1)).sum()
 }
 
-/// Moves the cursor from the end of the last of so many rows to the start of the first.
+/// Moves the cursor from the end of the last row to the start of the first.
 fn to_the_first(rows: usize) -> String {
     if rows > 1 { format!("\r\u{1b}[{}A", rows - 1) } else { "\r".to_owned() }
 }
 
-/// Takes so many rows away, one by one: some terminals keep a copy of a screen that is cleared as a whole.
+/// Clears rows one by one: some terminals save a screen that is cleared as a whole.
 fn erasure(rows: usize) -> String {
     if rows == 0 {
         return String::new();
