@@ -144,11 +144,8 @@ impl Failure {
 
     /// Names the manifest in the commands of its help, and adds the note about the money if it has none of its own.
     pub(super) fn of_command(self, manifest: Option<&ManifestArgs>, money: Option<&'static str>) -> Self {
-        let name = manifest.map(|args| quoted(&args.manifest.to_string_lossy()));
-        let named = |help: String| match &name {
-            Some(name) => [" ", "`"]
-                .into_iter()
-                .fold(help, |help, end| help.replace(&format!(" MANIFEST{end}"), &format!(" {name}{end}"))),
+        let named = |help: String| match manifest.map(|args| quoted(&args.manifest.to_string_lossy())) {
+            Some(name) => help.replace(" MANIFEST ", &format!(" {name} ")).replace(" MANIFEST`", &format!(" {name}`")),
             None => help,
         };
         Self { help: self.help.map(named), money: self.money.or(money), ..self }

@@ -132,6 +132,11 @@ fn is_poster_of(directory: &Path, poster: &str, video: &VideoFile) -> bool {
     changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)
 }
 
+/// Returns whether an attempt has the current request of the job.
+pub(super) fn is_take(attempt: &Attempt, job: &Job) -> bool {
+    attempt.purchase.fingerprint() == job.purchase.fingerprint()
+}
+
 /// The mismatches of a delivered video, as text.
 pub(super) fn mismatch(attempt: &Attempt) -> Option<String> {
     let differences = attempt.file.as_ref()?.differences(attempt.purchase.request.body());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 
-use super::found::{Found, JobState, mismatch};
+use super::found::{Found, JobState, is_take, mismatch};
 use crate::domain::{Attempt, History, Job, JobChoice, JobId, ServiceError, Usd, count, last_reviews};
 
 /// A note about a job that is not simply completed.
@@ -146,14 +146,11 @@ impl NoteKind {
 pub(super) fn notes(job: &Job, found: &Found, history: &History) -> Vec<JobNote> {
     let shown = found.shown(history);
     let conflict = (found.choice == Some(JobChoice::Conflict)).then(|| {
-        let reviews = last_reviews(found.attempts(history));
+        let reviews = last_reviews(found.attempts(history).filter(|attempt| is_take(attempt, job)));
         let reviewers: Vec<&str> = reviews.iter().map(|reviewed| &*reviewed.review.by).collect();
         JobNote { kind: NoteKind::Conflict, cause: Some(reviewers.join(", ")), usd: Usd::ZERO }
     });
-    let differs = |attempt: &Attempt| {
-        Some(JobNote { kind: NoteKind::Mismatch, cause: Some(mismatch(attempt)?), usd: attempt.cost() })
-    };
-    let notes = [of_state(job, found, history), conflict, shown.and_then(differs), shown.and_then(of_exec)];
+    let notes = [of_state(job, found, history), conflict, shown.and_then(of_mismatch), shown.and_then(of_exec)];
     let mut notes: Vec<JobNote> = notes.into_iter().flatten().collect();
     notes.sort_by_key(|note| note.kind);
     notes
@@ -164,6 +161,7 @@ fn of_state(job: &Job, found: &Found, history: &History) -> Option<JobNote> {
     let shown = found.shown(history);
     let message = || shown.and_then(|attempt| attempt.error.as_deref()).and_then(text);
     let unsent = || history.why_unsent(job.id()).map(str::to_owned);
+    let not_sent = || unsent().map(|reason| format!("not sent: {reason}"));
     let price = job.purchase.price;
     let (kind, cause, usd) = match found.state {
         JobState::Completed if found.has_file => return None,
@@ -173,12 +171,9 @@ fn of_state(job: &Job, found: &Found, history: &History) -> Option<JobNote> {
             }
             None => (NoteKind::Missing, Some("not on this machine".to_owned()), Usd::ZERO),
         },
-        JobState::InDoubt => {
-            let at_risk = found.attempts(history).filter(|attempt| attempt.state.is_doubtful());
-            (NoteKind::InDoubt, message(), at_risk.map(Attempt::cost).sum())
-        }
-        JobState::Failed => (NoteKind::Failed, unsent().or_else(message), price),
-        JobState::Rejected => (NoteKind::Rejected, unsent().or_else(message), price),
+        JobState::InDoubt => return shown.and_then(of_other),
+        JobState::Failed => (NoteKind::Failed, not_sent().or_else(message), price),
+        JobState::Rejected => (NoteKind::Rejected, not_sent().or_else(message), price),
         JobState::Held => {
             let face = job.spec.face.as_deref().unwrap_or_default();
             (NoteKind::Held, Some(format!("waits for the review of {face}")), price)
@@ -199,10 +194,21 @@ fn text(error: &ServiceError) -> Option<String> {
     Some(format!("{message}{}", code.unwrap_or_default()))
 }
 
+/// The note of an attempt that needs no row: it is in doubt, or has a mismatch. A job may be changed or removed since.
+pub(super) fn of_other(attempt: &Attempt) -> Option<JobNote> {
+    let cause = attempt.error.as_deref().and_then(text);
+    let in_doubt = JobNote { kind: NoteKind::InDoubt, cause, usd: attempt.cost() };
+    if attempt.state.is_doubtful() { Some(in_doubt) } else { of_mismatch(attempt) }
+}
+
+fn of_mismatch(attempt: &Attempt) -> Option<JobNote> {
+    Some(JobNote { kind: NoteKind::Mismatch, cause: Some(mismatch(attempt)?), usd: attempt.cost() })
+}
+
 fn of_exec(attempt: &Attempt) -> Option<JobNote> {
-    let executed = attempt.particulars.executed.as_deref()?;
+    let executed = attempt.particulars.executed.as_deref().filter(|executed| executed.error.is_some())?;
     let kind = if executed.is_owed() { NoteKind::ExecOwed } else { NoteKind::ExecFailed };
-    Some(JobNote { kind, cause: Some(executed.error.clone()?), usd: Usd::ZERO })
+    Some(JobNote { kind, cause: executed.error.clone(), usd: Usd::ZERO })
 }
 
 /// The jobs with one kind of note.

@@ -8,8 +8,8 @@ use indexmap::IndexSet;
 use jiff::Timestamp;
 
 use super::found::JobState;
-use super::found::{Found, file_of, mismatch, poster_of, relative_path, state};
-use super::job_note::{NoteKind, NotedJobs, by_kind, notes};
+use super::found::{Found, file_of, is_take, mismatch, poster_of, relative_path, state};
+use super::job_note::{NoteKind, NotedJobs, by_kind, notes, of_other};
 use super::row::{Delivered, Detail, Exec, Row, Superseded, Totals, Version};
 use crate::domain::{
     Attempt, AttemptId, AttemptState, BatchKey, Charge, Choice, Columns, History, Job, JobChoice, Reviewed, Usd,
@@ -130,7 +130,10 @@ impl Report {
 
     /// What the jobs ask of their reader, by kind, the most urgent first.
     pub fn notes(&self) -> BTreeMap<NoteKind, NotedJobs> {
-        by_kind(self.each().map(|(job, found)| (job.id(), notes(job, found, &self.history))))
+        let of_jobs = self.each().map(|(job, found)| (job.id(), notes(job, found, &self.history)));
+        let shown: HashSet<AttemptId> = self.shown().filter_map(|(.., attempt)| Some(attempt?.id)).collect();
+        let others = self.history.attempts().filter(|attempt| !shown.contains(&attempt.id));
+        by_kind(of_jobs.chain(others.map(|attempt| (attempt.job(), of_other(attempt).into_iter().collect()))))
     }
 
     fn each(&self) -> impl Iterator<Item = (&Job, &Found)> {
@@ -298,11 +301,6 @@ fn submitted_at(attempt: &Attempt) -> Option<Timestamp> {
         Some(_) => attempt.answered_at,
         None => Some(attempt.intended_at).filter(|_| attempt.state.is_doubtful()),
     }
-}
-
-/// Returns whether an attempt has the current request of the job.
-fn is_take(attempt: &Attempt, job: &Job) -> bool {
-    attempt.purchase.fingerprint() == job.purchase.fingerprint()
 }
 
 /// Returns whether a reviewer's choice is part of the job's choice. A note without a choice always is, and so is every choice of an undecided job.

@@ -164,10 +164,10 @@ fn opener() -> &'static str {
 fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>) {
     let totals = &report.totals;
     let possible = totals.spent_usd + totals.at_risk_usd + totals.unknown_usd;
-    let by_this_run =
-        reserved.filter(|reserved| *reserved != possible).map(|usd| format!(", ${usd} reserved by this run"));
-    let superseded = report.superseded.iter().filter(|superseded| superseded.charge == Charge::Charged);
-    let superseded: Usd = superseded.map(|superseded| superseded.price_usd).sum();
+    let by_this_run = reserved.filter(|usd| *usd != possible);
+    let by_this_run = by_this_run.map_or_else(String::new, |usd| format!(", ${usd} reserved by this run"));
+    let superseded: Usd =
+        report.superseded.iter().filter(|it| it.charge == Charge::Charged).map(|it| it.price_usd).sum();
     let amounts = [
         (totals.at_risk_usd, "at risk"),
         (totals.unknown_usd, "with an undocumented charge"),
@@ -178,7 +178,6 @@ fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>) {
     ];
     let amounts = amounts.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, what)| format!(", ${usd} {what}"));
     let simulated = if report.simulated { " (simulated: nothing was paid)" } else { "" };
-    let by_this_run = by_this_run.unwrap_or_default();
     page.line(format_args!("${} spent{simulated}{by_this_run}{}", totals.spent_usd, amounts.collect::<String>()));
     let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
     if completed > 0 {

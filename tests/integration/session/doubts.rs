@@ -56,6 +56,21 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
     );
 }
 
+/// The manifest has lost the job, and the money is still at risk.
+#[test]
+fn removed_job_in_doubt_is_in_status_and_summary() {
+    let (service, here) = failing();
+    here.write("m.yaml", SPINS.replace("  - { id: spin-mug, prompt: a blue mug }\n", ""));
+    let removed =
+        "3 jobs in doubt (spin-lamp, hero, spin-mug): the service failed with the request (HTTP 500): worker crashed
+  $2.70 at risk; look for the task at the service, and resolve it: shotlist resolve m.yaml\n";
+    for shown in
+        [here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout, here.run(&service, &["-q"]).ends_with(7).stdout]
+    {
+        assert!(shown.contains(removed), "{shown}");
+    }
+}
+
 #[test]
 fn a_pattern_settles_several_and_a_task_only_one() {
     let (_, here) = failing();
