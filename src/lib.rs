@@ -6,6 +6,8 @@
 #![doc = include_str!("../examples/library.rs")]
 //! ```
 //!
+//! Two features are on by default: `postgres` for ledgers that several machines share, and `xlsx` for workbooks.
+//!
 //! # The life of a job
 //!
 //! ```text
@@ -69,6 +71,11 @@
 //! | runners of one ledger | 8 | 0.82 of the jobs per second of one runner on the same cores | the lock for intents: 440 jobs per second; then one ledger per account |
 //! | cards of a contact sheet | 5,000 | 10 ms of work per frame while scrolling | a page of 10,000 has 16 MB; split the batch |
 
+#![cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, unused_imports, reason = "some code is only for ledgers that several machines share")
+)]
+
 pub mod bill;
 pub mod catalog;
 pub mod cli;
@@ -76,13 +83,13 @@ pub mod domain;
 pub mod download;
 pub mod engine;
 mod files;
-pub mod hooks;
+mod hooks;
 pub mod ledger;
 pub mod manifest;
 pub mod plan;
-pub mod reference;
+mod reference;
 pub mod report;
-pub mod sandbox;
+mod sandbox;
 pub mod service;
 pub mod session;
 pub mod ui;

@@ -6,8 +6,9 @@ use super::service::service_view;
 use crate::domain::{Digest, JobId, NoticeCode, RefusalCode, Usd};
 use crate::files::read_text;
 use crate::plan::{Approved, IdGlobs, Limit, Plan};
+use crate::report::NextCommand;
 use crate::session::Confirmation;
-use crate::ui::{self, NextCommand, Terminal};
+use crate::ui::{self, Terminal};
 
 /// The largest saved plan, in bytes: as a manifest may ask for in all.
 const MAX_PLAN: u64 = 256 << 20;

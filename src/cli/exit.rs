@@ -9,9 +9,10 @@ use super::args::{ManifestArgs, RepeatArgs};
 use crate::domain::{Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, Usd, WRITABLE, quoted, with_causes};
 use crate::ledger::Ledger;
 use crate::plan::{Action, Plan};
+use crate::report::NextCommand;
 use crate::report::{JobState, Report};
 use crate::session::{EngineOutcome, RunEvent, StopReason};
-use crate::ui::{NextCommand, Terminal};
+use crate::ui::Terminal;
 
 /// The end of a command, from best to worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

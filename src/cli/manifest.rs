@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::args::{ManifestArgs, RunArgs, SelectArgs};
+use super::args::{ManifestArgs, SelectArgs};
 use super::choices::{self, LISTS_IDS, Patterns, expect_match};
 use super::exit::Failure;
 use super::program::variable;
@@ -15,7 +15,8 @@ use crate::domain::{Job, RefusalCode, count, with_causes};
 use crate::files::read_at_most;
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity, nearest};
 use crate::plan::{IdGlobs, Selection, WarningView};
-use crate::ui::{self, NextCommand, Terminal};
+use crate::report::NextCommand;
+use crate::ui::{self, Terminal};
 
 /// The variable with the file of the key.
 const KEY_FILE_VARIABLE: &str = "SHOTLIST_API_KEY_FILE";
@@ -176,24 +177,4 @@ pub(super) fn catalog(path: Option<&Path>) -> Result<&'static Catalog, Failure> 
     let catalog = catalog.map_err(|error| refused(with_causes(&error), "`shotlist help manifest` shows a catalog"))?;
     // There is one for the whole process, and it is needed to its end.
     Ok(Box::leak(Box::new(catalog)))
-}
-
-/// The command for a manifest, with its chosen jobs.
-pub(super) fn wanted(args: &RunArgs, manifest: NextCommand) -> NextCommand {
-    let RunArgs { selection, again, sample, .. } = args;
-    let lists = [
-        ("--select", &selection.select),
-        ("--exclude", &selection.exclude),
-        ("--tag", &selection.tag),
-        ("--retake", &again.retake),
-    ];
-    let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
-    let mut wanted = values.fold(manifest, |wanted, (option, value)| wanted.with(option, value));
-    if let Some(number) = sample {
-        wanted = wanted.with("--sample", &number.to_string());
-    }
-    if again.retries > 0 {
-        wanted = wanted.with("--retries", &again.retries.to_string());
-    }
-    if again.retry_failed { wanted.with_switch("--retry-failed") } else { wanted }
 }

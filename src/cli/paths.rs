@@ -6,11 +6,11 @@ use super::args::{ManifestArgs, NamedLedger, ReportArgs, RunArgs, StoreArgs};
 use super::choices::path_of;
 use super::exit::Failure;
 use crate::domain::{BatchKey, RefusalCode};
-use crate::ledger::{Ledger, LedgerAddress};
+use crate::ledger::Ledger;
 use crate::manifest::is_stream;
+use crate::report::NextCommand;
 use crate::report::{Writer, form_of};
 use crate::session::{DefaultPaths, Options};
-use crate::ui::NextCommand;
 
 /// The ledger.
 pub(super) fn ledger(args: &ManifestArgs) -> Result<Ledger, Failure> {
@@ -56,14 +56,6 @@ pub(super) fn own_files(args: &RunArgs) -> Vec<PathBuf> {
     others.chain(money.approved.iter().map(PathBuf::from)).chain([manifest.manifest.clone()]).collect()
 }
 
-/// Names the ledger in a printed command, but no database that the environment names: its URL may contain a password.
-pub(super) fn with_ledger(again: NextCommand, named: Option<&NamedLedger>) -> NextCommand {
-    match named {
-        Some(NamedLedger { address: LedgerAddress::Database(_), is_from_environment: true }) | None => again,
-        Some(NamedLedger { address, .. }) => again.with("--ledger", &address.to_string()),
-    }
-}
-
 /// A ledger that is there, of a command that may do without a manifest.
 pub(super) fn existing_ledger(
     named: Option<&NamedLedger>,
@@ -105,34 +97,13 @@ pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey)
     Ok(Options::new(home_of(&args.manifest, args.sandbox), out(args, given, key)?))
 }
 
-/// The command for another batch of this manifest, which may have a batch value where this command has no `--batch`.
-pub(super) fn again_elsewhere(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
-    again(&ManifestArgs { batch: Some(key.batch.clone()), ..args.clone() }, key)
-}
-
-/// The command for this manifest, batch, and ledger.
-pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
-    let mut again = NextCommand::about(&args.manifest);
-    // Said in full: a template of today gives another batch tomorrow.
-    if !key.batch.is_empty() || args.batch.is_some() {
-        again = again.with("--batch", &key.batch);
-    }
-    again = with_ledger(again, args.ledger.as_ref());
-    if let Some(catalog) = &args.catalog {
-        again = again.with("--catalog", &catalog.to_string_lossy());
-    }
-    for (name, value) in &args.set {
-        again = again.with("--set", &format!("{name}={value}"));
-    }
-    if args.sandbox { again.with_switch("--sandbox") } else { again }
-}
-
 /// All files that are written; `again` is what leads back to the batch.
 pub(super) fn writer(reports: &ReportArgs, out: &Path, again: &NextCommand) -> Result<Writer, Failure> {
-    let usual = Writer::usual(out).with_commands(again.commands());
+    let usual = Writer::usual(out).with_commands(again.clone());
     reports.report.iter().try_fold(usual, |writer, path| {
         let Some(form) = form_of(path) else {
-            let message = format!("`--report {}` must end in `.csv`, `.xlsx`, `.json`, or `.html`", path.display());
+            let workbook = if cfg!(feature = "xlsx") { "`.xlsx`, " } else { "" };
+            let message = format!("`--report {}` must end in `.csv`, {workbook}`.json`, or `.html`", path.display());
             return Err(Failure::new(RefusalCode::OptionInvalid, message));
         };
         Ok(writer.and(path.clone(), form))

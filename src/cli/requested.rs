@@ -6,8 +6,8 @@ use super::exit::Failure;
 use super::manifest::Chosen;
 use super::paths;
 use crate::domain::{RefusalCode, with_causes};
+use crate::report::NextCommand;
 use crate::session::{AssetCommand, Options, Program, RepeatOptions, Settings};
-use crate::ui::NextCommand;
 
 /// The options for the chosen jobs, but for the approval.
 pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> Result<Options, Failure> {

@@ -9,6 +9,6 @@
 mod assets;
 mod program;
 
-pub use assets::{AssetCommand, NoAddress};
-pub use program::Video;
-pub use program::{NoCommand, Program, ProgramError, Said};
+pub use assets::AssetCommand;
+pub(crate) use program::Video;
+pub use program::{NoCommand, Program};

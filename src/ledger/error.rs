@@ -225,3 +225,38 @@ impl From<HoldError> for CopyError {
         }
     }
 }
+
+/// The reason why a URL can't be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AddressError {
+    /// No text, for example of a variable that is not set.
+    #[error("the ledger must be a path or a URL, found an empty string")]
+    Empty,
+    /// A URL of another kind, or a misspelled one.
+    #[error("the ledger must be a path or a PostgreSQL URL")]
+    OtherUrl,
+    /// Not the URL of a database.
+    #[error("the ledger must be a PostgreSQL URL: {0}")]
+    NotOne(String),
+    /// The URL of a database, in a build without the feature `postgres`.
+    #[error("this build of shotlist has no support for PostgreSQL")]
+    NotInThisBuild,
+    /// Other users can read the password file. PostgreSQL's own tools refuse it, too.
+    #[error("other users can read password file `{}`", .0.display())]
+    OpenPasswordFile(PathBuf),
+}
+
+impl AddressError {
+    /// The advice for the user.
+    pub fn help(&self) -> String {
+        match self {
+            Self::OtherUrl => {
+                "write `postgres://USER@HOST:PORT/DATABASE`, or `./NAME` for a file of that name".to_owned()
+            }
+            Self::Empty => "name a ledger, or leave out `--ledger`".to_owned(),
+            Self::NotOne(_) => "write `postgres://USER@HOST:PORT/DATABASE`".to_owned(),
+            Self::NotInThisBuild => "name an SQLite file, or use a build with the feature `postgres`".to_owned(),
+            Self::OpenPasswordFile(path) => format!("run `chmod 600 {}`", path.display()),
+        }
+    }
+}

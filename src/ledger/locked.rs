@@ -55,7 +55,7 @@ impl WriterHandle {
         let execute_all = move || {
             let mut writer = Writer::new(open());
             for (command, executed) in inbox {
-                if writer.execute(command).now_or_never().is_some() {
+                if writer.execute(vec![command]).now_or_never().is_some() {
                     after();
                     let _ = executed.send(());
                 }

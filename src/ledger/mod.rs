@@ -46,7 +46,7 @@
 //! # Modules
 //!
 //! Callers see a [`Ledger`], which reads any store, and a [`LockedBatch`], which is the right to buy. Below them, [`writer`] groups what locked
-//! batches send into transactions of [`operations`], which apply the [`rules`]. At the bottom, a [`store`] knows its medium and no rule: [`sqlite`] in
+//! batches send into transactions of a [`store`], whose operations apply the [`rules`]. The store itself knows its medium and no rule: [`sqlite`] in
 //! a file of this machine, [`postgres`] for several machines. [`mod@sql`] has the statements of both.
 //!
 //! [`mod@event`] has the states of an attempt, and [`mod@row`] an attempt in a store. [`mod@intent`] is the input of the rules. [`reader`] is the
@@ -56,7 +56,7 @@ mod error;
 mod event;
 mod intent;
 mod locked;
-mod operations;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod reader;
 mod row;
@@ -70,12 +70,13 @@ mod views;
 mod writer;
 
 pub(crate) use error::RUNNER_MAY_LIVE;
-pub use error::{CopyError, HoldError, LedgerError, Unavailable};
+pub use error::{AddressError, CopyError, HoldError, LedgerError, Unavailable};
 pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};
 pub use intent::{Approval, Intent, LedgerLimit, Span, SpendLimit};
 pub use locked::{LockedBatch, this_machine};
-pub use postgres::{AddressError, PostgresAddress, PostgresLedger};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresAddress, PostgresLedger};
 pub use reader::{Ledger, LedgerAddress};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::SqliteLedger;

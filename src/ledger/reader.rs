@@ -12,9 +12,9 @@ use super::error::CopyError;
 use super::row::Kind;
 use super::sql::{self, Sql as _};
 use super::views::{BoughtElsewhere, Contents, Controls, OpenElsewhere, Spending};
-use super::{
-    AddressError, HoldError, LedgerLimit, LockedBatch, PostgresAddress, PostgresLedger, SqliteLedger, Unavailable,
-};
+use super::{AddressError, HoldError, LedgerLimit, LockedBatch, SqliteLedger, Unavailable};
+#[cfg(feature = "postgres")]
+use super::{PostgresAddress, PostgresLedger};
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 
 /// A ledger of many batches. Reads need no lock, change nothing, and return a durable snapshot. A missing ledger is empty.
@@ -27,6 +27,7 @@ pub struct Ledger(pub(super) Medium);
 #[derive(Clone, Debug)]
 pub(super) enum Medium {
     File(SqliteLedger),
+    #[cfg(feature = "postgres")]
     Database(PostgresLedger),
 }
 
@@ -35,6 +36,7 @@ macro_rules! ask {
     ($self:ident, $it:ident => $asked:expr) => {
         match &$self.0 {
             Medium::File($it) => $asked,
+            #[cfg(feature = "postgres")]
             Medium::Database($it) => $asked,
         }
     };
@@ -45,6 +47,7 @@ macro_rules! question {
     ($self:ident, $nothing:expr, $sql:ident => $question:expr) => {
         match &$self.0 {
             Medium::File(file) => file.ask($nothing, move |$sql| block_on($question)).await,
+            #[cfg(feature = "postgres")]
             Medium::Database(database) => database.ask($nothing, async |$sql| $question.await).await,
         }
     };
@@ -62,6 +65,7 @@ impl Ledger {
     }
 
     /// A ledger in a PostgreSQL database for several runners, of real money or of the simulator.
+    #[cfg(feature = "postgres")]
     pub fn in_database(address: PostgresAddress, is_simulated: bool) -> Self {
         let kind = if is_simulated { Kind::Simulated } else { Kind::Real };
         Self(Medium::Database(PostgresLedger::new(address, kind)))
@@ -74,12 +78,11 @@ impl Ledger {
 
     /// The file, if it is in one.
     pub fn file(&self) -> Option<&SqliteLedger> {
-        if let Medium::File(file) = &self.0 { Some(file) } else { None }
-    }
-
-    /// The database, if it is in one.
-    pub fn database(&self) -> Option<&PostgresLedger> {
-        if let Medium::Database(database) = &self.0 { Some(database) } else { None }
+        match &self.0 {
+            Medium::File(file) => Some(file),
+            #[cfg(feature = "postgres")]
+            Medium::Database(_) => None,
+        }
     }
 
     /// The path of its file, if it is in one.
@@ -94,7 +97,7 @@ impl Ledger {
 
     /// Returns whether runners on several machines can use it.
     pub fn is_shared(&self) -> bool {
-        self.database().is_some()
+        self.file().is_none()
     }
 
     /// Locks a batch for one runner, and creates the ledger if it does not exist. Never waits for another runner.
@@ -173,6 +176,34 @@ impl Ledger {
         ask!(self, it => it.set_limit(limit, is_kept).await)
     }
 
+    /// The maximum number of active tasks of all runners, if it is set. A file has none.
+    #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a file has no slots"))]
+    pub async fn slots(&self) -> Result<Option<i64>, Unavailable> {
+        match &self.0 {
+            Medium::File(_) => Ok(None),
+            #[cfg(feature = "postgres")]
+            Medium::Database(database) => database.slots().await,
+        }
+    }
+
+    /// Sets the maximum number of active tasks of all runners, or removes it. Returns false for a file, which has none.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(unused_variables, clippy::unused_async, reason = "a file has no slots")
+    )]
+    pub async fn set_slots(&self, slots: Option<u32>) -> Result<bool, Unavailable> {
+        match &self.0 {
+            Medium::File(_) => Ok(false),
+            #[cfg(feature = "postgres")]
+            Medium::Database(database) => database.set_slots(slots).await.map(|()| true),
+        }
+    }
+
+    /// Opens it as a run does, and changes nothing. Returns false if it does not exist.
+    pub async fn check_usable(&self) -> Result<bool, Unavailable> {
+        ask!(self, it => it.check_usable().await)
+    }
+
     /// The job and the batch of a task.
     pub async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
         let task = task.clone();
@@ -193,6 +224,7 @@ pub enum LedgerAddress {
     /// The path of an SQLite file.
     File(PathBuf),
     /// The URL of a PostgreSQL database.
+    #[cfg(feature = "postgres")]
     Database(PostgresAddress),
 }
 
@@ -200,16 +232,20 @@ impl LedgerAddress {
     /// Reads a path or URL, and finds the password of a database. `environment` returns the value of a variable.
     ///
     /// Refuses text that is almost a URL: a file of that name would be an empty ledger, and everything would be due again.
+    #[cfg_attr(not(feature = "postgres"), expect(unused_variables, reason = "a file has no password"))]
     pub fn new(text: &OsStr, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
         let shown = text.to_string_lossy();
         if text.is_empty() {
             return Err(AddressError::Empty);
         }
-        if PostgresAddress::is_nearly_one(&shown) {
+        if is_nearly_a_url(&shown) {
             return Err(AddressError::OtherUrl);
         }
-        Ok(match text.to_str().filter(|text| PostgresAddress::is_one(text)) {
+        Ok(match text.to_str().filter(|text| is_a_url(text)) {
+            #[cfg(feature = "postgres")]
             Some(url) => Self::Database(PostgresAddress::new(url, environment)?),
+            #[cfg(not(feature = "postgres"))]
+            Some(_) => return Err(AddressError::NotInThisBuild),
             None => Self::File(text.into()),
         })
     }
@@ -219,15 +255,33 @@ impl LedgerAddress {
         match self {
             Self::File(path) if is_simulated => Ledger::of_simulator_in_file(path),
             Self::File(path) => Ledger::in_file(path),
+            #[cfg(feature = "postgres")]
             Self::Database(address) => Ledger::in_database(address.clone(), is_simulated),
         }
     }
+}
+
+/// Returns whether a text is the URL of a database.
+fn is_a_url(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    scheme.is_some_and(|scheme| matches!(&*scheme, "postgres" | "postgresql"))
+}
+
+/// Returns whether a text is more like a URL than the name of a file.
+fn is_nearly_a_url(text: &str) -> bool {
+    let has_scheme = text.split_once(":/").is_some_and(|(scheme, _)| {
+        // One letter is a disk of Windows.
+        scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    });
+    let is_a_list = ["host=", "hostaddr=", "dbname=", "user=", "service="].iter().any(|key| text.contains(key));
+    !is_a_url(text) && (has_scheme || is_a_list)
 }
 
 impl fmt::Display for LedgerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
+            #[cfg(feature = "postgres")]
             Self::Database(address) => address.fmt(f),
         }
     }
@@ -243,6 +297,7 @@ impl Ledger {
         let during = format!("it is being copied to {to}");
         let lock = match &self.0 {
             Medium::File(file) => Some(file.freeze_for_copy(&during).await?),
+            #[cfg(feature = "postgres")]
             Medium::Database(database) => database.freeze_for_copy(&during).await.map(|()| None)?,
         };
         let before = before.map(|freeze| freeze.why.to_string());
@@ -255,9 +310,10 @@ impl Ledger {
             Err(CopyError::Unknown(_)) => Some(format!("it may have been copied to {to}")),
             Err(_) => before,
         };
-        let restored = match self.database() {
-            Some(database) => database.refreeze(after.as_deref()).await,
-            None => self.set_freeze(after.as_deref()).await,
+        let restored = match &self.0 {
+            Medium::File(file) => file.set_freeze(after.as_deref()).await,
+            #[cfg(feature = "postgres")]
+            Medium::Database(database) => database.refreeze(after.as_deref()).await,
         };
         copied.and_then(|contents| Ok(restored.map(|()| contents)?))
     }
@@ -284,17 +340,34 @@ impl Ledger {
         let reads = async {
             match &self.0 {
                 Medium::File(file) => file.send_all(parts).await,
+                #[cfg(feature = "postgres")]
                 Medium::Database(database) => database.send_all(parts).await,
             }
         };
         let writes = async {
             match &to.0 {
                 Medium::File(file) => file.fill(frozen, received).await,
+                #[cfg(feature = "postgres")]
                 Medium::Database(database) => database.fill(frozen, received).await,
             }
         };
         let (read, written) = futures::join!(reads, writes);
         // A reader that stopped because of the writer has no error.
         read.and(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_like_a_url_is_no_file() {
+        for near in ["postgres:/typo", "postgress://x/y", "host=db dbname=books", "http://db/books"] {
+            assert!(is_nearly_a_url(near), "{near}");
+        }
+        for file in [".shotlist/ledger.db", "C:/books/ledger.db", "/tmp/a:b", "postgres://db/books"] {
+            assert!(!is_nearly_a_url(file), "{file}");
+        }
     }
 }

@@ -12,11 +12,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::operations::{self, Recorded};
 use super::row::Row;
 use super::rules::{BatchIntent, Facts};
 use super::sql::{keep_retake, note_unsent};
-use super::store::{Answer, Command, Store, Transaction, crash_point};
+use super::store::{self, Answer, Command, Recorded, Store, Transaction, crash_point};
 use super::{Event, Intent, LedgerError};
 use crate::domain::{AttemptId, BatchKey, TaskNames};
 
@@ -38,33 +37,6 @@ pub(in crate::ledger) struct Writer<S> {
     unwritten: HashMap<AttemptId, usize>,
 }
 
-/// Commands for one commit.
-#[derive(Default)]
-struct Group {
-    records: Vec<ToRecord>,
-    intents: Vec<ToIntend>,
-    others: Vec<Command>,
-}
-
-impl Group {
-    fn add(&mut self, command: Command) {
-        match command {
-            Command::Record(own, attempt, event, answer) => self.records.push((own, attempt, event, answer)),
-            Command::Intend(own, intent, answer) => self.intents.push((own, intent, answer)),
-            other => self.others.push(other),
-        }
-    }
-
-    fn only_releases(&self) -> bool {
-        let is_release = |other: &Command| matches!(other, Command::Release(_));
-        self.records.is_empty() && self.intents.is_empty() && self.others.iter().all(is_release)
-    }
-
-    fn len(&self) -> usize {
-        self.records.len() + self.intents.len() + self.others.len()
-    }
-}
-
 impl<S: Store> Writer<S> {
     pub(in crate::ledger) fn new(store: S) -> Self {
         Self { store, unwritten: HashMap::new() }
@@ -82,32 +54,32 @@ impl<S: Store> Writer<S> {
                 }
             };
             let Some(first) = first else { break };
-            let mut group = Group::default();
-            group.add(first);
+            let mut group = vec![first];
             tokio::time::sleep(GATHERING).await;
             while group.len() < MAX_GROUP
                 && let Ok(command) = commands.try_recv()
             {
-                group.add(command);
+                group.push(command);
             }
-            if commands.is_closed() && group.only_releases() {
+            if commands.is_closed() && group.iter().all(|command| matches!(command, Command::Release(_))) {
                 // The end releases all batches.
                 continue;
             }
-            self.execute_group(group).await;
+            self.execute(group).await;
         }
         self.store.end().await;
     }
 
-    /// Executes one command.
-    pub(in crate::ledger) async fn execute(&mut self, command: Command) {
-        let mut group = Group::default();
-        group.add(command);
-        self.execute_group(group).await;
-    }
-
     /// Executes commands. Events and intents share a commit, unless other commands need the events, or a task ID is unwritten.
-    async fn execute_group(&mut self, Group { mut records, mut intents, others }: Group) {
+    pub(in crate::ledger) async fn execute(&mut self, commands: Vec<Command>) {
+        let (mut records, mut intents, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for command in commands {
+            match command {
+                Command::Record(own, attempt, event, answer) => records.push((own, attempt, event, answer)),
+                Command::Intend(own, intent, answer) => intents.push((own, intent, answer)),
+                other => others.push(other),
+            }
+        }
         if !others.is_empty() || !self.unwritten.is_empty() {
             self.write(std::mem::take(&mut records), Vec::new()).await;
         }
@@ -141,10 +113,10 @@ impl<S: Store> Writer<S> {
         let asked: Vec<BatchIntent<'_>> =
             asked.map(|((_, intent, _), (batch, key))| BatchIntent { batch: *batch, key, intent }).collect();
         let written = self.store.transact(async |transaction| {
-            let recorded = operations::record(transaction, &events).await?;
+            let recorded = store::record(transaction, &events).await?;
             let mut outcomes = events.iter().zip(&recorded);
             let is_unwritten = outcomes.any(|((.., event), (names, _))| leaves_unwritten(event, names.as_ref().err()));
-            let decided = if is_unwritten { None } else { Some(operations::intend(transaction, &asked).await?) };
+            let decided = if is_unwritten { None } else { Some(store::intend(transaction, &asked).await?) };
             Ok((recorded, decided))
         });
         let written = written.await;
@@ -248,7 +220,7 @@ impl<S: Store> Writer<S> {
             }
             Command::MoveJobs(own, moves, answer) => {
                 let change =
-                    async |it: &S::Transaction, (batch, _): &(_, _)| operations::move_jobs(it, *batch, &moves).await;
+                    async |it: &S::Transaction, (batch, _): &(_, _)| store::move_jobs(it, *batch, &moves).await;
                 drop(answer.send(at_batch(store, own, change).await.map(drop)));
             }
             Command::KeepRetake(own, retake, answer) => {
@@ -259,7 +231,7 @@ impl<S: Store> Writer<S> {
             }
             Command::Reassign(own, account, answer) => {
                 let change =
-                    async |it: &S::Transaction, (batch, _): &(_, _)| operations::reassign(it, *batch, &account).await;
+                    async |it: &S::Transaction, (batch, _): &(_, _)| store::reassign(it, *batch, &account).await;
                 drop(answer.send(at_batch(store, own, change).await.map(drop)));
             }
             Command::Pause(account, wait, answer) => drop(answer.send(store.pause(&account, wait).await)),

@@ -2,4 +2,4 @@
 
 mod topic;
 
-pub use topic::{TOPICS, Topic};
+pub(crate) use topic::{TOPICS, Topic};

@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// A page of the reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Topic {
+pub(crate) struct Topic {
     /// The name.
     pub name: &'static str,
     /// Other words for it.
@@ -17,7 +17,7 @@ const fn topic(name: &'static str, aliases: &'static [&'static str], text: &'sta
 }
 
 /// All topics, in reading order.
-pub const TOPICS: [Topic; 12] = [
+pub(crate) const TOPICS: [Topic; 12] = [
     topic("manifest", &["face", "faces", "template", "spreadsheet"], include_str!("manifest.md")),
     topic("money", &["confirmation", "budget", "limit", "doubt", "cost"], include_str!("money.md")),
     topic("again", &["takes", "retry", "retake"], include_str!("again.md")),
@@ -34,12 +34,12 @@ pub const TOPICS: [Topic; 12] = [
 
 impl Topic {
     /// The topic with this name or alias.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         TOPICS.into_iter().find(|topic| topic.name == name || topic.aliases.contains(&name))
     }
 
     /// The Markdown in lines of at most `columns` columns. Code and longer words stay whole.
-    pub fn wrapped(self, columns: usize) -> String {
+    pub(crate) fn wrapped(self, columns: usize) -> String {
         let (mut wrapped, mut is_code) = (String::new(), false);
         for line in self.text.lines() {
             let is_fence = line.starts_with("```");

@@ -3,6 +3,7 @@
 //! [`row`] is the model: a row for each job, in manifest order. [`rows`] makes rows from the facts of [`found`]. A [`job_note`] has the next step for a job. [`csv`], [`json`], [`html`], and [`xlsx`] format rows. [`writer`] replaces each file atomically, so a reader never
 //! sees a part of one, also after a kill. [`earlier`] reads the purchases of a report whose ledger is lost.
 
+mod command;
 mod csv;
 mod earlier;
 mod found;
@@ -10,17 +11,24 @@ mod html;
 mod job_note;
 mod json;
 mod prometheus;
+#[cfg_attr(not(feature = "xlsx"), expect(dead_code, reason = "only a workbook has types and widths"))]
 mod row;
 mod rows;
 mod writer;
+#[cfg(feature = "xlsx")]
+mod xlsx;
+#[cfg(not(feature = "xlsx"))]
+#[path = "no_xlsx.rs"]
 mod xlsx;
 
-pub use earlier::ReportedPurchase;
+pub(crate) use command::NextCommand;
+pub(crate) use earlier::ReportedPurchase;
 pub(crate) use earlier::{EarlierJob, EarlierReport, JSON_REPORT, earlier_jobs};
 pub use found::JobState;
-pub use job_note::{JobNote, NoteKind, NotedJobs};
+pub(crate) use job_note::{JobNote, NoteKind, NotedJobs};
 pub(crate) use json::ReportView;
-pub use prometheus::{LedgerState, metrics};
-pub use row::{Commands, ExecOutcome, Row, Superseded, Totals};
+pub(crate) use prometheus::{LedgerState, metrics};
+pub use row::{Row, Superseded, Totals};
 pub use rows::Report;
-pub use writer::{Form, NoReport, ReportError, Writer, form_of};
+pub(crate) use writer::form_of;
+pub use writer::{Form, NoReport, ReportError, Writer};

@@ -13,7 +13,7 @@ use crate::domain::text::one_line;
 
 /// Facts about a ledger beside its attempts.
 #[derive(Clone, Debug)]
-pub struct LedgerState {
+pub(crate) struct LedgerState {
     /// True if purchases are frozen.
     pub is_frozen: bool,
     /// Each spend limit by its name, with the amount and the used part.
@@ -21,7 +21,7 @@ pub struct LedgerState {
 }
 
 /// The metrics of a batch and its ledger. Amounts are in USD, times in seconds since 1970.
-pub fn metrics(report: &Report, ledger: &LedgerState) -> String {
+pub(crate) fn metrics(report: &Report, ledger: &LedgerState) -> String {
     let simulated = if report.simulated { ",simulated=\"true\"" } else { "" };
     let labels = format!("name=\"{}\",batch=\"{}\"{simulated}", escaped(&report.key.name), escaped(&report.key.batch));
     let mut text = String::new();

@@ -274,26 +274,6 @@ pub struct Superseded {
     pub purchase: ReportedPurchase,
 }
 
-/// The arguments of every command about a batch, quoted for the shell.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Commands {
-    manifest: String,
-    options: String,
-}
-
-impl Commands {
-    /// The commands for a manifest, with the options for its batch and ledger; both quoted for a shell.
-    pub fn new(manifest: String, options: String) -> Self {
-        Self { manifest, options }
-    }
-
-    /// A command with further words. IDs need no quotes.
-    pub(super) fn line(&self, name: &str, rest: &[&str]) -> String {
-        let words = ["shotlist", name, &self.manifest].into_iter().chain(rest.iter().copied()).chain([&*self.options]);
-        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-    }
-}
-
 /// The default width of a column, in characters.
 const WIDTH: f64 = 12.0;
 

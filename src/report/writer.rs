@@ -8,16 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use calamine::Reader as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+use super::command::NextCommand;
 use super::csv::MARK;
 use super::csv::{self, write_mismatches};
-use super::row::Commands;
 use super::rows::Report;
-use super::xlsx::{self, SHEET};
-use super::{html, json};
+use super::{html, json, xlsx};
 use crate::files::{make_directories, open_plain, replace};
 
 /// The form of a report file.
@@ -36,12 +34,12 @@ pub enum Form {
 }
 
 /// The format of a file name, by its extension.
-pub fn form_of(path: &Path) -> Option<Form> {
+pub(crate) fn form_of(path: &Path) -> Option<Form> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "csv" => Some(Form::Csv),
         "json" => Some(Form::Json),
         "html" | "htm" => Some(Form::Html),
-        "xlsx" => Some(Form::Xlsx),
+        "xlsx" if cfg!(feature = "xlsx") => Some(Form::Xlsx),
         _ => None,
     }
 }
@@ -62,7 +60,7 @@ pub struct ReportError {
 pub struct Writer {
     files: Vec<(PathBuf, Form)>,
     /// The commands on a page, for copying.
-    commands: Option<Commands>,
+    commands: Option<NextCommand>,
     /// The files that failed in the last write.
     missed: Arc<Mutex<HashSet<PathBuf>>>,
     /// The number of reports so far.
@@ -79,7 +77,7 @@ impl Writer {
 
     /// Adds commands to pages.
     #[must_use]
-    pub fn with_commands(mut self, commands: Commands) -> Self {
+    pub(crate) fn with_commands(mut self, commands: NextCommand) -> Self {
         self.commands = Some(commands);
         self
     }
@@ -89,10 +87,6 @@ impl Writer {
     pub fn and(mut self, path: PathBuf, form: Form) -> Self {
         self.files.push((path, form));
         self
-    }
-
-    pub(super) fn files(&self) -> impl Iterator<Item = &(PathBuf, Form)> {
-        self.files.iter()
     }
 
     /// The files.
@@ -188,7 +182,7 @@ impl Writer {
 
     /// Refuses to replace another file.
     pub fn check(&self) -> Result<(), NoReport> {
-        self.files().try_for_each(|(path, form)| spare(path, *form))
+        self.files.iter().try_for_each(|(path, form)| spare(path, *form))
     }
 }
 
@@ -204,14 +198,6 @@ fn marks(form: Form) -> &'static [&'static str] {
     }
 }
 
-/// Returns whether the only sheet of a workbook has the name and the first column of a report.
-fn is_our_workbook(path: &Path) -> bool {
-    let Ok(mut book) = calamine::open_workbook::<calamine::Xlsx<_>, _>(path) else { return false };
-    let is_named = book.sheet_names() == [SHEET];
-    let first = book.worksheet_range(SHEET).ok().and_then(|range| range.get((0, 0)).map(ToString::to_string));
-    is_named && first.as_deref() == Some("id")
-}
-
 fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
     let mut start = Vec::new();
     let read = open_plain(path, File::options().read(true));
@@ -222,7 +208,7 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
         Ok(_) => {
             let start = String::from_utf8_lossy(&start);
             let is_ours = match form {
-                Form::Xlsx => is_our_workbook(path),
+                Form::Xlsx => xlsx::is_report(path),
                 form => marks(form).iter().all(|mark| start.contains(mark)),
             };
             if start.is_empty() || is_ours {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
+use calamine::Reader as _;
 use rust_xlsxwriter::{Color, ExcelDateTime, Format, FormatAlign, Url, Workbook, Worksheet, XlsxError};
 
 use super::csv::{heads, of_sheet};
@@ -11,7 +12,7 @@ use super::row::{COLUMNS, Kind, Row, sheet_column};
 use super::rows::Report;
 
 /// The name of the only sheet. It identifies a report.
-pub(super) const SHEET: &str = "shotlist";
+const SHEET: &str = "shotlist";
 /// The maximum length of a link, in UTF-16 units: a limit of Excel.
 const MAX_LINK: usize = 2080;
 /// The maximum length of a cell, in UTF-16 units, and the maximum number of links in a sheet: limits of Excel.
@@ -23,6 +24,14 @@ pub(super) fn write(report: &Report, directory: &Path, to: &mut impl Write) -> i
     let mut book = Workbook::new();
     fill(book.add_worksheet(), report, directory).map_err(io::Error::other)?;
     to.write_all(&book.save_to_buffer().map_err(io::Error::other)?)
+}
+
+/// Returns whether the only sheet of a workbook has the name and the first column of a report.
+pub(super) fn is_report(path: &Path) -> bool {
+    let Ok(mut book) = calamine::open_workbook::<calamine::Xlsx<_>, _>(path) else { return false };
+    let is_named = book.sheet_names() == [SHEET];
+    let first = book.worksheet_range(SHEET).ok().and_then(|range| range.get((0, 0)).map(ToString::to_string));
+    is_named && first.as_deref() == Some("id")
 }
 
 fn fill(sheet: &mut Worksheet, report: &Report, directory: &Path) -> Result<(), XlsxError> {

@@ -23,7 +23,7 @@ const MIN_SLOW: Duration = Duration::from_millis(300);
 named! {
     /// A fault of the simulator.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub enum Fault {
+    pub(crate) enum Fault {
         /// The request is executed and charged, and the connection breaks without a response.
         LostResponse = "lost-response",
         /// 500, 502, 503, or 504. Half of these requests are executed and charged anyway.

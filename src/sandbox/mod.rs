@@ -12,5 +12,5 @@ mod limits;
 mod server;
 mod task;
 
-pub use faults::Fault;
-pub use server::{Options, Sandbox, start};
+pub(crate) use faults::Fault;
+pub(crate) use server::{Options, Sandbox, start};

@@ -26,7 +26,7 @@ use crate::domain::{NoticeCode, Spec};
 
 /// The behavior of the simulator.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The port on 127.0.0.1; 0 for a free one.
     pub port: u16,
     /// The speed as a multiple of the documented one.
@@ -48,19 +48,19 @@ impl Default for Options {
 
 /// A simulator that serves until it is dropped.
 #[derive(Debug)]
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     address: SocketAddr,
     server: JoinHandle<()>,
 }
 
 impl Sandbox {
     /// The base URL.
-    pub fn base_url(&self) -> String {
+    pub(crate) fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Serves until the process ends.
-    pub async fn serve(mut self) {
+    pub(crate) async fn serve(mut self) {
         // Ends with the process, or after a panic that the runtime has reported.
         let _ended = (&mut self.server).await;
     }
@@ -88,7 +88,7 @@ struct Shared {
 type Service = State<Arc<Shared>>;
 
 /// Starts serving on loopback.
-pub async fn start(options: Options) -> std::io::Result<Sandbox> {
+pub(crate) async fn start(options: Options) -> std::io::Result<Sandbox> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
     let address = listener.local_addr()?;
     let faults = Arc::new(Faults::new(&options.faults, options.speed));

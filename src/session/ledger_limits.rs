@@ -42,10 +42,10 @@ pub struct LedgerLimits {
 impl LimitChange {
     /// Makes the change, and creates a missing ledger. Changes nothing in a file if the change limits slots.
     pub async fn apply(&self, ledger: &Ledger) -> Result<(), Refusal> {
-        match (self.slots, ledger.database()) {
-            (None, _) => {}
-            (Some(slots), Some(database)) => database.set_slots(slots).await?,
-            (Some(_), None) => return Err(Refusal::SlotsOfFile),
+        if let Some(slots) = self.slots
+            && !ledger.set_slots(slots).await?
+        {
+            return Err(Refusal::SlotsOfFile);
         }
         for (span, amount) in [(Span::Day, self.day), (Span::Month, self.month)] {
             let Some(amount) = amount else { continue };
@@ -75,11 +75,7 @@ impl LedgerLimits {
             let used = ledger.used_since(limit.spend_limit(now).since, limit.label.clone()).await?;
             limits.push((limit, used));
         }
-        let slots = match ledger.database() {
-            Some(database) => database.slots().await?,
-            None => None,
-        };
-        Ok(Self { limits, slots, freeze })
+        Ok(Self { limits, slots: ledger.slots().await?, freeze })
     }
 }
 

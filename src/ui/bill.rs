@@ -1,11 +1,11 @@
 //! A bill against the ledger, for the user.
 
-use super::command::NextCommand;
 use super::page::Page;
 use super::table::shortened;
 use crate::bill::{Bill, Comparison, Matched};
 use crate::domain::count;
 use crate::domain::{BatchKey, TaskNames, Usd};
+use crate::report::NextCommand;
 
 /// The most lines of one kind that are reported one by one, and the most tasks that are offered for one doubt.
 const LISTED: usize = 40;

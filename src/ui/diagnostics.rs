@@ -8,7 +8,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::page::{NotJson, Page, wrapped};
-use super::terminal::Terminal;
+use super::terminal::{Terminal, line};
 use crate::domain::text::one_line;
 use crate::domain::{NoticeCode, Rule};
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
@@ -37,7 +37,8 @@ pub(crate) fn show_diagnostics(terminal: &Terminal, diagnostics: &[Diagnostic], 
             log_diagnostic(&group, sources);
             continue;
         }
-        Terminal::problem(&renderer.render(&[render(&group, sources, width)]));
+        // The renderer escapes text.
+        line(&format!("{}\n", renderer.render(&[render(&group, sources, width)])));
     }
     if left > 0 {
         terminal.failure(NoticeCode::MoreDiagnostics, &format!("… and {left} more diagnostics, which are not shown"));

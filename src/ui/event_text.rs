@@ -1,11 +1,11 @@
 //! The events of a run as text.
 
-use super::command::NextCommand;
 use super::progress_state::SILENCE;
 use super::table::{size, span};
 use crate::domain::count;
 use crate::domain::{JobId, NoticeCode as C, TaskNames, Usd};
 use crate::engine::{LeaveReason, RunEvent, StopReason};
+use crate::report::NextCommand;
 
 /// The text of an event, by its importance.
 #[derive(Debug)]

@@ -4,11 +4,10 @@
 //! no run.
 //!
 //! Output may contain untrusted text: from manifests, spreadsheets, file names, and the service. [`Terminal`] escapes single lines, a [`Page`] escapes each
-//! line that is added, and [`NextCommand`] quotes commands. There is no other way to print.
+//! line that is added, and printed commands are quoted. There is no other way to print.
 
 mod already_paid;
 mod bill;
-mod command;
 mod diagnostics;
 mod event_text;
 mod log;
@@ -25,7 +24,6 @@ mod terminal;
 
 pub(crate) use already_paid::{finished, repurchased};
 pub(crate) use bill::reconciliation;
-pub(crate) use command::NextCommand;
 pub use diagnostics::diagnostics_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_diagnostics};
 pub(crate) use log::{log_finished, start_log};

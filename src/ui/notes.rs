@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::already_paid::{bought_before, other_batch, repurchased};
-use super::command::NextCommand;
 use super::page::Page;
 use crate::domain::count;
 use crate::domain::quoted;
 use crate::domain::{Choice, History, Job, JobChoice, JobId, ReviewOfTask, Takes, UnfinishedRetake, Usd};
 use crate::plan::{Limit, Plan, PlanNote, SpentChoice, notes};
+use crate::report::NextCommand;
 
 /// The most names in one line.
 const NAMED: usize = 5;

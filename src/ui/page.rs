@@ -29,22 +29,22 @@ explained!(NotJson => NotWritable, "report this as a fault of shotlist, with the
 
 impl Page {
     /// An empty page.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Trusted text without a change: a schema, or a completion script.
-    pub fn own(text: String) -> Self {
+    pub(crate) fn own(text: String) -> Self {
         Self { text, is_data: true }
     }
 
     /// A value as JSON.
-    pub fn json(value: &impl Serialize) -> Result<Self, NotJson> {
+    pub(crate) fn json(value: &impl Serialize) -> Result<Self, NotJson> {
         Ok(Self::own(text::json(&serde_json::to_string_pretty(value)?) + "\n"))
     }
 
     /// Rows as CSV, safe for spreadsheets. The first row is the header.
-    pub fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<Self> {
+    pub(crate) fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<Self> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for row in rows {
             writer.write_record(row.iter().map(|text| cell(&text::one_line(text)).into_owned()))?;
@@ -54,7 +54,7 @@ impl Page {
     }
 
     /// Adds one line.
-    pub fn line(&mut self, line: impl Display) {
+    pub(crate) fn line(&mut self, line: impl Display) {
         self.text.push_str(&text::one_line(&line.to_string()));
         self.text.push('\n');
     }
@@ -80,7 +80,7 @@ impl Page {
     }
 
     /// Adds another page below.
-    pub fn add(&mut self, page: &Self) {
+    pub(crate) fn add(&mut self, page: &Self) {
         self.text.push_str(&page.text);
         self.is_data |= page.is_data;
     }
@@ -100,11 +100,6 @@ impl Page {
             }
         });
         lines.fold(String::with_capacity(self.text.len()), |text, line| text + &line + "\n")
-    }
-
-    /// Returns whether it has no line.
-    pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
     }
 
     /// The text.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::command::NextCommand;
 use super::markdown::{escaped, hidden, no_room};
 use super::notes::{details, sentence};
 use super::page::Page;
@@ -14,6 +13,7 @@ use super::table::{shortened, span};
 use crate::domain::count;
 use crate::domain::{JobId, Usd};
 use crate::plan::{Action, Plan, PlanNote, Planned, ServiceView, WarningView, by_model, changes, notes};
+use crate::report::NextCommand;
 
 /// The beginning of a plan as Markdown, by which a comment with one is found and replaced.
 const MARK: &str = "<!-- shotlist plan: ";

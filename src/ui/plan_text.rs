@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::command::NextCommand;
 use super::notes::{details, sentence};
 use super::page::{Page, wrapped};
 use super::table::{Column, span};
@@ -12,6 +11,7 @@ use crate::domain::Usd;
 use crate::domain::count;
 use crate::domain::text::one_line;
 use crate::plan::{Action, Plan, Planned, by_model, notes};
+use crate::report::NextCommand;
 
 /// The maximum number of listed jobs, without `-v`.
 const LISTED: usize = 20;

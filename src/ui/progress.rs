@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::command::NextCommand;
 use super::event_text::{Text, text_of};
 use super::log::log;
 use super::page::Page;
@@ -17,6 +16,7 @@ use super::terminal::{Terminal, draw, size};
 use crate::domain::{Job, JobId, NoticeCode};
 use crate::engine::{RunEvent, Settings};
 use crate::plan::Plan;
+use crate::report::NextCommand;
 
 /// The interval of repeated problems.
 const REPEAT: Duration = Duration::from_secs(30);
@@ -67,10 +67,9 @@ impl Progress {
 
     /// Updates the progress: a bar on a terminal, or one line per minute elsewhere. Never returns.
     pub(crate) async fn keep_telling(&self) -> std::convert::Infallible {
-        if self.terminal.shows_bar {
-            again_and_again(FRAME, || self.draw()).await
-        } else {
-            again_and_again(MINUTE, || self.say_how_far()).await
+        loop {
+            tokio::time::sleep(if self.terminal.shows_bar { FRAME } else { MINUTE }).await;
+            if self.terminal.shows_bar { self.draw() } else { self.say_how_far() }
         }
     }
 
@@ -105,7 +104,7 @@ impl Progress {
         // Some terminals wrap after the last column.
         // With space for `^C`, which would wrap the line.
         let lines = self.state.lock().lines(width.saturating_sub(3), height, Instant::now());
-        draw(lines);
+        draw(&lines);
     }
 
     fn say_how_far(&self) {
@@ -135,7 +134,7 @@ impl Progress {
 
     /// Removes the bar before the summary.
     pub(crate) fn finish(&self) {
-        draw(Vec::new());
+        draw(&[]);
         let named = self.named.load(Ordering::Relaxed);
         if named > 1 {
             self.terminal.note(NoticeCode::TaskAlias, &format!("the service uses a second ID for {named} tasks"));
@@ -161,31 +160,5 @@ impl Progress {
                 }
             }
         }
-    }
-}
-
-/// Repeats an action at an interval. Never returns.
-async fn again_and_again(pause: Duration, act: impl Fn()) -> std::convert::Infallible {
-    loop {
-        tokio::time::sleep(pause).await;
-        act();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn without_a_terminal_there_is_a_line_a_minute() {
-        let said = Cell::new(0);
-        let telling = again_and_again(MINUTE, || said.set(said.get() + 1));
-        tokio::select! {
-            never = telling => match never {},
-            () = tokio::time::sleep(Duration::from_secs(3 * 60 + 30)) => {}
-        }
-        assert_eq!(said.get(), 3);
     }
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::command::NextCommand;
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
 use super::table::{Column, first_few, shortened, without_prompt};
 use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd, count, quoted};
+use crate::report::NextCommand;
 use crate::report::{Form, JobState, Report, Row, Superseded, Totals, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.

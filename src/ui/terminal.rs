@@ -1,16 +1,12 @@
 //! Stdout and stderr, and the progress below the lines of stderr.
-//!
-//! Lines end with line breaks and are not padded, so a resized terminal wraps each line separately. The rows to clear are counted with the new width. A
-//! terminal that truncates lines may lose a row.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use anstyle::{AnsiColor, Style};
-use parking_lot::{Mutex, MutexGuard};
+use indicatif::{ProgressBar, ProgressStyle};
 use terminal_size::{Height, Width, terminal_size_of};
-use unicode_width::UnicodeWidthStr as _;
 
 use super::page::{Page, wrapped};
 use crate::domain::text::one_line;
@@ -121,11 +117,6 @@ impl Terminal {
         }
     }
 
-    /// A rendered diagnostic on stderr, with an empty line after it. Its renderer escapes text and adds colors, which a [`Page`] lacks.
-    pub(super) fn problem(rendered: &str) {
-        line(&format!("{rendered}\n"));
-    }
-
     /// The subject of a question on stderr, also when quiet: a confirmation covers only shown text.
     pub(crate) fn question(&self, page: &Page) {
         if self.logs_json {
@@ -163,14 +154,17 @@ fn say(name: &str, style: Style, text: &str, margin: usize) {
 }
 
 /// A line on stderr, always. A closed stderr can't be reported.
-fn line(text: &str) {
+pub(super) fn line(text: &str) {
     above(|| {
         let _nobody_listens = writeln!(anstream::stderr().lock(), "{text}");
     });
 }
 
-/// The drawn lines.
-static DRAWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// The progress below the lines of stderr.
+static DRAWN: LazyLock<ProgressBar> = LazyLock::new(|| {
+    let message = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::new_spinner().with_style(message)
+});
 
 /// Columns and rows of stderr, or defaults.
 pub(super) fn size() -> (usize, usize) {
@@ -179,79 +173,15 @@ pub(super) fn size() -> (usize, usize) {
 }
 
 /// Replaces the drawn lines; without new lines, removes them.
-pub(super) fn draw(lines: Vec<String>) {
-    let mut drawn = drawn();
-    if *drawn == lines {
-        return;
-    }
-    let rows = rows(&drawn, size().0);
+pub(super) fn draw(lines: &[String]) {
     if lines.is_empty() {
-        put(&erasure(rows));
+        DRAWN.finish_and_clear();
     } else {
-        // Each line replaces an old one, and the remaining old ones are cleared last: no flicker.
-        put(&format!("{}{}\u{1b}[J", to_the_first(rows), lines.join("\u{1b}[K\n")));
+        DRAWN.set_message(lines.join("\n"));
     }
-    *drawn = lines;
 }
 
 /// Writes to stderr above the drawn lines.
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
-    let drawn = drawn();
-    if drawn.is_empty() {
-        return write();
-    }
-    put(&erasure(rows(&drawn, size().0)));
-    let written = write();
-    put(&drawn.join("\n"));
-    written
-}
-
-fn drawn() -> MutexGuard<'static, Vec<String>> {
-    DRAWN.lock()
-}
-
-/// Writes all in one call, so no part is visible alone. A closed stderr can't be reported.
-fn put(text: &str) {
-    let mut stderr = io::stderr().lock();
-    let _nobody_looks = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
-}
-
-/// The number of rows of lines in a terminal of this width.
-fn rows(lines: &[String], width: usize) -> usize {
-    lines.iter().map(|line| line.width().div_ceil(width.max(1)).max(1)).sum()
-}
-
-/// Moves the cursor from the end of the last row to the start of the first.
-fn to_the_first(rows: usize) -> String {
-    if rows > 1 { format!("\r\u{1b}[{}A", rows - 1) } else { "\r".to_owned() }
-}
-
-/// Clears rows one by one: some terminals save a screen that is cleared as a whole.
-fn erasure(rows: usize) -> String {
-    if rows == 0 {
-        return String::new();
-    }
-    to_the_first(rows) + &vec!["\u{1b}[2K"; rows].join("\u{1b}[1B") + &to_the_first(rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_takes_as_many_rows_as_it_is_wrapped_into() {
-        let lines = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-        let two = lines(&["twelve chars", "three"]);
-        for (lines, width, expected) in [(&[][..], 80, 0), (&two, 80, 2), (&two, 12, 2), (&two, 5, 4), (&two, 0, 17)] {
-            assert_eq!(rows(lines, width), expected, "{lines:?} at {width}");
-        }
-        assert_eq!(rows(&lines(&["日本語", ""]), 4), 3, "these letters are two columns wide");
-    }
-
-    #[test]
-    fn rows_are_taken_away_one_by_one() {
-        assert_eq!(erasure(0), "");
-        assert_eq!(erasure(1), "\r\u{1b}[2K\r");
-        assert_eq!(erasure(3), "\r\u{1b}[2A\u{1b}[2K\u{1b}[1B\u{1b}[2K\u{1b}[1B\u{1b}[2K\r\u{1b}[2A");
-    }
+    DRAWN.suspend(write)
 }

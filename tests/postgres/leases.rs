@@ -135,7 +135,7 @@ async fn slots_are_divided_by_live_runners_and_never_exceeded() {
     for attempt in store.ledger().history(&batch("")).await.expect("read").attempts() {
         one.record(attempt.id, Event::Withdrawn).await.expect("recorded");
     }
-    store.ledger().database().expect("a database").set_slots(Some(6)).await.expect("set");
+    store.ledger().set_slots(Some(6)).await.expect("set");
     let first = fill(&one, "a").await;
     assert_eq!(first.len(), 6, "no other runner is live");
     let two = lock(&store, "b").await;

@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::doctor::DoctorArgs;
+use super::given::GivenOptions;
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 use super::ledger::{NamedLedger, PathParser};
 use super::limits::{FetchArgs, LimitArgs, StoreArgs};
@@ -294,6 +295,9 @@ pub(crate) enum SpendFormat {
 /// Options of `reconcile`.
 #[derive(Debug, Args)]
 pub(crate) struct ReconcileArgs {
+    // First: the values that follow are taken out.
+    #[command(flatten)]
+    pub given: GivenOptions,
     /// Bill as CSV
     #[arg(value_parser = PathParser)]
     pub bill: PathBuf,

@@ -5,6 +5,7 @@
 
 mod command_line;
 mod doctor;
+mod given;
 mod groups;
 mod ledger;
 mod limits;
@@ -17,6 +18,7 @@ pub(super) use command_line::{
     StatusArgs, TerminalArgs, Verdict, When,
 };
 pub(super) use doctor::{DoctorArgs, DoctorFormat, NO_MANIFEST};
+pub(super) use given::GivenOptions;
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 pub(super) use ledger::{NamedLedger, below_home};
 pub(super) use limits::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};

@@ -120,12 +120,7 @@ async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
     if let Some(freeze) = freeze {
         return Err(named(Refusal::from(freeze).into()));
     }
-    let usable = match (ledger.file(), ledger.database()) {
-        (Some(file), _) => file.check_usable().await,
-        (_, Some(database)) => database.check_usable().await,
-        _ => Ok(false),
-    };
-    let is_there = usable?;
+    let is_there = ledger.check_usable().await?;
     if let Some(directory) = ledger.path().map(|path| path.parent().unwrap_or(Path::new(""))) {
         try_write(directory).map_err(|error| {
             let help = "check the permissions, and the free space";

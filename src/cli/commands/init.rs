@@ -11,7 +11,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::domain::{NoticeCode, RefusalCode, Usd, count};
 use crate::manifest;
 use crate::manifest::draft::{self, Draft};
-use crate::ui::{NextCommand, Terminal};
+use crate::report::NextCommand;
+use crate::ui::Terminal;
 
 /// The manifest without a sheet.
 const STARTER: &str = include_str!("starter.yaml");

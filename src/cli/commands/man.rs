@@ -1,7 +1,6 @@
 //! `shotlist man` and `shotlist completions`: man pages and shell completions.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::path::Path;
 
 use crate::cli::args::{Cli, CompletionsArgs, ManArgs};
 use crate::cli::exit::{Exit, Failure};
@@ -27,18 +26,15 @@ pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure
     add_commands(&program, "shotlist", &mut pages);
     for (name, text) in &pages {
         let path = directory.join("man1").join(format!("{name}.1"));
-        write_page(&path, text).map_err(|error| {
+        let made = path.parent().map_or(Ok(()), make_directories);
+        let written = made.and_then(|()| replace(&path, |_, file| file.write_all(text.as_bytes())));
+        written.map_err(|error| {
             Failure::new(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
         })?;
     }
     let wrote = format!("wrote {} pages; read one with `man -M {} shotlist`", pages.len(), directory.display());
     terminal.note(NoticeCode::Written, &wrote);
     Ok(Exit::Done)
-}
-
-fn write_page(path: &Path, text: &str) -> std::io::Result<()> {
-    path.parent().map_or(Ok(()), make_directories)?;
-    replace(path, |_, file| file.write_all(text.as_bytes()))
 }
 
 /// The pages of the commands below a command.

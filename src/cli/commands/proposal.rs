@@ -1,14 +1,15 @@
 //! `shotlist run --plan`: the plan, in the form that was asked for.
 
 use super::run::Run;
+use crate::cli::again;
 use crate::cli::approved::compare_service;
-use crate::cli::args::{PlanFormat, RunArgs};
+use crate::cli::args::PlanFormat;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::manifest::wanted;
 use crate::cli::service::service_view;
 use crate::plan::{Approved, Plan, PlanView, WarningView, notes};
+use crate::report::NextCommand;
 use crate::session::Refusal;
-use crate::ui::{self, NextCommand, NotJson, Page};
+use crate::ui::{self, NotJson, Page};
 
 impl Run<'_> {
     pub(super) fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
@@ -47,21 +48,9 @@ impl Run<'_> {
         self.session.approved()
     }
 
-    /// The command for this very plan: the manifest, and all options that decide what it buys.
+    /// The command for this very plan: the manifest, and all given options.
     fn in_full(&self, plan: &Plan) -> NextCommand {
-        let RunArgs { hooks, reports, money, .. } = self.args;
-        let mut full = wanted(self.args, self.again.clone());
-        if plan.local_images() > 0
-            && let Some(command) = &hooks.asset_command
-        {
-            full = full.with("--asset-command", command);
-        }
-        if let Some(out) = &reports.out {
-            full = full.with("--out", &out.to_string_lossy());
-        }
-        if let Some(most) = money.max_cost {
-            full = full.with("--max-cost", &most.to_string());
-        }
-        if plan.already_paid.is_empty() { full } else { full.with("--buy-again", &ui::repurchased(plan)) }
+        let bought_again = (!plan.already_paid.is_empty()).then(|| ui::repurchased(plan));
+        again::in_full(&self.args.manifest, &self.session.manifest().key, bought_again.as_deref())
     }
 }

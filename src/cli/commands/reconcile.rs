@@ -8,6 +8,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::bill::{Bill, BillError, Columns, Period, read};
+use crate::cli::again;
 use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::paths;
@@ -16,7 +17,7 @@ use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
 use crate::files::{own_zone, read_at_most, read_text};
 use crate::manifest::name_or_stem;
 use crate::session::Reconciliation;
-use crate::ui::{self, NextCommand, Terminal};
+use crate::ui::{self, Terminal};
 
 /// The digits of a bill's SHA-256 that tell it from another of its name.
 const DIGITS: usize = 12;
@@ -44,7 +45,9 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) })?;
     let comparison = reconciliation.comparison();
     let own = args.manifest.as_deref().and_then(name_of);
-    let again = |key: &BatchKey| leads_to(args, own.as_ref() == Some(&key.name), key);
+    // The ledger has batches of other manifests, too: the command must not settle a job of this one by the same ID.
+    let manifest = |key: &BatchKey| args.manifest.as_deref().filter(|_| own.as_ref() == Some(&key.name));
+    let again = |key: &BatchKey| again::elsewhere(&args.given, manifest(key).unwrap_or(Path::new("MANIFEST")), key);
     terminal.result(&ui::reconciliation(&bill, &comparison, period.is_said, &again));
     if args.apply {
         apply(&bill, &reconciliation, &source, terminal)?;
@@ -72,14 +75,6 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     let behind = until.tomorrow().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     // No bill has what is yet to be charged.
     Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
-}
-
-/// The command for a batch of this ledger, which may be of the manifest or of another one.
-fn leads_to(args: &ReconcileArgs, is_of_manifest: bool, key: &BatchKey) -> NextCommand {
-    // The ledger has batches of other manifests, too: the command must not settle a job of this one by the same ID.
-    let manifest = args.manifest.as_deref().filter(|_| is_of_manifest);
-    let again = NextCommand::about(manifest.unwrap_or(Path::new("MANIFEST")));
-    paths::with_ledger(again.with("--batch", &key.batch), args.ledger.as_ref())
 }
 
 /// The name of a manifest: its own, or its file's.

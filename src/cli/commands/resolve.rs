@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::cli::again;
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict as Given};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
@@ -9,14 +10,15 @@ use crate::cli::paths;
 use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
 use crate::domain::{Attempt, Charge, Declaration, NoticeCode, RefusalCode, TaskId};
+use crate::report::NextCommand;
 use crate::session::{BatchView, Resolution, Verdict};
-use crate::ui::{self, NextCommand, Terminal};
+use crate::ui::{self, Terminal};
 
 /// Lists the jobs in doubt, or records a verdict.
 pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let manifest = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
-    let (ledger, again) = (paths::ledger(&args.manifest)?, paths::again(&args.manifest, &manifest.key));
+    let (ledger, again) = (paths::ledger(&args.manifest)?, again::again(&args.manifest, &manifest.key));
     let batch = BatchView::new(&manifest, &ledger);
     let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
     let Given { task, never_created, abandon, undo } = &args.verdict;
@@ -25,7 +27,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
             let (history, elsewhere) = batch.doubts().await?;
             let mut page = ui::doubts(&history, &again);
             for other in elsewhere {
-                let again = paths::again_elsewhere(&args.manifest, &other.batch);
+                let again = again::elsewhere(&args.manifest.given, &args.manifest.manifest, &other.batch);
                 page.line(ui::doubts_elsewhere(&other.batch, other.doubtful, other.at_risk, &again));
             }
             terminal.result(&page);

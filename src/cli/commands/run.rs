@@ -7,19 +7,21 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::cli::again;
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, confirm, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::{Bought, Exit, Failure, NOTHING_SENT, exit_of, report_unsubmitted_repeats};
-use crate::cli::manifest::{Wanted, load, wanted};
+use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, first_signal, price_of, watch_signals};
 use crate::cli::service::{Address, address, check_secrets, connect};
 use crate::cli::{paths, requested};
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::HoldError;
 use crate::plan::{Plan, PlanNote, WarningView, notes};
+use crate::report::NextCommand;
 use crate::report::Report;
 use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
-use crate::ui::{self, NextCommand, Progress, Terminal};
+use crate::ui::{self, Progress, Terminal};
 
 /// The interval of checks whether another run has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -57,7 +59,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     };
     let chosen = load(&args.manifest, &args.selection, wants, terminal)?;
     facts.key.get_or_init(|| chosen.manifest.key.clone());
-    let again = paths::again(&args.manifest, &chosen.manifest.key);
+    let again = again::again(&args.manifest, &chosen.manifest.key);
     let (approved, part) = match args.money.approved.as_deref().map(approval).transpose()? {
         Some(Approval::Plan(approved)) => (Some(approved), None),
         Some(Approval::Part(part)) => (None, Some(part)),
@@ -65,7 +67,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     };
     let options = Options { approved, ..requested::options(args, &chosen, &again)? };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let in_these_words = wanted(args, again.clone());
+    let in_these_words = again::in_full(&args.manifest, &session.manifest().key, None);
     let to_look = in_these_words.command("run", &["--plan"]);
     // A number counts due jobs anew.
     let is_number = args.sample.is_some();
@@ -240,7 +242,8 @@ impl Run<'_> {
         let doubtful = all.filter_map(|note| match note {
             PlanNote::OtherBatch(other) if other.doubtful > 0 => {
                 let key = BatchKey { name: plan.key.name.clone(), batch: other.batch.clone() };
-                let resolve = paths::again_elsewhere(&self.args.manifest, &key).command("resolve", &[]);
+                let resolve = again::elsewhere(&self.args.manifest.given, &self.args.manifest.manifest, &key)
+                    .command("resolve", &[]);
                 Some(format!("{}: `{resolve}` lists them", ui::sentence(&note, &self.again)))
             }
             _ => None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::cli::again;
 use crate::cli::args::{ReportCommandArgs, SelectArgs, StatusArgs, StatusFormat};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
@@ -67,7 +68,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     } else {
         terminal.result(&ui::status_text(
             &report,
-            &paths::again(&args.manifest, key),
+            &again::again(&args.manifest, key),
             terminal.width(),
             terminal.verbosity > 0,
         ));
@@ -86,7 +87,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
 pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
-    let again = paths::again(&args.manifest, &chosen.manifest.key);
+    let again = again::again(&args.manifest, &chosen.manifest.key);
     let options = Options { reports: paths::writer(&args.reports, &options.out, &again)?, ..options };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let report = block_on(async {

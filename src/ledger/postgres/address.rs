@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use crate::ledger::AddressError;
+
 /// The longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time after which a connection with unacknowledged bytes counts as broken.
@@ -30,55 +32,7 @@ pub struct PostgresAddress {
     has_password: bool,
 }
 
-/// The reason why a URL can't be used.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum AddressError {
-    /// No text, for example of a variable that is not set.
-    #[error("the ledger must be a path or a URL, found an empty string")]
-    Empty,
-    /// A URL of another kind, or a misspelled one.
-    #[error("the ledger must be a path or a PostgreSQL URL")]
-    OtherUrl,
-    /// Not the URL of a database.
-    #[error("the ledger must be a PostgreSQL URL: {0}")]
-    NotOne(String),
-    /// Other users can read the password file. PostgreSQL's own tools refuse it, too.
-    #[error("other users can read password file `{}`", .0.display())]
-    OpenPasswordFile(PathBuf),
-}
-
-impl AddressError {
-    /// The advice for the user.
-    pub fn help(&self) -> String {
-        match self {
-            Self::OtherUrl => {
-                "write `postgres://USER@HOST:PORT/DATABASE`, or `./NAME` for a file of that name".to_owned()
-            }
-            Self::Empty => "name a ledger, or leave out `--ledger`".to_owned(),
-            Self::NotOne(_) => "write `postgres://USER@HOST:PORT/DATABASE`".to_owned(),
-            Self::OpenPasswordFile(path) => format!("run `chmod 600 {}`", path.display()),
-        }
-    }
-}
-
 impl PostgresAddress {
-    /// Returns whether a string is such a URL.
-    pub fn is_one(text: &str) -> bool {
-        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-        scheme.is_some_and(|scheme| matches!(&*scheme, "postgres" | "postgresql"))
-    }
-
-    /// Returns whether a string is rather some URL than the name of a file: a typo must not begin purchases with an
-    /// empty ledger.
-    pub fn is_nearly_one(text: &str) -> bool {
-        let has_scheme = text.split_once(":/").is_some_and(|(scheme, _)| {
-            // One letter is a disk of Windows.
-            scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-        });
-        let is_a_list = ["host=", "hostaddr=", "dbname=", "user=", "service="].iter().any(|key| text.contains(key));
-        !Self::is_one(text) && (has_scheme || is_a_list)
-    }
-
     /// Reads an address, and finds its password. `environment` gives the value of a variable.
     pub fn new(text: &str, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
         let (plain, options) = without_own_options(text);
@@ -331,12 +285,6 @@ mod tests {
             read("POSTGRES://ann@db/books", &[]).map(|it| it.to_string()),
             Ok("postgres://ann@db/books".to_owned())
         );
-        for near in ["postgres:/typo", "postgress://x/y", "host=db dbname=books", "http://db/books"] {
-            assert!(PostgresAddress::is_nearly_one(near), "{near}");
-        }
-        for file in [".shotlist/ledger.db", "C:/books/ledger.db", "/tmp/a:b", "postgres://db/books"] {
-            assert!(!PostgresAddress::is_nearly_one(file), "{file}");
-        }
         for wrong in [
             "postgres://",
             "postgres://ann@h:port/x",

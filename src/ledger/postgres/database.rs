@@ -11,11 +11,10 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio_postgres::Client;
 
 use super::address::PostgresAddress;
-use super::connect::connect;
 use super::facts::total_slots;
 use super::schema::{Found, IDENTITY, LIVE, create, recognize, recognize_durable};
 use super::store::PostgresStore;
-use super::transaction::{LOCK, PostgresError, Transaction, is_canceled, is_lost};
+use super::transaction::{LOCK, PostgresError, Transaction, connect, is_canceled, is_lost};
 use crate::domain::BatchKey;
 use crate::ledger::intent::Times;
 use crate::ledger::locked::{SharedState, WriterHandle};

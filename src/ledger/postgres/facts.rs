@@ -19,7 +19,7 @@ use super::transaction::{LOCK, LeaseStatus, NOW, PostgresError, Transaction, Typ
 use crate::domain::{Account, AttemptId, JobId, TaskId};
 use crate::ledger::intent::Times;
 use crate::ledger::row::{Kind, Row};
-use crate::ledger::rules::{BatchIntent, Changes, Facts, OtherRunnersFacts, Slots};
+use crate::ledger::rules::{BatchIntent, Changes, Facts, OtherRunnersFacts, SlotStatus};
 use crate::ledger::sql::{self, Sql as _};
 use crate::ledger::store::{self, Locked};
 use crate::ledger::{Event, LedgerError, SpendLimit};
@@ -132,7 +132,7 @@ pub(super) async fn slots(
     transaction: &Transaction,
     runner: &Runner,
     account: &Account,
-) -> Result<Slots, PostgresError> {
+) -> Result<SlotStatus, PostgresError> {
     let sql = format!(
         "SELECT coalesce((SELECT paused_us - {NOW} FROM account WHERE service = $1 AND key = $2), 0), slots::bigint,
              (SELECT count(*) FROM ({LIVE}) AS live), coalesce(open.total, 0), coalesce(open.own, 0)
@@ -152,12 +152,12 @@ pub(super) async fn slots(
     let row = transaction.query_typed_one(&sql, &values).await?;
     let (paused_us, slots): (i64, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
     if paused_us > 0 {
-        return Ok(Slots::Paused(Duration::from_micros(paused_us.unsigned_abs()).min(MAX_PAUSE)));
+        return Ok(SlotStatus::Paused(Duration::from_micros(paused_us.unsigned_abs()).min(MAX_PAUSE)));
     }
-    let Some(slots) = slots else { return Ok(Slots::Free(i64::MAX)) };
+    let Some(slots) = slots else { return Ok(SlotStatus::Free(i64::MAX)) };
     let (live, total, own): (i64, i64, i64) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
     let share = (slots / live.max(1)).max(1);
-    Ok(Slots::Free((share - own).min(slots - total)))
+    Ok(SlotStatus::Free((share - own).min(slots - total)))
 }
 
 /// Stops all submissions for an account for a while. A shorter wait never ends a longer one.

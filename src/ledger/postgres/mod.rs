@@ -24,10 +24,9 @@
 //!
 //! [`database`] reads, and locks batches. [`store`] runs transactions, and repeats them after a broken connection. Each is a transaction of a [`runner`], which renews its lease, locks its
 //! batches, and restores its writes after a failover. [`facts`] reads what admits intents. [`statements`] are those of any store.
-//! [`mod@connect`], [`address`], and [`schema`] are about the database.
+//! [`mod@transaction`], [`address`], and [`schema`] are about the database.
 
 mod address;
-mod connect;
 mod database;
 mod facts;
 mod runner;
@@ -36,5 +35,5 @@ mod statements;
 mod store;
 mod transaction;
 
-pub use address::{AddressError, PostgresAddress};
+pub use address::PostgresAddress;
 pub use database::PostgresLedger;

@@ -16,8 +16,7 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::connect::check_durable;
-use super::transaction::{NOW, PostgresError, Transaction};
+use super::transaction::{NOW, PostgresError, Transaction, check_durable};
 use crate::domain::Freeze;
 use crate::ledger::Unavailable;
 use crate::ledger::row::Kind;

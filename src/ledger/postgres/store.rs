@@ -11,7 +11,6 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::address::PostgresAddress;
-use super::connect::connect;
 use super::facts::{RunnerTransaction, pause};
 use super::runner::{
     AcknowledgedWrites, Heartbeats, LockedBatches, Runner, RunnerBatch, expire_at_start, expire_silent, heartbeats,
@@ -19,7 +18,7 @@ use super::runner::{
 };
 use super::schema::{Found, create, recognize_durable};
 use super::transaction::{
-    LeaseStatus, NOTHING_IS_LOST, PostgresError, Transaction, is_canceled, is_lost, is_without_tables,
+    LeaseStatus, NOTHING_IS_LOST, PostgresError, Transaction, connect, is_canceled, is_lost, is_without_tables,
 };
 use crate::domain::{Account, AttemptState, BatchKey, NoticeCode, SendBy, with_causes};
 use crate::ledger::intent::Times;
@@ -27,8 +26,8 @@ use crate::ledger::locked::SharedState;
 use crate::ledger::row::{Kind, Row};
 use crate::ledger::rules::Facts;
 use crate::ledger::sql::ensure_batch;
-use crate::ledger::store::{Store, crash_point};
-use crate::ledger::{LedgerError, SpendLimit, Unavailable, operations};
+use crate::ledger::store::{Store, crash_point, recover_intents};
+use crate::ledger::{LedgerError, SpendLimit, Unavailable};
 
 /// The first and the longest pause between two tries to connect.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -289,7 +288,7 @@ impl Store for PostgresStore {
                 return Err(PostgresError::Locked("this process, whose lease expired".to_owned()));
             }
             // The row still names the previous runner.
-            let recovers = operations::recover_intents(it, Some(number));
+            let recovers = recover_intents(it, Some(number));
             let locks = lock_batch(transaction, &it.runner, number);
             let (recovered, holder, latest) = futures::join!(recovers, locks, heartbeats(transaction));
             let (recovered, latest) = (recovered?, latest?);
@@ -370,7 +369,7 @@ impl PostgresStore {
         let latest = self
             .transact_all(async |it| {
                 let expires = expire_silent(&it.transaction, &known, &times);
-                let recovers = operations::recover_intents(it, None);
+                let recovers = recover_intents(it, None);
                 let (expired, recovered, latest) = futures::join!(expires, recovers, heartbeats(&it.transaction));
                 expired?;
                 Ok((recovered?.map(drop), latest?))

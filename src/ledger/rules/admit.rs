@@ -51,14 +51,14 @@ pub(in crate::ledger) struct OtherRunnersFacts {
     pub(in crate::ledger) is_expired: bool,
     /// The account of the slots.
     pub(in crate::ledger) account: Account,
-    pub(in crate::ledger) slots: Slots,
+    pub(in crate::ledger) slots: SlotStatus,
     /// The wait for a free slot.
     pub(in crate::ledger) retry_after: Duration,
 }
 
 /// The slots of the account for this runner.
 #[derive(Clone, Copy)]
-pub(in crate::ledger) enum Slots {
+pub(in crate::ledger) enum SlotStatus {
     /// The number of free slots.
     Free(i64),
     /// The service asked for this wait.
@@ -80,7 +80,7 @@ impl Facts {
                 *used += intent.purchase.price;
             }
         }
-        if let Some(OtherRunnersFacts { slots: Slots::Free(free), .. }) = &mut self.shared {
+        if let Some(OtherRunnersFacts { slots: SlotStatus::Free(free), .. }) = &mut self.shared {
             *free -= 1;
         }
         Ok(row)
@@ -124,9 +124,9 @@ impl Facts {
                 return Err(LedgerError::Deferred(Duration::ZERO));
             }
             match shared.slots {
-                Slots::Paused(wait) => return Err(LedgerError::Deferred(wait)),
-                Slots::Free(..=0) => return Err(LedgerError::Deferred(shared.retry_after)),
-                Slots::Free(..) => {}
+                SlotStatus::Paused(wait) => return Err(LedgerError::Deferred(wait)),
+                SlotStatus::Free(..=0) => return Err(LedgerError::Deferred(shared.retry_after)),
+                SlotStatus::Free(..) => {}
             }
         }
         for limit in intent.limits.iter().chain(&self.limits).filter(|limit| limit.is_about(&intent.purchase.labels)) {

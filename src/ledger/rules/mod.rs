@@ -8,5 +8,5 @@ mod apply;
 #[cfg(test)]
 mod tests;
 
-pub(super) use admit::{BatchIntent, Facts, OtherRunnersFacts, Slots, SpanKey};
+pub(super) use admit::{BatchIntent, Facts, OtherRunnersFacts, SlotStatus, SpanKey};
 pub(super) use apply::{Changes, Owners, QUARTER_US, SpentChange, Sums, apply, quarter, recover};

@@ -9,10 +9,9 @@ use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::beside::{CommitCounter, RunLock, count_commit, known_commits};
-use super::checksum::{self};
 use super::open::{is_there, make_directory_of, open, open_to_read, store_error};
-use super::schema::difference;
-use super::statements::{commit, read_freeze, repeats_its_record, set_freeze};
+use super::schema::{self, difference};
+use super::store::{commit, read_freeze, repeats_its_record, set_freeze};
 use crate::domain::with_causes;
 use crate::files::{sync_directory, sync_file, temporary};
 use crate::ledger::error::CopyError;
@@ -221,7 +220,7 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
     for (_, batch) in &block_on(batches(connection)).map_err(store)? {
         block_on(connection.history(batch)).map_err(store)?;
     }
-    checksum::verify_sums(connection).map_err(store)?;
+    schema::verify_sums(connection).map_err(store)?;
     let expected = sums.spent().map(|sum| (sum.label.to_owned(), sum.value.to_owned(), sum.quarter, sum.micros));
     let kept = "SELECT label, value, quarter, micros FROM spent WHERE micros <> 0 ORDER BY label, value, quarter";
     let kept = connection.lines(kept, &[], |line| Ok((line.text(0)?, line.text(1)?, line.number(2)?, line.number(3)?)));

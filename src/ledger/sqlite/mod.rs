@@ -12,17 +12,15 @@
 //!
 //! # Modules
 //!
-//! [`mod@file`] executes queries and locks batches. [`mod@open`] opens the file, and recognizes a ledger by its [`schema`]. [`checksum`]
-//! verifies rows, and [`beside`] has the locks, and detects a ledger that was restored or replaced. [`store`] writes attempts by [`statements`], and
-//! [`mod@copy`] reads, writes, and verifies a whole file.
+//! [`mod@file`] executes queries and locks batches. [`mod@open`] opens the file, and recognizes a ledger by its [`schema`], whose checksums
+//! verify rows. [`beside`] has the locks, and detects a ledger that was restored or replaced. [`store`] reads and writes rows, and [`mod@copy`] reads,
+//! writes, and verifies a whole file.
 
 mod beside;
-mod checksum;
 mod copy;
 mod file;
 mod open;
 mod schema;
-mod statements;
 mod store;
 
 pub use file::SqliteLedger;

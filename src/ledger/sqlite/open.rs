@@ -12,12 +12,11 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
 use super::beside::{EXTENSION, commits, known_commits};
-use super::checksum::{self};
 #[cfg(unix)]
 use super::schema::two_names;
 use super::schema::{
-    Found, RESTORE, WRITABLE, altered, create, damaged, failed, foreign, gone, is_table, link, no_log, other_kind,
-    other_version, outdated, recognize,
+    self, Found, RESTORE, WRITABLE, altered, create, failed, foreign, gone, is_table, link, no_log, not_a_ledger,
+    other_kind, other_version, outdated, recognize,
 };
 use crate::domain::NoticeCode;
 use crate::files::{make_directories, make_private_directory, sync_directory, temporary_with_mode};
@@ -108,7 +107,7 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Otherwise, SQLite prepares some statements again for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    checksum::add_functions(&connection)?;
+    schema::add_functions(&connection)?;
     Ok(connection)
 }
 
@@ -128,7 +127,7 @@ fn create_file(path: &Path, kind: Kind) -> Result<(), Unavailable> {
     // Closing a file reports no error, so it is synced separately.
     let alone = connect(Path::new(&uri(file.path(), true)), READ_ONLY).map_err(store)?;
     if found(&alone, path, kind)? != Found::Ledger {
-        return Err(damaged(path));
+        return Err(not_a_ledger(path));
     }
     drop(alone);
     file.as_file().sync_all().map_err(failed)?;
@@ -217,7 +216,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Unavailable> {
         return Err(two_names(path));
     }
     if real.len() == 0 && has_companions(path) {
-        return Err(damaged(path));
+        return Err(not_a_ledger(path));
     }
     if real.len() == 0 && own.is_symlink() {
         return Err(link(path));
@@ -261,7 +260,7 @@ fn usable(found: Found, path: &Path) -> Result<Found, Unavailable> {
 /// The error for the user by SQLite's error.
 pub(super) fn store_error(path: &Path, source: rusqlite::Error) -> Unavailable {
     match source.sqlite_error_code() {
-        Some(SqliteCode::NotADatabase | SqliteCode::DatabaseCorrupt) => damaged(path),
+        Some(SqliteCode::NotADatabase | SqliteCode::DatabaseCorrupt) => not_a_ledger(path),
         _ if matches!(source, rusqlite::Error::FromSqlConversionFailure(..)) => {
             Unavailable::new(format!("can't read `{}`: {source}", path.display()), RESTORE)
         }

@@ -20,11 +20,6 @@ pub(super) const MAX_UNPACKED: u64 = 192 << 20;
 /// The most places of all sheets, blank or not, where the library makes each of them.
 const MAX_MADE: u64 = 3_000_000;
 
-/// The text in place of a formula whose result no one stored, as in a workbook that a program wrote.
-pub(super) const NO_RESULT: &str = "#NO-RESULT!";
-/// The text in place of a cell to which a text box is pinned.
-pub(super) const TEXT_BOX: &str = "#TEXT-BOX!";
-
 /// The reason why a sheet can't be read.
 #[derive(Debug)]
 pub(super) enum Problem {

@@ -11,8 +11,9 @@ use quick_xml::reader::Reader;
 use zip::ZipArchive;
 
 use super::binary;
-use super::grid::{MAX_CELLS, MAX_UNPACKED, Marks, NO_RESULT, Opened, Problem, address};
+use super::grid::{MAX_CELLS, MAX_UNPACKED, Marks, Opened, Problem, address};
 use super::ods::{self, attribute};
+use super::row::NO_RESULT;
 
 /// What makes a packed file another document than a workbook, by the name of a part.
 const OTHERS: [(&str, &str); 3] = [

@@ -5,10 +5,14 @@ use std::sync::Arc;
 use minijinja::value::{Enumerator, Object};
 use minijinja::{Error, ErrorKind, Value};
 
-use super::grid::{NO_RESULT, TEXT_BOX};
 use crate::domain::{Cells, Columns};
 use crate::manifest::source::diagnostic::{BrokenCell, RowLocation};
 use crate::manifest::source::lints::OF_SPREADSHEETS;
+
+/// The text in place of a formula whose result no one stored, as in a workbook that a program wrote.
+pub(super) const NO_RESULT: &str = "#NO-RESULT!";
+/// The text in place of a cell to which a text box is pinned.
+pub(super) const TEXT_BOX: &str = "#TEXT-BOX!";
 
 /// One row, for the template engine and for messages.
 pub(crate) struct Row {

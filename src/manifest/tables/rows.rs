@@ -10,7 +10,8 @@ use serde_yaml::Mapping;
 
 use super::row::Row;
 use super::sheet;
-use super::workbook::{self, Beginning};
+use super::sheet::Beginning;
+use super::workbook;
 use crate::domain::{Rule, count};
 use crate::files::table::Undecoded;
 use crate::manifest::raw::matrix::Cell;

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use csv::StringRecord;
 
 use super::row::Row;
-use super::workbook::Beginning;
 use crate::domain::text::as_written;
 use crate::domain::{Cells, Columns, Rule, count};
 use crate::files::table::{line_of, separated, separator, unclosed};
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::layout::MAX_JOBS;
 use crate::manifest::source::location::{Location, Pointer};
+
+/// The first lines of a table: the number of each, from 1, and its cells.
+pub(super) type Beginning = Vec<(u64, Vec<String>)>;
 
 /// The first lines of a table.
 pub(super) fn beginning(csv: &str, most: usize) -> Beginning {

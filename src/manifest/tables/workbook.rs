@@ -6,17 +6,15 @@ use std::thread;
 
 use calamine::{Reader as _, SheetType, SheetVisible};
 
-use super::grid::{Grid, Line, MAX_CELLS, Marks, NO_RESULT, Opened, Problem, grid};
+use super::grid::{Grid, Line, MAX_CELLS, Marks, Opened, Problem, grid};
 use super::parts;
-use super::row::Row;
+use super::row::{NO_RESULT, Row};
+use super::sheet::Beginning;
 use crate::domain::{Cells, Columns, Rule, count};
 use crate::manifest::raw::mirror::RawTable;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::layout::MAX_JOBS;
 use crate::manifest::source::location::{Location, Pointer, help_near};
-
-/// The first lines of a table: the number of each, from 1, and its cells.
-pub(super) type Beginning = Vec<(u64, Vec<String>)>;
 
 /// The most places for cells below a header, blank or not: a header may reach far to the right.
 const MAX_PLACES: usize = 10 * MAX_CELLS;

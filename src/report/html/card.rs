@@ -6,7 +6,7 @@ use super::text::{path_as_link, span, web_link};
 use crate::domain::{JobChoice, Usd, is_upright};
 use crate::report::found::JobState;
 use crate::report::row::{Detail, Row, Version};
-use crate::report::{Commands, JobNote};
+use crate::report::{JobNote, NextCommand};
 
 /// The takes of one job, in their order.
 #[derive(Template)]
@@ -62,7 +62,7 @@ pub(super) fn base_of(row: &Row) -> &str {
 
 impl<'r> Group<'r> {
     /// Of the rows of all takes of one job.
-    pub(super) fn new(rows: &'r [Row], is_simulated: bool, commands: Option<&Commands>) -> Self {
+    pub(super) fn new(rows: &'r [Row], is_simulated: bool, commands: Option<&NextCommand>) -> Self {
         let id = rows.first().map(base_of).unwrap_or_default();
         let cards: Vec<Card> = rows.iter().map(|row| Card::new(row, is_simulated, commands)).collect();
         let earlier = rows.iter().flat_map(|row| row.detail.versions.iter().map(|version| Earlier::new(version, row)));
@@ -81,7 +81,7 @@ impl<'r> Group<'r> {
 }
 
 impl<'r> Card<'r> {
-    fn new(row: &'r Row, is_simulated: bool, commands: Option<&Commands>) -> Self {
+    fn new(row: &'r Row, is_simulated: bool, commands: Option<&NextCommand>) -> Self {
         // The simulator's URL has ended with the simulator.
         let note = row.notes().iter().find(|note| note.kind.is_without_video());
         let url = row.video_url.as_deref().filter(|_| !is_simulated);
@@ -104,10 +104,10 @@ impl<'r> Card<'r> {
 }
 
 /// The command that helps this job alone.
-fn command(note: &JobNote, row: &Row, commands: &Commands) -> Option<String> {
+fn command(note: &JobNote, row: &Row, commands: &NextCommand) -> Option<String> {
     let (name, options) = note.kind.command()?;
     let select: &[&str] = if name == "run" { &["--select", &row.id] } else { &[] };
-    Some(commands.line(name, &[select, options].concat()))
+    Some(commands.command(name, &[select, options].concat()))
 }
 
 impl<'r> Earlier<'r> {

@@ -17,7 +17,7 @@ use crate::domain::BatchKey;
 use crate::report::found::JobState;
 use crate::report::row::{Row, Totals};
 use crate::report::rows::Report;
-use crate::report::{Commands, NoteKind, NotedJobs};
+use crate::report::{NextCommand, NoteKind, NotedJobs};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -63,7 +63,7 @@ pub(crate) fn write(
     report: &Report,
     directory: &Path,
     written_at: Timestamp,
-    commands: Option<&Commands>,
+    commands: Option<&NextCommand>,
     to: &mut impl Write,
 ) -> io::Result<()> {
     top(report, written_at, commands).write_into(to)?;
@@ -79,7 +79,7 @@ pub(crate) fn write(
     Foot { script: SCRIPT }.write_into(to)
 }
 
-fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&Commands>) -> Top<'p> {
+fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&NextCommand>) -> Top<'p> {
     let totals = &report.totals;
     let mut policy = Policy::new(STYLE, SCRIPT);
     let (mut models, mut tags) = (BTreeSet::new(), BTreeSet::new());
@@ -110,7 +110,7 @@ fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&Commands
         models: models.into_iter().collect(),
         tags: tags.into_iter().collect(),
         // The usual directory of a browser; the page can't know where it saves.
-        retake: commands.map(|commands| commands.line("run", &["--retake", "@~/Downloads/choices.json"])),
+        retake: commands.map(|commands| commands.command("run", &["--retake", "@~/Downloads/choices.json"])),
     }
 }
 
@@ -127,7 +127,7 @@ struct Problem {
 const MAX_CAUSE: usize = 120;
 
 impl Problem {
-    fn new(kind: NoteKind, noted: &NotedJobs, commands: Option<&Commands>) -> Self {
+    fn new(kind: NoteKind, noted: &NotedJobs, commands: Option<&NextCommand>) -> Self {
         let short = |cause: &String| match cause.char_indices().nth(MAX_CAUSE) {
             Some((end, _)) => format!(" ({}…)", &cause[..end]),
             None => format!(" ({cause})"),
@@ -138,7 +138,7 @@ impl Problem {
         let (money, _) = kind.consequence(noted.usd);
         let between = if money.is_empty() { "" } else { ": " };
         let text = format!("{}{}{between}{money}", kind.counted(noted.jobs), cause.unwrap_or_default());
-        let command = kind.command().zip(commands).map(|((name, options), commands)| commands.line(name, options));
+        let command = kind.command().zip(commands).map(|((name, options), commands)| commands.command(name, options));
         Self { shows: kind.name(), color: kind.state().name(), text, command }
     }
 }

@@ -4,6 +4,7 @@ mod cron;
 mod doctor;
 mod documents;
 mod endings;
+mod features;
 mod habits;
 mod limits;
 mod notices;

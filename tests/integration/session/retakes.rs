@@ -140,10 +140,10 @@ fn what_a_run_that_ended_early_did_not_take_again_is_bought_by_what_it_tells() {
         let text = ended.stderr.split("warning[not-bought-again]: ").nth(1).and_then(|rest| rest.split("\n\n").next());
         let text = text.unwrap_or_else(|| panic!("no command: {}", ended.stderr));
         if retake == "*" {
-            insta::assert_snapshot!(text, @"the run ended early: 3 of 5 jobs to repeat were not submitted; `shotlist run m.yaml --retake '*'` buys them, and none twice");
+            insta::assert_snapshot!(text, @"the run ended early: 3 of 5 jobs to repeat were not submitted; `shotlist run m.yaml --retake '*' --concurrency 1` buys them, and none twice");
         }
         let command = text.split('`').nth(1).expect("a command");
-        assert!(command.ends_with(told), "{command}");
+        assert!(command.contains(told), "{command}");
 
         most.store(usize::MAX, Ordering::SeqCst);
         let script =

@@ -73,10 +73,12 @@ impl Workspace {
         Program::script(self.root(), script).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
     }
 
-    /// `shotlist run m.yaml` against a service, quick, with any cost confirmed.
+    /// `shotlist run m.yaml` against a service, with any cost confirmed. Its pace is in the environment: no printed command repeats it.
     pub fn run(&self, service: &Service, args: &[&str]) -> Program {
-        let quick = ["run", "m.yaml", "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
-        self.shotlist(&[&quick, args].concat()).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+        let pace = [("FIRST_POLL", "0s"), ("POLL_INTERVAL", "50ms"), ("POLL_FLOOR", "5ms")];
+        let run = self.shotlist(&[&["run", "m.yaml", "--yes"], args].concat());
+        let run = pace.iter().fold(run, |run, (name, value)| run.env(&format!("SHOTLIST_{name}"), value));
+        run.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
     }
 
     /// The JSON report of the manifest named `m`.

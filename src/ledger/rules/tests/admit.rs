@@ -9,7 +9,7 @@ use super::values::*;
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, Declaration, Digest, Fingerprint, Freeze, Request, Usd,
 };
-use crate::ledger::rules::{Facts, OtherRunnersFacts, Slots};
+use crate::ledger::rules::{Facts, OtherRunnersFacts, SlotStatus};
 use crate::ledger::{Approval, Intent, LedgerError};
 
 /// Recognizes an expected refusal, and removes its reason.
@@ -31,7 +31,8 @@ fn admit_refuses_for_the_first_of_all_reasons() {
     facts.limits = vec![limit("ledger.day", None, 1_000_000)];
     facts.used = [((None, 0), usd(100_001)), ((Some(label("acme")), 0), usd(100_001))].into();
     let other_account = Account { service: "s".into(), key: "other".into() };
-    let shared = OtherRunnersFacts { is_expired: true, account: other_account, slots: Slots::Paused(wait), ..others() };
+    let shared =
+        OtherRunnersFacts { is_expired: true, account: other_account, slots: SlotStatus::Paused(wait), ..others() };
     facts.shared = Some(shared);
     let mut asked = Intent {
         approval: Some(Approval { digest, most: 1 }),
@@ -58,10 +59,10 @@ fn admit_refuses_for_the_first_of_all_reasons() {
             shared_of(facts).account = others().account;
         }),
         (&|error| matches!(error, LedgerError::Deferred(wait) if *wait == Duration::from_secs(9)), &|facts| {
-            shared_of(facts).slots = Slots::Free(0);
+            shared_of(facts).slots = SlotStatus::Free(0);
         }),
         (&|error| matches!(error, LedgerError::Deferred(wait) if *wait == Duration::from_millis(5)), &|facts| {
-            shared_of(facts).slots = Slots::Free(1);
+            shared_of(facts).slots = SlotStatus::Free(1);
         }),
         (&|error| over(error, "budget.labels"), &|facts| {
             facts.used.extend([((Some(label("acme")), 0), usd(100_000))]);
@@ -193,7 +194,7 @@ proptest! {
         limit_micros in 0..12_000_000_i64,
         (slots, most) in (0..9_i64, 0..3_u32),
     ) {
-        let shared = OtherRunnersFacts { slots: Slots::Free(slots), ..others() };
+        let shared = OtherRunnersFacts { slots: SlotStatus::Free(slots), ..others() };
         let mut facts = Facts { used: [((None, 0), Usd::ZERO)].into(), shared: Some(shared), ..Facts::default() };
         let mut admitted: Vec<Attempt> = Vec::new();
         for (job, fails) in jobs {

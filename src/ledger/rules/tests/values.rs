@@ -8,7 +8,7 @@ use crate::domain::{
     Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Label, Labels, Purchase, Request, Usd,
 };
 use crate::ledger::row::Row;
-use crate::ledger::rules::{BatchIntent, Facts, OtherRunnersFacts, Slots};
+use crate::ledger::rules::{BatchIntent, Facts, OtherRunnersFacts, SlotStatus};
 use crate::ledger::{Intent, LedgerError, SpendLimit};
 
 pub(super) const BATCH: i64 = 7;
@@ -65,7 +65,7 @@ pub(super) fn others() -> OtherRunnersFacts {
         runner: RUNNER,
         is_expired: false,
         account: intent("a").account,
-        slots: Slots::Free(2),
+        slots: SlotStatus::Free(2),
         retry_after: Duration::from_millis(5),
     }
 }
