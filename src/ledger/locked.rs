@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::store::{Answer, Command, Store};
+use super::store::{Answer, BatchChange, Command, Store};
 use super::writer::Writer;
 use super::{Event, Intent, LedgerError};
 use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
@@ -191,23 +191,27 @@ impl LockedBatch {
 
     /// Records why a due job was not sent. An intent for the job removes the reason.
     pub async fn note_unsent(&self, job: &JobId, reason: &str) -> Result<(), LedgerError> {
-        self.writer.ask(|answer| Command::NoteUnsent(self.own, job.clone(), reason.to_owned(), answer)).await
+        self.change(BatchChange::NoteUnsent(job.clone(), reason.to_owned())).await
     }
 
     /// Moves the attempts of old IDs to new ones, in the order of the list. Changes nothing if a new ID has purchases. Skips old IDs without
     /// attempts, so the list may be applied again.
     pub async fn move_jobs(&self, moves: &[Move]) -> Result<(), LedgerError> {
-        self.writer.ask(|answer| Command::MoveJobs(self.own, moves.to_vec(), answer)).await
+        self.change(BatchChange::MoveJobs(moves.to_vec())).await
     }
 
     /// Records an unfinished retake, or removes it.
     pub async fn keep_retake(&self, retake: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
-        self.writer.ask(|answer| Command::KeepRetake(self.own, retake, answer)).await
+        self.change(BatchChange::KeepRetake(retake)).await
     }
 
     /// Reassigns the tasks of the batch that can be polled to an account, after a key rotation.
     pub async fn reassign(&self, account: &Account) -> Result<(), LedgerError> {
-        self.writer.ask(|answer| Command::Reassign(self.own, account.clone(), answer)).await
+        self.change(BatchChange::Reassign(account.clone())).await
+    }
+
+    async fn change(&self, change: BatchChange) -> Result<(), LedgerError> {
+        self.writer.ask(|answer| Command::Change(self.own, change, answer)).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! SQL that every store understands: statements with values, questions about many batches, and records that are no attempts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures::future::try_join_all;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::row::{self, Row, Unreadable, Value};
 use super::rules::{BatchIntent, Changes, QUARTER_US, SpanKey, quarter};
-use super::views::{Contents, CopyPart, Submissions};
+use super::views::{Contents, CopyPart};
 use super::{BoughtElsewhere, Controls, LedgerLimit, OpenElsewhere, SpendLimit, Spending};
 use crate::domain::{
     Attempt, AttemptState, BatchKey, Charge, Fingerprint, History, JobId, Label, TaskId, UnfinishedRetake, Usd,
@@ -44,13 +44,16 @@ pub(in crate::ledger) async fn submissions<S: Sql>(
 ) -> Result<Vec<(BatchKey, Attempt)>, S::Error> {
     let all = "SELECT name, batch.batch, attempt.id, record FROM attempt JOIN batch ON batch.id = attempt.batch
          ORDER BY attempt.id";
-    let mut submissions = Submissions::new(is_asked);
+    let (mut accounts, mut submissions) = (HashSet::new(), Vec::new());
     sql.each_line(all, &[], |line| {
-        submissions.add(key(line, 0)?, attempt(line, 2, None)?);
+        let attempt = attempt(line, 2, None)?;
+        if accounts.insert(attempt.account.clone()) || is_asked(&attempt) {
+            submissions.push((key(line, 0)?, attempt.without_body()));
+        }
         Ok(())
     })
     .await?;
-    Ok(submissions.found)
+    Ok(submissions)
 }
 
 /// The attempts of other batches for these normalized requests, by batch, with the jobs that may have been [charged](Attempt::charge).

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::row::{Row, Unreadable};
 use super::rules::{BatchIntent, Changes, Facts, Owners, apply, recover};
-use super::sql::Sql;
+use super::sql::{Sql, keep_retake, note_unsent};
 use super::{Event, Intent, LedgerError, this_machine};
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, JobId, Move, TaskId, TaskNames, UnfinishedRetake, new_ids,
@@ -107,16 +107,21 @@ pub(in crate::ledger) struct Locked {
 /// The channel for the result. A dropped caller needs none.
 pub(in crate::ledger) type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
 
+/// A change of a locked batch that is no event.
+pub(in crate::ledger) enum BatchChange {
+    NoteUnsent(JobId, String),
+    MoveJobs(Vec<Move>),
+    KeepRetake(Option<UnfinishedRetake>),
+    Reassign(Account),
+}
+
 /// A command. Its first value is the writer's number of the locked batch.
 pub(in crate::ledger) enum Command {
     Lock(usize, BatchKey, Answer<usize>),
     Release(usize),
     Intend(usize, Box<Intent>, Answer<AttemptId>),
     Record(usize, AttemptId, Box<Event>, Answer<Option<TaskNames>>),
-    NoteUnsent(usize, JobId, String, Answer<()>),
-    MoveJobs(usize, Vec<Move>, Answer<()>),
-    KeepRetake(usize, Option<UnfinishedRetake>, Answer<()>),
-    Reassign(usize, Account, Answer<()>),
+    Change(usize, BatchChange, Answer<()>),
     Pause(Account, Duration, Answer<()>),
 }
 
@@ -266,6 +271,20 @@ fn is_late(state: AttemptState, event: &Event) -> bool {
     is_about_a_task && matches!(state, AttemptState::Completed | AttemptState::Failed)
 }
 
+/// Changes a batch, which has a number and a key.
+pub(in crate::ledger) async fn change_batch<T: Transaction>(
+    transaction: &T,
+    (batch, key): (i64, &BatchKey),
+    change: &BatchChange,
+) -> Result<Result<(), LedgerError>, T::Error> {
+    Ok(match change {
+        BatchChange::NoteUnsent(job, reason) => Ok(note_unsent(transaction.sql(), key, job, reason).await?),
+        BatchChange::KeepRetake(retake) => Ok(keep_retake(transaction.sql(), key, retake.as_ref()).await?),
+        BatchChange::MoveJobs(moves) => move_jobs(transaction, batch, moves).await?.map(drop),
+        BatchChange::Reassign(account) => reassign(transaction, batch, account).await?.map(drop),
+    })
+}
+
 /// Puts abandoned intents of one or all batches in doubt. Returns their number.
 pub(in crate::ledger) async fn recover_intents<T: Transaction>(
     transaction: &T,
@@ -275,7 +294,7 @@ pub(in crate::ledger) async fn recover_intents<T: Transaction>(
 }
 
 /// Moves the attempts of jobs to their new IDs: all of them, or none.
-pub(in crate::ledger) async fn move_jobs<T: Transaction>(
+async fn move_jobs<T: Transaction>(
     transaction: &T,
     batch: i64,
     moves: &[Move],
@@ -297,7 +316,7 @@ pub(in crate::ledger) async fn move_jobs<T: Transaction>(
 }
 
 /// Reassigns the tasks of a batch that can be polled to an account.
-pub(in crate::ledger) async fn reassign<T: Transaction>(
+async fn reassign<T: Transaction>(
     transaction: &T,
     batch: i64,
     account: &Account,

@@ -1,15 +1,13 @@
 //! What a ledger tells its readers, besides the history of a batch.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
 use super::intent::LedgerLimit;
-use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, History, Labels, Usd,
-};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, History, Labels, Usd};
 
 /// The controls of purchases in a ledger, read at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,29 +46,6 @@ pub struct Spending {
     pub attempts: u32,
     /// Their total price.
     pub price: Usd,
-}
-
-/// Collects selected submissions and the first of each account, without their request bodies.
-pub(super) struct Submissions<K> {
-    is_asked: K,
-    accounts: HashSet<Account>,
-    pub(super) found: Vec<(BatchKey, Attempt)>,
-}
-
-impl<K: Fn(&Attempt) -> bool> Submissions<K> {
-    pub(super) fn new(is_asked: K) -> Self {
-        Self { is_asked, accounts: HashSet::new(), found: Vec::new() }
-    }
-
-    pub(super) fn add(&mut self, batch: BatchKey, attempt: Attempt) {
-        let is_first = !self.accounts.contains(&attempt.account);
-        if is_first {
-            self.accounts.insert(attempt.account.clone());
-        }
-        if is_first || (self.is_asked)(&attempt) {
-            self.found.push((batch, attempt.without_body()));
-        }
-    }
 }
 
 /// A normalized request that was submitted elsewhere.

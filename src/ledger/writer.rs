@@ -14,8 +14,7 @@ use tokio::sync::mpsc;
 
 use super::row::Row;
 use super::rules::{BatchIntent, Facts};
-use super::sql::{keep_retake, note_unsent};
-use super::store::{self, Answer, Command, Recorded, Store, Transaction, crash_point};
+use super::store::{self, Answer, BatchChange, Command, Recorded, Store, crash_point};
 use super::{Event, Intent, LedgerError};
 use crate::domain::{AttemptId, BatchKey, TaskNames};
 
@@ -212,44 +211,16 @@ impl<S: Store> Writer<S> {
                 self.unwritten.retain(|_, batch| *batch != own);
                 store.release(own).await;
             }
-            Command::NoteUnsent(own, job, reason, answer) => {
-                let note = async |it: &S::Transaction, (_, key): &(_, _)| {
-                    note_unsent(it.sql(), key, &job, &reason).await.map(Ok)
-                };
-                drop(answer.send(at_batch(store, own, note).await));
-            }
-            Command::MoveJobs(own, moves, answer) => {
-                let change =
-                    async |it: &S::Transaction, (batch, _): &(_, _)| store::move_jobs(it, *batch, &moves).await;
-                drop(answer.send(at_batch(store, own, change).await.map(drop)));
-            }
-            Command::KeepRetake(own, retake, answer) => {
-                let keep = async |it: &S::Transaction, (_, key): &(_, _)| {
-                    keep_retake(it.sql(), key, retake.as_ref()).await.map(Ok)
-                };
-                drop(answer.send(at_batch(store, own, keep).await));
-            }
-            Command::Reassign(own, account, answer) => {
-                let change =
-                    async |it: &S::Transaction, (batch, _): &(_, _)| store::reassign(it, *batch, &account).await;
-                drop(answer.send(at_batch(store, own, change).await.map(drop)));
-            }
+            Command::Change(own, change, answer) => drop(answer.send(change_batch(store, own, &change).await)),
             Command::Pause(account, wait, answer) => drop(answer.send(store.pause(&account, wait).await)),
         }
     }
 }
 
-/// Executes work on a locked batch in one transaction. A repeated transaction has the same number.
-async fn at_batch<S: Store, T: Clone>(
-    store: &mut S,
-    own: usize,
-    work: impl AsyncFn(
-        &S::Transaction,
-        &(i64, BatchKey),
-    ) -> Result<Result<T, LedgerError>, <S::Transaction as Transaction>::Error>,
-) -> Result<T, LedgerError> {
-    let batch = store.batch(own).map(|(number, key)| (number, key.clone())).ok_or(LedgerError::Closed)?;
-    store.transact(async |transaction| work(transaction, &batch).await).await?
+/// Changes a locked batch in one transaction. A repeated transaction has the same number.
+async fn change_batch<S: Store>(store: &mut S, own: usize, change: &BatchChange) -> Result<(), LedgerError> {
+    let (number, key) = store.batch(own).map(|(number, key)| (number, key.clone())).ok_or(LedgerError::Closed)?;
+    store.transact(async |transaction| store::change_batch(transaction, (number, &key), change).await).await?
 }
 
 /// Returns whether a task ID is unwritten, without a doubt in its place. An attempt of another runner, or with another outcome, blocks

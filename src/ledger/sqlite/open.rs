@@ -12,11 +12,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
 use super::beside::{EXTENSION, commits, known_commits};
-#[cfg(unix)]
-use super::schema::two_names;
 use super::schema::{
-    self, Found, RESTORE, WRITABLE, altered, create, failed, foreign, gone, is_table, link, no_log, not_a_ledger,
-    other_kind, other_version, outdated, recognize,
+    self, Found, OTHER_FILE, OTHER_VERSION, OUTDATED, RESTORE, VERSION, WRITABLE, create, failed, is_table, recognize,
+    refused,
 };
 use crate::domain::NoticeCode;
 use crate::files::{make_directories, make_private_directory, sync_directory, temporary_with_mode};
@@ -204,7 +202,10 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Unavailable> {
         Some(own) => own,
         None if !has_companions(path) => return Ok(false),
         // Another process may have created it meanwhile. It exists before the files beside it.
-        None => look()?.ok_or_else(|| gone(path))?,
+        None => look()?.ok_or_else(|| {
+            let help = "restore it, or remove those files to start over: shotlist would then buy everything again";
+            refused(path, "is missing, but its `.lock` or `.commits` file is still there", help)
+        })?,
     };
     // A broken link fails here.
     let real = std::fs::metadata(path).map_err(unreachable)?;
@@ -213,15 +214,34 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Unavailable> {
     }
     #[cfg(unix)]
     if std::os::unix::fs::MetadataExt::nlink(&real) > 1 {
-        return Err(two_names(path));
+        let help = "remove the hard link (`find . -samefile` finds it), or copy the file";
+        // With two names, it has two logs and two locks.
+        return Err(refused(path, "has a hard link, so two runs could use it at once", help));
     }
     if real.len() == 0 && has_companions(path) {
         return Err(not_a_ledger(path));
     }
     if real.len() == 0 && own.is_symlink() {
-        return Err(link(path));
+        // Whatever that is, it is not ours to fill.
+        let help = "name the target with `--ledger`, or remove the link";
+        return Err(refused(path, "is a link to an empty file", help));
     }
     Ok(true)
+}
+
+/// The file is no database at all, or a damaged one.
+fn not_a_ledger(path: &Path) -> Unavailable {
+    refused(path, "is not a database, or a damaged one", RESTORE)
+}
+
+/// There is no log, on a network file system for example.
+fn no_log(path: &Path) -> Unavailable {
+    let help = "put the ledger on a local disk with `--ledger`";
+    refused(path, "can't have a write-ahead log, so a commit may not survive power loss", help)
+}
+
+fn outdated(path: &Path, known: i64, found: i64) -> Unavailable {
+    refused(path, format_args!("is outdated: found {found} commits, expected {known}"), OUTDATED)
 }
 
 /// Returns whether a path leads to a share of Windows, by its name or by a mapped drive.
@@ -249,10 +269,17 @@ fn found(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, Unav
 
 fn usable(found: Found, path: &Path) -> Result<Found, Unavailable> {
     match found {
-        Found::Foreign => Err(foreign(path)),
-        Found::OtherVersion(found) => Err(other_version(path, found)),
-        Found::Altered(object) => Err(altered(path, &object)),
-        Found::OtherKind(found) => Err(other_kind(path, found)),
+        Found::Foreign => Err(refused(path, "is a database of another program", OTHER_FILE)),
+        Found::OtherVersion(found) => {
+            Err(refused(path, format_args!("must have format {VERSION}, found {found}"), OTHER_VERSION))
+        }
+        Found::Altered(object) => Err(refused(path, format_args!("has an altered schema: `{object}`"), OTHER_VERSION)),
+        Found::OtherKind(Kind::Real) => {
+            Err(refused(path, "is a real ledger, but the run uses the simulator", OTHER_FILE))
+        }
+        Found::OtherKind(Kind::Simulated) => {
+            Err(refused(path, "is the simulator's ledger, but the run is real", OTHER_FILE))
+        }
         Found::Empty | Found::Ledger => Ok(found),
     }
 }

@@ -88,7 +88,7 @@ const INNER: [(&str, &[Line]); 4] = [
 ];
 
 /// Files with code for one operating system, each with its purpose.
-const OF_THE_SYSTEM: [(&str, &str); 13] = [
+const OF_THE_SYSTEM: [(&str, &str); 12] = [
     ("cli/program.rs", "signals"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("files/directory.rs", "directories that are synced, and free space"),
@@ -99,7 +99,6 @@ const OF_THE_SYSTEM: [(&str, &str); 13] = [
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
     ("ledger/locked.rs", "what this machine is called"),
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
-    ("ledger/sqlite/schema.rs", "second names of a file"),
     ("manifest/source/text.rs", "which file a name leads to"),
     ("domain/send_by.rs", "a clock that counts the sleep of the machine"),
 ];
