@@ -199,6 +199,8 @@ impl HttpService {
                 return Submission::NotSent(self.unreached(&error));
             }
             Err(error) if is_unprocessed(&error) => {
+                // It may speak another protocol now: the next response tells.
+                self.speaks_http2.store(false, Ordering::Relaxed);
                 return Submission::NotSent(format!(
                     "{} did not process the request: {}",
                     self.endpoint.origin(),

@@ -167,3 +167,40 @@ fn doctor_names_a_full_disk() {
     assert_eq!(problems.len(), 2, "the output directory and the ledger's: {}", ended.stdout);
     assert!(problems.iter().all(|problem| problem.contains("No space left on device")), "{problems:?}");
 }
+
+/// A backup whose name may not survive a power loss has none.
+#[test]
+fn backup_without_durable_name_leaves_none() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+    here.run(&service, &["--no-download"]).ends_with(0);
+    let mut outcomes = [0, 0];
+    for number in 1..=9 {
+        let trace = format!("strace -f -qq -o trace.log -e trace=fsync -e inject=fsync:error=EIO:when={number}");
+        let ended = here.script(&service, &format!("{trace} \"$0\" ledger backup copy.db")).ends();
+        let is_made = ended.code == Some(0);
+        assert_eq!(here.path("copy.db").exists(), is_made, "at sync {number}: {}", ended.stderr);
+        if is_made {
+            std::fs::remove_file(here.path("copy.db")).expect("a backup");
+        }
+        outcomes[usize::from(is_made)] += 1;
+    }
+    assert!(outcomes.iter().all(|count| *count > 1), "one kind of outcome is missing: {outcomes:?}");
+}
+
+/// A disk that loses a write without an error.
+#[test]
+fn archive_refuses_different_copy() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+    here.run(&service, &[]).ends_with(0);
+    let job = here.report()["jobs"][0].clone();
+    let (file, sha256) = (job["file"].as_str().expect("a file"), job["sha256"].as_str().expect("a digest"));
+    let part = here.path(&format!("done/.{file}.{}.part", &sha256[..8]));
+    let faults = "-e inject=copy_file_range,sendfile:error=ENOSYS -e inject=write:retval={}:when=1";
+    let faults = faults.replace("{}", &job["bytes"].to_string());
+    let trace =
+        format!("strace -f -qq -o trace.log -e trace=copy_file_range,sendfile,write {faults} -P {}", part.display());
+    let command = format!("mkdir done; {trace} \"$0\" archive m.yaml {} --to done", job["id"].as_str().expect("an ID"));
+    let refused = here.script(&service, &command).ends_with(74);
+    assert!(refused.stderr.contains("the copy differs from the original"), "{}", refused.stderr);
+    assert!(here.path(&format!("shotlist-out/m/{file}")).exists() && !here.path(&format!("done/{file}")).exists());
+}

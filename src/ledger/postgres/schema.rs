@@ -226,7 +226,7 @@ pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), Postg
             Ok(())
         }
         created => {
-            created.and(tables).and(row).map_err(PostgresError::of_statement)?;
+            created.and(tables).and(row).map_err(|error| PostgresError::Sql(error).in_general())?;
             committed
         }
     }

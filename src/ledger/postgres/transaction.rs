@@ -178,11 +178,6 @@ pub(super) const NOTHING_IS_LOST: &str =
     "check the URL, the server, and the network; nothing is lost, and the next run continues";
 
 impl PostgresError {
-    /// The error by a client's error during a transaction.
-    pub(super) fn of_statement(error: tokio_postgres::Error) -> Self {
-        Self::Sql(error).in_general()
-    }
-
     /// The error with a message for the user, if there is one.
     pub(super) fn in_general(self) -> Self {
         match self {

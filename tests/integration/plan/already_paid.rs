@@ -1,10 +1,11 @@
 //! Buying the same again: a manifest, a name or an id that was changed, and a ledger that was left behind.
 
 use std::fs;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use crate::support::{Program, Service, TWO_JOBS, Workspace, has_code};
+use crate::support::{Ended, Program, Service, TWO_JOBS, Workspace, has_code, wait_until};
 
 /// `shotlist run` of another manifest than `m.yaml`, quick, with any cost confirmed.
 fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Program {
@@ -50,6 +51,25 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
     run(&here, &service, "campaign.yaml", &["--buy-again", "*"]).ends_with(0);
     run(&here, &service, "campaign.yaml", &[]).ends_with(0);
     assert_eq!(service.posts().len(), 4);
+}
+
+/// Consent covers the purchases that were shown: one more since then is refused.
+#[test]
+fn consent_covers_no_later_purchase() {
+    let (service, release) = Service::holding("hold me");
+    let here = Workspace::new();
+    let manifest = |jobs: &str| format!("version: 1\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}");
+    let job = "  - { id: x, prompt: x }\n";
+    here.write("first.yaml", manifest(job));
+    here.write("second.yaml", manifest(&format!("  - {{ id: a, prompt: hold me }}\n{job}")));
+    here.write("third.yaml", manifest(job));
+    run(&here, &service, "first.yaml", &[]).ends_with(0);
+    let second = run(&here, &service, "second.yaml", &["--buy-again", "*", "--concurrency", "1"]).starts();
+    wait_until("the first job is held", || service.posts().len() == 2);
+    run(&here, &service, "third.yaml", &["--buy-again", "*"]).ends_with(0);
+    release.store(true, Ordering::SeqCst);
+    let ended = Ended::of(second);
+    assert_eq!((ended.code, service.posts().len()), (Some(3), 3), "{}", ended.stderr);
 }
 
 /// A table that another program has saved: other ends of lines within cells, a blank at the end of one, and an accent that is a character

@@ -44,6 +44,10 @@ pub struct Books {
     pub made: HashMap<String, usize>,
     /// How many submissions were cut off.
     pub cut: usize,
+    /// How many submissions came on a connection of HTTP/1.1 that had a request before.
+    pub kept: usize,
+    /// True once the server no longer speaks HTTP/2.
+    pub has_left: bool,
 }
 
 /// A server that decides when it closes: by the number of the submission.

@@ -2,7 +2,7 @@
 //! may have been processed is in doubt.
 
 use std::collections::HashMap;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -37,6 +37,8 @@ const CODES: u32 = 15;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reaction {
     Accept,
+    /// A task, then GOAWAY, and every later connection speaks HTTP/1.1.
+    AcceptAndLeave,
     /// `RST_STREAM` with this code, after a task was created or not.
     Reset {
         code: u32,
@@ -55,14 +57,17 @@ enum Reaction {
 impl Reaction {
     fn is_doubtful(self) -> bool {
         match self {
-            Self::Accept | Self::GoAway { .. } => false,
+            Self::Accept | Self::AcceptAndLeave | Self::GoAway { .. } => false,
             Self::Reset { code, .. } => code != REFUSED_STREAM,
             Self::Cut { .. } => true,
         }
     }
 
     fn creates(self) -> bool {
-        matches!(self, Self::Accept | Self::Reset { creates: true, .. } | Self::Cut { creates: true })
+        matches!(
+            self,
+            Self::Accept | Self::AcceptAndLeave | Self::Reset { creates: true, .. } | Self::Cut { creates: true }
+        )
     }
 }
 
@@ -78,11 +83,14 @@ impl Server {
         let url = format!("https://127.0.0.1:{}", listener.local_addr().expect("an address").port());
         let books = Arc::new(Mutex::new(Books::default()));
         let (shared, reactions) = (Arc::clone(&books), Arc::new(reactions));
-        let config = Arc::new(server_config(&["h2"]));
+        let configs = [&["h2"], &["http/1.1"]].map(|protocols| Arc::new(server_config(protocols)));
         std::thread::spawn(move || {
             for (number, stream) in listener.incoming().flatten().enumerate() {
-                let (books, reactions, config) = (Arc::clone(&shared), Arc::clone(&reactions), Arc::clone(&config));
-                std::thread::spawn(move || drop(Connection::serve(stream, config, number, &books, &*reactions)));
+                let has_left = shared.lock().expect("no panic").has_left;
+                let (books, reactions) = (Arc::clone(&shared), Arc::clone(&reactions));
+                let config = Arc::clone(&configs[usize::from(has_left)]);
+                let place = (number, has_left);
+                std::thread::spawn(move || drop(Connection::serve(stream, config, place, &books, &*reactions)));
             }
         });
         Self { url, books }
@@ -93,9 +101,13 @@ impl Server {
     }
 
     fn run(&self, jobs: usize) -> (Workspace, Ended) {
+        self.run_with_first_poll_after("0s", jobs)
+    }
+
+    fn run_with_first_poll_after(&self, first_poll: &str, jobs: usize) -> (Workspace, Ended) {
         let here = Workspace::with_manifest(&numbered_jobs(jobs));
         let args = ["run", "m.yaml", "--yes", "--no-download", "--max-doubts", "1000", "--concurrency", "128"];
-        let quick = ["--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
+        let quick = ["--first-poll", first_poll, "--poll-interval", "50ms", "--poll-floor", "5ms"];
         let program = here.shotlist(&[args.as_slice(), &quick].concat()).env("SSL_CERT_FILE", AUTHORITY);
         let ended = program.env("SHOTLIST_BASE_URL", &self.url).env("SHOTLIST_API_KEY", "k").ends();
         (here, ended)
@@ -114,7 +126,7 @@ impl Connection<'_> {
     fn serve(
         socket: TcpStream,
         config: Arc<ServerConfig>,
-        number: usize,
+        (number, speaks_http1): (usize, bool),
         books: &Mutex<Books>,
         reactions: &dyn Fn(usize) -> Reaction,
     ) -> std::io::Result<()> {
@@ -122,6 +134,9 @@ impl Connection<'_> {
         socket.set_read_timeout(Some(Duration::from_mins(1)))?;
         let connection = ServerConnection::new(config).expect("a connection");
         let mut this = Connection { stream: StreamOwned::new(connection, socket), number, books, burst: Vec::new() };
+        if speaks_http1 {
+            return this.speak_http1();
+        }
         let mut preface = [0; 24];
         this.stream.read_exact(&mut preface)?;
         assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -167,6 +182,12 @@ impl Connection<'_> {
         let task = reaction.creates().then(|| self.create(&body));
         match reaction {
             Reaction::Accept => self.respond(stream, task.expect("a task").as_bytes())?,
+            Reaction::AcceptAndLeave => {
+                self.books.lock().expect("no panic").has_left = true;
+                self.respond(stream, task.expect("a task").as_bytes())?;
+                self.write(GOAWAY, 0, 0, &[stream.to_be_bytes(), NO_ERROR.to_be_bytes()].concat())?;
+                return Ok(false);
+            }
             Reaction::Reset { code, .. } => self.write(RST_STREAM, 0, stream, &code.to_be_bytes())?,
             Reaction::Cut { .. } => return Ok(false),
             Reaction::GoAway { code } => {
@@ -187,11 +208,39 @@ impl Connection<'_> {
         Ok(true)
     }
 
+    /// Responds to requests on one connection, which it keeps.
+    fn speak_http1(&mut self) -> std::io::Result<()> {
+        let mut reader = BufReader::new(&mut self.stream);
+        for earlier in 0.. {
+            let (mut head, mut length) = (String::new(), 0);
+            while !head.ends_with("\r\n\r\n") {
+                let start = head.len();
+                if reader.read_line(&mut head)? == 0 {
+                    return Ok(());
+                }
+                if let Some(("content-length", value)) = head[start..].trim().to_lowercase().split_once(": ") {
+                    length = value.parse().expect("a length");
+                }
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body)?;
+            let response = if head.starts_with("POST") {
+                let mut books = self.books.lock().expect("no panic");
+                *books.came.entry(self.number).or_default() += 1;
+                books.kept += usize::from(earlier > 0);
+                create(&mut books, &body)
+            } else {
+                r#"{"status":"completed","video_url":"http://127.0.0.1:9/v.mp4"}"#.to_owned()
+            };
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", response.len());
+            reader.get_mut().write_all((head + &response).as_bytes())?;
+            reader.get_mut().flush()?;
+        }
+        Ok(())
+    }
+
     fn create(&self, body: &[u8]) -> String {
-        let asked: Value = serde_json::from_slice(body).expect("JSON");
-        let mut books = self.books.lock().expect("no panic");
-        *books.made.entry(asked["prompt"].to_string()).or_default() += 1;
-        format!(r#"{{"id":"t{}","status":"queued"}}"#, books.made.len())
+        create(&mut self.books.lock().expect("no panic"), body)
     }
 
     fn respond(&mut self, stream: u32, body: &[u8]) -> std::io::Result<()> {
@@ -213,6 +262,25 @@ impl Connection<'_> {
         self.stream.read_exact(&mut payload)?;
         Ok((head[3], head[4], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload))
     }
+}
+
+/// Creates a task for a submission. Returns the response.
+fn create(books: &mut Books, body: &[u8]) -> String {
+    let asked: Value = serde_json::from_slice(body).expect("JSON");
+    *books.made.entry(asked["prompt"].to_string()).or_default() += 1;
+    format!(r#"{{"id":"t{}","status":"queued"}}"#, books.made.len())
+}
+
+/// After a restart, a service may speak another protocol: no submission leaves on a kept connection of HTTP/1.1, and none is in doubt.
+#[test]
+fn submissions_are_sent_once_after_change_to_http1() {
+    let server = Server::start(|number| if number == 1 { Reaction::AcceptAndLeave } else { Reaction::Accept });
+    // No poll tells the protocol before the last submission.
+    let (here, ended) = server.run_with_first_poll_after("4s", 20);
+    assert_eq!((ended.code, here.states()), (Some(0), vec!["completed".to_owned(); 20]), "{}", ended.stderr);
+    let books = server.books();
+    assert!(books.has_left && books.came.len() > 10, "each on its own connection: {books:?}");
+    assert_eq!((doubts_too_many(&here, &books), books.kept), (0, 0));
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Answer, Asked, Service, Workspace, clip, codes, has_code, json as answer, raw};
+use crate::support::{
+    Answer, Asked, Ended, Service, Workspace, clip, codes, has_code, json as answer, raw, wait_until,
+};
 
 /// The video of a task among these, of which later tasks get the last one.
 fn clip_of(videos: &[(u32, u32, u32)], file: &str) -> Answer {
@@ -207,7 +209,35 @@ fn model_is_stopped_after_its_first_response_that_differs() {
         let ended = here.run(&service, &["--quiet", "--no-download"]).ends_with(1);
         assert_eq!(service.posts().len(), 1);
         assert!(ended.stderr.contains("no further alpha-2 jobs are submitted"), "{}", ended.stderr);
+        assert_eq!(here.ledger("SELECT count(*) FROM attempt"), [["1"]], "the others have no intent");
     }
+}
+
+/// The model stops while the intents of two more jobs are durable and not yet acknowledged.
+#[test]
+fn stopped_model_withdraws_unsent_intents() {
+    let here = Workspace::with_manifest(&crate::support::numbered_jobs(3));
+    let halted = here.path("halted");
+    let (seen, differs) = (
+        halted.clone(),
+        json!({ "id": "t0", "status": "completed", "model": "beta-2.0-lite", "video_url": "http://127.0.0.1:9/v.mp4" }),
+    );
+    let service = Service::scripted(move |asked| match asked.method.as_str() {
+        "GET" if seen.exists() => answer(200, &differs),
+        "GET" => answer(200, &json!({ "id": "t0", "status": "queued" })),
+        _ => Answer::Well,
+    });
+    let run = here.script(&service, "\"$0\" run m.yaml --yes --deadline 3s 2>told").env("SHOTLIST_POLL_FLOOR", "5ms");
+    let run = run.env("SHOTLIST_FIRST_POLL", "0s").env("SHOTLIST_POLL_INTERVAL", "20ms");
+    let run = run.env("SHOTLIST_HALT_AT", "after-intent:2").env("SHOTLIST_HALT_FILE", &halted.to_string_lossy());
+    let child = run.starts();
+    wait_until("the model stops", || {
+        fs::read_to_string(here.path("told")).unwrap_or_default().contains("no further alpha-2 jobs are submitted")
+    });
+    fs::remove_file(&halted).expect("the ledger goes on");
+    Ended::of(child);
+    assert_eq!(service.posts().len(), 1);
+    assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id")[1..], [["void"], ["void"]]);
 }
 
 #[test]

@@ -237,6 +237,21 @@ fn import_takes_each_task_once_and_no_future_time() {
     assert_eq!(here.planned(&[]), (0, "0.00".to_owned()));
 }
 
+/// The second ID of one task is the ID of another line: it belongs to the first job, and the other is due and not in doubt.
+#[test]
+fn task_of_another_job_leaves_no_doubt() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "GET" => answer(200, &json!({ "id": "second", "status": "in_progress" })),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    here.write("tasks.csv", "id,task_id\nj0,first\nj1,second\n");
+    import(&here, &service, "tasks.csv").ends_with(1);
+    let states = here.ledger("SELECT job, state, charge FROM attempt ORDER BY id");
+    assert_eq!(states, [["j0", "queued", "charged"], ["j1", "void", "none"]]);
+    assert_eq!(here.planned(&[]).0, 1);
+}
+
 /// The move of a job is recorded with its imported task: two IDs of one job would stop every later command.
 #[test]
 fn task_is_imported_for_moved_job() {
