@@ -8,8 +8,9 @@ use indexmap::IndexMap;
 use super::markdown::{escaped, hidden, no_room};
 use super::notes::{details, sentence};
 use super::page::Page;
-use super::plan_text::{action_name, cost, count_requests};
-use super::table::{shortened, span};
+use super::plan_text::{action_name, cost};
+use super::table::{first_few, shortened, span};
+use super::terminal::Terminal;
 use crate::domain::count;
 use crate::domain::{JobId, Usd};
 use crate::plan::{Action, Plan, PlanNote, Planned, ServiceView, WarningView, by_model, changes, notes};
@@ -41,7 +42,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
     let mut put = |line: String| {
         let _infallible = writeln!(text, "{line}");
     };
-    let requests = count_requests(plan.estimate.requests);
+    let requests = count(plan.estimate.requests, "request");
     put(format!(
         "**{} to submit for ${}**, about {wall} and {requests}.",
         count(totals.submit, "job"),
@@ -134,22 +135,15 @@ fn lints(warnings: &[WarningView]) -> Vec<String> {
     for WarningView { job, message, .. } in warnings {
         lints.entry(message).or_default().extend(job.as_deref());
     }
+    // The ID of an unselected job may be any string.
+    let named = |id: &&str| {
+        if JobId::new(*id).is_ok() { format!("`{id}`") } else { escaped(&shortened(id, WARNING)) }
+    };
     let shown = lints.into_iter().map(|(message, jobs)| {
-        let more = jobs.len().saturating_sub(NAMED);
-        let named: Vec<String> = jobs.iter().take(NAMED).map(|job| named_job(job)).collect();
-        let (named, message) = (named.join(", "), escaped(&shortened(message, WARNING)));
-        match (jobs.len(), more) {
-            (0, _) => message,
-            (_, 0) => format!("{named}: {message}"),
-            _ => format!("{named} and {more} more: {message}"),
-        }
+        let message = escaped(&shortened(message, WARNING));
+        first_few(jobs.iter().map(named), NAMED).map_or(message.clone(), |jobs| format!("{jobs}: {message}"))
     });
     shown.collect()
-}
-
-/// The ID of a job; of an unselected job, it may be any string.
-fn named_job(id: &str) -> String {
-    if JobId::new(id).is_ok() { format!("`{id}`") } else { escaped(&shortened(id, WARNING)) }
 }
 
 /// The jobs of one action, as many as fit into `room` bytes, and their number.
@@ -220,10 +214,13 @@ fn whole_texts(planned: &Planned) -> String {
 }
 
 /// The digest of a plan and the command that buys it and nothing else; nothing if it buys nothing. `again` is all that leads to the plan.
-pub(crate) fn to_approve(plan: &Plan, again: &NextCommand) -> Page {
+pub(crate) fn to_approve(plan: &Plan, again: &NextCommand, terminal: &Terminal) -> Page {
     let mut page = Page::new();
     if can_be_approved(plan) {
-        page.line(format_args!("digest: {}", plan.digest()));
+        // A person copies the command.
+        if terminal.verbosity > 0 || !terminal.shows_results() {
+            page.line(format_args!("digest: {}", plan.digest()));
+        }
         page.line(format_args!("to buy exactly this: {}", approve(plan, again)));
     }
     page

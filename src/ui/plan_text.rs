@@ -66,11 +66,13 @@ fn list_prompts(page: &mut Page, plan: &Plan, width: u16) {
 /// The facts of the whole plan, one per line, the submissions first.
 fn summary(plan: &Plan, again: &NextCommand) -> Vec<String> {
     let totals = plan.totals();
-    let mut head = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost_usd);
-    if totals.submit > 0 {
-        let wall = span(Duration::from_secs(plan.estimate.wall_s));
-        head.push_str(&format!(": about {wall}, about {}", count_requests(plan.estimate.requests)));
-    }
+    let head = if totals.submit == 0 {
+        "nothing to buy".to_owned()
+    } else {
+        let (jobs, wall) = (count(totals.submit, "job"), span(Duration::from_secs(plan.estimate.wall_s)));
+        let (cost, requests) = (totals.cost_usd, count(plan.estimate.requests, "request"));
+        format!("{jobs} to submit for ${cost}: about {wall}, about {requests}")
+    };
     [head].into_iter().chain(stated(plan, again)).collect()
 }
 
@@ -151,10 +153,6 @@ pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
         action if action.buys() => format!("${}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
         _ => String::new(),
     }
-}
-
-pub(super) fn count_requests(requests: u64) -> String {
-    count(requests, "request")
 }
 
 /// The name of an action in a table.

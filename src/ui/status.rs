@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use unicode_width::UnicodeWidthStr as _;
+use indexmap::IndexMap;
 
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
@@ -260,12 +260,11 @@ fn line(row: &Row) -> String {
     format!("| {} | `{}` | {} | {cost} | {} |\n", row.state.label(), row.id, escaped(&row.model), escaped(&detail))
 }
 
-/// The maximum columns of an ID and of a prompt.
-const ID: usize = 32;
+/// The maximum columns of a prompt.
 const PROMPT: usize = 72;
 
 /// The submissions of a batch that are in doubt, oldest first. `again` makes the printed commands.
-pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
+pub(crate) fn doubts(history: &History, again: &NextCommand, width: u16) -> Page {
     let mut page = Page::new();
     let doubtful: Vec<&Attempt> = history.attempts().filter(|attempt| attempt.state.is_doubtful()).collect();
     if doubtful.is_empty() {
@@ -275,16 +274,28 @@ pub(crate) fn doubts(history: &History, again: &NextCommand) -> Page {
     let at_risk: Usd = doubtful.iter().map(|attempt| attempt.purchase.price).sum();
     page.line(format_args!("{} in doubt, ${at_risk} at risk", count(doubtful.len(), "submission")));
     page.line("");
-    let widest = |text: fn(&Attempt) -> String| doubtful.iter().map(|attempt| text(attempt).width()).max().unwrap_or(0);
-    let (jobs, costs) = (widest(job), widest(cost));
+    let cells = |attempt: &&Attempt| {
+        let (at, cost) = (attempt.intended_at.strftime("%F %T%.3f UTC"), attempt.purchase.price);
+        vec![format!("  {}", attempt.job()), at.to_string(), format!("${cost}"), prompt(attempt)]
+    };
+    let columns = [Column::id("  job"), Column::word("sent"), Column::number("cost"), Column::text("prompt")];
+    page.table(&columns, doubtful.iter().map(cells), width);
+    let mut causes: IndexMap<&str, Vec<String>> = IndexMap::new();
+    for attempt in &doubtful {
+        let known =
+            attempt.error.as_ref().map_or("a run sends it now, or was killed before the response", |it| &it.message);
+        causes.entry(known).or_default().push(attempt.job().to_string());
+    }
+    page.line("");
+    for (cause, jobs) in causes {
+        // The cause is not shortened: it may contain a task ID.
+        let jobs = first_few(jobs.into_iter(), MAX_NAMES).unwrap_or_default();
+        page.line(format_args!("  {jobs}: {cause}"));
+    }
     for attempt in doubtful {
-        let (job, cost, at) = (job(attempt), cost(attempt), attempt.intended_at.strftime("%F %T%.3f UTC"));
-        page.line(format_args!("  {job:jobs$}  {at}  {cost:>costs$}  {}", prompt(attempt)));
-        // Not shortened: it may contain a task ID.
-        page.line(format_args!("  {:jobs$}  {}", "", known(attempt)));
         if let Some(id) = held_id(attempt) {
             let command = again.command("resolve", &[attempt.job().as_str(), "--task", &id]);
-            page.line(format_args!("  {:jobs$}  if `{id}` is its task: {command}", ""));
+            page.line(format_args!("  if `{id}` is the task of {}: {command}", attempt.job()));
         }
     }
     page.line("");
@@ -301,14 +312,6 @@ pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, ag
     format!("in `{batch}`: {submissions} in doubt, ${at_risk} at risk: {}", again.command("resolve", &[]))
 }
 
-fn job(attempt: &Attempt) -> String {
-    shortened(attempt.job().as_str(), ID)
-}
-
-fn cost(attempt: &Attempt) -> String {
-    format!("${}", attempt.purchase.price)
-}
-
 fn prompt(attempt: &Attempt) -> String {
     let sent: serde_json::Value = serde_json::from_str(attempt.purchase.request.body()).unwrap_or_default();
     shortened(sent["prompt"].as_str().unwrap_or_default(), PROMPT)
@@ -322,8 +325,4 @@ fn held_id(attempt: &Attempt) -> Option<String> {
     let response = &attempt.error.as_ref()?.raw;
     let text = |place: &str| response.pointer(place)?.as_str().map(str::to_owned);
     HELD_IDS.split(' ').find_map(text).filter(|id| TaskId::new(id.as_str()).is_some())
-}
-
-fn known(attempt: &Attempt) -> &str {
-    attempt.error.as_ref().map_or("a run sends it now, or was killed before the response", |error| &error.message)
 }

@@ -41,6 +41,11 @@ impl Terminal {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
+    /// Returns whether results go to the terminal.
+    pub(crate) fn shows_results(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// The width of results: of the terminal, or unlimited elsewhere.
     pub(crate) fn width(&self) -> u16 {
         columns(terminal_size_of(io::stdout())).unwrap_or(ANY_WIDTH)

@@ -29,13 +29,22 @@ pub(crate) struct Cli {
     pub terminal: TerminalArgs,
 }
 
+/// The rule for variables, below the help of a command.
+const VARIABLES: &str =
+    "Most options can be set by a variable, such as `--max-cost` by `SHOTLIST_MAX_COST`. The command line comes first.";
+
 impl Cli {
-    /// Returns the command line. Its help names variables and never shows their values, some of which are secret.
+    /// Returns the command line. Its help names a variable only if it is not called like its option, and never shows a value: some are secret.
     pub(crate) fn program() -> clap::Command {
-        fn without_values(command: clap::Command) -> clap::Command {
-            command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(without_values)
+        fn with_plain_help(command: clap::Command) -> clap::Command {
+            let command = command.mut_args(|arg| {
+                let usual = arg.get_long().map(|long| format!("SHOTLIST_{}", long.to_uppercase().replace('-', "_")));
+                let is_usual = usual.is_some_and(|usual| arg.get_env() == Some(usual.as_ref()));
+                arg.hide_env_values(true).hide_env(is_usual)
+            });
+            command.after_long_help(VARIABLES).mut_subcommands(with_plain_help)
         }
-        without_values(Self::command())
+        with_plain_help(Self::command())
     }
 }
 

@@ -18,7 +18,7 @@ impl Run<'_> {
                 let mut page = ui::plan_text(plan, &self.again, self.terminal.width(), self.terminal.verbosity > 0);
                 // Earlier differences don't apply to the next approval.
                 if self.approved().is_none() {
-                    page.add(&ui::to_approve(plan, &self.in_full(plan)));
+                    page.add(&ui::to_approve(plan, &self.in_full(plan), self.terminal));
                 }
                 page
             }

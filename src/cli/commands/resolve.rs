@@ -25,7 +25,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     match (&args.job, task.is_some() || *never_created || *undo || abandon.is_some()) {
         (None, false) => block_on(async {
             let (history, elsewhere) = batch.doubts().await?;
-            let mut page = ui::doubts(&history, &again);
+            let mut page = ui::doubts(&history, &again, terminal.width());
             for other in elsewhere {
                 let again = again::elsewhere(&args.manifest.given, &args.manifest.manifest, &other.batch);
                 page.line(ui::doubts_elsewhere(&other.batch, other.doubtful, other.at_risk, &again));

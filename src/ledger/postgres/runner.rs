@@ -126,11 +126,6 @@ pub(super) fn micros(span: Duration) -> i64 {
 }
 
 impl Runner {
-    /// Registers the runner after the database lost some of its writes, as one more write.
-    pub(super) async fn register_again(&self, transaction: &Transaction) -> Result<(), PostgresError> {
-        Self { writes: self.writes + 1, ..self.clone() }.register(transaction).await
-    }
-
     /// Deregisters the runner, and releases its batches.
     pub(super) fn deregister(&self, transaction: &Transaction) {
         transaction.execute_last("UPDATE batch SET runner = NULL WHERE runner = $1::bigint", self.id.to_string());
@@ -231,13 +226,9 @@ impl Heartbeats {
 
     /// Returns whether this runner has not observed for so long that it may have missed heartbeats.
     fn has_gap(&self, times: &Times) -> bool {
-        self.looked.elapsed() > longest_gap(times)
+        // After a shorter outage, each runner has half a lease to reconnect.
+        self.looked.elapsed() > times.lease / 2
     }
-}
-
-/// Half a lease: after a shorter outage, each runner has half a lease to reconnect.
-fn longest_gap(times: &Times) -> Duration {
-    times.lease / 2
 }
 
 /// The latest row of every attempt that this runner wrote, with its batch.
@@ -274,7 +265,8 @@ impl AcknowledgedWrites {
         runner: &Runner,
         runner_batch: &mut LockedBatches,
     ) -> Result<String, PostgresError> {
-        runner.register_again(transaction).await?;
+        // Registers the runner as one more write.
+        Runner { writes: runner.writes + 1, ..runner.clone() }.register(transaction).await?;
         let mut numbers: HashMap<&BatchKey, i64> = HashMap::new();
         for (key, _) in self.rows.values() {
             if !numbers.contains_key(key) {

@@ -99,7 +99,7 @@ impl Transaction {
     /// Executes the queued statements in order. The first poll sends all of them.
     pub(super) async fn execute_queued(&self) -> Result<(), PostgresError> {
         let queued = std::mem::take(&mut *self.last.lock());
-        let executed = queued.iter().map(|(sql, text)| execute(&self.client, sql, text));
+        let executed = queued.iter().map(async |(sql, text)| self.execute_typed(sql, &[(text, Type::TEXT)]).await);
         let executed = futures::future::join_all(executed).await;
         executed.into_iter().try_for_each(|result| result.map(drop))?;
         Ok(())
@@ -118,10 +118,6 @@ impl Deref for Transaction {
     fn deref(&self) -> &Client {
         &self.client
     }
-}
-
-async fn execute(client: &Client, sql: &str, text: &str) -> Result<u64, tokio_postgres::Error> {
-    client.execute_typed(sql, &[(&text, Type::TEXT)]).await
 }
 
 impl Drop for Transaction {

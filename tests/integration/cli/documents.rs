@@ -62,7 +62,7 @@ fn help_shows_no_value_of_a_variable() {
         let shown = program.ends();
         let pages = here.files().into_iter().map(|page| fs::read_to_string(here.path(&page)).expect("a page"));
         let all = pages.chain([shown.stdout, shown.stderr]).collect::<String>();
-        assert!(all.contains("SHOTLIST_") && !all.contains("s3cret"), "{args:?}: {all}");
+        assert!(!all.contains("s3cret"), "{args:?}: {all}");
     }
 }
 

@@ -117,7 +117,7 @@ fn job_in_doubt_offers_the_id_of_its_response() {
     let here = Workspace::with_manifest(ONE_JOB);
     here.run(&service, &[]).ends_with(7);
     let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
-    assert!(listed.contains("if `r0` is its task: shotlist resolve m.yaml a --task r0"), "{listed}");
+    assert!(listed.contains("if `r0` is the task of a: shotlist resolve m.yaml a --task r0"), "{listed}");
 }
 
 /// Some gateways call a task completed a while before its content is there.

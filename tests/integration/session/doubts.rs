@@ -35,12 +35,12 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
     insta::assert_snapshot!(shown, @r"
     3 submissions in doubt, $2.70 at risk
 
-      spin-mug   1970-01-01 00:00:00 UTC  $0.90  a blue mug
-                 the service failed with the request (HTTP 500): worker crashed
-      spin-lamp  1970-01-01 00:00:00 UTC  $0.90  a brass lamp
-                 the service failed with the request (HTTP 500): worker crashed
-      hero       1970-01-01 00:00:00 UTC  $0.90  a crane
-                 the service failed with the request (HTTP 500): worker crashed
+       JOB        SENT                          COST  PROMPT
+       spin-mug   1970-01-01 00:00:00 UTC  $0.90  a blue mug
+       spin-lamp  1970-01-01 00:00:00 UTC  $0.90  a brass lamp
+       hero       1970-01-01 00:00:00 UTC  $0.90  a crane
+
+      spin-mug, spin-lamp, hero: the service failed with the request (HTTP 500): worker crashed
 
     Look up each job at the service by time and prompt. If a task exists:
       shotlist resolve m.yaml JOB --task ID
