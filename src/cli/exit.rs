@@ -371,7 +371,7 @@ mod tests {
             Refusal::BoughtBefore { jobs: 2 },
             Refusal::ReportUnknown(UnknownPurchases { report: "out/report.json".into(), jobs: 2 }),
             Refusal::NoAssetCommand { jobs: 2 },
-            Refusal::NotApproved { approved: Digest::from_text("a plan") },
+            Refusal::NotApproved { approved: Digest::of_json(&"a plan").expect("JSON") },
             Refusal::Unconfirmed { cost: usd("19.05"), confirmed: Usd::ZERO },
             Refusal::Unconfirmed { cost: usd("19.05"), confirmed: usd("5") },
         ];

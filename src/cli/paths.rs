@@ -97,10 +97,9 @@ pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey)
     Ok(Options::new(home_of(&args.manifest, args.sandbox), out(args, given, key)?))
 }
 
-/// All files that are written; `again` is what leads back to the batch.
-pub(super) fn writer(reports: &ReportArgs, out: &Path, again: &NextCommand) -> Result<Writer, Failure> {
-    let usual = Writer::usual(out).with_commands(again.clone());
-    reports.report.iter().try_fold(usual, |writer, path| {
+/// All files that are written, with the commands on a page.
+pub(super) fn writer(reports: &ReportArgs, out: &Path, on_page: NextCommand) -> Result<Writer, Failure> {
+    reports.report.iter().try_fold(Writer::usual(out, Some(on_page)), |writer, path| {
         let Some(form) = form_of(path) else {
             let workbook = if cfg!(feature = "xlsx") { "`.xlsx`, " } else { "" };
             let message = format!("`--report {}` must end in `.csv`, {workbook}`.json`, or `.html`", path.display());

@@ -1,16 +1,16 @@
 //! The options and hooks of a session, from the arguments of `run`.
 
+use super::again;
 use super::args::{HookArgs, RunArgs};
 use super::choices::{self, Patterns};
 use super::exit::Failure;
 use super::manifest::Chosen;
 use super::paths;
 use crate::domain::{RefusalCode, with_causes};
-use crate::report::NextCommand;
 use crate::session::{AssetCommand, Options, Program, RepeatOptions, Settings};
 
 /// The options for the chosen jobs, but for the approval.
-pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> Result<Options, Failure> {
+pub(super) fn options(args: &RunArgs, chosen: &Chosen) -> Result<Options, Failure> {
     let invalid = |message: String| Failure::new(RefusalCode::OptionInvalid, message);
     let key = &chosen.manifest.key;
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Retake)?;
@@ -22,6 +22,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
     }
     let retakes = retake.retakes().map_err(|error| invalid(error.to_string()))?;
     let retakes = if retake.has_choices() { retakes.alone() } else { retakes };
+    let on_page = again::on_page(&args.manifest, key);
     let usual = paths::options(&args.manifest, args.reports.out.as_deref(), key)?;
     Ok(Options {
         selection: chosen.selection.clone(),
@@ -39,7 +40,11 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &NextCommand) -> R
         assets: assets(&args.hooks)?,
         exec: exec(&args.hooks)?,
         // A plan writes none.
-        reports: if args.money.plan { usual.reports.clone() } else { paths::writer(&args.reports, &usual.out, again)? },
+        reports: if args.money.plan {
+            usual.reports.clone()
+        } else {
+            paths::writer(&args.reports, &usual.out, on_page)?
+        },
         settings: settings(args, &usual.settings),
         ..usual
     })

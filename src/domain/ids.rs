@@ -213,11 +213,6 @@ impl Digest {
     /// minutes.
     pub const DIGITS: usize = 64;
 
-    /// The digest of a text.
-    pub fn from_text(text: &str) -> Self {
-        Self(hex(&Sha256::digest(text.as_bytes())))
-    }
-
     /// The digest of a value as JSON, which is never whole in memory.
     pub fn of_json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         // In pieces: JSON is written a few bytes at a time.

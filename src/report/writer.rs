@@ -75,13 +75,6 @@ impl Writer {
         Self { files, commands: None, missed: Arc::default(), made: Arc::default(), newest: Arc::default() }
     }
 
-    /// Adds commands to pages.
-    #[must_use]
-    pub(crate) fn with_commands(mut self, commands: NextCommand) -> Self {
-        self.commands = Some(commands);
-        self
-    }
-
     /// Adds a file.
     #[must_use]
     pub fn and(mut self, path: PathBuf, form: Form) -> Self {
@@ -175,9 +168,9 @@ pub struct NoReport {
 explained!(NoReport => NotAReport, "name another file, or move that one away");
 
 impl Writer {
-    /// Writes to the usual files in the output directory.
-    pub fn usual(directory: &Path) -> Self {
-        Self::new(USUAL.map(|(name, form)| (directory.join(name), form)).to_vec())
+    /// Writes to the usual files in the output directory, with commands on the page.
+    pub(crate) fn usual(directory: &Path, commands: Option<NextCommand>) -> Self {
+        Self { commands, ..Self::new(USUAL.map(|(name, form)| (directory.join(name), form)).to_vec()) }
     }
 
     /// Refuses to replace another file.

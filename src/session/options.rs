@@ -63,7 +63,7 @@ impl Options {
     /// All jobs, with reports and videos in this directory.
     pub fn new(home: DefaultPaths, out: PathBuf) -> Self {
         Self {
-            reports: Writer::usual(&out),
+            reports: Writer::usual(&out, None),
             settings: if home.is_simulated() { super::connection::simulator_settings() } else { Settings::default() },
             home,
             out,

@@ -229,7 +229,7 @@ pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Ve
 
 async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, Refusal> {
     // A shared directory has the reports of this run.
-    let writer = if other.directory.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
+    let writer = if other.directory.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out, None) };
     writer.check()?;
     if !other.directory.is_shared {
         purchases::check_report(&session.ledger, &other.out, &other.key, &[], &other.history).await?;

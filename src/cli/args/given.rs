@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
+/// The headings of options that are repeated from the environment: which jobs, which ledger, how much, and where to.
+const REPEATED: [&str; 5] = ["Manifest", "Jobs", "Money", "Buying again", "Files"];
+
 /// The values of the given options of a command, by ID, each with its source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GivenOptions(BTreeMap<String, (ValueSource, Vec<String>)>);
@@ -44,15 +47,16 @@ impl GivenOptions {
         self
     }
 
-    /// The words that give an option again, without the secret of a header. What the environment says is repeated where a mistake would name
-    /// another ledger, but for a URL, which may contain a password.
+    /// The words that give an option again, without the secret of a header. What the environment says is repeated where a mistake would buy
+    /// something else, but for the URL of a ledger, which may contain a password.
     pub(crate) fn words(&self, arg: &Arg) -> Vec<String> {
         let (Some(long), Some((source, values))) = (arg.get_long(), self.0.get(arg.get_id().as_str())) else {
             return Vec::new();
         };
         let is_said = match source {
             ValueSource::CommandLine => arg.get_id() != "header",
-            _ => arg.get_help_heading() == Some("Manifest") && !values.iter().any(|value| value.contains("://")),
+            _ if arg.get_id() == "ledger" => !values.iter().any(|value| value.contains("://")),
+            _ => REPEATED.contains(&arg.get_help_heading().unwrap_or_default()),
         };
         let words = |value: &String| match arg.get_action().takes_values() {
             false => vec![format!("--{long}")],

@@ -65,7 +65,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
         Some(Approval::Part(part)) => (None, Some(part)),
         None => (None, None),
     };
-    let options = Options { approved, ..requested::options(args, &chosen, &again)? };
+    let options = Options { approved, ..requested::options(args, &chosen)? };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let in_these_words = again::in_full(&args.manifest, &session.manifest().key, None);
     let to_look = in_these_words.command("run", &["--plan"]);

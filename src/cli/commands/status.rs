@@ -87,8 +87,9 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
 pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
-    let again = again::again(&args.manifest, &chosen.manifest.key);
-    let options = Options { reports: paths::writer(&args.reports, &options.out, &again)?, ..options };
+    let key = &chosen.manifest.key;
+    let (again, on_page) = (again::again(&args.manifest, key), again::on_page(&args.manifest, key));
+    let options = Options { reports: paths::writer(&args.reports, &options.out, on_page)?, ..options };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let report = block_on(async {
         let Reported { report, written } = session.report().await?;

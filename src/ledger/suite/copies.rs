@@ -65,7 +65,7 @@ pub(in crate::ledger) async fn copies_carry_every_state<S: Fresh>() {
     let first = ledger.lock(&keys[0]).await.expect("the batch");
     for (state, events) in lives() {
         let labels: Labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
-        let approval = Some(Approval { digest: Digest::from_text("plan"), most: 1 });
+        let approval = Some(Approval { digest: Digest::of_json(&"plan").expect("JSON"), most: 1 });
         let change = |purchase: &mut Purchase| {
             purchase.labels = labels;
             if state == AttemptState::Failed {

@@ -73,7 +73,7 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
 pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_says<S: Fresh>() {
     let store = S::fresh();
     let held = store.ledger().lock(&batch("")).await.expect("the batch");
-    let approval = |plan: &str| Some(Approval { digest: Digest::from_text(plan), most: 1 });
+    let approval = |plan: &str| Some(Approval { digest: Digest::of_json(&plan).expect("JSON"), most: 1 });
     let intent = |known, plan| Intent { known, approval: approval(plan), ..intent_of("a") };
     let free = held.intend(intent(None, "one")).await.expect("an intent");
     held.record(free, Event::Withdrawn).await.expect("recorded");
@@ -86,7 +86,7 @@ pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_say
     let history = store.ledger().history(&batch("")).await.expect("read");
     let approvals: Vec<bool> = history
         .attempts()
-        .map(|attempt| attempt.particulars.approval.as_deref() == Some(&Digest::from_text("one")))
+        .map(|attempt| attempt.particulars.approval.as_deref() == Some(&Digest::of_json(&"one").expect("JSON")))
         .collect();
     assert_eq!(approvals, [true, true, false]);
 }
@@ -228,7 +228,7 @@ pub(in crate::ledger) async fn refusals_come_in_one_order<S: Fresh>() {
     let over = |job: &str| Intent { limits: vec![limit.clone()], ..intent_of(job) };
     assert!(matches!(held.intend(over("a")).await, Err(LedgerError::Claimed(_))));
     assert!(matches!(held.intend(over("b")).await, Err(LedgerError::OverLimit { .. })));
-    let approval = Approval { digest: Digest::from_text("a plan"), most: 0 };
+    let approval = Approval { digest: Digest::of_json(&"a plan").expect("JSON"), most: 0 };
     let unapproved = Intent { approval: Some(approval), ..over("b") };
     assert!(matches!(held.intend(unapproved).await, Err(LedgerError::Approved(_))));
 }
@@ -237,8 +237,10 @@ pub(in crate::ledger) async fn refusals_come_in_one_order<S: Fresh>() {
 pub(in crate::ledger) async fn a_server_error_counts_under_an_approval<S: Fresh>() {
     let store = S::fresh();
     let held = store.ledger().lock(&batch("")).await.expect("the batch");
-    let intent =
-        || Intent { approval: Some(Approval { digest: Digest::from_text("a plan"), most: 1 }), ..intent_of("a") };
+    let intent = || Intent {
+        approval: Some(Approval { digest: Digest::of_json(&"a plan").expect("JSON"), most: 1 }),
+        ..intent_of("a")
+    };
     let waiting = held.intend(intent()).await.expect("an intent");
     held.record(waiting, Event::Withdrawn).await.expect("recorded");
     let failed = held.intend(intent()).await.expect("nothing was sent before");

@@ -135,7 +135,7 @@ impl Side {
             Operation::Intend { batch, job, known, approved, guarded, labeled, limited } => {
                 let label = Label { name: "client".into(), value: "acme".into() };
                 let known = self.attempts.last().filter(|_| known).map(|(_, attempt)| *attempt);
-                let approval = Approval { digest: Digest::from_text("a plan"), most: 1 };
+                let approval = Approval { digest: Digest::of_json(&"a plan").expect("JSON"), most: 1 };
                 let limit = SpendLimit {
                     name: "budget".into(),
                     label: labeled.then(|| label.clone()),

@@ -67,7 +67,8 @@ fn a_secret_of_a_gateway_that_the_service_echoes_is_written_nowhere() {
         answer(400, &json!({ "error": { "message": format!("no such tenant: {secret}"), "code": secret } }))
     });
     let here = Workspace::with_manifest(ONE_JOB);
-    let ended = here.run(&service, &["--header", "x-gateway-token=very-secret"]).ends_with(1);
+    let ended =
+        here.run(&service, &["--header", "x-gateway-token=very-secret", "--exec", "true very-secret"]).ends_with(1);
     assert!(ended.stderr.contains("no such tenant: ***"), "{}", ended.stderr);
     for file in here.files() {
         let bytes = std::fs::read(here.path(&file)).expect("a file");

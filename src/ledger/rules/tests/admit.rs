@@ -22,7 +22,7 @@ fn shared_of(facts: &mut Facts) -> &mut OtherRunnersFacts {
 /// All reasons apply. Each step removes one, and the next one is returned.
 #[test]
 fn admit_refuses_for_the_first_of_all_reasons() {
-    let (digest, wait) = (Digest::from_text("d1"), Duration::from_secs(9));
+    let (digest, wait) = (Digest::of_json(&"d1").expect("JSON"), Duration::from_secs(9));
     let mut approved = row("a", 1, AttemptState::Completed);
     approved.attempt.particulars.approval = Some(Box::new(digest.clone()));
     let mut facts = with_attempts([approved, row("a", 2, AttemptState::Queued)]);
@@ -154,7 +154,7 @@ fn earlier_attempt_claims_its_job() {
 
 #[test]
 fn approval_and_purchases_elsewhere_limit_submissions() {
-    let digest = Digest::from_text("d1");
+    let digest = Digest::of_json(&"d1").expect("JSON");
     let attempt = |id, state| {
         let mut row = row("a", id, state);
         row.attempt.particulars.approval = Some(Box::new(digest.clone()));
@@ -200,7 +200,7 @@ proptest! {
         for (job, fails) in jobs {
             let asked = Intent {
                 limits: vec![limit("budget.day", None, limit_micros)],
-                approval: Some(Approval { digest: Digest::from_text("d"), most }),
+                approval: Some(Approval { digest: Digest::of_json(&"d").expect("JSON"), most }),
                 known: admitted.last().map(|last| last.id),
                 ..intent(&format!("j{job}"))
             };
