@@ -141,7 +141,7 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
         "Saved choices.json with 1 keep, 1 retake, 0 noted, in this browser's download directory."
     );
     let command = page.eval("document.querySelector('#saved .command').dataset.text");
-    assert_eq!(command, "shotlist run m.yaml --retake @~/Downloads/choices.json --sandbox");
+    assert_eq!(command, "shotlist run m.yaml --retake '@~/Downloads/choices.json' --sandbox");
     page.click("#job-mug [data-choose=retake]");
     assert_eq!(text(&mut page, "#saved > span"), "Changed since choices.json was saved.");
     assert_eq!(text(&mut page, "#save"), "Save choices: 1 keep, 2 retake");
@@ -151,7 +151,7 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     page.click("#save");
     assert_eq!(page.eval("window.savedAs"), "choices-2.json");
     let command = page.eval("document.querySelector('#saved .command').dataset.text");
-    assert_eq!(command, "shotlist run m.yaml --retake @~/Downloads/choices-2.json --sandbox");
+    assert_eq!(command, "shotlist run m.yaml --retake '@~/Downloads/choices-2.json' --sandbox");
     assert_eq!(page.eval("document.querySelector('#saved .command code').textContent"), command);
     // The command that is shown works, for a choice of the page and in the home directory.
     page.click("#job-mug [data-choose=retake]");
