@@ -12,8 +12,8 @@ use crate::report::NextCommand;
 const OWN: [&str; 5] = ["Jobs", "Money", "Buying again", "Choices", "Outcome"];
 /// The headings of options that a page may show, which others read: a program or an address may be a secret.
 const ON_A_PAGE: [&str; 2] = ["Manifest", "Files"];
-/// The options that a plan and its approval don't share.
-const OF_THE_PLAN: [&str; 4] = ["plan", "format", "yes", "approved"];
+/// Consents: each covers what was shown when it was given.
+const CONSENTS: [&str; 4] = ["accept_mismatch", "accept_warnings", "buy_again", "same_account"];
 
 /// The commands for a batch of a manifest, with each given option that a command has.
 pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
@@ -30,11 +30,14 @@ pub(super) fn elsewhere(given: &GivenOptions, manifest: &Path, key: &BatchKey) -
     with_options(&given.clone().with("batch", &key.batch), manifest, key, |arg| !OWN.contains(&heading(arg)))
 }
 
-/// The command for the same plan, with all given options, and the jobs to buy again.
-pub(super) fn in_full(args: &ManifestArgs, key: &BatchKey, buy_again: Option<&str>) -> NextCommand {
-    let given = args.given.clone();
-    let given = if let Some(jobs) = buy_again { given.with("buy_again", jobs) } else { given };
-    with_options(&given, &args.manifest, key, |arg| !OF_THE_PLAN.contains(&arg.get_id().as_str()))
+/// The command for the same jobs, without a confirmation.
+pub(super) fn same_jobs(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
+    with_options(&args.given, &args.manifest, key, |arg| heading(arg) != "Money")
+}
+
+/// The command for the same plan, without a confirmation.
+pub(super) fn same_plan(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
+    with_options(&args.given, &args.manifest, key, |arg| heading(arg) != "Money" || arg.get_id() == "max_cost")
 }
 
 fn heading(arg: &Arg) -> &str {
@@ -46,7 +49,9 @@ fn with_options(given: &GivenOptions, manifest: &Path, key: &BatchKey, is_wanted
     let given = if key.batch.is_empty() { given.clone() } else { given.clone().with("batch", &key.batch) };
     let program = Cli::program();
     let commands = program.get_subcommands().map(|command| {
-        let options = command.get_arguments().filter(|arg| is_wanted(arg)).flat_map(|arg| given.words(arg));
+        let wanted = command.get_arguments();
+        let wanted = wanted.filter(|arg| is_wanted(arg) && !CONSENTS.contains(&arg.get_id().as_str()));
+        let options = wanted.flat_map(|arg| given.words(arg));
         (command.get_name().to_owned(), options.collect())
     });
     NextCommand::new(manifest, commands.collect())

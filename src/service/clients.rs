@@ -80,17 +80,20 @@ pub(super) fn build(builder: ClientBuilder) -> Result<Client, ClientError> {
 /// The error of a client that refuses to send because the connection speaks HTTP/1.1. Another text would leave a doubt.
 const OTHER_PROTOCOL: &str = "client error (UserUnsupportedVersion)";
 
-/// Returns true if no byte of a request was written, or if the server refused it unprocessed.
-pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
-    successors(Some(error), |error| (*error).source()).any(|error| {
-        error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
-            || error.to_string() == OTHER_PROTOCOL
-            || error.downcast_ref::<h2::Error>().is_some_and(is_disowned)
-    })
+/// Returns whether the client refused to send because the connection speaks HTTP/1.1.
+pub(super) fn is_other_protocol(error: &(dyn Error + 'static)) -> bool {
+    successors(Some(error), |error| (*error).source()).any(|error| error.to_string() == OTHER_PROTOCOL)
 }
 
-fn is_disowned(said: &h2::Error) -> bool {
-    said.is_remote() && (said.is_go_away() || said.reason() == Some(Reason::REFUSED_STREAM))
+/// Returns true if no byte of a request was written, or if the server refused it unprocessed.
+pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
+    is_other_protocol(error)
+        || successors(Some(error), |error| (*error).source()).any(|error| {
+            error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
+                || error.downcast_ref::<h2::Error>().is_some_and(|said| {
+                    said.is_remote() && (said.is_go_away() || said.reason() == Some(Reason::REFUSED_STREAM))
+                })
+        })
 }
 
 tokio::task_local! {

@@ -18,7 +18,7 @@ use reqwest::{Client, RequestBuilder, Response, Url, Version};
 use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
-use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, before, build, in_time, is_unprocessed};
+use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, before, build, in_time, is_other_protocol, is_unprocessed};
 use super::endpoint::is_loopback;
 use super::key::{mask_poll, mask_submission};
 use super::{Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, VideoService, bounds};
@@ -199,8 +199,7 @@ impl HttpService {
                 return Submission::NotSent(self.unreached(&error));
             }
             Err(error) if is_unprocessed(&error) => {
-                // It may speak another protocol now: the next response tells.
-                self.speaks_http2.store(false, Ordering::Relaxed);
+                self.speaks_http2.fetch_and(!is_other_protocol(&error), Ordering::Relaxed);
                 return Submission::NotSent(format!(
                     "{} did not process the request: {}",
                     self.endpoint.origin(),

@@ -22,7 +22,7 @@ mod status;
 mod table;
 mod terminal;
 
-pub(crate) use already_paid::{finished, repurchased};
+pub(crate) use already_paid::finished;
 pub(crate) use bill::reconciliation;
 pub use diagnostics::diagnostics_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_diagnostics};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+use super::already_paid::repurchased;
 use super::markdown::{escaped, hidden, no_room};
 use super::notes::{details, sentence};
 use super::page::Page;
@@ -231,9 +232,11 @@ pub(super) fn can_be_approved(plan: &Plan) -> bool {
     plan.is_within_limits() && plan.jobs.iter().any(|planned| planned.is_to_be_approved)
 }
 
-/// The command that buys a plan and nothing else.
+/// The command that buys a plan and nothing else: of what is already paid for, the shown jobs.
 pub(super) fn approve(plan: &Plan, again: &NextCommand) -> String {
-    again.command("run", &["--approved", plan.digest().as_str()])
+    let (approved, shown) = (["--approved", plan.digest().as_str()], repurchased(plan));
+    let consent: &[&str] = if plan.already_paid.is_empty() { &[] } else { &["--buy-again", &shown] };
+    again.command("run", &[&approved, consent].concat())
 }
 
 /// The services that a saved plan and a run name.

@@ -6,23 +6,23 @@ use crate::cli::approved::compare_service;
 use crate::cli::args::PlanFormat;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::service::service_view;
-use crate::plan::{Approved, Plan, PlanView, WarningView, notes};
-use crate::report::NextCommand;
+use crate::plan::{Plan, PlanView, WarningView, notes};
 use crate::session::Refusal;
 use crate::ui::{self, NotJson, Page};
 
 impl Run<'_> {
     pub(super) fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
+        let same_plan = again::same_plan(&self.args.manifest, &self.session.manifest().key);
         let page = match self.args.money.format {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, &self.again, self.terminal.width(), self.terminal.verbosity > 0);
                 // Earlier differences don't apply to the next approval.
-                if self.approved().is_none() {
-                    page.add(&ui::to_approve(plan, &self.in_full(plan), self.terminal));
+                if self.session.approved().is_none() {
+                    page.add(&ui::to_approve(plan, &same_plan, self.terminal));
                 }
                 page
             }
-            PlanFormat::Markdown => ui::plan_markdown(plan, &warnings, &self.in_full(plan)),
+            PlanFormat::Markdown => ui::plan_markdown(plan, &warnings, &same_plan),
             PlanFormat::Json => {
                 for note in notes(plan) {
                     let warning = |message| WarningView { code: note.code().code(), job: None, message };
@@ -34,23 +34,13 @@ impl Run<'_> {
             }
         };
         self.terminal.result(&page);
-        compare_service(self.args, self.approved(), self.terminal)?;
-        if let Some(approved) = self.approved().filter(|approved| !plan.is_approved_by(approved)) {
+        compare_service(self.args, self.session.approved(), self.terminal)?;
+        if let Some(approved) = self.session.approved().filter(|approved| !plan.is_approved_by(approved)) {
             return Err(Refusal::NotApproved { approved: approved.digest().clone() }.into());
         }
         if let Some(freeze) = plan.freeze() {
             return Err(Refusal::Frozen(freeze.clone()).into());
         }
         Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
-    }
-
-    fn approved(&self) -> Option<&Approved> {
-        self.session.approved()
-    }
-
-    /// The command for this very plan: the manifest, and all given options.
-    fn in_full(&self, plan: &Plan) -> NextCommand {
-        let bought_again = (!plan.already_paid.is_empty()).then(|| ui::repurchased(plan));
-        again::in_full(&self.args.manifest, &self.session.manifest().key, bought_again.as_deref())
     }
 }

@@ -67,7 +67,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     };
     let options = Options { approved, ..requested::options(args, &chosen)? };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let in_these_words = again::in_full(&args.manifest, &session.manifest().key, None);
+    let in_these_words = again::same_jobs(&args.manifest, &session.manifest().key);
     let to_look = in_these_words.command("run", &["--plan"]);
     // A number counts due jobs anew.
     let is_number = args.sample.is_some();

@@ -283,6 +283,18 @@ fn submissions_are_sent_once_after_change_to_http1() {
     assert_eq!((doubts_too_many(&here, &books), books.kept), (0, 0));
 }
 
+/// The server speaks nothing but HTTP/2, and no poll tells that again before the next submission.
+#[test]
+fn refused_first_submission_is_sent_again_over_http2() {
+    let server = Server::start(|number| match number {
+        1 => Reaction::Reset { code: REFUSED_STREAM, creates: false },
+        _ => Reaction::Accept,
+    });
+    let (here, ended) = server.run_with_first_poll_after("4s", 3);
+    assert_eq!((ended.code, here.states()), (Some(0), vec!["completed".to_owned(); 3]), "{}", ended.stderr);
+    assert_eq!(server.books().came.values().sum::<usize>(), 4);
+}
+
 #[test]
 fn submissions_and_polls_share_a_connection() {
     let server = Server::start(|_| Reaction::Accept);
