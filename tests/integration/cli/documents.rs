@@ -1,4 +1,4 @@
-//! What is written down says what the program does: help texts, schemas, examples.
+//! Help texts, schemas, examples, and the README agree with the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(project(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What people read who ask for help: a change of it is seen in a review.
+/// Help texts as snapshots, so a review shows each change.
 #[test]
 fn the_help_texts_are_these() {
     let here = Workspace::new();
@@ -42,7 +42,7 @@ fn the_help_texts_are_these() {
     }
 }
 
-/// A URL and a header may be secret.
+/// A variable may contain a secret.
 #[test]
 fn help_shows_no_value_of_a_variable() {
     let here = Workspace::new();
@@ -75,14 +75,14 @@ fn readme_is_short_and_its_links_lead_to_files() {
     }
 }
 
-/// The lines of the blocks of this language, block by block.
+/// The lines of each code block of a language.
 fn blocks(text: &str, language: &str) -> Vec<Vec<String>> {
     let start = format!("```{language}\n");
     let starts = text.split(&start).skip(1);
     starts.map(|rest| rest.lines().take_while(|line| *line != "```").map(str::to_owned).collect()).collect()
 }
 
-/// Every command of the README is run: here, in this order and in one directory, or by what `.ci/release` runs of the packages.
+/// Runs every command of the README in one directory. The gate runs the commands for installation.
 #[test]
 fn every_command_of_the_readme_is_run() {
     let readme = read("README.md");
@@ -98,14 +98,14 @@ fn every_command_of_the_readme_is_run() {
         commands += 1;
         let words: Vec<&str> = command.split_whitespace().collect();
         match words[..] {
-            // Each line of the gate that does the same to the file that was built.
+            // The gate installs the built files by the same commands.
             ["pipx", "install", _] => assert!(gate.contains("pipx\" install")),
             ["npm", "install", ..] => assert!(gate.contains("npm install")),
             ["sudo", "apt", "install", _] => assert!(gate.contains("manage --install")),
             ["cargo", "install", "--path", "."] => assert!(gate.contains("cargo install --path . ")),
             ["cargo", "test"] => {}
             ["shotlist", "doctor", ..] => drop(simulator.used_by(here.shotlist(&words[1..])).ends_with(0)),
-            // The address and the key of the simulator take the place of these.
+            // The simulator has another URL and key.
             ["export", ..] => assert_eq!(words.len(), 3, "{command}"),
             ["shotlist", "run", ref args @ ..] if !args.contains(&"--plan") && !args.contains(&"--sandbox") => {
                 if args.contains(&"@choices.json") {
@@ -115,7 +115,7 @@ fn every_command_of_the_readme_is_run() {
                     let choices = json!({ "name": "products", "retake": ["mug"], "tasks": { "mug": task } });
                     here.write("choices.json", choices.to_string());
                 }
-                // No one is there to be asked.
+                // Without a terminal, a purchase needs a confirmation.
                 let more = ["--yes", "--first-poll", "0s", "--poll-interval", "50ms"];
                 simulator.used_by(here.shotlist(&[&["run"], args, &more[..]].concat())).ends_with(0);
                 bought.push(simulator.ledger()["count"].as_u64().expect("a count"));
@@ -127,7 +127,7 @@ fn every_command_of_the_readme_is_run() {
         }
     }
     assert_eq!(commands, 16);
-    // A first look, the others, and one again.
+    // A sample, the other jobs, and a retake.
     assert_eq!(bought, [2, 4, 5]);
     for topic in readme.split("`shotlist help ").skip(1).filter_map(|rest| rest.split('`').next()) {
         here.shotlist(&["help", topic]).ends_with(0);
@@ -186,14 +186,14 @@ fn every_example_runs_against_the_simulator_and_a_second_run_costs_nothing() {
     let here = Workspace::new();
     copy(&project("examples"), here.root());
     let simulator = Simulator::start(&here, &["--speed", "5000"]);
-    // The 946 prompts have a test of their own.
+    // The endurance tests run the 946 prompts.
     for (example, code) in
         [("quick-start", 0), ("product-spins", 0), ("localization", 0), ("face-campaign", 5), ("daily", 0)]
     {
         let (file, ledger) = (format!("{example}.yaml"), format!("{example}.db"));
-        // A ledger each: the limit of a day counts everything in one.
+        // A ledger for each example: a daily limit counts all batches of a ledger.
         let run = ["run", &file, "--ledger", &ledger, "--first-poll", "0s", "--poll-interval", "50ms", "-q"];
-        // Each has a limit of its own, which confirms the cost.
+        // Its `budget.run` confirms the cost.
         simulator.used_by(here.shotlist(&run)).ends_with(code);
         let charged = simulator.ledger()["count"].clone();
         simulator.used_by(here.shotlist(&run)).ends_with(code);
@@ -214,7 +214,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Whoever reads the reference's table knows every key that a manifest and a job may have.
+/// The reference's tables have every key of a manifest and of a job.
 #[test]
 fn the_reference_names_every_key_of_a_manifest() {
     let schema: serde_json::Value = serde_json::from_str(&read("schemas/manifest.schema.json")).expect("JSON");

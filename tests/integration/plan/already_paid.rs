@@ -1,4 +1,4 @@
-//! Buying the same again: a manifest, a name or an id that was changed, and a ledger that was left behind.
+//! Requests that are already paid for: after a change of the manifest's name or of an ID, and without the earlier ledger.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Ended, Program, Service, TWO_JOBS, Workspace, has_code, wait_until};
 
-/// `shotlist run` of another manifest than `m.yaml`, quick, with any cost confirmed.
+/// A fast `shotlist run` of a manifest, with every cost confirmed.
 fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Program {
     let quick = ["run", manifest, "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
     let program = here.shotlist(&[&quick, args].concat());
@@ -41,19 +41,19 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
       one has the request of one of `m` (completed, $3.75; its video: shotlist-out/m/one.mp4): if the manifest was renamed, write `name: "m"`
       two has the request of two of `m` (completed, $7.50; its video: shotlist-out/m/two.mp4): if the manifest was renamed, write `name: "m"`
     "#);
-    // What it says helps.
+    // The printed `name` keeps the purchases.
     let named = format!("{TWO_JOBS}name: m\n");
     here.write("campaign.yaml", &named);
     run(&here, &service, "campaign.yaml", &[]).ends_with(0);
     assert_eq!(service.posts().len(), 2);
-    // And whoever means it gets it, once.
+    // `--buy-again` buys once.
     here.write("campaign.yaml", named.replace("name: m", "name: other"));
     run(&here, &service, "campaign.yaml", &["--buy-again", "*"]).ends_with(0);
     run(&here, &service, "campaign.yaml", &[]).ends_with(0);
     assert_eq!(service.posts().len(), 4);
 }
 
-/// Consent covers the purchases that were shown: one more since then is refused.
+/// `--buy-again` confirms the shown purchases. A later purchase of the request refuses the intent.
 #[test]
 fn consent_covers_no_later_purchase() {
     let (service, release) = Service::holding("hold me");
@@ -72,8 +72,7 @@ fn consent_covers_no_later_purchase() {
     assert_eq!((ended.code, service.posts().len()), (Some(3), 3), "{}", ended.stderr);
 }
 
-/// A table that another program has saved: other ends of lines within cells, a blank at the end of one, and an accent that is a character
-/// of its own. No one sees that.
+/// Another program saved the table, with invisible changes: line breaks in cells, a trailing space, and a combining accent.
 #[test]
 fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
     let manifest =
@@ -88,7 +87,7 @@ fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
     let known: Vec<_> = plan["bought_before"].as_array().expect("a list").iter().map(|it| &it["known_from"]).collect();
     assert_eq!(known, ["respelled", "respelled", "respelled"]);
     assert_eq!(service.posts().len(), 4);
-    // What it says helps, another word is another wish (another accent, too), and whoever means it gets it.
+    // `--exclude` leaves the shown rows out. Another word or accent is another request, and `--buy-again` buys a shown row.
     here.run(&service, &["--exclude", "a", "--exclude", "b", "--exclude", "d"]).ends_with(0);
     here.write("rows.csv", table.replace("Two", "Two dogs").replace('\u{e9}', "e"));
     here.run(&service, &[]).ends_with(0);
@@ -98,7 +97,7 @@ fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
     assert_eq!(service.posts().len(), 7);
 }
 
-/// Each wording that was paid counts, whatever address its image had then. What is asked for once more in so many words is no accident.
+/// Every paid prompt counts, also with another image URL.
 #[test]
 fn blanks_are_held_against_everything_that_was_paid() {
     let manifest = "version: 1\nvars: { day: mon, p: One two }\njobs:\n  \
@@ -116,7 +115,7 @@ fn blanks_are_held_against_everything_that_was_paid() {
     assert_eq!(service.posts().len(), 3);
 }
 
-/// Ids that count rows: the row that is put before all others gives each its neighbor's prompt.
+/// IDs from row numbers: a new first row gives each ID the prompt of its neighbor.
 #[test]
 fn rows_that_move_under_ids_that_count_them_buy_nothing_again_by_themselves() {
     let manifest = "version: 1\njobs: [{ for_each: rows.csv, id: \"s-{{ row_number }}\", model: alpha-2, prompt: \"{{ row.p }}\" }]\n";
@@ -127,15 +126,15 @@ fn rows_that_move_under_ids_that_count_them_buy_nothing_again_by_themselves() {
     assert!(refused.contains("`--buy-again '{s-2,s-3}'`") && refused.contains("s-1.mp4"), "{refused}");
     let before = &plan(&here, "m.yaml")["bought_before"];
     assert_eq!((&before[0]["known_from"], &before[0]["id"]), (&json!("changed"), &json!("s-1")));
-    // Of a selection, too, as far as it says what became of the other id.
+    // Also for a selection.
     here.run(&service, &["--select", "s-3", "--select", "s-2"]).ends_with(3);
     assert_eq!(service.posts().len(), 2);
-    // What it says helps: ids that stay, and which of them was which.
+    // IDs from a column and `moved` keep the purchases.
     let lasting = manifest.replace("s-{{ row_number }}", "{{ row.n }}");
     here.write("m.yaml", format!("{lasting}moved: [{{ from: s-1, to: a }}, {{ from: s-2, to: b }}]\n"));
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
-    // A prompt that was really changed is no purchase of another.
+    // A new prompt is not already paid for.
     here.write("rows.csv", "n,p\nz,New\na,One more\nb,Two\n");
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 4);
@@ -185,7 +184,7 @@ fn a_ledger_that_was_left_behind_is_missed() {
     let before = &plan(&here, "m.yaml")["bought_before"];
     assert_eq!((&before[0]["known_from"], &before[0]["task_id"]), (&json!("report"), &json!("t0")));
     assert_eq!(before[1]["video"], "shotlist-out/m/two.mp4");
-    // No option replaces the report, which may be the only record.
+    // No option replaces the report: it may be the only record.
     for args in [&[][..], &["--buy-again", "*"], &["--select", "one"]] {
         let refused = here.run(&service, args).fails_with("report-unknown", 3).stderr;
         assert!(refused.contains("`shotlist import m.yaml shotlist-out/m/report.json`"), "{refused}");
@@ -207,7 +206,7 @@ fn an_old_ledger_that_knows_only_a_refusal_does_not_make_the_task_forgotten() {
     here.run(&service, &["--select", "one"]).ends_with(1);
     fs::copy(here.path(".shotlist/ledger.db"), here.path("old.db")).expect("a copy");
     here.run(&service, &["--select", "one"]).ends_with(0);
-    // The old one, taken on purpose: its file is named, and no commit counter is beside it.
+    // The older ledger by its path, without a commit counter.
     let ended = here.run(&service, &["--select", "one", "--ledger", "old.db"]).fails_with("report-unknown", 3);
     assert!(ended.stderr.contains("1 purchase"), "{}", ended.stderr);
     assert_eq!(service.posts().len(), 2);
@@ -260,7 +259,7 @@ fn the_simulator_makes_again_what_costs_nothing() {
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
     fs::rename(here.path("m.yaml"), here.path("other.yaml")).expect("renamed");
     here.shotlist(&["run", "other.yaml", "--sandbox"]).ends_with(0);
-    // A rehearsal is no purchase for the real thing either.
+    // A simulated purchase does not count for a real run.
     let service = Service::well();
     run(&here, &service, "other.yaml", &["--out", "shotlist-sandbox/other"]).ends_with(0);
     assert_eq!(service.posts().len(), 2);

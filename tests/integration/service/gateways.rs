@@ -6,7 +6,7 @@ use crate::support::{Answer, Service, Workspace, answer_of_video, json as answer
 
 const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
 
-/// A service whose video is at this address, if any, and whose content endpoint has it otherwise.
+/// A service with a video at this URL, or else at its content endpoint.
 fn with_video_at(url: Option<String>) -> Service {
     Service::scripted(move |asked| match (asked.method.as_str(), asked.path.ends_with("/content")) {
         ("POST", _) => Answer::Well,
@@ -34,7 +34,7 @@ fn a_header_for_the_gateway_goes_with_every_request_to_it_and_nowhere_else() {
     assert_eq!((elsewhere.asked().len(), service.posts().len()), (1, 1));
     assert!(!ended.stderr.contains("very-secret") && !ended.stdout.contains("very-secret"), "{}", ended.stderr);
 
-    // From the environment, one a line; the content endpoint is the service's, too.
+    // From the environment, one per line, also for the content endpoint.
     let service = with_video_at(None);
     let here = Workspace::with_manifest(ONE_JOB);
     here.run(&service, &[]).env("SHOTLIST_HEADER", "x-one=1\nx-two=2\n").ends_with(0);
@@ -76,7 +76,7 @@ fn a_secret_of_a_gateway_that_the_service_echoes_is_written_nowhere() {
     }
 }
 
-/// A service on this machine is asked directly, and a video elsewhere through the proxy of the environment.
+/// Requests to this machine are direct, and a video on another host comes through the proxy.
 #[test]
 fn only_what_is_on_this_machine_passes_by_the_proxy() {
     let proxy = Service::scripted_wholly(|_| Answer::Bytes(answer_of_video("through the proxy")));

@@ -12,7 +12,7 @@ use crate::support::{Answer, LEFT_AFTER, Service, Workspace, answer_of_video, ha
 
 const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
 
-/// A server that answers each GET alike, and counts submissions, which it closes without an answer.
+/// A server with one response to each GET. Counts submissions, and closes them without a response.
 fn server(get: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -75,7 +75,7 @@ fn refused_key_ends_the_run_before_a_submission() {
     assert_eq!(posts, 0);
 }
 
-/// Some gateways fail on an unknown ID, and are well else.
+/// Some gateways fail only for an unknown ID.
 #[test]
 fn server_that_explains_itself_is_submitted_to() {
     let (_, posts) = runs_against("HTTP/1.1 500 x\r\ncontent-length: 16\r\n\r\n{\"error\": \"odd\"}", 7);
@@ -120,7 +120,7 @@ fn job_in_doubt_offers_the_id_of_its_response() {
     assert!(listed.contains("if `r0` is the task of a: shotlist resolve m.yaml a --task r0"), "{listed}");
 }
 
-/// Some gateways call a task completed a while before its content is there.
+/// Some gateways report a task as completed before its content exists.
 #[test]
 fn content_that_is_not_ready_is_asked_for_again() {
     for status in [202, 400, 404, 409] {
@@ -140,7 +140,7 @@ fn content_that_is_not_ready_is_asked_for_again() {
     }
 }
 
-/// No one knows the word, so the task may live: a second submission could be charged, too.
+/// With an unknown status, the task may be active: a second submission could be charged.
 #[test]
 fn unknown_word_with_an_error_is_not_retried_by_itself() {
     for more in ["", r#", "progress": 100"#] {

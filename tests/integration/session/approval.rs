@@ -1,4 +1,4 @@
-//! What was approved is what is bought: that plan and no other, once, also by a run that died half-way.
+//! `--approved` buys the approved plan once, also if a run is killed.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn digest(here: &Workspace, arguments: &[&str]) -> String {
     saved(here, arguments)["digest"].as_str().expect("a digest").to_owned()
 }
 
-/// `run` with no confirmation but the approval.
+/// A run with the approval as its only confirmation.
 fn approved(here: &Workspace, service: &Service, arguments: &[&str]) -> Ended {
     let quick = ["run", "m.yaml", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
     let run = here.shotlist(&[&quick, arguments].concat());
@@ -55,7 +55,7 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
             && markdown.contains(&format!("    shotlist run m.yaml --approved {digest}")),
         "{markdown}"
     );
-    // Whatever says what is bought is in the command.
+    // The command has all options about jobs and money.
     let of_one = here
         .shotlist(&["run", "m.yaml", "--plan", "--select", "j1", "--retries", "2", "--out", "dir", "--max-cost", "9"])
         .ends_with(0)
@@ -71,7 +71,7 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
     }
     let part = approved(&here, &service, &["--approved", &digest[..31]]);
     assert!(part.stderr.contains(&digest), "{}", part.stderr);
-    // The whole digest is no answer to a part of another one.
+    // The message about an incomplete digest does not print the digest.
     let part = approved(&here, &service, &["--approved", &"0".repeat(16)]);
     assert!(!part.stderr.contains(&digest) && part.stderr.contains("another digest"), "{}", part.stderr);
     let foreign = "0123456789abcdef".repeat(4);
@@ -81,12 +81,11 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
     assert!(service.posts().is_empty());
     let ended = approved(&here, &service, &["--approved", &format!("{} ", digest.to_uppercase())]);
     assert_eq!((ended.code, service.posts().len()), (Some(0), 2), "{}", ended.stderr);
-    // It is used up, and is no hindrance.
+    // A used approval buys nothing, and is no error.
     for approval in [&*digest, "plan.json"] {
         let again = approved(&here, &service, &["--approved", approval]);
         assert_eq!((again.code, service.posts().len()), (Some(0), 2), "{}", again.stderr);
     }
-    // There is nothing left to approve.
     let done = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
     assert!(!done.contains("digest"), "{done}");
 }
@@ -105,9 +104,9 @@ fn plan_that_differs_from_the_approved_one_is_refused() {
     ));
     let refused = approved(&here, &service, &["--approved", "plan.json", "--retries", "1"]);
     assert_eq!((refused.code, service.posts().len()), (Some(3), 1));
-    // The same by a plan, which needs no service.
+    // `--plan` refuses it without a service.
     here.shotlist(&["run", "m.yaml", "--plan", "--approved", "plan.json"]).fails_with("plan-differs", 3);
-    // Prices are a part of it.
+    // The digest covers prices, the batch, and labels.
     here.write(
         "dear.yaml",
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/catalog.yaml"))
@@ -118,10 +117,8 @@ fn plan_that_differs_from_the_approved_one_is_refused() {
     saved(&here, &[]);
     let dear = approved(&here, &service, &["--approved", "plan.json", "--catalog", "dear.yaml"]);
     assert!(dear.code == Some(3) && has_code(&dear.stderr, "plan-differs"), "{}", dear.stderr);
-    // And so is the batch.
     let other = approved(&here, &service, &["--approved", "plan.json", "--batch", "b"]);
     assert!(other.code == Some(3) && has_code(&other.stderr, "plan-differs"), "{}", other.stderr);
-    // And so are labels, which select budgets.
     here.write("m.yaml", list("  - { id: same, prompt: same, labels: { client: acme } }\n"));
     let other = approved(&here, &service, &["--approved", "plan.json"]);
     assert!(other.code == Some(3) && has_code(&other.stderr, "plan-differs"), "{}", other.stderr);
@@ -131,7 +128,7 @@ fn plan_that_differs_from_the_approved_one_is_refused() {
     assert_eq!(service.posts().len(), 2);
 }
 
-/// A saved plan confirms what its reader saw.
+/// A saved plan confirms its own contents.
 #[test]
 fn saved_plan_that_contradicts_its_digest_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
@@ -158,7 +155,7 @@ fn saved_plan_that_contradicts_its_digest_is_refused() {
     assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
 }
 
-/// A stand-in for an image tells when a job was bought, and not what is: another image is another plan.
+/// `image_key` decides whether a job is due. The digest covers the image itself.
 #[test]
 fn the_request_that_was_approved_is_the_one_that_is_sent() {
     let list = |image: &str| {
@@ -176,7 +173,7 @@ fn the_request_that_was_approved_is_the_one_that_is_sent() {
     assert_eq!(service.posts().len(), 1);
 }
 
-/// What seems to have been bought before wants its own word, which is in the command.
+/// Requests that are already paid for need `--buy-again`, which the printed command has.
 #[test]
 fn the_command_that_is_shown_buys_the_plan() {
     let (service, here) = (
@@ -195,7 +192,7 @@ fn the_command_that_is_shown_buys_the_plan() {
     assert_eq!((approved(&here, &service, &words).code, service.posts().len()), (Some(0), 2));
 }
 
-/// A retake is bought once, however often its approval is given; what fails of it is not bought again on the strength of it.
+/// An approval buys a retake once, also if its task fails.
 #[test]
 fn an_approval_buys_no_job_twice() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
@@ -221,7 +218,7 @@ fn digest_of_retries(here: &Workspace) -> String {
     digest(here, &["--retries", "1", "--retry-failed"])
 }
 
-/// Killed wherever a commit is: the same approval goes on, and all that it bought is a part of it.
+/// A kill at each commit: the same approval continues, and counts all purchases.
 #[test]
 fn a_run_that_was_killed_goes_on_with_the_same_approval() {
     for halt in
@@ -238,7 +235,7 @@ fn a_run_that_was_killed_goes_on_with_the_same_approval() {
         drop(Ended::of(child));
         let ended = approved(&here, &service, &["--approved", "plan.json"]);
         assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
-        // The one whose answer was not written down is settled by the user, and may be bought then.
+        // The user resolves the job in doubt, which is due then.
         if ended.code == Some(7) {
             here.shotlist(&["resolve", "m.yaml", "*", "--never-created"]).ends_with(0);
             let ended = approved(&here, &service, &["--approved", "plan.json"]);
@@ -249,7 +246,7 @@ fn a_run_that_was_killed_goes_on_with_the_same_approval() {
     }
 }
 
-/// The steps of the example for CI, run as they stand, with a stand-in for GitHub's own command.
+/// The steps of the CI example, with a replacement for GitHub's command.
 #[test]
 #[cfg(unix)]
 fn the_example_for_ci_buys_on_a_merge_what_the_pull_request_showed() {

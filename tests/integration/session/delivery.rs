@@ -8,7 +8,7 @@ use crate::support::{
     Answer, Asked, Ended, Service, Workspace, clip, codes, has_code, json as answer, raw, wait_until,
 };
 
-/// The video of a task among these, of which later tasks get the last one.
+/// The video of a task; later tasks get the last one.
 fn clip_of(videos: &[(u32, u32, u32)], file: &str) -> Answer {
     let number = file.trim_start_matches('t').trim_end_matches(".mp4");
     let number: usize = number.parse().expect("the number of a task");
@@ -16,7 +16,7 @@ fn clip_of(videos: &[(u32, u32, u32)], file: &str) -> Answer {
     raw(200, &[], clip(seconds, width, height, file))
 }
 
-/// Gives these videos, one task after another, and then the last one.
+/// A service with one of these videos for each task, and the last one for later tasks.
 fn giving(videos: &'static [(u32, u32, u32)]) -> Service {
     Service::scripted_wholly(move |asked: &Asked| match asked.path.strip_prefix("/videos/") {
         Some(file) => clip_of(videos, file),
@@ -42,7 +42,7 @@ fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
     let (service, here) = (giving(&[(5, 1280, 720), (10, 1280, 720)]), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
     insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-mismatch]: the video of one has 5 s, requested 10 s; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
-    // One more may be on its way before the video has arrived.
+    // One more submission may be in flight before the video arrives.
     assert_eq!((&*here.states()[1], here.states().last().map(String::as_str)), ("completed", Some("pending")));
     assert!(service.posts().len() < JOBS / 2, "{}", service.posts().len());
     let told = "1 video does not match its request (one): 5 s, requested 10 s\n  $7.50 paid; `mismatches.csv` has the differences\n";
@@ -61,7 +61,7 @@ fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
         page.contains("mismatch: 5 s, requested 10 s")
             && page.contains("1 video does not match its request: $7.50 paid")
     );
-    // What arrived otherwise later is a reason to go on.
+    // A later mismatch does not stop the model.
     let ended = here.run(&service, &[]).ends_with(0);
     assert_eq!((warnings(&ended.stderr).len(), service.posts().len()), (0, JOBS), "{}", ended.stderr);
 }
@@ -88,7 +88,7 @@ fn mismatch_after_a_good_video_ends_with_1_also_with_quiet() {
     let earlier = ["one.mp4", "more.mp4"].map(|file| here.path("shotlist-out/m").join(file));
     let service = Service::scripted_wholly(move |asked: &Asked| match asked.path.rsplit('/').next() {
         Some(file) if asked.path.starts_with("/videos/") => clip_of(&[(10, 854, 480), (5, 1280, 720)], file),
-        // No task ends before the videos of the earlier ones are here: two downloads have no order.
+        // Each task ends after the earlier videos are here: concurrent downloads have no order.
         Some(task)
             if asked.method == "GET"
                 && (0..).zip(&earlier).any(|(n, file)| task > format!("t{n}").as_str() && !file.exists()) =>
@@ -185,7 +185,7 @@ fn another_model_of_the_catalog_stops_the_requested_one() {
     insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[model-mismatch]: the service reports the model beta-2.0-lite-fast ($6.50), requested beta-2.0-lite ($7.50); if both are one, name it under `model_aliases` in a `--catalog`; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
     assert_eq!(here.states()[..3], ["completed", "completed", "pending"]);
     assert_eq!(service.posts().len(), 2);
-    // A name that no catalog knows may be of a dearer model, unless the catalog says otherwise.
+    // An unknown name may be a dearer model, unless the catalog has it as an alias.
     let (service, here) = (reporting("vendor/beta"), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
     assert!(has_code(&ended.stderr, "model-mismatch"), "{}", ended.stderr);
@@ -197,7 +197,7 @@ fn another_model_of_the_catalog_stops_the_requested_one() {
     here.run(&service, &["--catalog", "aliases.yaml"]).ends_with(0);
 }
 
-/// The next submission does not leave before the response to the first was compared.
+/// The next submission waits for the comparison of the first response.
 #[test]
 fn model_is_stopped_after_its_first_response_that_differs() {
     for said in [json!({ "id": "t", "model": "beta-2.0-lite" }), json!({ "id": "t", "usage": { "cost": 9.99 } })] {
@@ -273,7 +273,7 @@ fn a_reported_cost_above_the_price_stops_the_model() {
         (&job["reported_usd"], &job["cost_usd"], &job["charge"]),
         (&json!("8.25"), &json!("8.25"), &json!("charged"))
     );
-    // The day's limit and the books count what the service says that it costs.
+    // Limits and `spend` count the reported cost.
     let limited = fs::read_to_string(here.path("m.yaml")).expect("the manifest");
     here.write("m.yaml", limited.replace("version: 1\n", "version: 1\nbudget: { day: 21.75 }\n"));
     let next = ["--accept-mismatch", "--select", "more*", "--sample", "1"];
@@ -281,7 +281,7 @@ fn a_reported_cost_above_the_price_stops_the_model() {
     let spent = here.shotlist(&["spend", "m.yaml", "--format", "json"]).ends_with(0).stdout;
     let spent: serde_json::Value = serde_json::from_str(&spent).expect("JSON");
     assert_eq!((&spent["totals"]["spent_usd"], service.posts().len()), (&json!("14.75"), 2));
-    // A header of the response says it, too.
+    // Also from a header.
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => raw(200, &[("x-litellm-response-cost", "8.25")], json!({ "id": "x" }).to_string()),
         _ => Answer::Well,
@@ -289,12 +289,12 @@ fn a_reported_cost_above_the_price_stops_the_model() {
     let here = Workspace::with_manifest(BATCH);
     here.run(&service, &["--select", "one"]).ends_with(1);
     assert_eq!(here.report()["totals"]["spent_usd"], "8.25");
-    // Credits of a gateway are no dollars: they stop the model, and are not counted.
+    // Credits of a gateway are not dollars: they stop the model, and count nowhere.
     let (service, here) = (reporting(json!({ "cost": 1e300 })), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
     assert!(has_code(&ended.stderr, "price-mismatch"), "{}", ended.stderr);
     assert_eq!((&here.report()["totals"]["spent_usd"], service.posts().len()), (&json!("14.00"), 2));
-    // What gateways report where they don't know it, and what is no more than the price, stops nothing.
+    // Placeholders, and costs up to the price, do not stop the model.
     for usage in [
         json!({ "cost": 0 }),
         json!({ "cost": -1 }),
@@ -320,7 +320,7 @@ fn a_plan_says_how_old_its_prices_are() {
     let old = plan(&before(40));
     let (day, age) = (before(40), ["39 days old", "40 days old", "41 days old"]);
     assert!(old.contains(&format!("prices of {day}, ")) && age.iter().any(|age| old.contains(age)), "{old}");
-    // A catalog of one's own has its own day.
+    // Another catalog has its own date.
     here.write("prices.yaml", format!("version: 1\nprices_taken_on: {day}\nmodels: {{}}\n"));
     let json = here.plan(&["--catalog", "prices.yaml"]);
     assert!(codes(&json).contains(&"old-prices"), "{json}");
@@ -328,7 +328,7 @@ fn a_plan_says_how_old_its_prices_are() {
     here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "prices.yaml"]).fails_with("catalog-invalid", 2);
 }
 
-/// A model that delivered too little is bought one by one in the next runs, whatever their batch, until a video is right.
+/// After a mismatch, the next runs of any batch submit the model one job at a time, until a video matches.
 #[test]
 fn model_on_trial_begins_with_one_job_in_flight() {
     let trusted = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -362,7 +362,7 @@ fn model_on_trial_begins_with_one_job_in_flight() {
     assert!(!codes(&here.plan(&accepted)).contains(&"model-on-trial"));
 }
 
-/// The job whose turn it is needs a slot for its retry, and a video that did not come judges nothing.
+/// The trial job needs a slot for its retry, and a missing video is no result.
 #[test]
 fn trial_outlasts_a_retry_and_a_missing_video() {
     let unjudged = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
@@ -389,7 +389,7 @@ fn trial_outlasts_a_retry_and_a_missing_video() {
     assert!(!unjudged.lock().is_empty());
 }
 
-/// What can't be read of a video is no proof of anything.
+/// An unreadable video counts as a mismatch.
 #[test]
 fn unreadable_video_is_a_mismatch() {
     let bare = b"\0\0\0\x08ftyp\0\0\0\x3cmoov\0\0\0\x34trak\0\0\0\x2cmdia\0\0\0\x14hdlr\0\0\0\0\0\0\0\0vide\0\0\0\x10minf\0\0\0\x08stbl\0\0\0\x09mdatx";
@@ -402,7 +402,7 @@ fn unreadable_video_is_a_mismatch() {
     let here = Workspace::with_manifest(BATCH);
     let ended = here.run(&service, &["--concurrency", "1", "--exclude", "other"]).ends_with(1);
     insta::assert_snapshot!(warnings(&ended.stderr)[0], @"warning[delivery-mismatch]: the video of one has an unknown duration, requested 10 s, and an unknown shape, requested 1280x720; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
-    // Some more may be on their way before the video has arrived.
+    // Submissions in flight may continue until the video arrives.
     assert!(service.posts().len() < JOBS / 2, "{}", service.posts().len());
     let listed = fs::read_to_string(here.path("shotlist-out/m/mismatches.csv")).expect("a list");
     assert!(listed.contains("an unknown duration, requested 10 s; an unknown shape, requested 1280x720"), "{listed}");

@@ -1,4 +1,4 @@
-//! What is in doubt: listed with all that helps to look it up, and settled one by one or by a pattern.
+//! Jobs in doubt: the list for a search at the service, and their resolution by ID or pattern.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ jobs:
   - { id: hero, prompt: a crane }
 ";
 
-/// Every submission fails in the service's own words, and one more is asked for.
+/// Three jobs, and a service that fails each submission.
 fn failing() -> (Service, Workspace) {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => answer(500, &json!({ "error": { "message": "worker crashed" } })),
@@ -48,7 +48,7 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
       shotlist resolve m.yaml JOB --never-created
     ");
     assert_eq!(service.posts().len(), 3);
-    // Nothing was bought in a batch that is new, and nothing is made for it.
+    // A new batch has no jobs in doubt.
     let empty = here.shotlist(&["resolve", "m.yaml", "--batch", "new"]).ends_with(0).stdout;
     assert_eq!(
         empty,
@@ -56,7 +56,7 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
     );
 }
 
-/// The manifest has lost the job, and the money is still at risk.
+/// The manifest lacks the job, and its price is at risk.
 #[test]
 fn removed_job_in_doubt_is_in_status_and_summary() {
     let (service, here) = failing();
@@ -91,7 +91,7 @@ fn a_pattern_settles_several_and_a_task_only_one() {
     here.run(&Service::well(), &[]).ends_with(7);
 }
 
-/// The listing without its times, which are those of the test.
+/// The list with fixed times.
 fn hide_times(text: &str) -> String {
     let hidden = |line: &str| match line.find(" UTC") {
         Some(at) => format!("{}1970-01-01 00:00:00{}", &line[..at - 23], &line[at..]),
@@ -100,14 +100,14 @@ fn hide_times(text: &str) -> String {
     text.lines().map(hidden).collect::<Vec<_>>().join("\n")
 }
 
-/// The user may be wrong: the task turns up, and what it cost is known again.
+/// A user's mistake: the task is found later, with its cost.
 #[test]
 fn what_was_said_to_be_never_created_can_be_found_after_all() {
     let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
         ("POST", 0) => Answer::Hangup,
         ("GET", _) if asked.path.ends_with("/mine") => answer(
             200,
-            // It ends on the last day of the calendar.
+            // The last day of the calendar.
             &json!({ "id": "mine", "status": "completed", "model": "alpha-2", "video_url": "http://127.0.0.1:1/v.mp4", "completed_at": 253_402_206_900_000_i64 }),
         ),
         ("GET", _) if asked.path.ends_with("/beta") => {
@@ -117,7 +117,7 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
     });
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
     here.run(&service, &["--batch", "b"]).ends_with(7);
-    // Of another batch, too, it is reported where it is.
+    // The list names other batches with jobs in doubt.
     let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
     assert!(listed.contains("shotlist resolve m.yaml --batch b\n"), "{listed}");
     here.shotlist(&["resolve", "m.yaml", "a", "--never-created", "--batch", "b"]).ends_with(0);
@@ -134,7 +134,7 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
     here.shotlist(&["ledger", "check"]).ends_with(0);
 }
 
-/// A wrong answer of the user is taken back, as long as nothing was bought on it.
+/// `--undo` reverses an outcome until a purchase depends on it.
 #[test]
 fn a_verdict_is_taken_back_until_something_was_bought_on_it() {
     let is_well = Arc::new(AtomicBool::new(false));
@@ -164,7 +164,7 @@ fn a_verdict_is_taken_back_until_something_was_bought_on_it() {
 
     resolve(&["j0", "--task", "wrong"]).ends_with(0);
     resolve(&["j0", "--undo"]).ends_with(0);
-    // The other job may have that task, now that it is free.
+    // The task belongs to no job now.
     resolve(&["j1", "--task", "wrong"]).ends_with(0);
     resolve(&["j1", "--abandon"]).ends_with(0);
     resolve(&["j1", "--undo"]).ends_with(0);
@@ -172,7 +172,7 @@ fn a_verdict_is_taken_back_until_something_was_bought_on_it() {
     assert_eq!(states, [["j0", "in_doubt", "NULL"], ["j1", "queued", "wrong"]]);
     assert_eq!(doubts, "1.80");
 
-    // Bought on it: the answer stands.
+    // A purchase depends on the outcome.
     resolve(&["j0", "--never-created"]).ends_with(0);
     is_well.store(true, Ordering::SeqCst);
     here.run(&service, &[]).ends_with(0);

@@ -1,4 +1,4 @@
-//! What is bought once more because someone asked for it: by a pattern each time anew, and by a choice once for each video.
+//! Retakes: a pattern buys one in each run, and a choice buys one for each video.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::support::{
     wait_until,
 };
 
-/// Writes the choices that the page of this report saves when these jobs are asked for again.
+/// Writes choices with *Retake* for these jobs of a report.
 fn choose(here: &Workspace, report: &Value, again: &[&str]) {
     let jobs = report["jobs"].as_array().expect("jobs");
     let tasks: HashMap<&str, &Value> =
@@ -37,11 +37,11 @@ fn a_choice_is_bought_once_for_each_video() {
     }
     assert!(codes(&here.plan(&chosen)).contains(&"choice-spent"));
 
-    // Whoever looked at the new video and asks once more gets one more.
+    // A choice about the new video buys another take.
     choose(&here, &here.report(), &["j0"]);
     here.run(&service, &chosen).ends_with(0);
     assert_eq!(service.posts().len(), 6);
-    // A pattern asks each time anew, and the plan says that it is not the first time.
+    // A pattern buys in each run. The plan has the number of earlier takes.
     for (glob, is_first) in [("j0", false), ("j1", true)] {
         let plan = here.plan(&["--retake", glob]);
         let earlier = plan["jobs"].as_array().expect("jobs").iter().find(|job| job["id"] == glob).expect("the job");
@@ -81,7 +81,7 @@ fn choices_of_a_job_that_is_not_selected_are_refused() {
     choose(&here, &here.report(), &["j0"]);
     let refused = here.run(&service, &["--retake", "@choices.json", "--select", "j1"]).ends_with(2).stderr;
     assert!(has_code(&refused, "no-match"), "{refused}");
-    // A file is not named by its name alone.
+    // A file needs the `@`.
     for option in ["--retake", "--select"] {
         let refused = here.run(&service, &[option, "choices.json"]).fails_with("no-match", 2).stderr;
         assert!(refused.contains(&format!("`{option} @choices.json`")), "{refused}");
@@ -136,7 +136,7 @@ fn what_a_run_that_ended_early_did_not_take_again_is_bought_by_what_it_tells() {
         here.run(&service, &[]).ends_with(0);
         choose(&here, &here.report(), &["j0", "j1", "j2", "j3", "j4"]);
         most.store(7, Ordering::SeqCst);
-        let ended = here.run(&service, &["--retake", retake, "--concurrency", "1"]).ends_with(1);
+        let ended = here.run(&service, &["--retake", retake, "--concurrency", "1", "--max-cost", "9"]).ends_with(1);
         let text = ended.stderr.split("warning[not-bought-again]: ").nth(1).and_then(|rest| rest.split("\n\n").next());
         let text = text.unwrap_or_else(|| panic!("no command: {}", ended.stderr));
         if retake == "*" {

@@ -1,4 +1,4 @@
-//! On a terminal: the question before money is spent, and the bar. `script` of util-linux gives the program one.
+//! The confirmation and the progress on a terminal, which `script` of util-linux provides.
 #![cfg(target_os = "linux")]
 
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Service, TWO_JOBS, Workspace, json, output_of};
 
-/// Runs a command on a terminal of so many columns; what was shown.
+/// Runs a command on a terminal of this width. Returns its output.
 fn shown_in(here: &Workspace, service: &Service, columns: u16, args: &str) -> String {
     let command = format!("stty cols {columns} rows 30; {} {args}", env!("CARGO_BIN_EXE_shotlist"));
     let mut script = Command::new("script");
@@ -16,7 +16,7 @@ fn shown_in(here: &Workspace, service: &Service, columns: u16, args: &str) -> St
     String::from_utf8_lossy(&output_of(child).stdout).replace('\r', "")
 }
 
-/// Runs `shotlist run m.yaml` on a terminal, with an answer typed in; the exit code and all that was shown.
+/// Runs `shotlist run m.yaml` on a terminal with typed input. Returns the exit code and the output.
 fn on_a_terminal(here: &Workspace, service: &Service, args: &str, typed: &str) -> (Option<i32>, String) {
     typed_to(here, service, &format!("run m.yaml --poll-interval 50ms --poll-floor 5ms {args}"), typed)
 }
@@ -43,7 +43,7 @@ fn typed_to(here: &Workspace, service: &Service, args: &str, typed: &str) -> (Op
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A web page can save a file of choices, too.
+/// Any web page can download a file of choices.
 #[test]
 fn downloaded_choices_need_confirmation() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
@@ -97,7 +97,7 @@ fn a_bar_shows_how_far_the_run_is() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let (_, shown) = on_a_terminal(&here, &service, "--yes --first-poll 1s", "");
     assert!(shown.contains("/2 done") && shown.contains("of $11.25"), "{shown}");
-    // What was drawn is taken away, and the summary begins where it stood.
+    // The summary replaces the progress.
     let (_, after) = shown.rsplit_once("\u{1b}[2K").expect("rows are taken away");
     let (moves, summary) = after.split_once("2 jobs: 2 completed").expect("a summary");
     assert!(!moves.contains(|c: char| c.is_alphabetic() && c != 'A'), "{moves:?}");
@@ -143,7 +143,7 @@ jobs:
     for columns in [80_u16, 60, 40] {
         let batch = format!("--batch b{columns}");
         let plan = shown_in(&here, &service, columns, &format!("run m.yaml --plan {batch}"));
-        // Those of the jobs where there is room for all of them, and the one of the sums.
+        // In each job's line, if the column fits, and in the line of sums.
         let models = plan.matches("beta-2.0-lite").count();
         assert!(models == 6 || (models == 1 && plan.contains("(no room for: model")), "{plan}");
         assert_eq!(plan.matches("submit  ").count(), 5, "{plan}");
@@ -151,17 +151,16 @@ jobs:
         assert!(plan.contains("…") && plan.contains("-7 "), "one that does not is cut where ids are alike: {plan}");
         let run = format!("run m.yaml --yes --first-poll 0s --poll-interval 50ms --progress never {batch}");
         let shown = shown_in(&here, &service, columns, &run);
-        // But for what must not be broken: commands, paths, and a word that is longer by itself.
+        // Without commands, paths, and longer words.
         for line in
             shown.lines().filter(|line| !["shotlist", "http", "one-that"].iter().any(|word| line.contains(word)))
         {
             assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
         }
-        // No word was cut: each is one that was said.
         assert!(shown.split_whitespace().any(|word| word == "connection"), "{shown}");
         let command = format!("shotlist resolve m.yaml d --never-created --batch b{columns}");
         assert!(shown.lines().any(|line| line.trim_start() == command), "{shown}");
-        // The same cause is reported once, with the jobs that it is about.
+        // Each cause has one message with its jobs.
         let told = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             told.contains(&format!(
@@ -175,7 +174,7 @@ jobs:
         assert!(models == 5 || (models == 0 && columns < 80), "whole or not at all: {status}");
         assert_eq!(status.lines().filter(|line| line.starts_with("   completed ")).count(), 2, "{status}");
     }
-    // Each on a line of its own, and no sum of money is cut.
+    // One line for each amount.
     for columns in [80, 60, 40] {
         let spend = shown_in(&here, &service, columns, "spend");
         let (head, rest) = spend.split_once('\n').expect("a head");
@@ -184,11 +183,11 @@ jobs:
         assert!(lines.iter().all(|line| line.contains(" $7.50")), "{spend}");
         assert!(spend.lines().all(|line| line.chars().count() <= usize::from(columns)), "{spend}");
     }
-    // What is found in a manifest is broken between words, too.
+    // Diagnostics wrap at spaces.
     here.write("bad.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x, duration: 7, image: photo.png }]\n");
     let diagnostics = shown_in(&here, &service, 60, "run bad.yaml --plan");
     let said = here.shotlist(&["run", "bad.yaml", "--plan"]).ends_with(2).stderr;
-    // But for the lines of the manifest, of which as much is shown as there is room for.
+    // Without the source lines, which are cut to the width.
     let words = |text: &str| -> Vec<String> {
         let told = text.lines().filter(|line| !line.contains('|'));
         told.flat_map(str::split_whitespace).map(str::to_owned).collect()
