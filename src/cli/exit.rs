@@ -9,8 +9,7 @@ use super::args::{ManifestArgs, RepeatArgs};
 use crate::domain::{Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, Usd, WRITABLE, quoted, with_causes};
 use crate::ledger::Ledger;
 use crate::plan::{Action, Plan};
-use crate::report::NextCommand;
-use crate::report::{JobState, Report};
+use crate::report::{JobState, NextCommand, Report};
 use crate::session::{EngineOutcome, RunEvent, StopReason};
 use crate::ui::Terminal;
 

@@ -8,8 +8,7 @@ use super::exit::Failure;
 use crate::domain::{BatchKey, RefusalCode};
 use crate::ledger::Ledger;
 use crate::manifest::is_stream;
-use crate::report::NextCommand;
-use crate::report::{Writer, form_of};
+use crate::report::{NextCommand, Writer, form_of};
 use crate::session::{DefaultPaths, Options};
 
 /// The ledger.

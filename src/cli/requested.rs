@@ -1,10 +1,10 @@
 //! The options and hooks of a session, from the arguments of `run`.
 
-use super::again;
 use super::args::{HookArgs, RunArgs};
 use super::choices::{self, Patterns};
 use super::exit::Failure;
 use super::manifest::Chosen;
+use super::next_commands;
 use super::paths;
 use crate::domain::{RefusalCode, with_causes};
 use crate::session::{AssetCommand, Options, Program, RepeatOptions, Settings};
@@ -22,7 +22,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen) -> Result<Options, Failur
     }
     let retakes = retake.retakes().map_err(|error| invalid(error.to_string()))?;
     let retakes = if retake.has_choices() { retakes.alone() } else { retakes };
-    let on_page = again::on_page(&args.manifest, key);
+    let on_page = next_commands::for_page(&args.manifest, key);
     let usual = paths::options(&args.manifest, args.reports.out.as_deref(), key)?;
     Ok(Options {
         selection: chosen.selection.clone(),

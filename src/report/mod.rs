@@ -3,7 +3,6 @@
 //! [`row`] is the model: a row for each job, in manifest order. [`rows`] makes rows from the facts of [`found`]. A [`job_note`] has the next step for a job. [`csv`], [`json`], [`html`], and [`xlsx`] format rows. [`writer`] replaces each file atomically, so a reader never
 //! sees a part of one, also after a kill. [`earlier`] reads the purchases of a report whose ledger is lost.
 
-mod command;
 mod csv;
 mod earlier;
 mod found;
@@ -17,15 +16,11 @@ mod rows;
 mod writer;
 #[cfg(feature = "xlsx")]
 mod xlsx;
-#[cfg(not(feature = "xlsx"))]
-#[path = "no_xlsx.rs"]
-mod xlsx;
 
-pub(crate) use command::NextCommand;
 pub(crate) use earlier::ReportedPurchase;
 pub(crate) use earlier::{EarlierJob, EarlierReport, JSON_REPORT, earlier_jobs};
 pub use found::JobState;
-pub(crate) use job_note::{JobNote, NoteKind, NotedJobs};
+pub(crate) use job_note::{JobNote, NextCommand, NoteKind, NotedJobs};
 pub(crate) use json::ReportView;
 pub(crate) use prometheus::{LedgerState, metrics};
 pub use row::{Row, Superseded, Totals};

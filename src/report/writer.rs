@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::command::NextCommand;
 use super::csv::MARK;
 use super::csv::{self, write_mismatches};
+use super::job_note::NextCommand;
 use super::rows::Report;
-use super::{html, json, xlsx};
+#[cfg(feature = "xlsx")]
+use super::xlsx;
+use super::{html, json};
 use crate::files::{make_directories, open_plain, replace};
 
 /// The form of a report file.
@@ -28,6 +30,7 @@ pub enum Form {
     /// For people.
     Html,
     /// For spreadsheet programs, with types.
+    #[cfg(feature = "xlsx")]
     Xlsx,
     /// The videos with a mismatch, if there are any.
     Mismatches,
@@ -39,7 +42,8 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
         "csv" => Some(Form::Csv),
         "json" => Some(Form::Json),
         "html" | "htm" => Some(Form::Html),
-        "xlsx" if cfg!(feature = "xlsx") => Some(Form::Xlsx),
+        #[cfg(feature = "xlsx")]
+        "xlsx" => Some(Form::Xlsx),
         _ => None,
     }
 }
@@ -119,6 +123,7 @@ impl Writer {
                 Form::Csv => csv::write(report, directory, file),
                 Form::Json => json::write(report, directory, now, file),
                 Form::Html => html::write(report, directory, now, self.commands.as_ref(), file),
+                #[cfg(feature = "xlsx")]
                 Form::Xlsx => xlsx::write(report, directory, file),
                 Form::Mismatches => write_mismatches(report, file),
             });
@@ -187,6 +192,7 @@ fn marks(form: Form) -> &'static [&'static str] {
         Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
         Form::Html => &["name=\"generator\" content=\"shotlist"],
         // A workbook is compressed: its sheet is checked.
+        #[cfg(feature = "xlsx")]
         Form::Xlsx => &[],
     }
 }
@@ -201,6 +207,7 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
         Ok(_) => {
             let start = String::from_utf8_lossy(&start);
             let is_ours = match form {
+                #[cfg(feature = "xlsx")]
                 Form::Xlsx => xlsx::is_report(path),
                 form => marks(form).iter().all(|mark| start.contains(mark)),
             };

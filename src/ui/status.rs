@@ -10,8 +10,7 @@ use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
 use super::table::{Column, first_few, shortened, without_prompt};
 use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd, count, quoted};
-use crate::report::NextCommand;
-use crate::report::{Form, JobState, Report, Row, Superseded, Totals, form_of};
+use crate::report::{Form, JobState, NextCommand, Report, Row, Superseded, Totals, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;

@@ -9,10 +9,10 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::doctor::DoctorArgs;
-use super::given::GivenOptions;
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 use super::ledger::{NamedLedger, PathParser};
 use super::limits::{FetchArgs, LimitArgs, StoreArgs};
+use super::passed_options::PassedOptions;
 use super::run::RunArgs;
 use super::sandbox::SandboxArgs;
 use crate::report::JobState;
@@ -304,9 +304,9 @@ pub(crate) enum SpendFormat {
 /// Options of `reconcile`.
 #[derive(Debug, Args)]
 pub(crate) struct ReconcileArgs {
-    // First: the values that follow are taken out.
+    // The first field: each later one removes its value from the matches.
     #[command(flatten)]
-    pub given: GivenOptions,
+    pub passed: PassedOptions,
     /// Bill as CSV
     #[arg(value_parser = PathParser)]
     pub bill: PathBuf,

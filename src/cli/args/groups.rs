@@ -7,16 +7,16 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::given::GivenOptions;
 use super::ledger::{NamedLedger, PathParser};
+use super::passed_options::PassedOptions;
 
 /// The manifest, and additions to it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Manifest")]
 pub(crate) struct ManifestArgs {
-    // First: the values that follow are taken out.
+    // The first field: each later one removes its value from the matches.
     #[command(flatten)]
-    pub given: GivenOptions,
+    pub passed: PassedOptions,
     /// Manifest to read, or - for stdin
     #[arg(value_parser = PathParser, help_heading = "Arguments", index = 1, display_order = 1)]
     pub manifest: PathBuf,

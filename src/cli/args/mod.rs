@@ -5,10 +5,10 @@
 
 mod command_line;
 mod doctor;
-mod given;
 mod groups;
 mod ledger;
 mod limits;
+mod passed_options;
 mod run;
 mod sandbox;
 
@@ -18,9 +18,9 @@ pub(super) use command_line::{
     StatusArgs, TerminalArgs, Verdict, When,
 };
 pub(super) use doctor::{DoctorArgs, DoctorFormat, NO_MANIFEST};
-pub(super) use given::GivenOptions;
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 pub(super) use ledger::{NamedLedger, below_home};
 pub(super) use limits::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
+pub(super) use passed_options::PassedOptions;
 pub(super) use run::{HookArgs, PlanFormat, RepeatArgs, RunArgs};
 pub(super) use sandbox::SandboxArgs;

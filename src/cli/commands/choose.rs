@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::cli::again;
 use crate::cli::args::{ChooseArgs, SelectArgs};
 use crate::cli::choices::{parse_choices, read_choices, reviews};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::next_commands;
 use crate::cli::paths;
 use crate::cli::program::{block_on, variable};
 use crate::domain::{BatchKey, Choice, RefusalCode, ReviewOfTask};
@@ -46,7 +46,7 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     }
     let ledger = paths::ledger(&args.manifest)?;
     let (new, history) = block_on(async { Ok(BatchView::new(&manifest, &ledger).choose(&all).await?) })?;
-    let again = again::again(&args.manifest, key);
+    let again = next_commands::for_batch(&args.manifest, key);
     terminal.result(&ui::choices_recorded(new, &manifest.jobs, &history, &again));
     Ok(Exit::Done)
 }

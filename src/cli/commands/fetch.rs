@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::cli::again;
 use crate::cli::args::FetchArgs;
 use crate::cli::exit::{Exit, Failure, exit_of};
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::next_commands;
 use crate::cli::paths;
 use crate::cli::program::{block_on, watch_signals};
 use crate::cli::service::{address, connect};
@@ -18,7 +18,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
     let key = &chosen.manifest.key;
-    let again = again::again(&args.manifest, key);
+    let again = next_commands::for_batch(&args.manifest, key);
     let options = Options {
         selection: chosen.selection,
         fetches_only: true,

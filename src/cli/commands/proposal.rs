@@ -1,10 +1,10 @@
 //! `shotlist run --plan`: the plan, in the form that was asked for.
 
 use super::run::Run;
-use crate::cli::again;
 use crate::cli::approved::compare_service;
 use crate::cli::args::PlanFormat;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::next_commands;
 use crate::cli::service::service_view;
 use crate::plan::{Plan, PlanView, WarningView, notes};
 use crate::session::Refusal;
@@ -12,7 +12,7 @@ use crate::ui::{self, NotJson, Page};
 
 impl Run<'_> {
     pub(super) fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
-        let same_plan = again::same_plan(&self.args.manifest, &self.session.manifest().key);
+        let same_plan = next_commands::for_same_plan(&self.args.manifest, &self.session.manifest().key);
         let page = match self.args.money.format {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, &self.again, self.terminal.width(), self.terminal.verbosity > 0);

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::bill::{Bill, BillError, Columns, Period, read};
-use crate::cli::again;
 use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::next_commands;
 use crate::cli::paths;
 use crate::cli::program::block_on;
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
@@ -19,13 +19,13 @@ use crate::manifest::name_or_stem;
 use crate::session::Reconciliation;
 use crate::ui::{self, Terminal};
 
-/// The digits of a bill's SHA-256 that tell it from another of its name.
+/// The shown digits of a bill's SHA-256, which distinguish bills of one name.
 const DIGITS: usize = 12;
 
-/// The largest bill, in bytes.
+/// The maximum size of a bill, in bytes.
 const MAX_BILL: u64 = 512 << 20;
 
-/// Shows where bill and ledger differ; with `--apply`, records what the bill settles.
+/// Shows the differences between bill and ledger. With `--apply`, records the settled charges.
 pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let unread = |why: String| Failure::new(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
     let bytes = read_at_most(&args.bill, MAX_BILL).map_err(|error| unread(format!("can't read the file: {error}")))?;
@@ -45,9 +45,11 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) })?;
     let comparison = reconciliation.comparison();
     let own = args.manifest.as_deref().and_then(name_of);
-    // The ledger has batches of other manifests, too: the command must not settle a job of this one by the same ID.
+    // A batch may belong to another manifest: the command must not resolve a job of this manifest with the same ID.
     let manifest = |key: &BatchKey| args.manifest.as_deref().filter(|_| own.as_ref() == Some(&key.name));
-    let again = |key: &BatchKey| again::elsewhere(&args.given, manifest(key).unwrap_or(Path::new("MANIFEST")), key);
+    let again = |key: &BatchKey| {
+        next_commands::for_other_batch(&args.passed, manifest(key).unwrap_or(Path::new("MANIFEST")), key)
+    };
     terminal.result(&ui::reconciliation(&bill, &comparison, period.is_said, &again));
     if args.apply {
         apply(&bill, &reconciliation, &source, terminal)?;
@@ -57,7 +59,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     Ok(if comparison.agrees() && bill.unread.is_empty() { Exit::Done } else { Exit::SomeFailed })
 }
 
-/// The days that the bill covers, in this machine's time zone: everything, unless someone says otherwise.
+/// The period of the bill in this machine's time zone: `--since` to `--until`, or everything.
 fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     let zone = own_zone()?;
     let start = |day: Date| {
@@ -73,7 +75,7 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
         return Err(Failure::new(RefusalCode::OptionInvalid, format!("`--until {until}` is before `--since {since}`")));
     }
     let behind = until.tomorrow().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
-    // No bill has what is yet to be charged.
+    // A bill has no future charges.
     Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
 }
 
@@ -91,14 +93,14 @@ fn name_of(manifest: &Path) -> Option<String> {
     Some(name_or_stem(Some(&name), manifest))
 }
 
-/// The name of a bill, recorded with the facts from it.
+/// The name of a bill, recorded with its charges.
 fn source(path: &Path, bytes: &[u8]) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let digest = hex(&Sha256::digest(bytes));
     format!("{name} (sha256 {})", digest.get(..DIGITS).unwrap_or_default())
 }
 
-/// Records what the bill settles. A bill with unreadable lines settles nothing.
+/// Records the settled charges. A bill with unreadable lines settles nothing.
 fn apply(bill: &Bill, reconciliation: &Reconciliation<'_>, source: &str, terminal: &Terminal) -> Result<(), Failure> {
     if !bill.unread.is_empty() {
         let message = "can't apply the bill: some of its lines can't be read";

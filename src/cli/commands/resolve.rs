@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::cli::again;
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict as Given};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::next_commands;
 use crate::cli::paths;
 use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
@@ -18,7 +18,7 @@ use crate::ui::{self, Terminal};
 pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let manifest = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
-    let (ledger, again) = (paths::ledger(&args.manifest)?, again::again(&args.manifest, &manifest.key));
+    let (ledger, again) = (paths::ledger(&args.manifest)?, next_commands::for_batch(&args.manifest, &manifest.key));
     let batch = BatchView::new(&manifest, &ledger);
     let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
     let Given { task, never_created, abandon, undo } = &args.verdict;
@@ -27,7 +27,8 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
             let (history, elsewhere) = batch.doubts().await?;
             let mut page = ui::doubts(&history, &again, terminal.width());
             for other in elsewhere {
-                let again = again::elsewhere(&args.manifest.given, &args.manifest.manifest, &other.batch);
+                let again =
+                    next_commands::for_other_batch(&args.manifest.passed, &args.manifest.manifest, &other.batch);
                 page.line(ui::doubts_elsewhere(&other.batch, other.doubtful, other.at_risk, &again));
             }
             terminal.result(&page);

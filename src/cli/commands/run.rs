@@ -1,5 +1,4 @@
-//! `shotlist run`: shows the plan, asks for confirmation, shows the run, and says how it ended. The order in which all that happens is the
-//! [session's](crate::session).
+//! `shotlist run`: plan, confirmation, progress, and summary. The [session](crate::session) has the order of its steps.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -7,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::cli::again;
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, confirm, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::{Bought, Exit, Failure, NOTHING_SENT, exit_of, report_unsubmitted_repeats};
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::next_commands;
 use crate::cli::program::{block_on, first_signal, price_of, watch_signals};
 use crate::cli::service::{Address, address, check_secrets, connect};
 use crate::cli::{paths, requested};
@@ -44,7 +43,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
     Ok(exit)
 }
 
-/// The facts for the last event of a JSON log, as far as the run came.
+/// The facts for the last event of a JSON log, if they are known.
 #[derive(Default)]
 struct RunFacts {
     key: OnceCell<BatchKey>,
@@ -59,7 +58,7 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     };
     let chosen = load(&args.manifest, &args.selection, wants, terminal)?;
     facts.key.get_or_init(|| chosen.manifest.key.clone());
-    let again = again::again(&args.manifest, &chosen.manifest.key);
+    let again = next_commands::for_batch(&args.manifest, &chosen.manifest.key);
     let (approved, part) = match args.money.approved.as_deref().map(approval).transpose()? {
         Some(Approval::Plan(approved)) => (Some(approved), None),
         Some(Approval::Part(part)) => (None, Some(part)),
@@ -67,15 +66,15 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     };
     let options = Options { approved, ..requested::options(args, &chosen)? };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let in_these_words = again::same_jobs(&args.manifest, &session.manifest().key);
-    let to_look = in_these_words.command("run", &["--plan"]);
-    // A number counts due jobs anew.
+    let rerun = next_commands::for_same_jobs(&args.manifest, &session.manifest().key);
+    let to_look = rerun.command("run", &["--plan"]);
+    // With a number, a second run would submit other jobs.
     let is_number = args.sample.is_some();
     let asks_once = !args.again.retry_failed && !is_number;
-    let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
+    let to_repeat = asks_once.then(|| rerun.command("run", &[]));
     let run = Run { args, terminal, session: &session, again, to_repeat, is_risky: chosen.is_risky, facts };
     let ended = block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
-    // A template of today is another batch tomorrow: the refused one is named.
+    // Names the refused batch: tomorrow, a template may have another value.
     ended.map_err(|failure| {
         let failure = failure.of_this_ledger(session.ledger(), &args.manifest);
         match &failure.help {
@@ -88,22 +87,22 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     })
 }
 
-/// One run, once its parts are known.
+/// A run of a loaded manifest.
 pub(super) struct Run<'r> {
     pub(super) args: &'r RunArgs,
     pub(super) terminal: &'r Terminal,
     pub(super) session: &'r Session,
-    /// The command for it.
+    /// The printed commands.
     pub(super) again: NextCommand,
-    /// The command that asks for the same, if that buys nothing twice.
+    /// The command that continues the run, if it buys nothing twice.
     to_repeat: Option<String>,
-    /// True if a warning may mean that the wrong thing is bought.
+    /// True if the manifest has a warning about a wrong purchase.
     is_risky: bool,
     facts: &'r RunFacts,
 }
 
 impl Run<'_> {
-    /// Shows the plan, if only that is wanted, and otherwise runs it. `part` is a part of a digest, which approves nothing.
+    /// Runs the plan, or shows it for `--plan`. `part` is an incomplete digest, which approves nothing.
     async fn plan_and_go(&self, part: Option<&str>, warnings: Vec<WarningView>) -> Result<Exit, Failure> {
         let args = self.args;
         let plan = self.session.plan().await?;
@@ -120,10 +119,10 @@ impl Run<'_> {
         let finishes_others = plan.elsewhere.iter().any(|other| other.active > 0);
         let early =
             (plan.asks_about_tasks() || finishes_others).then(|| address(&args.manifest, &args.service)).transpose()?;
-        // It is made anew under the lock, of what the ledger says then.
+        // The run makes another plan under the lock.
         drop(plan);
         let ended = Box::pin(self.go(early)).await;
-        // After a refusal, too, it is worth knowing how the batch stands.
+        // Reports the batch also after a refusal.
         if self.terminal.logs_json
             && self.facts.report.get().is_none()
             && let Ok(report) = self.session.current_report().await
@@ -133,7 +132,7 @@ impl Run<'_> {
         ended
     }
 
-    /// Locks the batch, and checks the plan and what may be spent.
+    /// Locks the batch, and checks the plan and its limits.
     async fn checked(&self) -> Result<Locked<'_>, Failure> {
         let held = self.hold().await?;
         self.tell_what_is_open(&held);
@@ -149,7 +148,7 @@ impl Run<'_> {
         Ok(held)
     }
 
-    /// Refuses to buy unattended although a warning may mean that the wrong thing is bought.
+    /// Refuses an unattended run if the manifest has a warning about a wrong purchase.
     fn check_risks(&self, plan: &Plan) -> Result<(), Failure> {
         let is_accepted = self.args.accept_warnings || self.args.manifest.sandbox || self.terminal.can_ask();
         let is_refused = self.is_risky && !is_accepted && plan.totals().submit > 0;
@@ -200,7 +199,7 @@ impl Run<'_> {
                 let bought = bought.into_inner();
                 self.end(outcome?, &bought, &left_out, &doubts_elsewhere)
             }
-            // The second one. The ledger covers everything that is left behind.
+            // The second signal. The ledger has all intents and tasks.
             Err((signal, in_flight)) => {
                 if !in_flight.is_empty() {
                     let jobs: Vec<&str> = in_flight.keys().map(JobId::as_str).collect();
@@ -214,7 +213,7 @@ impl Run<'_> {
         }
     }
 
-    /// Locks the batch. Waits up to `--lock-wait` for a run that has it.
+    /// Locks the batch. Waits up to `--lock-wait` for another run.
     async fn hold(&self) -> Result<Locked<'_>, Failure> {
         let until = Instant::now() + self.args.lock_wait.unwrap_or_default();
         let mut has_said = false;
@@ -236,14 +235,15 @@ impl Run<'_> {
         }
     }
 
-    /// The other batches with jobs in doubt, each with the command that lists them.
+    /// The other batches with jobs in doubt, each with a command for a list.
     fn doubts_elsewhere(&self, plan: &Plan) -> Vec<String> {
         let all = notes(plan).into_iter();
         let doubtful = all.filter_map(|note| match note {
             PlanNote::OtherBatch(other) if other.doubtful > 0 => {
                 let key = BatchKey { name: plan.key.name.clone(), batch: other.batch.clone() };
-                let resolve = again::elsewhere(&self.args.manifest.given, &self.args.manifest.manifest, &key)
-                    .command("resolve", &[]);
+                let resolve =
+                    next_commands::for_other_batch(&self.args.manifest.passed, &self.args.manifest.manifest, &key)
+                        .command("resolve", &[]);
                 Some(format!("{}: `{resolve}` lists them", ui::sentence(&note, &self.again)))
             }
             _ => None,
@@ -251,7 +251,7 @@ impl Run<'_> {
         doubtful.collect()
     }
 
-    /// Tells what costs money without being part of this plan.
+    /// Reports costs outside this plan.
     fn tell_what_is_open(&self, held: &Locked<'_>) {
         let (plan, terminal) = (held.plan(), self.terminal);
         for note in notes(plan) {
@@ -274,7 +274,7 @@ impl Run<'_> {
         }
     }
 
-    /// The service, if there is anything to ask of it.
+    /// The connection to the service, if the plan needs one.
     async fn connection(&self, plan: &Plan, early: Option<Address>) -> Result<Option<Connection>, Failure> {
         if !plan.needs_service() {
             return Ok(None);
@@ -296,7 +296,7 @@ impl Run<'_> {
         })
     }
 
-    /// Says how it ended.
+    /// Prints the summary.
     fn end(
         &self,
         outcome: Outcome,
@@ -330,7 +330,7 @@ impl Run<'_> {
             for other in &others {
                 page.line(ui::finished(&other.report));
             }
-            // The reason for the exit code, of which a quiet run has not warned.
+            // The reason for the exit code, also with `-q`.
             doubts_elsewhere.iter().filter(|_| self.terminal.is_quiet).for_each(|text| page.line(text));
             self.terminal.result(&page);
         }

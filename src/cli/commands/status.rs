@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::cli::again;
 use crate::cli::args::{ReportCommandArgs, SelectArgs, StatusArgs, StatusFormat};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
+use crate::cli::next_commands;
 use crate::cli::paths;
 use crate::cli::program::block_on;
 use crate::domain::{Job, JobId};
@@ -68,7 +68,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     } else {
         terminal.result(&ui::status_text(
             &report,
-            &again::again(&args.manifest, key),
+            &next_commands::for_batch(&args.manifest, key),
             terminal.width(),
             terminal.verbosity > 0,
         ));
@@ -88,7 +88,8 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
     let key = &chosen.manifest.key;
-    let (again, on_page) = (again::again(&args.manifest, key), again::on_page(&args.manifest, key));
+    let (again, on_page) =
+        (next_commands::for_batch(&args.manifest, key), next_commands::for_page(&args.manifest, key));
     let options = Options { reports: paths::writer(&args.reports, &options.out, on_page)?, ..options };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let report = block_on(async {
