@@ -1,7 +1,6 @@
 //! Every rule of a family, checked in one go.
 
-use super::bounds::{Choice, PromptRule, Required, SizeRule};
-use super::file::Model;
+use super::file::{Choice, Model, PromptRule, Required, SizeRule};
 use crate::domain::{Field, Rule, Spec, why_no_web_address};
 
 /// The severity of a diagnostic.

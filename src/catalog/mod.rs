@@ -4,10 +4,9 @@
 //! one definition for its check and its message. This module checks a [`Spec`](crate::domain::Spec) and prices it; it
 //! knows nothing of files, so a [`FieldDiagnostic`] names a field and leaves its location to the manifest.
 
-mod bounds;
 mod check;
 mod file;
 
-pub use bounds::{Choice, PromptRule, Required, SizeRule, Whole};
 pub use check::{FieldDiagnostic, Severity};
 pub use file::{Catalog, Family, Model, Price};
+pub use file::{Choice, PromptRule, Required, SizeRule, Whole};

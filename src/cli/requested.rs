@@ -4,8 +4,7 @@ use super::args::{HookArgs, RunArgs};
 use super::choices::{self, Patterns};
 use super::exit::Failure;
 use super::manifest::Chosen;
-use super::next_commands;
-use super::paths;
+use super::{next_commands, paths};
 use crate::domain::{RefusalCode, with_causes};
 use crate::session::{AssetCommand, Options, Program, RepeatOptions, Settings};
 

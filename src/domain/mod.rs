@@ -5,7 +5,6 @@
 
 mod attempt;
 mod codes;
-mod footage;
 mod history;
 mod ids;
 mod job;
@@ -13,8 +12,6 @@ mod money;
 mod output;
 mod request;
 mod review;
-mod send_by;
-mod spec;
 mod terminal_states;
 pub(crate) mod text;
 
@@ -24,21 +21,21 @@ pub use attempt::{
 };
 pub use codes::{Explained, NoticeCode, RefusalCode, Rule};
 pub(crate) use codes::{RUN_AGAIN, SHOW_PLAN, WRITABLE, explained};
-pub(crate) use footage::{Asked, MIN_DURATION_DIFFERENCE_S};
-pub use footage::{Difference, Footage, PriceList, VideoFile};
 pub use history::{History, Move, MovedOnto, UnfinishedRetake, new_ids};
 pub use ids::{Account, BatchKey, Digest, InvalidJobId, JobId, Label, Labels, TaskId, TaskNames};
 pub(crate) use ids::{hex, random};
 pub use job::{Cells, Columns, FaceReview, Job, Purchase};
+pub use job::{Field, LocalImage, Spec};
+pub(crate) use job::{has_password, is_upright, sides, why_no_web_address};
 pub use money::{InvalidUsd, Usd};
 pub(crate) use output::folded;
+pub(crate) use output::{Asked, MIN_DURATION_DIFFERENCE_S};
+pub use output::{Difference, Footage, PriceList, VideoFile};
 pub use output::{InvalidPath, OutputPath};
+pub use request::SendBy;
 pub(crate) use request::has_web_url;
 pub use request::{Fingerprint, Request};
 pub use review::{Choice, JobChoice, Review, ReviewOfTask, Reviewed, Takes, last_reviews};
-pub use send_by::SendBy;
-pub use spec::{Field, LocalImage, Spec};
-pub(crate) use spec::{has_password, is_upright, sides, why_no_web_address};
 pub use terminal_states::TerminalStates;
 pub(crate) use terminal_states::retry_after;
 pub use text::normalized;

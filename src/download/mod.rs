@@ -18,25 +18,22 @@
 //!
 //! # Modules
 //!
-//! [`interface`] has the requests. [`stream`] fills a [`part`] from one link, along its [`redirects`], to allowed [`hosts`]; [`content`] reads
-//! responses of the content endpoint. [`mp4`] checks whether a file is whole, and has its facts by [`footage`]. [`storing`] gives it its name, and
-//! [`archive`] copies it to another directory.
+//! [`interface`] has the requests. [`stream`] fills a [`part`] from one link, along redirects to allowed [`hosts`]; [`content`] reads
+//! responses of the content endpoint. [`mp4`] checks whether a file is whole, and reads its facts. [`storing`] gives it its name, or
+//! archives it in another directory.
 
-mod archive;
 mod content;
-mod footage;
 mod hosts;
 mod interface;
 mod mp4;
 mod part;
-mod redirects;
 mod storing;
 mod stream;
 
-pub use archive::{CopyVideoError, copy_video, remove_original};
 pub(crate) use content::holds;
 pub use hosts::HostPolicy;
 pub use interface::{Destination, Downloads, FetchError, Get, Limits, Link, Stored};
 pub(crate) use mp4::footage_of;
 pub use storing::is_whole;
+pub use storing::{CopyVideoError, copy_video, remove_original};
 pub use stream::Downloader;

@@ -1,10 +1,12 @@
-//! Checks without a decoder whether a file is a complete MP4, and reads its facts.
+//! Checks without a decoder whether a file is a complete MP4, and reads the facts of the video from its index (ISO/IEC 14496-12).
+//!
+//! The index is untrusted: unreadable facts are unknown.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::footage::{Index, footage};
 use crate::domain::Footage;
 
 /// The maximum number of top-level boxes. A fragment has two, and each box is one read.
@@ -147,13 +149,229 @@ fn read(file: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The index of a file: its `moov`, and a `moof` for each fragment.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    movie: Vec<u8>,
+    fragments: Vec<Vec<u8>>,
+}
+
+impl Index {
+    /// Adds the content of a box. The last `moov` counts.
+    pub(super) fn add(&mut self, is_fragment: bool, content: Vec<u8>) {
+        if is_fragment {
+            self.fragments.push(content);
+        } else {
+            self.movie = content;
+        }
+    }
+
+    /// Its length in bytes.
+    pub(super) fn length(&self) -> u64 {
+        (self.movie.len() + self.fragments.iter().map(Vec::len).sum::<usize>()) as u64
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.movie.is_empty() && self.fragments.is_empty()
+    }
+}
+
+/// A track: its boxes, and the content of `mdia` and `stbl`.
+struct Track<'m> {
+    boxes: &'m [u8],
+    media: &'m [u8],
+    samples: &'m [u8],
+}
+
+/// A number of frames, and their duration in units of the track.
+#[derive(Clone, Copy, Default)]
+struct Frames {
+    count: u64,
+    ticks: u64,
+}
+
+/// The facts of a file of some length, or its flaw.
+pub(super) fn footage(index: &Index, length: u64) -> Result<Footage, String> {
+    let tracks: Vec<Track> = boxes(&index.movie).filter(|(name, _)| name == b"trak").filter_map(Track::new).collect();
+    let of_kind = |kind| tracks.iter().filter(move |track| track.kind() == Some(kind));
+    let Some(video) = of_kind(b"vide").next() else { return Err("it has no video track".to_owned()) };
+    if tracks.iter().flat_map(Track::offsets).any(|offset| offset >= length) {
+        return Err(format!("it is cut short after {length} bytes: some frames lie beyond"));
+    }
+    let frames = video.frames(index);
+    let scale = video.timing().map(|(scale, _)| u64::from(scale)).filter(|scale| *scale > 0);
+    let ticks = frames.map(|frames| frames.ticks).filter(|ticks| *ticks > 0);
+    let played = scale.zip(ticks).map(|(scale, ticks)| scaled(ticks, 1000, scale));
+    let per_1000_s = frames.zip(scale).filter(|(frames, _)| frames.ticks > 0);
+    let per_1000_s = per_1000_s.map(|(frames, scale)| scaled(frames.count, scale * 1000, frames.ticks));
+    let sound: Vec<&Track> = of_kind(b"soun").collect();
+    Ok(Footage {
+        // An edit list may be longer than the samples, and may cut them.
+        duration_ms: played.map(|played| video.edited_ms(&index.movie).unwrap_or(played).min(played)),
+        size: video.size(),
+        frames_per_1000_s: per_1000_s.filter(|frames| *frames > 0),
+        codecs: std::iter::once(video).chain(sound.iter().copied()).filter_map(Track::codec).collect(),
+        has_audio: !sound.is_empty(),
+        has_credentials: false,
+    })
+}
+
+impl<'m> Track<'m> {
+    fn new((_, track): (&[u8], &'m [u8])) -> Option<Self> {
+        let media = child(track, "mdia")?;
+        Some(Self { boxes: track, media, samples: child(child(media, "minf")?, "stbl")? })
+    }
+
+    /// The type of its handler (§8.4.3).
+    fn kind(&self) -> Option<&'m [u8]> {
+        child(self.media, "hdlr")?.get(8..12)
+    }
+
+    /// Its ticks a second, and its duration in them (§8.4.2).
+    fn timing(&self) -> Option<(u32, u64)> {
+        timing(child(self.media, "mdhd")?)
+    }
+
+    /// The content of its first sample entry, and its type (§8.5.2).
+    fn entry(&self) -> Option<(&'m [u8], &'m [u8])> {
+        boxes(child(self.samples, "stsd")?.get(8..)?).next()
+    }
+
+    fn codec(&self) -> Option<String> {
+        let (name, _) = self.entry()?;
+        Some(name.iter().map(|byte| char::from(*byte)).filter(char::is_ascii_graphic).collect())
+    }
+
+    /// Its width and height: of the sample entry (§12.1.3), rotated by the matrix of the track (§8.3.2).
+    fn size(&self) -> Option<(u32, u32)> {
+        let (_, entry) = self.entry()?;
+        let (width, height) = (u32::from(u16_at(entry, 24)?), u32::from(u16_at(entry, 26)?));
+        let header = child(self.boxes, "tkhd")?;
+        let matrix = if header.first()? == &1 { 52 } else { 40 };
+        let is_turned = u32_at(header, matrix)? == 0 && u32_at(header, matrix + 4)? != 0;
+        let size = if is_turned { (height, width) } else { (width, height) };
+        (width > 0 && height > 0).then_some(size)
+    }
+
+    /// The offsets of its chunks in the file (§8.7.5).
+    fn offsets(&self) -> impl Iterator<Item = u64> + use<'m> {
+        let entries =
+            |name, size| child(self.samples, name).and_then(|it| it.get(8..)).unwrap_or(&[]).chunks_exact(size);
+        let short = entries("stco", 4).filter_map(|entry| u32_at(entry, 0)).map(u64::from);
+        short.chain(entries("co64", 8).filter_map(|entry| u64_at(entry, 0)))
+    }
+
+    /// The duration of its edits with images in milliseconds (§8.6.6), if it has edits.
+    fn edited_ms(&self, movie: &[u8]) -> Option<u64> {
+        let (scale, _) = timing(child(movie, "mvhd")?).filter(|(scale, _)| *scale > 0)?;
+        let list = child(child(self.boxes, "edts")?, "elst")?;
+        let is_long = list.first()? == &1;
+        let size = if is_long { 20 } else { 12 };
+        let durations = list.get(8..)?.chunks_exact(size).filter_map(|edit| {
+            let (duration, is_empty) = if is_long {
+                (u64_at(edit, 0)?, u64_at(edit, 8)? == u64::MAX)
+            } else {
+                (u32_at(edit, 0)?.into(), u32_at(edit, 4)? == u32::MAX)
+            };
+            (!is_empty).then_some(duration)
+        });
+        let sum = durations.fold(0, u64::saturating_add);
+        (sum > 0).then(|| scaled(sum, 1000, scale.into()))
+    }
+
+    /// Its frames in the movie (§8.6.1) and in all fragments (§8.8).
+    fn frames(&self, index: &Index) -> Option<Frames> {
+        let times = child(self.samples, "stts").and_then(|it| it.get(8..)).unwrap_or(&[]).chunks_exact(8);
+        let times = times.filter_map(|entry| Some((u32_at(entry, 0)?.into(), u32_at(entry, 4)?.into())));
+        let header = child(self.boxes, "tkhd")?;
+        let id = u32_at(header, if header.first()? == &1 { 20 } else { 12 })?;
+        let extends = child(&index.movie, "mvex").unwrap_or(&[]);
+        let mut defaults = boxes(extends).filter(|(name, it)| name == b"trex" && u32_at(it, 4) == Some(id));
+        let default = defaults.next().and_then(|(_, it)| u32_at(it, 12)).unwrap_or(0);
+        let parts = index.fragments.iter().flat_map(|fragment| boxes(fragment)).filter(|(name, _)| name == b"traf");
+        let runs = parts.filter_map(|(_, part)| fragment_frames(part, id, default));
+        let own = times.map(|(count, each): (u64, u64)| Frames { count, ticks: count.saturating_mul(each) });
+        let all = own.chain(runs).fold(Frames::default(), Frames::plus);
+        (all.count > 0).then_some(all)
+    }
+}
+
+impl Frames {
+    fn plus(self, other: Self) -> Self {
+        Self { count: self.count.saturating_add(other.count), ticks: self.ticks.saturating_add(other.ticks) }
+    }
+}
+
+/// The frames of a track in a fragment: `default` ticks each, unless the fragment or the frame has another duration (§8.8.7, §8.8.8).
+fn fragment_frames(part: &[u8], track: u32, default: u32) -> Option<Frames> {
+    let header = child(part, "tfhd").filter(|header| u32_at(header, 4) == Some(track))?;
+    let flags = u32_at(header, 0)?;
+    let at = 8 + if flags & 1 != 0 { 8 } else { 0 } + if flags & 2 != 0 { 4 } else { 0 };
+    let default = if flags & 8 != 0 { u32_at(header, at)? } else { default };
+    let runs = boxes(part).filter(|(name, _)| name == b"trun").filter_map(|(_, run)| {
+        let (flags, count) = (u32_at(run, 0)?, u32_at(run, 4)?);
+        if flags & 0x100 == 0 {
+            return Some(Frames { count: count.into(), ticks: u64::from(count) * u64::from(default) });
+        }
+        let at = 8 + 4 * (flags & 1) as usize + (flags & 4) as usize;
+        let size = 4 * (flags >> 8 & 0xf).count_ones() as usize;
+        let frames = run.get(at..)?.chunks_exact(size).take(count as usize).filter_map(|frame| u32_at(frame, 0));
+        Some(frames.map(|ticks| Frames { count: 1, ticks: ticks.into() }).fold(Frames::default(), Frames::plus))
+    });
+    Some(runs.fold(Frames::default(), Frames::plus))
+}
+
+/// The ticks a second of `mvhd` or `mdhd`, and the duration in them.
+fn timing(header: &[u8]) -> Option<(u32, u64)> {
+    if header.first()? == &1 {
+        Some((u32_at(header, 20)?, u64_at(header, 24)?))
+    } else {
+        Some((u32_at(header, 12)?, u32_at(header, 16)?.into()))
+    }
+}
+
+/// The boxes in a content, each with its type and content, up to the first incomplete box.
+fn boxes(mut rest: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    std::iter::from_fn(move || {
+        let (head, size) = match u32_at(rest, 0)? {
+            0 => (8, rest.len()),
+            1 => (16, usize::try_from(u64_at(rest, 8)?).ok()?),
+            size => (8, size as usize),
+        };
+        let (name, content) = (rest.get(4..8)?, rest.get(head..size)?);
+        rest = &rest[size..];
+        Some((name, content))
+    })
+}
+
+/// The content of the first box with a type.
+fn child<'m>(content: &'m [u8], name: &str) -> Option<&'m [u8]> {
+    boxes(content).find(|(found, _)| *found == name.as_bytes()).map(|(_, content)| content)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// A number times a factor, divided and rounded; divided by zero, zero.
+fn scaled(number: u64, factor: u64, divisor: u64) -> u64 {
+    let (number, divisor) = (u128::from(number) * u128::from(factor), u128::from(divisor));
+    u64::try_from((number + divisor / 2).checked_div(divisor).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
-
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
+    use std::io::Cursor;
 
     fn atom(name: &str, content: &[u8]) -> Vec<u8> {
         let size = u32::try_from(content.len() + 8).expect("short");
@@ -248,6 +466,110 @@ mod tests {
         #[test]
         fn no_bytes_make_it_loop_or_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _flaw_or_none = found(&[atom("ftyp", b""), bytes].concat());
+        }
+    }
+
+    fn nested(name: &str, parts: &[&[u8]]) -> Vec<u8> {
+        atom(name, &parts.concat())
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    /// A track of 24 frames a second in a movie of 1000 ticks a second: 1280x720, perhaps turned, edited to so many ticks.
+    fn track(id: u32, handler: &str, frames: u32, edited: Option<u32>, is_turned: bool) -> Vec<u8> {
+        let matrix = if is_turned { [0, 0x1_0000] } else { [0x1_0000, 0] };
+        let header = nested("tkhd", &[&words(&[0, 0, 0, id, 0, 0, 0, 0, 0, 0]), &words(&matrix), &[0; 36]]);
+        // A delay without images, and then the images.
+        let edits = edited.map(|edited| {
+            nested("edts", &[&nested("elst", &[&words(&[0, 2, 500, u32::MAX, 0x1_0000, edited, 0, 0x1_0000])])])
+        });
+        let times = nested("mdhd", &[&words(&[0, 0, 0, 2400, frames * 100, 0])]);
+        let handler = nested("hdlr", &[&[0; 8], handler.as_bytes(), &[0; 12]]);
+        let entry = nested(
+            if handler.ends_with(&[0; 12]) { "avc1" } else { "" },
+            &[&[0; 24], &words(&[(1280 << 16) + 720]), &[0; 50]],
+        );
+        let samples = [
+            nested("stsd", &[&words(&[0, 1]), &entry]),
+            nested("stts", &[&words(&[0, 1, frames, 100])]),
+            nested("stco", &[&words(&[0, 1, 900])]),
+        ];
+        let media = nested("mdia", &[&times, &handler, &nested("minf", &[&nested("stbl", &[&samples.concat()])])]);
+        nested("trak", &[&header, &edits.unwrap_or_default(), &media])
+    }
+
+    fn index(tracks: &[Vec<u8>], fragments: Vec<Vec<u8>>) -> Index {
+        let header = nested("mvhd", &[&words(&[0, 0, 0, 1000, 0]), &[0; 80]]);
+        // Frames of track 1 last 50 ticks unless a fragment says otherwise.
+        let extends = nested("mvex", &[&nested("trex", &[&words(&[0, 1, 1, 50, 0, 0])])]);
+        Index { movie: [header, tracks.concat(), extends].concat(), fragments }
+    }
+
+    fn fragment(run: &[u32]) -> Vec<u8> {
+        nested("traf", &[&nested("tfhd", &[&words(&[0, 1])]), &nested("trun", &[&words(run)])])
+    }
+
+    #[test]
+    fn facts_are_those_of_the_first_video_track() {
+        let found =
+            footage(&index(&[track(2, "soun", 9, None, false), track(1, "vide", 240, None, false)], vec![]), 1000)
+                .expect("no flaw");
+        assert_eq!(
+            found,
+            Footage {
+                duration_ms: Some(10_000),
+                size: Some((1280, 720)),
+                frames_per_1000_s: Some(24_000),
+                codecs: vec!["avc1".into(), "avc1".into()],
+                has_audio: true,
+                has_credentials: false,
+            }
+        );
+        let turned = footage(&index(&[track(1, "vide", 240, Some(9500), true)], vec![]), 1000).expect("no flaw");
+        assert_eq!((turned.duration_ms, turned.size, turned.has_audio), (Some(9500), Some((720, 1280)), false));
+        let duration = |frames, edited| {
+            footage(&index(&[track(1, "vide", frames, edited, false)], vec![]), 1000).expect("no flaw").duration_ms
+        };
+        assert_eq!(duration(240, Some(12_000)), Some(10_000), "an edit list makes no frames");
+        assert_eq!(duration(0, Some(12_000)), None, "and says nothing without them");
+    }
+
+    #[test]
+    fn frames_of_fragments_count_and_an_unknown_duration_stays_unknown() {
+        let tracks = [track(1, "vide", 0, None, false)];
+        // 12 frames of the default length; 3 of lengths of their own, beside their sizes; another track.
+        let runs = [fragment(&[0, 12]), fragment(&[0x305, 3, 0, 0, 200, 7, 200, 7, 200, 7])];
+        let other = nested("traf", &[&nested("tfhd", &[&words(&[0, 2])]), &nested("trun", &[&words(&[0, 99])])]);
+        let found = footage(&index(&tracks, [runs.to_vec(), vec![other]].concat()), 1000).expect("no flaw");
+        assert_eq!((found.duration_ms, found.frames_per_1000_s), (Some(500), Some(30_000)));
+        let unknown = footage(&index(&tracks, vec![]), 1000).expect("no flaw");
+        assert_eq!((unknown.duration_ms, unknown.frames_per_1000_s), (None, None));
+    }
+
+    #[test]
+    fn frames_beyond_the_end_are_a_flaw() {
+        let index = index(&[track(1, "vide", 240, None, false)], vec![]);
+        assert!(footage(&index, 901).is_ok());
+        assert_eq!(footage(&index, 900).unwrap_err(), "it is cut short after 900 bytes: some frames lie beyond");
+    }
+
+    proptest! {
+        #[test]
+        fn no_index_makes_it_panic(
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut index = index(&[track(1, "vide", 240, Some(9500), true)], vec![fragment(&[0x305, 2, 0, 0, 200, 7, 200, 7])]);
+            for (at, byte) in &changes {
+                let (movie, fragment) = (&mut index.movie, &mut index.fragments[0]);
+                let bytes = if byte % 3 == 0 { fragment } else { movie };
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            index.movie.truncate(cut.index(index.movie.len() * 4));
+            let _flaw_or_facts = footage(&index, 1000);
         }
     }
 }

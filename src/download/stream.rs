@@ -8,16 +8,18 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, RETRY_AFTER};
-use reqwest::{Response, StatusCode};
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_RANGE, LAST_MODIFIED, LOCATION,
+    RANGE, RETRY_AFTER,
+};
+use reqwest::{Response, StatusCode, Url};
 
 use super::hosts::HostPolicy;
 use super::interface::{Destination, Downloads, FetchError, Get, Limits, Link, Stored, Transport};
 use super::mp4::{SIGNATURE_LENGTH, has_signature, text_kind};
-use super::part::Part;
-use super::redirects::{self, Arrival, host, lost, silent};
+use super::part::{Part, Resume};
 use super::{content, storing};
-use crate::domain::{OutputPath, VideoFile, retry_after};
+use crate::domain::{OutputPath, VideoFile, causes, retry_after};
 use crate::files::on_a_thread;
 
 /// The maximum pause between two tries.
@@ -102,7 +104,7 @@ async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Resul
 
 /// Returns the response if it has a video or the rest of one. A content endpoint may refuse until the video is ready.
 async fn answer(transport: &Transport, link: &Link, url: &str, part: &mut Part) -> Result<Response, Miss> {
-    let response = match redirects::get(transport, url, part.resume(&host(url))).await? {
+    let response = match follow(transport, url, part.resume(&host(url))).await? {
         Arrival::Answer(response) => response,
         Arrival::Lost(why) => return Err(Miss::Again(why, None)),
     };
@@ -312,6 +314,94 @@ async fn aside<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(FetchError::Transient(format!("can't start its thread: {error}"))))
 }
 
+/// The maximum number of redirects. Browsers follow twenty.
+const MAX_REDIRECTS: usize = 10;
+
+/// The outcome of a GET.
+pub(super) enum Arrival {
+    /// A response without a redirect.
+    Answer(Response),
+    /// No response, with the reason.
+    Lost(String),
+}
+
+/// The error with its causes, without the URL, which may be signed.
+pub(super) fn lost(error: &reqwest::Error) -> String {
+    causes(error).unwrap_or_else(|| "the connection was lost".to_owned())
+}
+
+/// The message about a silent server.
+pub(super) fn silent(silence: Duration) -> String {
+    format!("the server said nothing for {} s", silence.as_secs_f64())
+}
+
+/// The host of a URL, for the health of hosts and for partial files.
+pub(super) fn host(link: &str) -> String {
+    Url::parse(link).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default()
+}
+
+/// Requests a link, or the rest of a partial file, and follows redirects.
+async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
+    let mut url = transport.hosts.admit(address(link)?).await?;
+    let mut was_elsewhere = false;
+    for _ in 0..=MAX_REDIRECTS {
+        // An encoded video would be hashed and stored encoded.
+        let mut request = (transport.get)(&url, was_elsewhere).header(ACCEPT_ENCODING, "identity");
+        if let Some(Resume { from, version }) = resume {
+            request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
+        }
+        let start = Instant::now();
+        // The wait for the response counts as silence, too.
+        let response = match tokio::time::timeout(transport.limits.silence, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Ok(Arrival::Lost(lost(&error))),
+            Err(_) => return Ok(Arrival::Lost(silent(transport.limits.silence))),
+        };
+        // Its path may be signed.
+        let (host, status) = (url.host_str().unwrap_or_default(), response.status().as_u16());
+        let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(
+            event = "request",
+            method = "GET",
+            host,
+            status,
+            ms,
+            "GET a video of {host} {status} in {ms} ms"
+        );
+        if !is_redirect(response.status()) {
+            return Ok(Arrival::Answer(response));
+        }
+        let next = transport.hosts.admit(next(&url, &response)?).await?;
+        was_elsewhere |= next.origin() != url.origin();
+        url = next;
+    }
+    Err(FetchError::BadRedirect(format!("more than {MAX_REDIRECTS} redirects")))
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn address(link: &str) -> Result<Url, FetchError> {
+    let url = Url::parse(link).map_err(|_| FetchError::BadRedirect("the URL is invalid".to_owned()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(FetchError::BadRedirect(format!("`{}` is not a web URL", url.scheme())));
+    }
+    Ok(url)
+}
+
+fn next(from: &Url, response: &Response) -> Result<Url, FetchError> {
+    let location = response.headers().get(LOCATION).and_then(|location| std::str::from_utf8(location.as_bytes()).ok());
+    let location = location.ok_or_else(|| FetchError::BadRedirect("a redirect that says no address".to_owned()))?;
+    let to = from.join(location).map_err(|_| FetchError::BadRedirect("a redirect to an invalid URL".to_owned()))?;
+    let to = address(to.as_str())?;
+    if from.scheme() == "https" && to.scheme() == "http" {
+        let host = to.host_str().unwrap_or_default();
+        return Err(FetchError::BadRedirect(format!("a redirect from https to plain http, to {host}")));
+    }
+    Ok(to)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,5 +425,32 @@ mod tests {
             "a weak tag is no version"
         );
         assert_eq!(of(&[(&ETAG, "W/\"a\"")]), None);
+    }
+
+    fn redirected(from: &str, location: &str) -> Result<Url, FetchError> {
+        let response =
+            axum::http::Response::builder().status(302).header(LOCATION, location).body("").expect("a response");
+        next(&Url::parse(from).expect("an address"), &response.into())
+    }
+
+    #[test]
+    fn a_redirect_never_leaves_https_or_the_web() {
+        for (from, location, to) in [
+            ("https://a/x/y", "z", "https://a/x/z"),
+            ("https://a/x", "https://b/y", "https://b/y"),
+            ("https://a/x", "//b/y", "https://b/y"),
+            ("http://a/x", "https://b/y", "https://b/y"),
+            ("http://a/x", "http://b/y", "http://b/y"),
+        ] {
+            assert_eq!(redirected(from, location).expect("it leads somewhere").as_str(), to);
+        }
+        for (from, location) in [
+            ("https://a/x", "http://a/x"),
+            ("https://a/x", "file:///etc/passwd"),
+            ("https://a/x", "data:video/mp4,x"),
+            ("http://a/x", "ftp://a/x"),
+        ] {
+            assert!(matches!(redirected(from, location), Err(FetchError::BadRedirect(_))), "{from} to {location}");
+        }
     }
 }

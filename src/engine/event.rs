@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::stop::StopReason;
+use super::settings::StopReason;
 use crate::domain::{AttemptId, JobId, NoticeCode, TaskId, TaskNames, Usd, VideoFile};
 
 /// An event of a run.

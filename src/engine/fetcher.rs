@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::event::{FetchedVideo, RunEvent};
 use super::gateway::Gateway;
-use super::stop::StopReason;
+use super::settings::StopReason;
 use crate::domain::{AttemptId, Footage, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
 use crate::download::{self, Downloads, FetchError, Link, Stored};
 use crate::ledger::Event;

@@ -26,16 +26,15 @@
 //! | [`slots`] | active tasks |
 //! | [`pace`] | requests per second, by rejections and `--rps` |
 //! | [`poller`] | polls in flight |
-//! | [`stop`] | submissions, and with a signal polls |
+//! | [`settings`] | submissions, and with a signal polls |
 //!
-//! [`identity`] also notices a task that differs from its request, and [`image_urls`] gets URLs for local images. Submissions and polls share the
+//! [`identity`] also notices a task that differs from its request, and [`submit`] gets URLs for local images. Submissions and polls share the
 //! [`gateway`]. Nothing here prints: events are [`RunEvent`]s.
 
 mod event;
 mod fetcher;
 mod gateway;
 mod identity;
-mod image_urls;
 mod job_runner;
 mod pace;
 mod poller;
@@ -46,7 +45,6 @@ mod settings;
 mod slots;
 mod slow_start;
 mod spend_guard;
-mod stop;
 mod submit;
 mod watched;
 
@@ -55,4 +53,4 @@ pub use identity::echo_differences;
 pub(crate) use identity::{Identity, Whose};
 pub use run::Engine;
 pub use settings::{Outcome, Settings};
-pub use stop::{Stop, StopReason};
+pub use settings::{Stop, StopReason};

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::event::{LeaveReason, RunEvent};
 use super::gateway::Gateway;
 use super::schedule::{Schedule, TypicalTime};
-use super::stop::StopReason;
+use super::settings::StopReason;
 use super::watched::{Ending, GRACE, Moment, Next, Note, Pause, Watched};
 use crate::domain::{AttemptId, JobId, NoticeCode, TaskId};
 use crate::ledger::{Event, LedgerError};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::poll;
 
 use super::event::RunEvent;
+use super::settings::StopReason;
 use super::slow_start::Permit;
-use super::stop::StopReason;
 use super::submit::{Submitted, Submitter};
 use crate::domain::{AttemptId, Job, ServiceError, TaskNames};
 use crate::ledger::{Event, LedgerError};

@@ -1,4 +1,6 @@
 //! Runs a hook: the user's program, with a timeout and bounded output. Kills its process group on timeout and on drop.
+//!
+//! `--asset-command` gets a URL for a local image. The service must get the planned image: a changed one has no URL.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,7 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
 use crate::domain::text::one_line;
-use crate::domain::{Job, TaskId, VideoFile};
+use crate::domain::{Job, LocalImage, TaskId, VideoFile, has_password, why_no_web_address};
+use crate::files::{ReadError, on_a_thread, read_at_most};
 
 /// Bytes kept of each stream, from its end. A URL or a log line is shorter.
 const MAX_KEPT: usize = 64 << 10;
@@ -231,8 +234,173 @@ fn spoken(duration: Duration) -> String {
         .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }
 
-#[cfg(all(test, unix))]
+/// A stored video.
+#[derive(Clone, Copy, Debug)]
+pub struct Video<'v> {
+    /// Its job, as bought.
+    pub job: &'v Job,
+    /// The batch value; empty without one.
+    pub batch: &'v str,
+    /// Its absolute path.
+    pub path: &'v Path,
+    /// Its hash and length.
+    pub file: &'v VideoFile,
+    /// The ID of its task.
+    pub task: &'v TaskId,
+    /// True for a simulated video.
+    pub is_simulated: bool,
+}
+
+impl Program {
+    /// Starts it for a video, with the video's path as its last argument, and waits for its end.
+    pub async fn run_for(&self, video: Video<'_>) -> Result<Said, ProgramError> {
+        self.run(video.path, &video.variables()).await
+    }
+}
+
+impl Video<'_> {
+    /// The variables of the program (spec §7), with the mark of a sandbox video, which is not for publication. Of two
+    /// names that are the same in capitals, the first counts.
+    fn variables(&self) -> Vec<(String, String)> {
+        let Self { job, batch, path, file, task, is_simulated } = *self;
+        let own = [
+            ("ID", job.id().to_string()),
+            ("BATCH", batch.to_owned()),
+            ("FILE", path.to_string_lossy().into_owned()),
+            ("SHA256", file.sha256.clone()),
+            ("BYTES", file.bytes.to_string()),
+            ("MODEL", job.spec.model.clone()),
+            ("TASK", task.to_string()),
+            ("PROMPT", job.spec.prompt.clone().unwrap_or_default()),
+        ];
+        let simulated = is_simulated.then(|| ("SIMULATED", "true".to_owned()));
+        let own = own.into_iter().chain(simulated).map(|(name, value)| (name.to_owned(), value));
+        let row = job.row.iter().flat_map(|row| row.iter());
+        let row = row.map(|(name, value)| (format!("ROW_{}", in_capitals(name)), value.to_owned()));
+        let labels =
+            job.purchase.labels.iter().map(|(name, value)| (format!("LABEL_{}", in_capitals(name)), value.clone()));
+        let mut variables: Vec<(String, String)> = Vec::new();
+        for (name, value) in own.chain(row).chain(labels) {
+            let name = format!("SHOTLIST_{name}");
+            if !variables.iter().any(|(known, _)| *known == name) {
+                variables.push((name, value));
+            }
+        }
+        variables
+    }
+}
+
+/// A name in the form of an environment variable.
+fn in_capitals(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// The maximum length of a URL, in bytes, as of common servers.
+const MAX_ADDRESS: usize = 8 << 10;
+
+/// The upload program.
+#[derive(Clone, Debug)]
+pub struct AssetCommand {
+    /// The program. It gets the path of the image, and prints one URL.
+    pub program: Program,
+}
+
+/// The reason why an image has no URL.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAddress {
+    /// The command failed.
+    #[error("`--asset-command`")]
+    Program(#[from] ProgramError),
+    /// It succeeded, and printed something else.
+    #[error("`--asset-command` printed {0}")]
+    Nonsense(String),
+    /// The image has changed since the manifest was read.
+    #[error("it changed during the run; the next run plans with the new content")]
+    Changed,
+    /// The image is unreadable now.
+    #[error("can't read the file again")]
+    Gone(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl NoAddress {
+    /// Returns whether the command is the cause, and not the image.
+    pub fn is_of_the_command(&self) -> bool {
+        matches!(self, Self::Program(_) | Self::Nonsense(_))
+    }
+}
+
+impl AssetCommand {
+    /// Uploads an image, and returns its URL.
+    pub async fn address(&self, image: &LocalImage) -> Result<String, NoAddress> {
+        is_unchanged(image).await?;
+        let said = self.program.run(&image.path, &[]).await?;
+        let address = address_in(&said.output).map_err(NoAddress::Nonsense)?;
+        // The image may have changed during the upload.
+        is_unchanged(image).await?;
+        Ok(address)
+    }
+}
+
+async fn is_unchanged(image: &LocalImage) -> Result<(), NoAddress> {
+    let path = image.path.clone();
+    let read =
+        on_a_thread(move || read_at_most(&path, LocalImage::MAX_BYTES).map(|bytes| LocalImage::new(path, &bytes)));
+    let now = match read.await {
+        Ok(Ok(now)) => now,
+        Ok(Err(ReadError::Io(error))) | Err(error) => return Err(NoAddress::Gone(error.into())),
+        Ok(Err(error)) => return Err(NoAddress::Gone(error.into())),
+    };
+    if now == *image { Ok(()) } else { Err(NoAddress::Changed) }
+}
+
+/// The URL, if it is the whole output.
+fn address_in(output: &str) -> Result<String, String> {
+    let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
+    let Some(address) = lines.next() else { return Err("nothing, and one address is expected".to_owned()) };
+    let more = lines.count();
+    if more > 0 {
+        return Err(format!("{} lines, and one address is expected", more + 1));
+    }
+    if address.len() > MAX_ADDRESS {
+        return Err(format!("an address of {} bytes, and no server takes that", address.len()));
+    }
+    if let Some(fault) = why_no_web_address(address) {
+        let shown: String = one_line(address).chars().take(100).collect();
+        return Err(format!("`{shown}`, which {fault}"));
+    }
+    if has_password(address) {
+        return Err("an address with a password in it, which the service and the ledger would get to know".to_owned());
+    }
+    Ok(address.to_owned())
+}
+
+#[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_is_expected_and_nothing_else() {
+        assert_eq!(address_in("https://x/a.png\r\n").as_deref(), Ok("https://x/a.png"));
+        for bad in [
+            "",
+            "\n",
+            "https://x/a\nhttps://x/b\n",
+            "file:///tmp/a.png",
+            "uploaded: https://x/a",
+            "a.png",
+            "s3://b/a",
+            "https://x/\u{1b}[31m1",
+            "https://x/a b.png",
+            "https://me:secret@x/a.png",
+        ] {
+            assert!(address_in(bad).is_err(), "{bad:?}");
+        }
+        assert!(address_in(&format!("https://x/{}", "a".repeat(MAX_ADDRESS))).is_err());
+    }
+}
+
+#[cfg(all(test, unix))]
+mod unix_tests {
     use std::path::PathBuf;
 
     use super::*;
@@ -324,65 +492,4 @@ mod tests {
         let said = said.expect("it ended");
         assert_eq!((said.output.len(), said.line.as_deref()), (MAX_KEPT, Some("line 19999")));
     }
-}
-
-/// A stored video.
-#[derive(Clone, Copy, Debug)]
-pub struct Video<'v> {
-    /// Its job, as bought.
-    pub job: &'v Job,
-    /// The batch value; empty without one.
-    pub batch: &'v str,
-    /// Its absolute path.
-    pub path: &'v Path,
-    /// Its hash and length.
-    pub file: &'v VideoFile,
-    /// The ID of its task.
-    pub task: &'v TaskId,
-    /// True for a simulated video.
-    pub is_simulated: bool,
-}
-
-impl Program {
-    /// Starts it for a video, with the video's path as its last argument, and waits for its end.
-    pub async fn run_for(&self, video: Video<'_>) -> Result<Said, ProgramError> {
-        self.run(video.path, &video.variables()).await
-    }
-}
-
-impl Video<'_> {
-    /// The variables of the program (spec §7), with the mark of a sandbox video, which is not for publication. Of two
-    /// names that are the same in capitals, the first counts.
-    fn variables(&self) -> Vec<(String, String)> {
-        let Self { job, batch, path, file, task, is_simulated } = *self;
-        let own = [
-            ("ID", job.id().to_string()),
-            ("BATCH", batch.to_owned()),
-            ("FILE", path.to_string_lossy().into_owned()),
-            ("SHA256", file.sha256.clone()),
-            ("BYTES", file.bytes.to_string()),
-            ("MODEL", job.spec.model.clone()),
-            ("TASK", task.to_string()),
-            ("PROMPT", job.spec.prompt.clone().unwrap_or_default()),
-        ];
-        let simulated = is_simulated.then(|| ("SIMULATED", "true".to_owned()));
-        let own = own.into_iter().chain(simulated).map(|(name, value)| (name.to_owned(), value));
-        let row = job.row.iter().flat_map(|row| row.iter());
-        let row = row.map(|(name, value)| (format!("ROW_{}", in_capitals(name)), value.to_owned()));
-        let labels =
-            job.purchase.labels.iter().map(|(name, value)| (format!("LABEL_{}", in_capitals(name)), value.clone()));
-        let mut variables: Vec<(String, String)> = Vec::new();
-        for (name, value) in own.chain(row).chain(labels) {
-            let name = format!("SHOTLIST_{name}");
-            if !variables.iter().any(|(known, _)| *known == name) {
-                variables.push((name, value));
-            }
-        }
-        variables
-    }
-}
-
-/// A name in the form of an environment variable.
-fn in_capitals(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }

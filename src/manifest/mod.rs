@@ -18,7 +18,7 @@ mod template;
 
 pub(crate) use load::name_or_stem;
 pub use load::{FaceReviews, Loaded, Manifest, Options, Unsound, face_reviews, load, load_text};
-pub use raw::budget::{Budget, SpanBudget};
+pub use raw::sections::{Budget, SpanBudget};
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};
 pub(crate) use source::location::{home, is_stream, nearest};

@@ -10,8 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::estimate::ServiceView;
-use super::estimate::Totals;
+use super::estimate::{ServiceView, Totals};
 use crate::domain::{Attempt, BatchKey, Digest, Job, Labels, Usd};
 
 /// An approved plan: its digest, and the plan itself if it was saved.

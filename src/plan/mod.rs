@@ -5,7 +5,6 @@
 
 mod approval;
 mod build;
-mod coverage;
 mod decide;
 mod downloads;
 mod estimate;

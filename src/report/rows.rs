@@ -7,8 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use jiff::Timestamp;
 
-use super::found::JobState;
-use super::found::{Found, file_of, is_take, mismatch, poster_of, relative_path, state};
+use super::found::{Found, JobState, file_of, is_take, mismatch, poster_of, relative_path, state};
 use super::job_note::{NoteKind, NotedJobs, by_kind, notes, of_other};
 use super::row::{Delivered, Detail, Exec, Row, Superseded, Totals, Version};
 use crate::domain::{

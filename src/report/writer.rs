@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::csv::MARK;
-use super::csv::{self, write_mismatches};
+use super::csv::{self, MARK, write_mismatches};
 use super::job_note::NextCommand;
 use super::rows::Report;
 #[cfg(feature = "xlsx")]

@@ -13,7 +13,7 @@ use futures::stream;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use super::limits::asked_to_wait;
+use super::task::asked_to_wait;
 use crate::domain::{Spec, named};
 
 /// The delay of a slow response at real speed, and its minimum.

@@ -8,7 +8,6 @@
 //! The ID of a task has its whole state ([`task`]), so another process can continue after a kill: `run --sandbox` resumes like a real run.
 
 mod faults;
-mod limits;
 mod server;
 mod task;
 

@@ -19,8 +19,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::faults::{self, Fault, Faults, encoded_clip, spec};
-use super::limits::{Charge, Charges, Limits, Refusal, refuse};
-use super::task::Task;
+use super::task::{Charge, Charges, Limits, Refusal, Task, refuse};
 use crate::catalog::{Catalog, Family, Model, Severity};
 use crate::domain::{NoticeCode, Spec};
 

@@ -18,9 +18,10 @@ use reqwest::{Client, RequestBuilder, Response, Url, Version};
 use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
-use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, before, build, in_time, is_other_protocol, is_unprocessed};
-use super::endpoint::is_loopback;
-use super::key::{mask_poll, mask_submission};
+use super::credentials::{mask_poll, mask_submission};
+use super::endpoint::{
+    ClientError, HTTP_1, HTTP_2, Trusted, before, build, in_time, is_loopback, is_other_protocol, is_unprocessed,
+};
 use super::{Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, VideoService, bounds};
 use crate::domain::{Request, SendBy, ServiceError, TaskId, TerminalStates, causes};
 

@@ -17,7 +17,7 @@
 //!
 //! # Modules
 //!
-//! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`] and [`connection`] are their input, and [`refusal`] ends them early.
+//! [`start`], [`locked`], and [`run`] are the steps. [`options`] and [`connection`] are their input, and [`refusal`] ends them early.
 //! [`purchases`] makes the plan, with [`ledger_limits`] and the purchases of earlier batches. A run also finishes [`other_batches`] of the same
 //! name. [`executor`] starts a hook for each video, and [`reporter`] writes reports.
 //!
@@ -33,7 +33,6 @@ mod locked;
 mod options;
 mod other_batches;
 mod purchases;
-mod ready;
 mod refusal;
 mod reporter;
 mod resolve;
@@ -48,10 +47,10 @@ pub use choices::{ChoicesFile, InvalidChoices};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use import::{BoughtTask, ImportOutcome};
 pub use ledger_limits::{LedgerLimits, LimitChange};
-pub use locked::Locked;
+
+pub use locked::{Confirmation, Locked, Ready};
 pub use options::{DefaultPaths, Options, RepeatOptions, Replaces, ThroughALink};
 pub use other_batches::FinishedBatch;
-pub use ready::{Confirmation, Ready};
 pub use refusal::{PassedLimits, Refusal, UnknownPurchases};
 pub use reporter::Reported;
 pub(crate) use resolve::CLOCK_DIFFERENCE;

@@ -3,8 +3,7 @@
 use super::page::Page;
 use super::table::shortened;
 use crate::bill::{Bill, Comparison, Matched};
-use crate::domain::count;
-use crate::domain::{BatchKey, TaskNames, Usd};
+use crate::domain::{BatchKey, TaskNames, Usd, count};
 use crate::report::NextCommand;
 
 /// The most lines of one kind that are reported one by one, and the most tasks that are offered for one doubt.

@@ -6,7 +6,6 @@
 //! Output may contain untrusted text: from manifests, spreadsheets, file names, and the service. [`Terminal`] escapes single lines, a [`Page`] escapes each
 //! line that is added, and printed commands are quoted. There is no other way to print.
 
-mod already_paid;
 mod bill;
 mod diagnostics;
 mod event_text;
@@ -17,16 +16,16 @@ mod page;
 mod plan_markdown;
 mod plan_text;
 mod progress;
-mod progress_state;
 mod status;
 mod table;
 mod terminal;
 
-pub(crate) use already_paid::finished;
 pub(crate) use bill::reconciliation;
 pub use diagnostics::diagnostics_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_diagnostics};
+pub use event_text::ProgressState;
 pub(crate) use log::{log_finished, start_log};
+pub(crate) use notes::finished;
 pub(crate) use notes::{
     already_paid, archived, choices_of, choices_recorded, details, imported, listed, retake_unfinished, sentence,
 };
@@ -34,7 +33,6 @@ pub use page::{NotJson, Page};
 pub(crate) use plan_markdown::{other_service, plan_markdown, to_approve};
 pub(crate) use plan_text::plan_text;
 pub(crate) use progress::Progress;
-pub use progress_state::ProgressState;
 pub(crate) use status::{doubts, doubts_elsewhere, status_markdown, status_text, summary_text};
 pub(crate) use table::Column;
 pub(crate) use terminal::Terminal;

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::already_paid::repurchased;
 use super::markdown::{escaped, hidden, no_room};
+use super::notes::repurchased;
 use super::notes::{details, sentence};
 use super::page::Page;
 use super::plan_text::{action_name, cost};
 use super::table::{first_few, shortened, span};
 use super::terminal::Terminal;
-use crate::domain::count;
-use crate::domain::{JobId, Usd};
+use crate::domain::{JobId, Usd, count};
 use crate::plan::{Action, Plan, PlanNote, Planned, ServiceView, WarningView, by_model, changes, notes};
 use crate::report::NextCommand;
 

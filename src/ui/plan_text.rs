@@ -7,9 +7,8 @@ use indexmap::IndexMap;
 use super::notes::{details, sentence};
 use super::page::{Page, wrapped};
 use super::table::{Column, span};
-use crate::domain::Usd;
-use crate::domain::count;
 use crate::domain::text::one_line;
+use crate::domain::{Usd, count};
 use crate::plan::{Action, Plan, Planned, by_model, notes};
 use crate::report::NextCommand;
 

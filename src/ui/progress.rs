@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::event_text::ProgressState;
 use super::event_text::{Text, text_of};
 use super::log::log;
 use super::page::Page;
-use super::progress_state::ProgressState;
 use super::table::without_prompt;
 use super::terminal::{Terminal, draw, size};
 use crate::domain::{Job, JobId, NoticeCode};

@@ -8,9 +8,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 

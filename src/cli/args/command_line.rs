@@ -8,13 +8,12 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::doctor::DoctorArgs;
-use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
-use super::ledger::{NamedLedger, PathParser};
-use super::limits::{FetchArgs, LimitArgs, StoreArgs};
+use super::groups::{ManifestArgs, NamedLedger, PathParser, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
+use super::others::DoctorArgs;
+use super::others::SandboxArgs;
+use super::others::{FetchArgs, LimitArgs, StoreArgs};
 use super::passed_options::PassedOptions;
 use super::run::RunArgs;
-use super::sandbox::SandboxArgs;
 use crate::report::JobState;
 
 /// Batch runner for a paid video generation service: prices, submits, polls, and downloads the jobs of a manifest.

@@ -1,10 +1,8 @@
 //! Dispatch of commands.
 
-use super::man::{self, print_completions};
+use super::help::{print_completions, write_man};
 use super::status::{self, report};
-use super::{
-    archive, choose, doctor, fetch, help, import, init, ledger, limit, reconcile, resolve, run, sandbox, schema, spend,
-};
+use super::{archive, choose, doctor, help, import, init, ledger, reconcile, resolve, run, sandbox, schema, spend};
 use crate::cli::args::Command;
 use crate::cli::exit::{Exit, Failure, NOTHING_SENT};
 use crate::ui::Terminal;
@@ -22,18 +20,18 @@ pub(crate) fn execute(command: &Command, terminal: &Terminal) -> Result<Exit, Fa
         Command::Status(args) => (status::status(args, terminal), Some(&args.manifest), None),
         Command::Report(args) => (report(args, terminal), Some(&args.manifest), None),
         Command::Resolve(args) => (resolve::resolve(args, terminal), Some(&args.manifest), Some(IN_DOUBT)),
-        Command::Fetch(args) => (fetch::fetch(args, terminal), Some(&args.manifest), Some(NOTHING_SENT)),
+        Command::Fetch(args) => (archive::fetch(args, terminal), Some(&args.manifest), Some(NOTHING_SENT)),
         Command::Import(args) => (import::import(args, terminal), Some(&args.manifest), Some(NOTHING_SENT)),
         Command::Archive(args) => (archive::archive(args, terminal), Some(&args.manifest), Some(NOTHING_ARCHIVED)),
         Command::Spend(args) => (spend::spend(args, terminal), None, None),
         Command::Reconcile(args) => (reconcile::reconcile(args, terminal), None, None),
-        Command::Limit(args) => (limit::limit(args, terminal), None, None),
+        Command::Limit(args) => (ledger::limit(args, terminal), None, None),
         Command::Ledger(args) => (ledger::ledger(args, terminal), None, None),
         Command::Doctor(args) => (doctor::doctor(args, terminal), None, None),
         Command::Init(args) => (init::init(args, terminal), None, None),
         Command::Sandbox(args) => (sandbox::serve(args, terminal), None, None),
         Command::Schema(args) => (schema::print(args, terminal), None, None),
-        Command::Man(args) => (man::write(args, terminal), None, None),
+        Command::Man(args) => (write_man(args, terminal), None, None),
         Command::Completions(args) => (Ok(print_completions(args, terminal)), None, None),
         Command::Help(args) => (help::print(args, terminal), None, None),
     };

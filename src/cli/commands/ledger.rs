@@ -1,11 +1,12 @@
-//! `shotlist ledger`: copies a ledger whole, verifies one, and carries one from a file into a database or back.
+//! `shotlist ledger` copies, backs up, and verifies a ledger. `shotlist limit` sets and shows the limits over all manifests.
 
-use crate::cli::args::{LedgerArgs, LedgerCommand};
+use crate::cli::args::{LedgerArgs, LedgerCommand, LimitArgs, LimitCommand, LimitSetArgs};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::paths;
 use crate::cli::program::block_on;
-use crate::domain::{RefusalCode, count};
+use crate::domain::{NoticeCode, RefusalCode, count};
 use crate::ledger::{Contents, SqliteLedger};
+use crate::session::{LedgerLimits, LimitChange};
 use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
@@ -44,4 +45,62 @@ fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
         Failure::new(RefusalCode::OptionInvalid, format!("can't check `{ledger}`: it is a database"))
             .with_help("run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`")
     })
+}
+
+/// Sets or shows the limits of a ledger.
+pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let ledger = paths::ledger_of(&args.store)?;
+    let is_missing = !paths::is_there(&ledger);
+    if let LimitCommand::Set(LimitSetArgs { unfreeze: true, .. }) = &args.command
+        && is_missing
+    {
+        let failure =
+            Failure::new(RefusalCode::LedgerMissing, format!("can't unfreeze `{ledger}`: found no ledger there"));
+        return Err(failure.with_help("pass the ledger of the refused run with `--ledger`"));
+    }
+    block_on(async {
+        if let LimitCommand::Set(set) = &args.command {
+            change(set).apply(&ledger).await?;
+            if is_missing {
+                let begun = format!("created ledger `{ledger}`; the limits apply to runs that use it");
+                terminal.note(NoticeCode::LedgerBegun, &begun);
+            }
+            if terminal.is_quiet {
+                return Ok(Exit::Done);
+            }
+        }
+        terminal.result(&page(&LedgerLimits::from_ledger(&ledger).await?));
+        Ok(Exit::Done)
+    })
+}
+
+fn change(set: &LimitSetArgs) -> LimitChange {
+    let LimitSetArgs { day, month, label, timezone, slots, freeze, unfreeze } = set;
+    let why = freeze.then(|| "`shotlist limit set --freeze`".to_owned());
+    LimitChange {
+        label: label.clone(),
+        day: day.map(|usd| usd.0),
+        month: month.map(|usd| usd.0),
+        zone: timezone.clone(),
+        slots: slots.map(|slots| slots.0),
+        freeze: (*freeze || *unfreeze).then_some(why),
+    }
+}
+
+fn page(LedgerLimits { limits, slots, freeze }: &LedgerLimits) -> Page {
+    let mut page = Page::new();
+    for (limit, used) in limits {
+        let (left, zone) = (limit.usd.saturating_sub(*used), &limit.zone);
+        page.line(format_args!("{}: ${} ({zone}), ${used} used, ${left} left", limit.name(), limit.usd));
+    }
+    if limits.is_empty() {
+        page.line("no limit is set");
+    }
+    if let Some(slots) = slots {
+        page.line(format_args!("tasks at the service: {slots} for all runners together"));
+    }
+    if let Some(freeze) = freeze {
+        page.line(format_args!("{freeze}; `shotlist limit set --unfreeze` allows them again"));
+    }
+    page
 }

@@ -1,17 +1,13 @@
-//! One file for each command.
+//! The commands.
 
 mod archive;
 mod choose;
 mod dispatch;
 mod doctor;
-mod fetch;
 mod help;
 mod import;
 mod init;
 mod ledger;
-mod limit;
-mod man;
-mod proposal;
 mod reconcile;
 mod resolve;
 mod run;

@@ -1,4 +1,5 @@
 //! `shotlist run`: plan, confirmation, progress, and summary. The [session](crate::session) has the order of its steps.
+//! With `--plan`, it shows the plan in one of its formats.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -10,17 +11,16 @@ use crate::cli::approved::{Approval, approval, check_retakes, compare_service, c
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::{Bought, Exit, Failure, NOTHING_SENT, exit_of, report_unsubmitted_repeats};
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::next_commands;
 use crate::cli::program::{block_on, first_signal, price_of, watch_signals};
-use crate::cli::service::{Address, address, check_secrets, connect};
-use crate::cli::{paths, requested};
+use crate::cli::service::{Address, address, check_secrets, connect, service_view};
+use crate::cli::{next_commands, paths, requested};
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::HoldError;
-use crate::plan::{Plan, PlanNote, WarningView, notes};
-use crate::report::NextCommand;
-use crate::report::Report;
+use crate::plan::{Plan, PlanNote, PlanView, WarningView, notes};
+use crate::report::{NextCommand, Report};
 use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
-use crate::ui::{self, Progress, Terminal};
+use crate::ui;
+use crate::ui::{NotJson, Page, Progress, Terminal};
 
 /// The interval of checks whether another run has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -345,5 +345,40 @@ impl Run<'_> {
             ..Failure::cannot_write(&error)
         })?;
         Ok(exit)
+    }
+}
+
+impl Run<'_> {
+    pub(super) fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
+        let same_plan = next_commands::for_same_plan(&self.args.manifest, &self.session.manifest().key);
+        let page = match self.args.money.format {
+            PlanFormat::Text => {
+                let mut page = ui::plan_text(plan, &self.again, self.terminal.width(), self.terminal.verbosity > 0);
+                // Earlier differences don't apply to the next approval.
+                if self.session.approved().is_none() {
+                    page.add(&ui::to_approve(plan, &same_plan, self.terminal));
+                }
+                page
+            }
+            PlanFormat::Markdown => ui::plan_markdown(plan, &warnings, &same_plan),
+            PlanFormat::Json => {
+                for note in notes(plan) {
+                    let warning = |message| WarningView { code: note.code().code(), job: None, message };
+                    warnings.push(warning(ui::sentence(&note, &self.again)));
+                    warnings.extend(ui::details(&note).into_iter().map(warning));
+                }
+                let view = PlanView::new(plan, service_view(self.args)?, warnings).map_err(NotJson::from)?;
+                Page::json(&view)?
+            }
+        };
+        self.terminal.result(&page);
+        compare_service(self.args, self.session.approved(), self.terminal)?;
+        if let Some(approved) = self.session.approved().filter(|approved| !plan.is_approved_by(approved)) {
+            return Err(Refusal::NotApproved { approved: approved.digest().clone() }.into());
+        }
+        if let Some(freeze) = plan.freeze() {
+            return Err(Refusal::Frozen(freeze.clone()).into());
+        }
+        Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
     }
 }

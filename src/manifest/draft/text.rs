@@ -4,13 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::columns::{self, Column, is_taken, names_models, taker};
-use super::written::Meaning;
+use super::columns::{self, Column, Meaning, is_taken, names_models, taker};
 use crate::catalog::{Catalog, Model};
 use crate::domain::text::one_line;
 use crate::domain::{Field, count};
 use crate::files::table::name_of;
-use crate::manifest::raw::mirror::{RawForEach, RawTable};
+use crate::manifest::raw::decode::{RawForEach, RawTable};
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::FileAccess;

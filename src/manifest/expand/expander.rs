@@ -1,29 +1,29 @@
-//! From the entries of a manifest to its jobs: one for each row, combination and take.
+//! From the entries of a manifest to its jobs: one for each row, combination, and take.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_yaml::Value;
 
-use super::checked::{Checked, Origin, check};
 use super::fields::Fields;
+use super::fields::{LocalImages, PromptFiles, PromptText};
 use super::finisher::Finisher;
+use super::finisher::{Checked, Origin, check};
 use super::lists::undocumented;
-use super::local_images::{LocalImages, PromptFiles, PromptText};
 use super::maker::{Entry, render};
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job, Labels, NoticeCode, Rule, count};
 use crate::manifest::raw::decode::decode_job;
-use crate::manifest::raw::faces::Faces;
+use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
-use crate::manifest::raw::mirror::{RawFields, RawJob, RawManifest};
+use crate::manifest::raw::sections::Faces;
 use crate::manifest::source::diagnostic::Diagnostic;
-use crate::manifest::source::layout::Room;
 use crate::manifest::source::location::Pointer;
+use crate::manifest::source::syntax::Room;
 use crate::manifest::source::text::FileAccess;
-use crate::manifest::tables::row::Row;
 use crate::manifest::tables::rows;
+use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::engine::Templates;
 
 /// The input of an expansion besides the entries.

@@ -1,16 +1,11 @@
-//! From entries to jobs: one for each row, combination and take.
+//! From entries to jobs: one for each row, combination, and take.
 //!
-//! [`expander`] goes through the entries. [`fields`] compiles the texts of one, and reads its files with [`local_images`]. For each row, [`maker`] takes
-//! the fields of the job or the defaults, and fills in the templates: [`plain_fields`], which may use each other, then [`lists`], images, and
-//! [`takes`]. [`checked`] is the result, with its price and the diagnostics of the catalog; so far no entry knows another. [`finisher`] adds the
-//! jobs one by one, refuses an ID or a file that is in use, and compares moves with the jobs at the end.
+//! [`expander`] goes through the entries. [`fields`] compiles the templates of each one once, and reads its files. For each row, [`maker`] chooses between the job's fields and
+//! the defaults, and renders their templates; [`lists`] does so for lists, images, takes, and `extra`.
+//! [`finisher`] checks and prices a job, adds it to the others, and refuses an ID or a file that is in use.
 
-mod checked;
 pub(in crate::manifest) mod expander;
-mod fields;
+pub(in crate::manifest) mod fields;
 pub(super) mod finisher;
 mod lists;
-pub(in crate::manifest) mod local_images;
 mod maker;
-mod plain_fields;
-mod takes;

@@ -1,9 +1,8 @@
-//! The one table of what may be said about a job.
+//! The table of a job's fields.
 //!
-//! A new field is a variant here, with its name and its traits. The compiler then asks for it in [`of_request`](JobField::of_request). Besides, it
-//! needs: a member of [`RawFields`](super::mirror::RawFields) with what an editor shows, and its line in [`decode`](super::decode); its line in `Fields::compile` of
-//! `expand`, and a use in `expand::maker`; for one that is sent, a [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalog.
-//! A test holds the schema and the reference against the names.
+//! A new field is a variant of [`JobField`], with its name and its traits. The compiler then asks for it in
+//! [`of_request`](JobField::of_request). It also needs a member of `RawFields` and its line in `decode`, its line in `Fields::compile`, and a use in `expand::maker`. A field that is sent needs a [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule
+//! in the catalog.
 
 use crate::domain::{Field, named};
 

@@ -9,7 +9,7 @@ use super::job_field::JobField;
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::{Location, Part, Pointer, help_with_key};
-use crate::manifest::source::{layout, lints};
+use crate::manifest::source::{lints, syntax};
 use crate::manifest::template::engine::is_template;
 
 /// The maximum number of unknown keys of a mapping that get a suggestion.
@@ -247,8 +247,8 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
         }
         Value::Bool(_) | Value::Number(_) if wanted == "a string" => diagnostic.with_help("put quotes around it"),
         Value::Tagged(_) => diagnostic.with_help("put quotes around it, because YAML reads a leading `!` as a tag"),
-        Value::String(text) if wanted.starts_with("a mapping") && layout::unspaced(text).is_some() => {
-            diagnostic.with_help(layout::SPACED)
+        Value::String(text) if wanted.starts_with("a mapping") && syntax::unspaced(text).is_some() => {
+            diagnostic.with_help(syntax::SPACED)
         }
         Value::Null if wanted.starts_with("a mapping") => diagnostic.with_help("write the fields, or remove the line"),
         Value::Number(_) if what == "`budget`" => diagnostic.with_help("name the limit: `budget: { run: 50 }`"),

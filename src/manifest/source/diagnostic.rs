@@ -5,8 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::location::Location;
-use super::marks::Marks;
+use super::location::{Location, Marks};
 use super::text;
 pub use crate::catalog::Severity;
 use crate::domain::Rule;

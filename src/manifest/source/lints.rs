@@ -7,8 +7,7 @@ use granit_parser::{Event, Parser, ScalarStyle};
 use memchr::{memchr2_iter, memchr3};
 
 use super::diagnostic::Diagnostic;
-use super::location::{Location, Part, Pointer, nearest};
-use super::marks::Marks;
+use super::location::{Location, Marks, Part, Pointer, nearest};
 use crate::domain::{Job, Label, OutputPath, Rule, Spec};
 
 /// Errors that spreadsheets write into a cell, in several languages.

@@ -6,7 +6,7 @@ use std::io::Cursor;
 use calamine::{Data, ExcelDateTime, Range, Reader as _, Sheets};
 use jiff::SignedDuration;
 
-use crate::manifest::source::layout::MAX_JOBS;
+use crate::manifest::source::syntax::MAX_JOBS;
 
 /// The last row of a sheet, from 1, and the number of its columns: as Excel and LibreOffice have them.
 pub(super) const LAST_ROW: u64 = 1_048_576;

@@ -1,9 +1,8 @@
 //! Stands for workbooks in a build without the feature `xlsx`: a table in one is an error.
 
-use super::row::Row;
-use super::sheet::Beginning;
+use super::sheet::{Beginning, Row};
 use crate::domain::Rule;
-use crate::manifest::raw::mirror::RawTable;
+use crate::manifest::raw::decode::RawTable;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::Pointer;
 

@@ -1,5 +1,5 @@
-//! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); a set of
-//! prompts has one text or one JSON object a line.
+//! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); a file
+//! of prompts has one text or one JSON object per line.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
 
-use super::row::Row;
 use super::sheet;
 use super::sheet::Beginning;
+use super::sheet::Row;
 use super::workbook;
 use crate::domain::{Rule, count};
 use crate::files::table::Undecoded;
+use crate::manifest::raw::decode::{RawForEach, RawTable};
 use crate::manifest::raw::matrix::Cell;
-use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation, unreadable};
-use crate::manifest::source::layout::MAX_JOBS;
 use crate::manifest::source::location::{Pointer, help_near};
+use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, TextError, is_url, table_text};
 
 /// The most hidden rows that are named in a message.

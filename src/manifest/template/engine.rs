@@ -1,7 +1,7 @@
 //! Strict Jinja: the only place that knows the template engine.
 //!
 //! An undefined name is an error at its place, never an empty string. A template may use a bounded number of steps, so
-//! that no manifest can keep the loader busy for ever, and [`bounds`] keeps its texts in proportion.
+//! no manifest can block the loader, and [`bounds`] limits the growth of its texts.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use minijinja::value::{Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::bounds::{self, Named};
-use super::error::{TemplateError, part_of};
+use super::bounds::{self, Named, TemplateError, part_of};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::BrokenCell;
 use crate::manifest::source::location::{Part, help_near};

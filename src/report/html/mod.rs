@@ -7,6 +7,5 @@
 
 mod card;
 mod page;
-mod text;
 
 pub(super) use page::write;

@@ -88,19 +88,18 @@ const INNER: [(&str, &[Line]); 4] = [
 ];
 
 /// Files with code for one operating system, each with its purpose.
-const OF_THE_SYSTEM: [(&str, &str); 12] = [
+const OF_THE_SYSTEM: [(&str, &str); 11] = [
     ("cli/program.rs", "signals"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
-    ("files/directory.rs", "directories that are synced, and free space"),
+    ("files/directory.rs", "synced directories, free space, and the mode of a replaced file"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),
-    ("files/replace.rs", "the mode of a file that is replaced"),
     ("files/zone.rs", "the time zone"),
     ("hooks/program.rs", "groups of processes"),
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
     ("ledger/locked.rs", "what this machine is called"),
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
     ("manifest/source/text.rs", "which file a name leads to"),
-    ("domain/send_by.rs", "a clock that counts the sleep of the machine"),
+    ("domain/request.rs", "a clock that counts the sleep of the machine"),
 ];
 
 fn src() -> PathBuf {
@@ -250,8 +249,8 @@ fn circle(all: &BTreeMap<String, String>) -> Option<BTreeMap<&str, BTreeSet<Stri
 #[test]
 fn no_files_name_each_other_in_a_circle() {
     let all = sources(&src());
-    let ready = files_named("session/ready.rs", &all["session/ready.rs"], &all);
-    assert!(ready.contains("session/locked.rs"), "nothing is read: {ready:?}");
+    let run = files_named("session/run.rs", &all["session/run.rs"], &all);
+    assert!(run.contains("session/locked.rs"), "nothing is read: {run:?}");
     assert_eq!(circle(&all), None);
 }
 

@@ -1,15 +1,18 @@
-//! Options of what the owner of the money says, and of what one machine wants of the others.
+//! Options of `limit`, `ledger`, `doctor`, and `sandbox`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args, Subcommand};
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
-use super::groups::{ManifestArgs, SelectArgs, ServiceArgs, name_and_value};
-use super::ledger::{NamedLedger, PathParser};
+use super::groups::{
+    ManifestArgs, NamedLedger, PathParser, SelectArgs, ServiceArgs, at_least_one, decimal, name_and_value,
+};
+use super::run::HookArgs;
 use crate::domain::{Label, Usd};
+use crate::sandbox::Fault;
 
 /// Options of `limit`.
 #[derive(Debug, Args)]
@@ -109,4 +112,62 @@ fn label(text: &str) -> Result<Label, String> {
 fn zone(text: &str) -> Result<String, String> {
     jiff::tz::TimeZone::get(text).map_err(|_| "unknown time zone; write one such as Europe/Berlin".to_owned())?;
     Ok(text.to_owned())
+}
+
+/// The manifest of a command without one: the working directory, whose ledger it uses.
+pub(crate) const NO_MANIFEST: &str = "./";
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+#[command(mut_arg("manifest", |arg| arg.required(false).default_value(NO_MANIFEST).hide_default_value(true)))]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    #[command(flatten)]
+    pub hooks: HookArgs,
+    /// Directory for reports and videos [default: shotlist-out/NAME[/BATCH]]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    pub out: Option<PathBuf>,
+    /// Format of the output
+    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub format: DoctorFormat,
+}
+
+/// The form of the checks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DoctorFormat {
+    Text,
+    Json,
+}
+
+/// Options of `sandbox`.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgs {
+    /// Port on 127.0.0.1; 0 selects a free one
+    #[arg(long, value_name = "N", default_value = "8787")]
+    pub port: u16,
+    /// Speed-up over the real service
+    #[arg(long, value_name = "X", default_value = "1", value_parser = decimal(0.01..=1_000_000.0))]
+    pub speed: f64,
+    /// Fault and its share, 0 to 1; repeatable
+    ///
+    /// Of a response: `lost-response` (the request is handled, then the connection is cut), `server-error`, `retry-after`, `slow`. Of a task:
+    /// `failed-task`. Of a video: `expired-url`
+    #[arg(long, value_name = "NAME=P", value_parser = fault)]
+    pub fault: Vec<(Fault, f64)>,
+    /// Catalog that adds models or changes prices
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_CATALOG", value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
+    /// Maximum number of active tasks; a submission above it gets a 429
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub max_tasks: Option<usize>,
+}
+
+fn fault(text: &str) -> Result<(Fault, f64), String> {
+    let (name, share) = text.split_once('=').ok_or("write NAME=P, for example slow=0.1")?;
+    let known = || Fault::ALL.map(Fault::name).join(", ");
+    let fault = Fault::named(name);
+    Ok((fault.ok_or_else(|| format!("unknown fault `{name}`; write one of {}", known()))?, decimal(0.0..=1.0)(share)?))
 }

@@ -1,0 +1,268 @@
+//! The small parts of a manifest: `budget`, `faces`, `moved`, and the `labels` of a job. An invalid value is reported and left out.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::Date;
+use serde_yaml::Value;
+
+use super::job_field::JobField as F;
+use super::table::{Table, wrong_type};
+use crate::domain::{InvalidUsd, JobId, Label, Move, Rule, Usd};
+use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::location::Pointer;
+
+/// Limits on spending that a manifest sets.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    /// The limit on new spending of one run.
+    pub run: Option<Usd>,
+    /// The limits on spending of all batches of the ledger.
+    pub all: SpanBudget,
+    /// Their limits on spending for what has a label.
+    pub labels: BTreeMap<Label, SpanBudget>,
+}
+
+/// The most that all batches of the ledger may spend in a span of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SpanBudget {
+    /// In a day.
+    pub day: Option<Usd>,
+    /// In a month.
+    pub month: Option<Usd>,
+}
+
+/// Takes the limits out of a manifest. What is wrong is reported, and left out.
+pub(super) fn decode_budget(table: &mut Table<'_>) -> Budget {
+    let at = table.at("budget");
+    let Some(value) = table.take("budget") else { return Budget::default() };
+    let Some(mut budget) = Table::open(value, at, "`budget`", table.found()) else { return Budget::default() };
+    let run = amount(&mut budget, "run");
+    let all = spans(&mut budget);
+    let labels_at = budget.at("labels");
+    let labels = budget.take("labels").map(|value| labels(value, &labels_at, budget.found())).unwrap_or_default();
+    budget.close(&["run", "day", "month", "labels"]);
+    Budget { run, all, labels }
+}
+
+fn spans(table: &mut Table<'_>) -> SpanBudget {
+    SpanBudget { day: amount(table, "day"), month: amount(table, "month") }
+}
+
+/// By name, by value: `{ client: { acme: { month: 200 } } }`.
+fn labels(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> BTreeMap<Label, SpanBudget> {
+    let mut limits = BTreeMap::new();
+    let Some(names) = Table::open(value, at.clone(), "`labels`", found) else { return limits };
+    for (name, values) in names.into_map() {
+        let Some(name) = text_key(&name, "a label", at, found) else { continue };
+        let at = at.key(&name);
+        let Some(values) = Table::open(values, at.clone(), "a label", found) else { continue };
+        for (value, amounts) in values.into_map() {
+            let Some(value) = text_key(&value, "the value of a label", &at, found) else { continue };
+            let Some(mut amounts) = Table::open(amounts, at.key(&value), "a limit", found) else { continue };
+            let limit = spans(&mut amounts);
+            amounts.close(&["day", "month"]);
+            let place = at.key(&value).named();
+            if limits.insert(Label { name: name.clone(), value: value.clone() }, limit).is_some() {
+                let message = format!("`{name}: {value}` has two limits");
+                found.push(Diagnostic::error(Rule::KeyDuplicate, message, place).with_help("keep one of the two"));
+            }
+        }
+    }
+    limits
+}
+
+/// A key as text. A whole number is taken as its digits: a client may be called 7.
+fn text_key(key: &Value, what: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
+    match key {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
+        _ => {
+            let message = format!("{what} must be a string");
+            found.push(
+                Diagnostic::error(Rule::KeyNotText, message, at.clone().value()).with_help("put quotes around it"),
+            );
+            None
+        }
+    }
+}
+
+/// An amount of dollars. One that was forgotten is reported: no one means "no limit" by it.
+fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
+    let value = table.take_even_null(key)?;
+    // The parser hands numbers over as binary floats; their shortest decimal form is the text that was written as long as that has
+    // at most 15 significant digits, which every amount below a billion with six decimals has.
+    let text = match &value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        other => {
+            let diagnostic = wrong_type(&format!("`{key}`"), "an amount in USD", other, table.at(key).value());
+            table.tell(diagnostic);
+            return None;
+        }
+    };
+    text.parse()
+        .map_err(|error: InvalidUsd| {
+            let diagnostic = Diagnostic::error(Rule::NotMoney, error.to_string(), table.at(key).value());
+            table.tell(diagnostic);
+        })
+        .ok()
+}
+
+/// The state of a face's review.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Review {
+    /// The service allows it.
+    Approved,
+    /// The review is still open. Customer support starts it.
+    Pending,
+}
+
+/// A declared face.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Face {
+    pub(crate) review: Review,
+    /// The day on which its review was paid.
+    pub(crate) paid_on: Option<Date>,
+}
+
+/// The declared faces, by name.
+pub(crate) type Faces = BTreeMap<String, Face>;
+
+/// Reads the declarations. An invalid one is reported and left out.
+pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces {
+    let mut faces = Faces::new();
+    let Value::Mapping(map) = value else {
+        found.push(wrong_type("`faces`", "a mapping of names to reviews", &value, at.clone().value()));
+        return faces;
+    };
+    for (key, value) in map {
+        let Some(name) = key.as_str() else {
+            found.push(Diagnostic::error(Rule::KeyNotText, "the name of a face must be a string", at.clone().value()));
+            continue;
+        };
+        // Declared, however wrong: jobs that name it need no diagnostic of their own.
+        let face = face(value, &at.key(name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
+        faces.insert(name.to_owned(), face);
+    }
+    faces
+}
+
+fn face(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Face> {
+    let help = "write `{ review: approved }` or `{ review: pending }`";
+    let mut table = Table::open(value, at.clone(), "a face", found)?;
+    let (said, day) = (table.text("review"), table.text("paid_on"));
+    let paid_on = day.as_ref().and_then(|day| day.parse().ok());
+    if let Some(day) = day.as_ref().filter(|_| paid_on.is_none()) {
+        let message = format!("`paid_on` must be a date, found `{day}`");
+        let diagnostic = Diagnostic::error(Rule::ReviewPaidOn, message, at.key("paid_on").value());
+        table.tell(diagnostic.with_help("write the day of the payment, such as 2026-11-02"));
+    }
+    let review = match said.as_deref() {
+        Some("approved") => Some(Review::Approved),
+        Some("pending") => Some(Review::Pending),
+        Some(other) => {
+            let message = format!("`review` must be `approved` or `pending`, found `{other}`");
+            table.tell(Diagnostic::error(Rule::ReviewUnknown, message, at.key("review").value()).with_help(help));
+            None
+        }
+        None => {
+            table.tell(
+                Diagnostic::error(Rule::ReviewMissing, "this face has no `review`", at.clone().named()).with_help(help),
+            );
+            None
+        }
+    };
+    table.close(&["review", "paid_on"]);
+    review.map(|review| Face { review, paid_on })
+}
+
+/// One entry, and where it is.
+#[derive(Debug)]
+pub(crate) struct RawMove {
+    /// The move.
+    pub entry: Move,
+    /// The entry.
+    pub at: Pointer,
+}
+
+/// Takes the entries apart. What is wrong is reported, and left out.
+pub(super) fn decode_moves(table: &mut Table<'_>) -> Vec<RawMove> {
+    let at = table.at("moved");
+    let entries = match table.take("moved") {
+        None => return Vec::new(),
+        Some(Value::Sequence(entries)) => entries,
+        Some(other) => {
+            let diagnostic = wrong_type("`moved`", "a list", &other, at.value());
+            table.tell(diagnostic.with_help("write `moved: [{ from: OLD-ID, to: NEW-ID }]`"));
+            return Vec::new();
+        }
+    };
+    let entries = entries.into_iter().enumerate();
+    entries.filter_map(|(index, entry)| one(entry, at.index(index), table.found())).collect()
+}
+
+fn one(value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> Option<RawMove> {
+    let mut table = Table::open(value, at.clone(), "an entry of `moved`", found)?;
+    let (from, to) = (id(&mut table, "from"), id(&mut table, "to"));
+    table.close(&["from", "to"]);
+    Some(RawMove { entry: Move { from: from?, to: to? }, at })
+}
+
+fn id(table: &mut Table<'_>, key: &str) -> Option<JobId> {
+    let before = table.found().len();
+    let Some(text) = table.text(key) else {
+        if table.found().len() == before {
+            let diagnostic =
+                Diagnostic::error(Rule::IdMissing, format!("this entry has no `{key}`"), table.at(key).named());
+            table.tell(diagnostic.with_help("write `{ from: OLD-ID, to: NEW-ID }`"));
+        }
+        return None;
+    };
+    JobId::new(text.as_str())
+        .map_err(|error| {
+            let place = table.at(key).value();
+            let diagnostic = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{text}`"), place);
+            table.tell(diagnostic.with_help("an entry must name one job by its ID, without patterns and templates"));
+        })
+        .ok()
+}
+
+/// The longest name of a label, in bytes: it is the head of a column in reports.
+const MAX_NAME: usize = 64;
+/// Names with another meaning for `spend --by`.
+const RESERVED: [&str; 3] = ["day", "batch", "model"];
+
+/// Labels as they were written: names, and values that may be templates.
+pub(crate) type RawLabels = Vec<(String, String)>;
+
+/// Takes the labels of an entry apart. What is wrong is reported, and left out.
+pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<RawLabels> {
+    let name = F::Labels.name();
+    let (value, at) = (table.take(name)?, table.at(name));
+    let mut labels = Table::open(value, at, "`labels`", table.found())?;
+    let names = labels.text_keys();
+    let mut decoded = RawLabels::new();
+    for name in &names {
+        if let Some(wrong) = what_is_wrong_with(name) {
+            let place = labels.at(name).named();
+            let message = format!("the label name `{name}` is invalid: {wrong}");
+            labels.tell(Diagnostic::error(Rule::LabelInvalid, message, place).with_help("rename the label"));
+        }
+        let value = labels.text(name);
+        decoded.extend(value.map(|value| (name.clone(), value)));
+    }
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    labels.close(&known);
+    Some(decoded)
+}
+
+fn what_is_wrong_with(name: &str) -> Option<&'static str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if RESERVED.contains(&name) {
+        Some("it is a word of `spend --by`")
+    } else if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) {
+        Some("it must be 1 to 64 of A-Z a-z 0-9 . _ -")
+    } else {
+        None
+    }
+}
