@@ -43,73 +43,17 @@ impl Kind {
 pub(super) const VERSION: i32 = 1;
 
 /// The tables and indexes. `checksum` and `sums` are explained above.
-const TABLES: [&str; 14] = [
-    "CREATE TABLE batch (
-    id       INTEGER PRIMARY KEY,
-    name     TEXT NOT NULL,
-    batch    TEXT NOT NULL,
-    retake   TEXT,
-    checksum INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (name, batch)
-)",
-    "CREATE TABLE attempt (
-    id            INTEGER PRIMARY KEY,
-    batch         INTEGER NOT NULL REFERENCES batch (id),
-    job           TEXT NOT NULL,
-    fingerprint   TEXT NOT NULL,
-    normalized    TEXT NOT NULL,
-    model         TEXT NOT NULL,
-    labels        TEXT,
-    service       TEXT NOT NULL,
-    key           TEXT NOT NULL,
-    state         TEXT NOT NULL,
-    charge        TEXT NOT NULL,
-    is_declared   INTEGER NOT NULL,
-    is_unfinished INTEGER NOT NULL,
-    needs_download INTEGER NOT NULL,
-    price_micros  BIGINT NOT NULL,
-    task          TEXT,
-    alias         TEXT,
-    intended_us   BIGINT NOT NULL,
-    record        TEXT NOT NULL
-)",
-    "CREATE INDEX attempt_of_batch ON attempt (batch, id)",
-    "CREATE INDEX attempt_of_job ON attempt (batch, job)",
-    "CREATE INDEX attempt_unfinished ON attempt (batch) WHERE is_unfinished",
-    "CREATE INDEX attempt_by_time ON attempt (intended_us)",
-    "CREATE INDEX attempt_by_task ON attempt (task) WHERE task IS NOT NULL",
-    "CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL",
-    "CREATE INDEX attempt_by_normalized ON attempt (normalized)",
-    "CREATE INDEX attempt_by_model ON attempt (model, id) WHERE state = 'completed'",
-    "CREATE TABLE ledger (
-    id       INTEGER PRIMARY KEY CHECK (id = 1),
-    commits  BIGINT NOT NULL,
-    frozen  TEXT,
-    checksum INTEGER NOT NULL DEFAULT 0,
-    sums     INTEGER NOT NULL DEFAULT 0
-)",
-    "CREATE TABLE spent (
-    label   TEXT NOT NULL,
-    value   TEXT NOT NULL,
-    quarter INTEGER NOT NULL,
-    micros  BIGINT NOT NULL,
-    PRIMARY KEY (label, value, quarter)
-) WITHOUT ROWID",
-    "CREATE TABLE unsent (
-    batch  INTEGER NOT NULL REFERENCES batch (id),
-    job    TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    PRIMARY KEY (batch, job)
-) WITHOUT ROWID",
-    "CREATE TABLE ledger_limit (
-    key    TEXT PRIMARY KEY,
-    record TEXT NOT NULL
-) WITHOUT ROWID",
-];
+const TABLES: &str = include_str!("schema.sql");
 
 /// Returns whether this object of the schema is a table.
 pub(super) fn is_table(name: &str) -> bool {
-    TABLES.iter().any(|sql| sql.starts_with("CREATE TABLE") && name_of(sql) == name)
+    tables().any(|sql| sql.starts_with("CREATE TABLE") && name_of(sql) == name)
+}
+
+/// The statements of the tables and indexes, as the database stores them.
+fn tables() -> impl Iterator<Item = &'static str> {
+    let statements = TABLES.split_once("\n\n").map_or(TABLES, |(_comment, statements)| statements);
+    statements.split(';').map(str::trim).filter(|sql| !sql.is_empty())
 }
 
 /// The name of the object that a statement creates.
@@ -129,7 +73,7 @@ fn objects() -> Vec<String> {
         sum("ledger", " OF frozen", ledger, "checksum"),
         sum("spent", "", "UPDATE ledger SET sums = {}", "sums"),
     ];
-    TABLES.into_iter().map(str::to_owned).chain(triggers.into_iter().flatten()).collect()
+    tables().map(str::to_owned).chain(triggers.into_iter().flatten()).collect()
 }
 
 /// The triggers that keep the checksum of a table: `update` is the statement, with a hole for the new sum.
