@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_yaml::Value;
 
-use crate::domain::{Charging, Field, TerminalStates, Usd, sides};
+use crate::domain::{Charging, Field, TerminalStates, Usd, ratio_meant_by, sides};
 
 /// All families and models that shotlist knows.
 #[derive(Debug, Deserialize)]
@@ -255,6 +255,18 @@ impl Family {
         }
     }
 
+    /// The value of the aspect ratio or the size for a shape, if the family has that field.
+    pub fn shaped(&self, field: Field, (wide, high): (u16, u16)) -> Option<String> {
+        match field {
+            Field::AspectRatio => self.fields.aspect_ratio.as_ref().map(|_| format!("{wide}:{high}")),
+            Field::Size => self.fields.size.as_ref().map(|rule| {
+                let unit = rule.short_side / u32::from(wide.min(high));
+                format!("{}x{}", unit * u32::from(wide), unit * u32::from(high))
+            }),
+            _ => None,
+        }
+    }
+
     /// Returns whether a default for many models is skipped here: the family has no such field, or only one value of
     /// it.
     pub fn passes_over(&self, field: Field) -> bool {
@@ -370,20 +382,10 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The allowed ratio that a text means: itself, the time of day that a spreadsheet makes of it (`16:09:00` of 16:9), also with the colon of another keyboard, or
-    /// `portrait` or `landscape`.
+    /// The allowed ratio that a text means.
     pub fn meant_by(&self, text: &str) -> Option<&str> {
-        let numbers = |text: &str| -> Option<Vec<u32>> {
-            text.split([':', '：', '∶']).map(|part| part.trim().parse().ok()).collect()
-        };
-        let is_meant = |ratio: &&String| match (text.trim().to_lowercase().as_str(), numbers(ratio).as_deref()) {
-            ("portrait" | "vertical" | "hochformat", Some([width, height])) => width < height,
-            ("landscape" | "horizontal" | "querformat", Some([width, height])) => width > height,
-            (written, Some(meant)) => numbers(written)
-                .and_then(|written| Some(written.strip_prefix(meant)?.iter().all(|rest| *rest == 0)))
-                .unwrap_or(false),
-            (written, None) => written == **ratio,
-        };
+        let meant = ratio_meant_by(text);
+        let is_meant = |ratio: &&String| *ratio == text || meant.is_some() && ratio_meant_by(ratio) == meant;
         self.one_of.iter().find(is_meant).map(String::as_str)
     }
 }
@@ -567,30 +569,6 @@ models:
         for bad in ["", "1280", "x720", "1280x", "1280X720", "1280x-720", "0x720", "1280x720x3", " 1280x720", "1e3x720"]
         {
             assert_eq!(SizeRule::parse(bad), None, "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn a_ratio_is_meant_by_what_a_spreadsheet_makes_of_it_and_by_a_word() {
-        let ratios =
-            Choice { one_of: vec!["16:9".into(), "9:16".into()], default: "16:9".into(), source: String::new() };
-        for (written, meant) in [
-            (" 16:9", Some("16:9")),
-            ("16：9", Some("16:9")),
-            ("16 ∶ 9", Some("16:9")),
-            ("16:09", Some("16:9")),
-            ("16:09:00", Some("16:9")),
-            ("09:16", Some("9:16")),
-            ("9:16:00", Some("9:16")),
-            ("Portrait", Some("9:16")),
-            ("landscape", Some("16:9")),
-            ("16:10", None),
-            ("16:09:01", None),
-            ("1:1", None),
-            ("square", None),
-            ("", None),
-        ] {
-            assert_eq!(ratios.meant_by(written), meant, "{written:?}");
         }
     }
 }

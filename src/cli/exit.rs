@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::args::{ManifestArgs, RepeatArgs};
 use crate::domain::{Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, Usd, WRITABLE, quoted, with_causes};
 use crate::ledger::Ledger;
-use crate::plan::{Action, Plan};
+use crate::plan::Plan;
 use crate::report::{JobState, NextCommand, Report};
 use crate::session::{EngineOutcome, RunEvent, StopReason};
 use crate::ui::Terminal;
@@ -193,7 +193,7 @@ pub(super) struct Bought {
 impl Bought {
     /// No purchases yet, by a run of this plan.
     pub(super) fn by(plan: &Plan) -> Self {
-        let wanted = plan.jobs.iter().filter(|planned| planned.action == Action::Retry);
+        let wanted = plan.jobs.iter().filter(|planned| planned.action.repeats());
         Self { wanted: wanted.map(|planned| planned.job.id().clone()).collect(), ..Self::default() }
     }
 

@@ -123,9 +123,9 @@ pub(super) fn load(
 }
 
 /// Returns whether a file is a spreadsheet, by its name.
-fn is_sheet(path: &Path) -> bool {
+pub(super) fn is_sheet(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
-    ending.is_some_and(|ending| ["csv", "tsv", "xlsx", "xlsm", "ods"].contains(&ending.as_str()))
+    ending.is_some_and(|ending| ["csv", "tsv", "xlsx", "xlsm", "xls", "xlsb", "ods"].contains(&ending.as_str()))
 }
 
 /// The error of an empty selection: the pattern that matches nothing, with a suggestion.

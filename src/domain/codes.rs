@@ -203,6 +203,9 @@ codes! {
     PurchasesFrozen "purchases-frozen" "The ledger is frozen; a run polls and downloads only."
     PutBack "put-back" "Records that the ledger had lost were restored."
     Reads "reads" "The plan reads other files."
+    WaitsForImages "waits-for-images" "Jobs wait for an image that is not there yet."
+    Stale "stale" "The image of a job changed since its purchase."
+    RowsLeftOut "rows-left-out" "Rows of a file became no jobs."
     Recovered "recovered" "An earlier run ended between a submission and its response."
     Rejected "rejected" "The service rejected a job."
     ReportNotRead "report-not-read" "An earlier report can't be read, so it can't tell what is paid for."
@@ -242,6 +245,8 @@ codes! {
 codes! {
     /// A rule that a manifest can break.
     Rule:
+    ShapeConflict "shape-conflict" "A job has both `shape` and `aspect_ratio` or `size`."
+    ShapeUnknown "shape-unknown" "The shape is neither 16:9 nor 9:16."
     AspectRatioUnknown "aspect-ratio-unknown" "The family does not offer the aspect ratio."
     AxisEmpty "axis-empty" "An axis of a matrix has no values."
     AxisRepeats "axis-repeats" "An axis of a matrix has the same value twice."

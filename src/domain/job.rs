@@ -1,6 +1,6 @@
 //! A job: its request before it is checked, with the plain fields of both model families, and the job with its price afterwards.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Charging, Fingerprint, JobId, Labels, OutputPath, Request, Usd, hex, named};
+use super::{Attempt, Charging, Fingerprint, JobId, Labels, OutputPath, Request, Usd, hex, named};
 
-/// What one submission of a job buys. A [`Job`] plans it, an intent announces it, and an [`Attempt`](super::Attempt) records it.
+/// What one submission of a job buys. A [`Job`] plans it, an intent announces it, and an [`Attempt`] records it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Purchase {
     /// The ID of the job in its batch.
@@ -70,6 +70,36 @@ impl Job {
     /// The name in the batch.
     pub fn id(&self) -> &JobId {
         &self.purchase.job
+    }
+
+    /// The thing that the job waits for before it can be bought: a face review, or an image.
+    pub fn waits_for(&self) -> Option<String> {
+        let missing = || self.spec.local_images.iter().find(|image| image.is_missing);
+        match &self.review {
+            Some(review) => Some(format!("the review of `{}`", review.face)),
+            None => missing().map(|image| format!("the image `{}`", image.path.display())),
+        }
+    }
+
+    /// The fingerprint by which the job's attempts are known: that of its request, or of the last one that was bought with another image, if the
+    /// job waits for its image. So a changed image makes a job stale, and not due.
+    pub fn fingerprint_among<'a>(&self, attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone) -> Fingerprint {
+        let own = self.purchase.fingerprint().clone();
+        if !self.spec.local_images.iter().any(|image| image.waits) {
+            return own;
+        }
+        let mut bought = attempts.rev().filter(|attempt| !attempt.state.made_no_task());
+        if bought.clone().any(|attempt| *attempt.purchase.fingerprint() == own) {
+            return own;
+        }
+        let without_images = |purchase: &Purchase| {
+            let mut body: serde_json::Map<String, Value> =
+                serde_json::from_str(purchase.request.body()).unwrap_or_default();
+            body.remove(self.spec.image_sent_as.as_deref().unwrap_or(Field::Image.name()));
+            body
+        };
+        let is_alike = |attempt: &&Attempt| without_images(&attempt.purchase) == without_images(&self.purchase);
+        bought.next().filter(is_alike).map_or(own, |attempt| attempt.purchase.fingerprint().clone())
     }
 
     /// The path of its video in the output directory.
@@ -224,6 +254,80 @@ pub(crate) fn sides(text: &str, between: char) -> Option<(u32, u32)> {
     Some((side(wide)?, side(high)?))
 }
 
+/// The aspect ratios that every family has.
+pub(crate) const SHAPES: [(u16, u16); 2] = [(16, 9), (9, 16)];
+/// Words for an upright video, in the languages of the headers of spreadsheets.
+const PORTRAIT: [&str; 21] = [
+    "portrait",
+    "vertical",
+    "hochformat",
+    "hochkant",
+    "hoch",
+    "reel",
+    "reels",
+    "story",
+    "stories",
+    "shorts",
+    "tiktok",
+    "verticale",
+    "retrato",
+    "pionowo",
+    "竖屏",
+    "竖版",
+    "竖",
+    "縦",
+    "縦型",
+    "縦長",
+    "세로",
+];
+/// Words for a video that is wider than high.
+const LANDSCAPE: [&str; 16] = [
+    "landscape",
+    "horizontal",
+    "querformat",
+    "quer",
+    "widescreen",
+    "paysage",
+    "orizzontale",
+    "paisaje",
+    "paisagem",
+    "poziomo",
+    "横屏",
+    "横版",
+    "横",
+    "横型",
+    "横長",
+    "가로",
+];
+
+/// The aspect ratio that a text means, in lowest terms: `9:16`, `16x9`, `9 by 16`, `1080x1920`, `16:9 (landscape)`, the time of day that a spreadsheet
+/// makes of it (`16:09:00`), or a word such as `portrait`.
+pub(crate) fn ratio_meant_by(text: &str) -> Option<(u16, u16)> {
+    let text = text.to_lowercase();
+    let digits = text.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    let numbers: Vec<u16> = digits.map(|digits| digits.parse().ok()).collect::<Option<_>>()?;
+    let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !matches!(*word, "" | "x" | "by" | "px"));
+    let is_upright =
+        |word: &str| PORTRAIT.contains(&word).then_some(true).or(LANDSCAPE.contains(&word).then_some(false));
+    let upright: BTreeSet<bool> = words.map(is_upright).collect::<Option<_>>()?;
+    let (wide, high) = match numbers[..] {
+        [] if upright.len() == 1 => {
+            if upright.contains(&true) {
+                (9, 16)
+            } else {
+                (16, 9)
+            }
+        }
+        [wide, high] | [wide, high, 0] => (wide, high),
+        _ => return None,
+    };
+    let divides = |divisor: &u16| wide % divisor == 0 && high % divisor == 0;
+    let divisor = (1..=wide.min(high)).rev().find(divides)?;
+    // Decimals and thousands are no ratio, and words must agree with the numbers.
+    let is_ratio = !text.contains(['.', ',']) && upright.iter().all(|upright| *upright == (wide < high));
+    is_ratio.then_some((wide / divisor, high / divisor))
+}
+
 /// Returns whether a shape is higher than it is wide: `9:16`, `720x1280`.
 pub(crate) fn is_upright(aspect_ratio: Option<&str>, size: Option<&str>) -> bool {
     let shape = aspect_ratio.and_then(|ratio| sides(ratio, ':')).or_else(|| sides(size?, 'x'));
@@ -304,6 +408,10 @@ pub struct LocalImage {
     pub path: PathBuf,
     /// SHA-256 of its bytes, as 64 hexadecimal digits.
     pub sha256: String,
+    /// True if its job waits for it, and is bought with another image only by a retake.
+    pub waits: bool,
+    /// True if the file is not there yet.
+    pub is_missing: bool,
 }
 
 impl LocalImage {
@@ -312,7 +420,13 @@ impl LocalImage {
 
     /// The image of these bytes.
     pub fn new(path: PathBuf, bytes: &[u8]) -> Self {
-        Self { path, sha256: hex(&Sha256::digest(bytes)) }
+        Self { path, sha256: hex(&Sha256::digest(bytes)), waits: false, is_missing: false }
+    }
+
+    /// An image that a job waits for.
+    pub(crate) fn missing(path: PathBuf) -> Self {
+        let name = path.display().to_string();
+        Self { waits: true, is_missing: true, ..Self::new(path, name.as_bytes()) }
     }
 
     /// The placeholder in a request for URLs that images do not have yet: an object or a list of objects, never a string as a URL is.

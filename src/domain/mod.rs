@@ -26,7 +26,7 @@ pub use ids::{Account, BatchKey, Digest, InvalidJobId, JobId, Label, Labels, Tas
 pub(crate) use ids::{hex, random};
 pub use job::{Cells, Columns, FaceReview, Job, Purchase};
 pub use job::{Field, LocalImage, Spec};
-pub(crate) use job::{has_password, is_upright, sides, why_no_web_address};
+pub(crate) use job::{SHAPES, has_password, is_upright, ratio_meant_by, sides, why_no_web_address};
 pub use money::{InvalidUsd, Usd};
 pub(crate) use output::folded;
 pub(crate) use output::{Asked, MIN_DURATION_DIFFERENCE_S};

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Attempt, AttemptId, AttemptState, Fingerprint, History, JobId, TaskId, named};
+use super::{Attempt, AttemptId, AttemptState, Fingerprint, History, Job, JobId, TaskId, named};
 
 /// The choice of a reviewer about a video.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -74,6 +74,11 @@ pub struct Takes<'a> {
 }
 
 impl<'a> Takes<'a> {
+    /// Of all attempts of a job, oldest first, its completed takes; `None` if there are none.
+    pub fn for_job(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone) -> Option<Self> {
+        Self::new(&job.fingerprint_among(attempts.clone()), attempts)
+    }
+
     /// Of all attempts of a job, oldest first, those for this request; `None` if none is completed.
     ///
     /// The last choice of each reviewer counts. A retake is spent once there is a newer video.

@@ -18,11 +18,10 @@
 //!
 //! # Modules
 //!
-//! [`interface`] has the requests. [`stream`] fills a [`part`] from one link, along redirects to allowed [`hosts`]; [`content`] reads
+//! [`interface`] has the requests. [`stream`] fills a [`part`] from one link, along redirects to allowed [`hosts`]; [`interface`] also reads
 //! responses of the content endpoint. [`mp4`] checks whether a file is whole, and reads its facts. [`storing`] gives it its name, or
 //! archives it in another directory.
 
-mod content;
 mod hosts;
 mod interface;
 mod mp4;
@@ -30,8 +29,8 @@ mod part;
 mod storing;
 mod stream;
 
-pub(crate) use content::holds;
 pub use hosts::HostPolicy;
+pub(crate) use interface::holds;
 pub use interface::{Destination, Downloads, FetchError, Get, Limits, Link, Stored};
 pub(crate) use mp4::footage_of;
 pub use storing::is_whole;

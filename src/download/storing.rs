@@ -8,7 +8,7 @@ use std::{fs, io};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use super::content::{digest, holds};
+use super::interface::{digest, holds};
 use super::mp4::examine;
 use super::part::note_path;
 use super::{Destination, FetchError, Stored};

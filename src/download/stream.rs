@@ -18,7 +18,7 @@ use super::hosts::HostPolicy;
 use super::interface::{Destination, Downloads, FetchError, Get, Limits, Link, Stored, Transport};
 use super::mp4::{SIGNATURE_LENGTH, has_signature, text_kind};
 use super::part::{Part, Resume};
-use super::{content, storing};
+use super::{interface, storing};
 use crate::domain::{OutputPath, VideoFile, causes, retry_after};
 use crate::files::on_a_thread;
 
@@ -90,12 +90,12 @@ async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Resul
         Link::Video(url) => url,
         Link::Content(url) => {
             let response = answer(transport, link, url, part).await?;
-            if !content::is_json(text(response.headers(), &CONTENT_TYPE)) {
+            if !interface::is_json(text(response.headers(), &CONTENT_TYPE)) {
                 return take(transport, url, response, part).await;
             }
             let body = short(response, &transport.limits).await?;
             let no_link = || FetchError::NotVideo("JSON without a URL".to_owned());
-            &content::link(&body).ok_or_else(no_link)?
+            &interface::link(&body).ok_or_else(no_link)?
         }
     };
     let response = answer(transport, link, url, part).await?;
@@ -208,7 +208,7 @@ async fn short(mut response: Response, limits: &Limits) -> Result<Vec<u8>, Miss>
     let mut body = Vec::new();
     loop {
         match tokio::time::timeout(limits.silence, response.chunk()).await {
-            Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= content::MAX_ANSWER_BYTES => {
+            Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= interface::MAX_ANSWER_BYTES => {
                 body.extend_from_slice(&chunk);
             }
             Ok(Ok(Some(_))) => return Err(Miss::Never(FetchError::NotVideo("endless JSON".to_owned()))),

@@ -9,18 +9,17 @@
 //! - **Complete or not at all.** With [`replace()`], a reader sees the old or the new file, also after a power loss.
 //! - **New names are durable**: the directory is synced ([`sync_directory`], [`make_directories`]).
 //!
-//! [`open`] opens and reads files. [`directory`] creates and syncs directories, checks write access, replaces files, and removes leftovers of killed
-//! processes, [`table`] decodes text tables of spreadsheet programs, and [`zone`] has the time zone of the machine.
+//! [`disk`] opens, reads, and replaces files, creates and syncs directories, checks write access, and removes leftovers of killed processes.
+//! [`table`] decodes text tables of spreadsheet programs, and [`zone`] has the time zone of the machine.
 
-mod directory;
-mod open;
+mod disk;
 pub(crate) mod table;
 mod zone;
 
-pub(crate) use directory::{
-    make_directories, make_private_directory, no_links_below, on_a_thread, sync_directory, sync_file, try_write,
+pub(crate) use disk::{
+    ReadError, keep_from_readers, make_directories, make_private_directory, no_link, no_links_below, on_a_thread,
+    open_plain, open_private, read_at_most, read_text, replace, sweep, sync_directory, sync_file, temporary,
+    temporary_with_mode, try_write,
 };
-pub(crate) use directory::{replace, sweep, temporary, temporary_with_mode};
-pub(crate) use open::{ReadError, keep_from_readers, no_link, open_plain, open_private, read_at_most, read_text};
 pub use zone::NoZone;
 pub(crate) use zone::{own_zone, own_zone_name};

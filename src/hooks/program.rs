@@ -350,7 +350,7 @@ async fn is_unchanged(image: &LocalImage) -> Result<(), NoAddress> {
         Ok(Err(ReadError::Io(error))) | Err(error) => return Err(NoAddress::Gone(error.into())),
         Ok(Err(error)) => return Err(NoAddress::Gone(error.into())),
     };
-    if now == *image { Ok(()) } else { Err(NoAddress::Changed) }
+    if now.sha256 == image.sha256 { Ok(()) } else { Err(NoAddress::Changed) }
 }
 
 /// The URL, if it is the whole output.

@@ -1,13 +1,11 @@
 //! The one way in: a path and what the command line adds, to a manifest and its diagnostics.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde::Deserialize;
 use serde_yaml::{Mapping, Value};
 
 use super::expand::expander::Expander;
@@ -67,6 +65,8 @@ pub struct Manifest {
     pub unsound: Vec<JobId>,
     /// The files that it reads, as it names them, in alphabetic order.
     pub inputs: Vec<String>,
+    /// The rows that became no jobs, a sentence for each file.
+    pub rows_left_out: Vec<String>,
     /// Jobs that have a new id, in the order in which they are moved.
     pub moves: Vec<Move>,
     /// The approved face reviews.
@@ -241,6 +241,7 @@ fn build(
         zone: now.time_zone().clone(),
         unsound,
         inputs: access.names(),
+        rows_left_out: access.left_out(),
         moves,
         face_reviews: face_reviews_of(raw, now.date(), catalog, found),
         prices: (catalog.prices_taken_on, (now.date() - catalog.prices_taken_on).get_days()),
@@ -277,24 +278,6 @@ fn face_reviews_of(raw: &RawManifest, today: Date, catalog: &Catalog, found: &mu
     }
     let approved = raw.faces.values().filter(|face| face.review == Review::Approved);
     FaceReviews::new(approved.map(|face| face.paid_on).collect(), catalog)
-}
-
-/// Reads only the approved face reviews of a manifest. `None` if it can't be read as YAML.
-pub fn face_reviews(path: &Path, catalog: &Catalog) -> Option<FaceReviews> {
-    #[derive(Default, Deserialize)]
-    struct Faces {
-        #[serde(default)]
-        faces: BTreeMap<String, Face>,
-    }
-    #[derive(Deserialize)]
-    struct Face {
-        review: String,
-        paid_on: Option<String>,
-    }
-    let text = read_origin(path).ok().filter(|text| precheck(text).is_none())?;
-    let Faces { faces } = serde_yaml::from_str(&text).ok()?;
-    let approved = faces.into_values().filter(|face| face.review == "approved");
-    Some(FaceReviews::new(approved.map(|face| face.paid_on?.parse().ok()).collect(), catalog))
 }
 
 fn unsound(found: &[Diagnostic]) -> Vec<JobId> {

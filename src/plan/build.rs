@@ -1,19 +1,21 @@
-//! The plan of a run: every selected job with its action, its reason and its price.
+//! The plan of a run: every selected job with its action, its reason, and its price.
+//!
+//! `--sample` keeps the same N due jobs each time, spread over models and shapes. The next run continues from them.
 
 use std::cell::LazyCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
+use sha2::{Digest as _, Sha256};
 
 use super::approval::{Approved, Bought, digest};
+use super::approval::{Estimate, Totals};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
-use super::estimate::{Estimate, Totals};
 use super::guards;
 use super::input::{AlreadyPaid, Elsewhere, Limit, PlanInput, Planned, Previous, UntilKept};
 use super::retake::{Retake, SpentChoice};
-use super::sample::keep_sample;
 use crate::domain::{
     Account, Attempt, AttemptId, BatchKey, Charge, Choice, Digest, Freeze, Job, JobChoice, JobId, Takes,
     UnfinishedRetake, Usd,
@@ -50,6 +52,8 @@ pub struct Plan {
     pub downloads: Option<DownloadPlan>,
     /// The files that the manifest reads.
     pub inputs: Vec<String>,
+    /// The rows that became no jobs, a sentence for each file.
+    pub rows_left_out: Vec<String>,
     /// The day of the catalog's prices, and their age in days.
     pub prices: (Date, i32),
     digest: Digest,
@@ -108,7 +112,7 @@ impl Plan {
             fetch_what_is_missing(&mut jobs, downloads);
         }
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
-        let PlanInput { key, is_simulated, run_limit, limits, retries, inputs, prices, .. } = given;
+        let PlanInput { key, is_simulated, run_limit, limits, retries, inputs, rows_left_out, prices, .. } = given;
         Self {
             key,
             is_simulated,
@@ -124,6 +128,7 @@ impl Plan {
             estimate,
             downloads,
             inputs,
+            rows_left_out,
             prices,
             digest,
             frozen: None,
@@ -145,10 +150,10 @@ impl Plan {
         let mut totals = Totals { jobs: self.jobs.len(), left_out: self.left_out.len(), ..Totals::default() };
         for planned in &self.jobs {
             *match planned.action {
-                Action::Submit | Action::Changed | Action::Retry => &mut totals.submit,
+                Action::Submit | Action::Changed | Action::Retry | Action::Retake => &mut totals.submit,
                 Action::Resume => &mut totals.resume,
                 // A completed job is done, with or without its video here.
-                Action::Done | Action::Fetch => &mut totals.done,
+                Action::Done | Action::Stale | Action::Fetch => &mut totals.done,
                 Action::Hold => &mut totals.held,
                 Action::Failed => &mut totals.failed,
                 Action::InDoubt => &mut totals.in_doubt,
@@ -293,7 +298,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished.clone() };
     let approved = if is_bought_already { decide(job, before.iter().copied(), redo).action } else { decision.action };
     let until_kept = until_kept(job, &attempts, decision.action);
-    let is_repeated = matches!(decision.action, Action::Changed | Action::Retry);
+    let is_repeated = decision.action == Action::Changed || decision.action.repeats();
     let followed = attempts.iter().filter(|attempt| is_repeated && Some(attempt.id) == decision.attempt);
     let previous = followed.map(|attempt| Box::new(previous(attempt))).next();
     Planned {
@@ -313,7 +318,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         is_to_be_approved: approved.buys(),
         paid_elsewhere: None,
         previous,
-        is_uncovered: is_bought_already && approved != Action::Retry && retaken == Action::Retry,
+        is_uncovered: is_bought_already && !approved.repeats() && retaken == Action::Retake,
     }
 }
 
@@ -337,15 +342,15 @@ fn leave_out_others(jobs: &mut Vec<Planned>, given: &PlanInput<'_>) -> Vec<JobId
 
 /// The number of takes that may still be bought until one is kept. A charge counts, with or without a video.
 fn takes_left(job: &Job, attempts: &[&Attempt]) -> u32 {
-    let is_bought =
-        |it: &&&Attempt| it.charge() != Charge::None && it.purchase.fingerprint() == job.purchase.fingerprint();
+    let fingerprint = job.fingerprint_among(attempts.iter().copied());
+    let is_bought = |it: &&&Attempt| it.charge() != Charge::None && *it.purchase.fingerprint() == fingerprint;
     let bought = attempts.iter().filter(is_bought).count();
     job.up_to.unwrap_or(0).saturating_sub(u32::try_from(bought).unwrap_or(u32::MAX))
 }
 
 fn until_kept(job: &Job, attempts: &[&Attempt], action: Action) -> Option<UntilKept> {
     job.up_to?;
-    let takes = Takes::new(job.purchase.fingerprint(), attempts.iter().copied());
+    let takes = Takes::for_job(job, attempts.iter().copied());
     let choice = takes.and_then(|takes| takes.choice);
     let left = match choice {
         Some(JobChoice::Keep) => 0,
@@ -371,4 +376,37 @@ fn bought<'p>(jobs: &'p [Planned], given: &PlanInput<'_>) -> Vec<Bought<'p>> {
         (&*planned.job, before.map(|attempt| attempt.intended_at.as_microsecond()).collect())
     });
     covered.collect()
+}
+
+/// Keeps `number` due jobs of a plan, one of each model and shape in turn, in the order of a hash of their IDs. Returns the IDs of the others.
+///
+/// Jobs that were bought under the same approval count, too, so a restarted run has the same sample.
+pub(super) fn keep_sample(jobs: &mut Vec<Planned>, number: usize) -> Vec<JobId> {
+    let sample = sample(jobs.iter().filter(|planned| planned.is_to_be_approved), number);
+    let is_left = |planned: &Planned| planned.is_to_be_approved && !sample.contains(planned.job.id());
+    let left = jobs.iter().filter(|planned| is_left(planned)).map(|planned| planned.job.id().clone()).collect();
+    jobs.retain(|planned| !is_left(planned));
+    left
+}
+
+fn sample<'p>(due: impl Iterator<Item = &'p Planned>, number: usize) -> HashSet<JobId> {
+    let mut by_kind: BTreeMap<(&str, bool), Vec<_>> = BTreeMap::new();
+    for planned in due {
+        let id = planned.job.id();
+        let spec = &planned.job.spec;
+        by_kind.entry((&spec.model, spec.is_upright())).or_default().push((Sha256::digest(id.as_str()).to_vec(), id));
+    }
+    let mut piles: Vec<_> = by_kind.into_values().collect();
+    for pile in &mut piles {
+        pile.sort_unstable_by(|one, other| other.cmp(one));
+    }
+    let mut sample = HashSet::new();
+    while sample.len() < number && piles.iter().any(|pile| !pile.is_empty()) {
+        for pile in &mut piles {
+            if let Some((_, id)) = pile.pop().filter(|_| sample.len() < number) {
+                sample.insert(id.clone());
+            }
+        }
+    }
+    sample
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::retake::{Retake, SpentChoice};
-use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job, JobChoice, Takes};
+use crate::domain::{Attempt, AttemptId, AttemptState, Job, JobChoice, Takes};
 
 /// The planned action for a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -22,13 +22,17 @@ pub enum Action {
     Changed,
     /// Submitted again after the service failed.
     Retry,
+    /// Submitted again although it is completed, as the user wishes.
+    Retake,
     /// Polled: its task is active.
     Resume,
     /// No action: the job is completed.
     Done,
+    /// No action: the job is completed, and its image changed since.
+    Stale,
     /// Downloaded: it is completed, and its video is missing here. Free of charge.
     Fetch,
-    /// No action for now: the job waits for a face review.
+    /// No action for now: the job waits for a face review, or for an image.
     Hold,
     /// No action: the task failed, and may have been charged.
     Failed,
@@ -39,7 +43,12 @@ pub enum Action {
 impl Action {
     /// Returns whether this action submits the job, and so may cost money.
     pub fn buys(self) -> bool {
-        matches!(self, Self::Submit | Self::Changed | Self::Retry)
+        matches!(self, Self::Submit | Self::Changed) || self.repeats()
+    }
+
+    /// Returns whether the user requested another submission of the same request.
+    pub fn repeats(self) -> bool {
+        matches!(self, Self::Retry | Self::Retake)
     }
 }
 
@@ -73,24 +82,22 @@ pub(super) struct Redo<'r> {
     pub has_all_takes: bool,
 }
 
-/// Decides about one job. `attempts` has all attempts of the job, oldest first. A purchase waits for a pending face review.
+/// Decides about one job. `attempts` has all attempts of the job, oldest first. A purchase waits for a pending face review or a missing image.
 pub(super) fn decide<'a>(
     job: &Job,
     attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
     redo: Redo<'_>,
 ) -> Decision {
-    let decision = regardless_of_review(job, attempts, redo);
-    match &job.review {
-        Some(review) if decision.action.buys() => {
-            let FaceReview { face, .. } = review;
-            let reason = format!("waits for the review of `{face}`").into();
-            Decision { action: Action::Hold, reason, ..decision }
+    let decision = regardless_of_waits(job, attempts, redo);
+    match job.waits_for() {
+        Some(what) if decision.action.buys() => {
+            Decision { action: Action::Hold, reason: format!("waits for {what}").into(), ..decision }
         }
         _ => decision,
     }
 }
 
-fn regardless_of_review<'a>(
+fn regardless_of_waits<'a>(
     job: &Job,
     mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
     redo: Redo<'_>,
@@ -101,21 +108,22 @@ fn regardless_of_review<'a>(
         let reason = format!("may be charged: {why}");
         return Decision::for_attempt(doubtful, Action::InDoubt, reason);
     }
-    let same = |attempt: &&Attempt| attempt.purchase.fingerprint() == job.purchase.fingerprint();
+    let fingerprint = job.fingerprint_among(attempts.clone());
+    let same = |attempt: &&Attempt| *attempt.purchase.fingerprint() == fingerprint;
     let in_state =
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
     // An active task comes before a completed one: an interrupted retake continues.
     if let Some(active) = in_state(AttemptState::is_active) {
         return Decision::for_attempt(active, Action::Resume, "has an active task");
     }
-    if let Some(takes) = Takes::new(job.purchase.fingerprint(), attempts.clone()) {
+    if let Some(takes) = Takes::for_job(job, attempts.clone()) {
         let completed = takes.video;
         let spent_choice = spent_choice(takes, attempts.clone(), redo);
         if redo.retake.is_about(completed, takes.choice) && spent_choice.is_none() {
             let takes = attempts.filter(same).filter(|attempt| attempt.state == AttemptState::Completed).count();
             let before = if takes > 1 { ", was retaken before" } else { "" };
             let reason = format!("is completed{before}; the retake costs again");
-            return Decision::for_attempt(completed, Action::Retry, reason);
+            return Decision::for_attempt(completed, Action::Retake, reason);
         }
         let reason = match spent_choice {
             Some(SpentChoice::NotTheLastTake) => "is completed, and the choice is about an earlier take",
@@ -125,6 +133,10 @@ fn regardless_of_review<'a>(
             Some(SpentChoice::AllTakes) => "is completed; all its takes are bought, and none is kept",
             None => "is completed",
         };
+        if fingerprint != *job.purchase.fingerprint() && !job.spec.local_images.iter().any(|image| image.is_missing) {
+            let reason = format!("{reason}; its image changed since (`--retake` buys it again)");
+            return Decision { spent_choice, ..Decision::for_attempt(completed, Action::Stale, reason) };
+        }
         return Decision { spent_choice, ..Decision::for_attempt(completed, Action::Done, reason) };
     }
     if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
@@ -230,6 +242,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::FaceReview;
     use crate::domain::{Account, Charging, Choice, JobId, Labels, Purchase, Request, Review, Spec, TaskId, Usd};
 
     fn job(prompt: &str) -> Job {
@@ -328,7 +341,7 @@ mod tests {
         let redo = Redo { retry_failed: true, retake: Retake::Any(None), ..Redo::default() };
         let wished = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
         assert_eq!(wished(&[attempt(1, "now", S::Failed)]), Action::Retry);
-        assert_eq!(wished(&[attempt(1, "now", S::Completed)]), Action::Retry);
+        assert_eq!(wished(&[attempt(1, "now", S::Completed)]), Action::Retake);
         assert_eq!(wished(&[attempt(1, "now", S::Completed), attempt(2, "now", S::Queued)]), Action::Resume);
         assert_eq!(wished(&[attempt(1, "now", S::Completed), attempt(2, "now", S::InDoubt)]), Action::InDoubt);
     }
@@ -340,13 +353,13 @@ mod tests {
         let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen), ..Redo::default() };
         let asked = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
         let first = attempt(1, "now", S::Completed);
-        assert_eq!(asked(std::slice::from_ref(&first)), Action::Retry);
+        assert_eq!(asked(std::slice::from_ref(&first)), Action::Retake);
         // Until a retake may have been charged.
-        assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Rejected)]), Action::Retry);
+        assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Rejected)]), Action::Retake);
         assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Failed)]), Action::Done);
         let retried = Redo { retry_failed: true, ..redo };
         let history = [first.clone(), attempt(2, "now", S::Failed)];
-        assert_eq!(decide(&job("now"), history.iter(), retried).action, Action::Retry);
+        assert_eq!(decide(&job("now"), history.iter(), retried).action, Action::Retake);
         let history = [attempt(3, "now", S::Completed), attempt(4, "now", S::Failed)];
         assert_eq!(decide(&job("now"), history.iter(), retried).action, Action::Done, "of another video");
         assert_eq!(asked(&[first.clone(), attempt(2, "now", S::InDoubt)]), Action::InDoubt);
@@ -355,7 +368,7 @@ mod tests {
         assert_eq!(asked(&[attempt(3, "now", S::Completed)]), Action::Done);
         // A later attempt for another prompt counts, too, once the former prompt is back.
         assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Completed)]), Action::Done);
-        assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Rejected)]), Action::Retry);
+        assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Rejected)]), Action::Retake);
     }
 
     #[test]
@@ -395,18 +408,18 @@ mod tests {
         };
         let (anna, ben, again, keep) = (true, false, true, false);
         assert_eq!(decided(&[1], &[]), (Action::Done, Some(1), None));
-        assert_eq!(decided(&[1], &[(0, anna, again)]), (Action::Retry, Some(1), None));
-        assert_eq!(decided(&[1], &[(0, anna, again), (0, ben, again)]), (Action::Retry, Some(1), None));
+        assert_eq!(decided(&[1], &[(0, anna, again)]), (Action::Retake, Some(1), None));
+        assert_eq!(decided(&[1], &[(0, anna, again), (0, ben, again)]), (Action::Retake, Some(1), None));
         let disputed = (Action::Done, Some(1), Some(SpentChoice::Disputed));
         assert_eq!(decided(&[1], &[(0, anna, again), (0, ben, keep)]), disputed);
         assert_eq!(
             decided(&[1], &[(0, anna, keep), (0, anna, again)]),
-            (Action::Retry, Some(1), None),
+            (Action::Retake, Some(1), None),
             "the last counts"
         );
         assert_eq!(decided(&[1, 2], &[(0, anna, again)]), (Action::Done, Some(2), None), "it was retaken");
         assert_eq!(decided(&[1, 2], &[(0, anna, keep)]), (Action::Done, Some(1), None), "the kept take is the video");
-        assert_eq!(decided(&[1, 2], &[(0, anna, keep), (1, anna, again)]), (Action::Retry, Some(2), None));
+        assert_eq!(decided(&[1, 2], &[(0, anna, keep), (1, anna, again)]), (Action::Retake, Some(2), None));
         assert_eq!(decided(&[1, 2], &[(0, anna, keep), (1, ben, again)]), disputed, "of different takes, too");
         assert_eq!(
             decided(&[1, 2], &[(0, anna, again), (1, ben, keep)]),

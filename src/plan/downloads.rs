@@ -67,7 +67,7 @@ impl DownloadPlan {
         is_left_out: impl Fn(&JobId) -> bool,
         is_here: impl Fn(&Attempt, &VideoFile) -> bool,
     ) -> Self {
-        let done = planned.iter().filter(|planned| planned.action == Action::Done);
+        let done = planned.iter().filter(|planned| matches!(planned.action, Action::Done | Action::Stale));
         let done: HashSet<AttemptId> = done.filter_map(|planned| planned.attempt).collect();
         let completed = || history.attempts().filter(|attempt| attempt.state == AttemptState::Completed);
         if completed().next().is_none() && resume.is_empty() && collect.is_empty() {

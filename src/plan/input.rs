@@ -48,6 +48,8 @@ pub struct PlanInput<'g> {
     pub sample: Option<usize>,
     /// The files that the manifest reads.
     pub inputs: Vec<String>,
+    /// The rows that became no jobs, a sentence for each file.
+    pub rows_left_out: Vec<String>,
     /// The day of the catalog's prices, and their age in days.
     pub prices: (Date, i32),
     /// Returns whether a downloaded video is still in place, whole, or on another machine. `None` if videos stay at

@@ -7,19 +7,17 @@ mod approval;
 mod build;
 mod decide;
 mod downloads;
-mod estimate;
 mod guards;
 mod input;
 mod notes;
 mod retake;
-mod sample;
 mod view;
 
 pub use approval::Approved;
+pub use approval::{Estimate, ServiceView, Totals};
 pub use build::Plan;
 pub use decide::{Action, changes};
 pub use downloads::{Destination, Download, DownloadPlan};
-pub use estimate::{Estimate, ServiceView, Totals};
 pub use input::{
     AlreadyPaid, Before, Elsewhere, IsHere, Limit, OtherDirectory, PlanInput, Planned, Previous, UntilKept,
 };

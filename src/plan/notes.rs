@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::approval::{Approved, SavedJob, SavedPlan};
 use super::build::Plan;
+use super::decide::Action;
 use super::input::{Elsewhere, Limit, OtherDirectory, Planned};
 use super::retake::SpentChoice;
 use crate::domain::{AttemptId, Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
@@ -40,6 +41,10 @@ pub enum PlanNote<'p> {
     AbandonedTasks(usize),
     /// Jobs that wait for a face review, and the one-time fees of the reviews.
     Held(usize, Usd),
+    /// The number of jobs that wait for an image.
+    WaitsForImages(usize),
+    /// The number of jobs with a changed image since their purchase.
+    Stale(usize),
     /// Jobs in doubt, and the sum at risk.
     InDoubt(usize, Usd),
     /// The day of the prices of due jobs, and their age in days, if they are old.
@@ -48,6 +53,8 @@ pub enum PlanNote<'p> {
     WorstCase(Usd, bool),
     /// A spend limit, and the part that the plan uses.
     Limit(&'p Limit, Usd),
+    /// Rows of a file that became no jobs, as a sentence.
+    RowsLeftOut(&'p str),
     /// Files that the manifest reads.
     Reads(&'p [String]),
     /// Active tasks, videos to download, or jobs in doubt of another batch of the name.
@@ -73,11 +80,14 @@ impl PlanNote<'_> {
             Self::ActiveTasks(_) => NoticeCode::ActiveTasks,
             Self::AbandonedTasks(_) => NoticeCode::AbandonedTasks,
             Self::Held(..) => NoticeCode::Held,
+            Self::WaitsForImages(_) => NoticeCode::WaitsForImages,
+            Self::Stale(_) => NoticeCode::Stale,
             Self::InDoubt(..) => NoticeCode::InDoubt,
             Self::OldPrices(..) => NoticeCode::OldPrices,
             Self::WorstCase(..) => NoticeCode::WorstCase,
             Self::Limit(limit, cost) if *cost <= limit.left() && limit.used <= limit.usd => NoticeCode::WithinLimit,
             Self::Limit(..) => NoticeCode::OverLimit,
+            Self::RowsLeftOut(_) => NoticeCode::RowsLeftOut,
             Self::Reads(..) => NoticeCode::Reads,
             Self::OtherBatch(other) if other.doubtful > 0 => NoticeCode::InDoubtElsewhere,
             Self::OtherBatch(_) => NoticeCode::OtherBatch,
@@ -114,18 +124,24 @@ pub fn notes(plan: &Plan) -> Vec<PlanNote<'_>> {
     let active = plan.resume.len() + plan.collect.len();
     let (most, worst) = (plan.most(), plan.worst_case());
     let (day, age) = plan.prices;
+    let number = |is: fn(&Planned) -> bool| plan.jobs.iter().filter(|planned| is(planned)).count();
+    let reviews = number(|planned| planned.action == Action::Hold && planned.job.review.is_some());
+    let stale = number(|planned| planned.action == Action::Stale);
     let middle = [
         (!plan.on_trial.is_empty()).then_some(PlanNote::OnTrial(&plan.on_trial)),
         plan.unfinished_retake.as_ref().map(PlanNote::RetakeUnfinished),
         some(active, PlanNote::ActiveTasks(active)),
         some(plan.abandoned.len(), PlanNote::AbandonedTasks(plan.abandoned.len())),
-        some(totals.held, PlanNote::Held(totals.held, totals.face_reviews_usd)),
+        some(reviews, PlanNote::Held(reviews, totals.face_reviews_usd)),
+        some(totals.held - reviews, PlanNote::WaitsForImages(totals.held - reviews)),
+        some(stale, PlanNote::Stale(stale)),
         some(totals.in_doubt, PlanNote::InDoubt(totals.in_doubt, totals.at_risk_usd)),
         (age > PRICES_AGE && totals.submit > 0).then_some(PlanNote::OldPrices(day, age)),
         (plan.retries > 0 && worst > totals.cost_usd && most >= totals.cost_usd)
             .then_some(PlanNote::WorstCase(most, most < worst)),
     ];
     let limits = plan.every_limit().map(|limit| PlanNote::Limit(limit, plan.cost_under(limit)));
+    let left_out = plan.rows_left_out.iter().map(|sentence| PlanNote::RowsLeftOut(sentence));
     let reads = (!plan.inputs.is_empty()).then_some(PlanNote::Reads(&plan.inputs));
     let tail = [
         (!plan.already_paid.is_empty()).then_some(PlanNote::AlreadyPaid(plan)),
@@ -138,6 +154,7 @@ pub fn notes(plan: &Plan) -> Vec<PlanNote<'_>> {
         .chain(until_kept)
         .chain(middle.into_iter().flatten())
         .chain(limits)
+        .chain(left_out)
         .chain(reads)
         .chain(others)
         .chain(tail.into_iter().flatten())

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::approval::{Estimate, ServiceView, Totals};
 use super::build::Plan;
 use super::decide::Action;
-use super::estimate::{Estimate, ServiceView, Totals};
 use super::input::{AlreadyPaid, Before};
 use crate::domain::{BatchKey, Digest, Labels, TaskId, Usd};
 

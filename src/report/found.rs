@@ -66,12 +66,12 @@ impl Found {
     pub(super) fn new(job: &Job, history: &History, directory: &Path) -> Self {
         let places = history.places(job.id());
         let attempts: Vec<&Attempt> = history.attempts_at(places.clone()).collect();
-        let takes = Takes::new(job.purchase.fingerprint(), attempts.iter().copied());
+        let takes = Takes::for_job(job, attempts.iter().copied());
         let shown = representative(job, &attempts, takes.map(|takes| takes.video.id));
         let choice = takes.and_then(|takes| takes.choice);
         let state = match shown {
             Some(attempt) => state(attempts[attempt]),
-            None if job.review.is_some() => JobState::Held,
+            None if job.waits_for().is_some() => JobState::Held,
             None => JobState::Pending,
         };
         let file = shown.and_then(|attempt| file_of(attempts[attempt], directory));
@@ -93,7 +93,8 @@ impl Found {
 /// The attempt that represents a job: one in doubt, else the job's video, else the latest with the current request.
 fn representative(job: &Job, attempts: &[&Attempt], video: Option<AttemptId>) -> Option<usize> {
     let same = || {
-        let same = |attempt: &Attempt| attempt.purchase.fingerprint() == job.purchase.fingerprint();
+        let fingerprint = job.fingerprint_among(attempts.iter().copied());
+        let same = move |attempt: &Attempt| *attempt.purchase.fingerprint() == fingerprint;
         (0..attempts.len()).rev().filter(move |&at| attempts[at].state != AttemptState::Void && same(attempts[at]))
     };
     attempts

@@ -113,7 +113,7 @@ impl NoteKind {
             Self::Rejected => ("nothing was charged".to_owned(), "the next run asks again"),
             Self::Unsent => ("nothing was charged".to_owned(), "the next run with `--asset-command` tries again"),
             Self::ExecFailed | Self::ExecOwed => (String::new(), "the next run with `--exec` starts it again"),
-            Self::Held => (String::new(), "after the review, write `review: approved` and `paid_on` under `faces`"),
+            Self::Held => (String::new(), "write `review: approved` under `faces` after the review, or add the image"),
             Self::Missing => (String::new(), "the next run downloads it, free of charge"),
             Self::Archived => (String::new(), "runs don't download it again"),
             Self::Active => (String::new(), "the next run polls it, free of charge"),
@@ -176,10 +176,7 @@ fn of_state(job: &Job, found: &Found, history: &History) -> Option<JobNote> {
         JobState::InDoubt => return shown.and_then(of_other),
         JobState::Failed => (NoteKind::Failed, not_sent().or_else(message), price),
         JobState::Rejected => (NoteKind::Rejected, not_sent().or_else(message), price),
-        JobState::Held => {
-            let face = job.spec.face.as_deref().unwrap_or_default();
-            (NoteKind::Held, Some(format!("waits for the review of {face}")), price)
-        }
+        JobState::Held => (NoteKind::Held, job.waits_for().map(|what| format!("waits for {what}")), price),
         JobState::Queued | JobState::InProgress => (NoteKind::Active, message(), Usd::ZERO),
         JobState::Pending => match unsent() {
             Some(reason) => (NoteKind::Unsent, Some(reason), price),

@@ -153,15 +153,14 @@ impl BatchView<'_> {
         mut archived: impl FnMut(&Job),
     ) -> Result<(), Refusal> {
         let history = self.history().await?;
-        let video =
-            |job: &Job| Takes::new(job.purchase.fingerprint(), history.attempts_of(job.id())).map(|takes| takes.video);
+        let video = |job: &Job| Takes::for_job(job, history.attempts_of(job.id())).map(|takes| takes.video);
         if let Some(job) = jobs.iter().find(|job| video(job).is_none()) {
             return Err(Refusal::NothingToArchive(job.id().clone()));
         }
         let batch = self.lock().await?;
         let history = self.history().await?;
         for job in jobs {
-            let takes = Takes::new(job.purchase.fingerprint(), history.attempts_of(job.id()));
+            let takes = Takes::for_job(job, history.attempts_of(job.id()));
             let attempt = takes.map(|takes| takes.video).ok_or_else(|| Refusal::NothingToArchive(job.id().clone()))?;
             let is_archived = attempt.particulars.archived.is_some();
             let copy = match to {

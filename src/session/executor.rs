@@ -84,7 +84,7 @@ impl Executions {
     ) -> Self {
         let jobs: HashMap<JobId, Arc<Job>> =
             plan.jobs.iter().map(|planned| (planned.job.id().clone(), Arc::clone(&planned.job))).collect();
-        let has_task = |action| matches!(action, Action::Done | Action::Fetch | Action::Resume);
+        let has_task = |action| matches!(action, Action::Done | Action::Stale | Action::Fetch | Action::Resume);
         let current = plan.jobs.iter().filter(|planned| has_task(planned.action));
         let current: HashSet<AttemptId> = current.filter_map(|planned| planned.attempt).collect();
         let (batch, out) = (plan.key.batch.clone(), out.to_owned());

@@ -18,17 +18,16 @@
 //! # Modules
 //!
 //! [`start`], [`locked`], and [`run`] are the steps. [`options`] and [`connection`] are their input, and [`refusal`] ends them early.
-//! [`purchases`] makes the plan, with [`ledger_limits`] and the purchases of earlier batches. A run also finishes [`other_batches`] of the same
+//! [`purchases`] makes the plan, with spend limits and the purchases of earlier batches. A run also finishes [`other_batches`] of the same
 //! name. [`executor`] starts a hook for each video, and [`reporter`] writes reports.
 //!
 //! [`resolve`] records verdicts about doubts, and the charges of a bill. [`import`] records tasks that the ledger lacks, [`choices`] records
-//! choices and archived videos, and [`ledger_limits`] the limits over all manifests.
+//! choices and archived videos, and [`start`] the limits over all manifests.
 
 mod choices;
 mod connection;
 mod executor;
 mod import;
-mod ledger_limits;
 mod locked;
 mod options;
 mod other_batches;
@@ -46,7 +45,7 @@ pub use super::hooks::{AssetCommand, NoCommand, Program};
 pub use choices::{ChoicesFile, InvalidChoices};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use import::{BoughtTask, ImportOutcome};
-pub use ledger_limits::{LedgerLimits, LimitChange};
+pub use start::{LedgerLimits, LimitChange};
 
 pub use locked::{Confirmation, Locked, Ready};
 pub use options::{DefaultPaths, Options, RepeatOptions, Replaces, ThroughALink};

@@ -133,6 +133,7 @@ impl OtherBatch {
             approved: None,
             sample: None,
             inputs: Vec::new(),
+            rows_left_out: Vec::new(),
             prices: session.manifest.prices,
             is_here: session.options.downloads.then_some(&is_here),
         };

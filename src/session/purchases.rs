@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::ledger_limits;
 use super::options::DefaultPaths;
 use super::refusal::{Refusal, UnknownPurchases};
+use super::start;
 use super::start::Session;
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, Job, JobId, Move, Request, TaskId, VideoFile};
 use crate::download::is_whole;
 use crate::ledger::{BoughtElsewhere, Ledger, OpenElsewhere, Unavailable, this_machine};
-use crate::plan::{Action, AlreadyPaid, Before, Elsewhere, Plan, PlanInput, Planned};
+use crate::plan::{AlreadyPaid, Before, Elsewhere, Plan, PlanInput, Planned};
 use crate::report::{EarlierJob, JSON_REPORT, earlier_jobs};
 
 /// Adds due jobs that other batches or earlier reports have paid for. Skips retries, which the user requested, and the simulator, which charges
@@ -22,7 +22,7 @@ pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history
         return Ok(());
     }
     let Session { ledger, options, manifest, .. } = session;
-    let due = plan.jobs.iter_mut().filter(|planned| planned.action.buys() && planned.action != Action::Retry);
+    let due = plan.jobs.iter_mut().filter(|planned| planned.action.buys() && !planned.action.repeats());
     let mut due: Vec<&mut Planned> = due.collect();
     if due.is_empty() {
         return Ok(());
@@ -177,7 +177,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     let ids: LazyCell<HashSet<&JobId>, _> = LazyCell::new(ids);
     let is_in_manifest = |id: &JobId| ids.contains(id);
     let controls = session.ledger.controls().await?;
-    let limits = ledger_limits::with_what_is_used(session, &controls).await?;
+    let limits = start::with_what_is_used(session, &controls).await?;
     // A video that another machine downloaded stays there, unless this run fetches all.
     let is_theirs = |attempt: &Attempt| match &attempt.particulars.fetched_by {
         Some(machine) => session.ledger.is_shared() && !options.fetches_only && **machine != *this_machine(),
@@ -192,7 +192,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
             manifest: &manifest.jobs,
             is_in_manifest: &is_in_manifest,
             history,
-            run_limit: ledger_limits::of_the_run(options, &manifest.budget),
+            run_limit: start::of_the_run(options, &manifest.budget),
             limits,
             concurrency: options.settings.concurrency,
             retries: options.redo.retries,
@@ -201,6 +201,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
             approved: options.approved.as_ref(),
             sample: options.sample,
             inputs: manifest.inputs.clone(),
+            rows_left_out: manifest.rows_left_out.clone(),
             prices: manifest.prices,
             is_here: options.downloads.then_some(&is_here),
         },

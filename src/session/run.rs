@@ -10,13 +10,12 @@ use tokio::sync::Mutex;
 
 use super::connection::Connection;
 use super::executor::{Executions, Executor};
-use super::locked::Locked;
-use super::locked::{Confirmation, Ready};
+use super::locked::{Confirmation, Locked, Ready};
 use super::other_batches::{FinishedBatch, OtherBatch, OtherBatches};
 use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
 use super::start::Session;
-use super::{choices, ledger_limits, other_batches};
+use super::{choices, other_batches, start};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop, StopReason};
@@ -95,7 +94,7 @@ impl<'s> Ready<'s> {
         // An offset that is too large by a round trip dates no end before its submission.
         let (asked_at, controls) = (Timestamp::now(), session.ledger.controls().await?);
         let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
-        let limits = ledger_limits::over_all_batches(&session.manifest, now);
+        let limits = start::over_all_batches(&session.manifest, now);
         let others = OtherBatches::new(others);
         Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })
     }

@@ -1,4 +1,4 @@
-//! A manifest with its ledger, before any lock.
+//! A manifest with its ledger, before any lock, and the spend limits over all manifests of that ledger.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,11 +7,12 @@ use jiff::Timestamp;
 
 use super::options::{Options, check_outputs};
 use super::refusal::Refusal;
-use crate::domain::{History, Job};
+use crate::domain::{Freeze, History, Job, Label, Usd};
 use crate::engine::Settings;
-use crate::ledger::Ledger;
-use crate::manifest::Manifest;
-use crate::plan::Approved;
+use crate::files::own_zone_name;
+use crate::ledger::{Controls, Ledger, LedgerLimit, Span, SpendLimit};
+use crate::manifest::{Budget, Manifest, SpanBudget};
+use crate::plan::{Approved, Limit};
 
 /// A manifest, its ledger, and the options of a run.
 #[derive(Debug)]
@@ -84,4 +85,111 @@ impl Session {
     pub(super) async fn recorded(&self) -> Result<History, Refusal> {
         Ok(self.ledger.history(&self.manifest.key).await?.moved(&self.manifest.moves)?)
     }
+}
+
+/// A change to the limits of a ledger. `None` leaves a value as it is.
+#[derive(Clone, Debug, Default)]
+pub struct LimitChange {
+    /// The label of the amounts, or `None` for all spending.
+    pub label: Option<Label>,
+    /// The limit per day; `Some(None)` removes it.
+    pub day: Option<Option<Usd>>,
+    /// The limit per month; `Some(None)` removes it.
+    pub month: Option<Option<Usd>>,
+    /// The IANA time zone of days and months, or `None` for that of this machine.
+    pub zone: Option<String>,
+    /// The active tasks of all runners together; `Some(None)` removes the limit. Only for a database.
+    pub slots: Option<Option<u32>>,
+    /// The reason that purchases are frozen; `Some(None)` unfreezes them.
+    pub freeze: Option<Option<String>>,
+}
+
+/// The limits of a ledger.
+#[derive(Clone, Debug)]
+pub struct LedgerLimits {
+    /// Each limit, with the amount used.
+    pub limits: Vec<(LedgerLimit, Usd)>,
+    /// The active tasks of all runners together, if they are limited.
+    pub slots: Option<i64>,
+    /// The freeze, if purchases are frozen.
+    pub freeze: Option<Freeze>,
+}
+
+impl LimitChange {
+    /// Makes the change, and creates a missing ledger. Changes nothing in a file if the change limits slots.
+    pub async fn apply(&self, ledger: &Ledger) -> Result<(), Refusal> {
+        if let Some(slots) = self.slots
+            && !ledger.set_slots(slots).await?
+        {
+            return Err(Refusal::SlotsOfFile);
+        }
+        for (span, amount) in [(Span::Day, self.day), (Span::Month, self.month)] {
+            let Some(amount) = amount else { continue };
+            let zone = match &self.zone {
+                Some(zone) => zone.clone(),
+                // A limit that is removed counts nothing.
+                None if amount.is_none() => String::new(),
+                None => own_zone_name()?,
+            };
+            let usd = amount.unwrap_or_default();
+            let limit = LedgerLimit { label: self.label.clone(), span, usd, zone };
+            ledger.set_limit(limit, amount.is_some()).await?;
+        }
+        if let Some(why) = &self.freeze {
+            ledger.set_freeze(why.as_deref()).await?;
+        }
+        Ok(())
+    }
+}
+
+impl LedgerLimits {
+    /// Reads the limits of a ledger.
+    pub async fn from_ledger(ledger: &Ledger) -> Result<Self, Refusal> {
+        let Controls { now, limits: all, freeze } = ledger.controls().await?;
+        let mut limits = Vec::new();
+        for limit in all {
+            let used = ledger.used_since(limit.spend_limit(now).since, limit.label.clone()).await?;
+            limits.push((limit, used));
+        }
+        Ok(Self { limits, slots: ledger.slots().await?, freeze })
+    }
+}
+
+/// The limit on new spending of this run: `--max-cost` replaces `budget.run`.
+pub(super) fn of_the_run(options: &Options, budget: &Budget) -> Option<Limit> {
+    let limit =
+        |usd: Option<Usd>, source: &str| Some(Limit { usd: usd?, source: source.into(), label: None, used: Usd::ZERO });
+    limit(options.max_cost, "--max-cost").or_else(|| limit(budget.run, "budget.run"))
+}
+
+/// The manifest's limits over all batches of the ledger at a time, which the ledger's clock gives: a machine's own may be wrong.
+pub(super) fn over_all_batches(manifest: &Manifest, now: Timestamp) -> Vec<SpendLimit> {
+    let since = |span: Span| span.start(now, &manifest.zone).unwrap_or(Timestamp::MIN);
+    let budget = &manifest.budget;
+    let limits = |of: &SpanBudget, name: String, label: Option<&Label>| {
+        let spans = [(Span::Day, of.day), (Span::Month, of.month)];
+        let limit = |(span, usd): (Span, Option<Usd>)| {
+            let name = format!("{name}.{}", span.name()).into();
+            Some(SpendLimit { name, label: label.cloned(), since: since(span), usd: usd? })
+        };
+        spans.map(limit)
+    };
+    let of_labels = budget
+        .labels
+        .iter()
+        .flat_map(|(label, of)| limits(of, format!("budget.labels.{}.{}", label.name, label.value), Some(label)));
+    limits(&budget.all, "budget".to_owned(), None).into_iter().chain(of_labels).flatten().collect()
+}
+
+/// The same limits and those of the ledger for a plan, with the amounts used.
+pub(super) async fn with_what_is_used(session: &Session, controls: &Controls) -> Result<Vec<Limit>, Refusal> {
+    let mut limits = Vec::new();
+    let of_ledger = controls.limits.iter().map(|limit| limit.spend_limit(controls.now));
+    for SpendLimit { name, label, since, usd } in
+        over_all_batches(&session.manifest, controls.now).into_iter().chain(of_ledger)
+    {
+        let used = session.ledger.used_since(since, label.clone()).await?;
+        limits.push(Limit { source: name, label, usd, used });
+    }
+    Ok(limits)
 }

@@ -10,7 +10,6 @@ mod bill;
 mod diagnostics;
 mod event_text;
 mod log;
-mod markdown;
 mod notes;
 mod page;
 mod plan_markdown;

@@ -58,6 +58,12 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
             "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` with `paid_on` under `faces` releases them",
             count(*jobs, "job")
         ),
+        PlanNote::WaitsForImages(jobs) => {
+            format!("{} held for an image that is not there yet; the next run buys them with it", count(*jobs, "job"))
+        }
+        PlanNote::Stale(jobs) => {
+            format!("{} bought with an earlier image; `--retake` buys them with the current one", count(*jobs, "job"))
+        }
         PlanNote::InDoubt(jobs, at_risk) => {
             let resolve = again.command("resolve", &[]);
             format!(
@@ -70,6 +76,7 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
             format!("at most ${most} with every paid retry{stop}")
         }
         PlanNote::Limit(limit, cost) => limited(limit, *cost),
+        PlanNote::RowsLeftOut(sentence) => (*sentence).to_owned(),
         PlanNote::Reads(names) => format!("reads {}: {}", count(names.len(), "file"), listed(names)),
         PlanNote::OtherBatch(other) => other_batch(other),
         PlanNote::AlreadyPaid(plan) => {
@@ -162,7 +169,7 @@ pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
 
 /// The choices of a batch after a record of `new` ones.
 pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History, again: &NextCommand) -> Page {
-    let choice_of = |job: &Job| Takes::new(job.purchase.fingerprint(), history.attempts_of(job.id()))?.choice;
+    let choice_of = |job: &Job| Takes::for_job(job, history.attempts_of(job.id()))?.choice;
     let with = |wanted: JobChoice| -> Vec<&str> {
         jobs.iter().filter(|job| choice_of(job) == Some(wanted)).map(|job| job.id().as_str()).collect()
     };
@@ -348,6 +355,8 @@ mod tests {
             PlanNote::AbandonedTasks(1),
             PlanNote::OldPrices(jiff::civil::date(2026, 1, 31), 31),
             PlanNote::Held(2, usd("20")),
+            PlanNote::WaitsForImages(2),
+            PlanNote::Stale(1),
             PlanNote::InDoubt(2, usd("1.80")),
             PlanNote::Limit(&passed, Usd::ZERO),
             PlanNote::WorstCase(usd("3.60"), false),

@@ -2,15 +2,16 @@
 //!
 //! Each line is added separately, and can contain neither a line break nor a control character. So a name or a message of the service can't imitate a
 //! line of shotlist, such as the question about money.
+//! Markdown is escaped here, too.
 
-use crate::domain::explained;
 use std::fmt::Display;
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::table::{Column, fit, table};
-use crate::domain::text::{self, cell};
+use crate::domain::text::{cell, one_line};
+use crate::domain::{count, explained, text};
 
 /// Lines for a terminal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -47,7 +48,7 @@ impl Page {
     pub(crate) fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<Self> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for row in rows {
-            writer.write_record(row.iter().map(|text| cell(&text::one_line(text)).into_owned()))?;
+            writer.write_record(row.iter().map(|text| cell(&one_line(text)).into_owned()))?;
         }
         let written = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
         String::from_utf8(written).map(Self::own).map_err(std::io::Error::other)
@@ -55,7 +56,7 @@ impl Page {
 
     /// Adds one line.
     pub(crate) fn line(&mut self, line: impl Display) {
-        self.text.push_str(&text::one_line(&line.to_string()));
+        self.text.push_str(&one_line(&line.to_string()));
         self.text.push('\n');
     }
 
@@ -109,7 +110,7 @@ impl Page {
 }
 
 fn plain(rows: impl IntoIterator<Item = Vec<String>>) -> impl Iterator<Item = Vec<String>> {
-    rows.into_iter().map(|row| row.iter().map(|cell| text::one_line(cell)).collect())
+    rows.into_iter().map(|row| row.iter().map(|cell| one_line(cell)).collect())
 }
 
 /// The start of a command in a text.
@@ -176,6 +177,36 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     found
 }
 
+/// A text that can't break out of its table cell, or become markup or a mention.
+pub(super) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in one_line(text).chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '@' => safe.push_str("&#64;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// A text inside a comment of HTML, which it can't end.
+pub(super) fn hidden(text: &str) -> String {
+    let harmless = |c: char| c.is_alphanumeric() || " /._".contains(c);
+    text.chars().map(|c| if harmless(c) { c.to_string() } else { format!("%{:X}", u32::from(c)) }).collect()
+}
+
+/// The line for omitted jobs.
+pub(super) fn no_room(jobs: usize) -> String {
+    format!("{} more, which have no room here.", count(jobs, "job"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,5 +251,11 @@ mod tests {
                 proptest::prop_assert!(line.width() <= width.max(MIN_COLUMNS + 3) || !line.trim().contains(' '), "{}", line);
             }
         }
+    }
+
+    #[test]
+    fn outside_text_stays_text() {
+        assert_eq!(escaped("\u{1b}[2J\u{202e}"), "\u{fffd}\\[2J\u{fffd}");
+        assert_eq!(escaped("a|b\n<img> @all [x](y)"), "a\\|b &lt;img&gt; &#64;all \\[x\\](y)");
     }
 }

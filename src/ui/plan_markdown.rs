@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::markdown::{escaped, hidden, no_room};
-use super::notes::repurchased;
-use super::notes::{details, sentence};
+use super::notes::{details, repurchased, sentence};
 use super::page::Page;
+use super::page::{escaped, hidden, no_room};
 use super::plan_text::{action_name, cost};
 use super::table::{first_few, shortened, span};
 use super::terminal::Terminal;
@@ -97,9 +96,9 @@ fn stated(put: &mut impl FnMut(String), plan: &Plan, again: &NextCommand) {
 
 /// Adds the jobs, those that need attention first, as far as a comment has room.
 fn sections(text: &mut String, plan: &Plan) {
-    use Action::{Changed, Done, Failed, Fetch, Hold, InDoubt, Resume, Retry, Submit};
+    use Action::{Changed, Done, Failed, Fetch, Hold, InDoubt, Resume, Retake, Retry, Stale, Submit};
     let mut left_out = 0;
-    for action in [InDoubt, Failed, Changed, Retry, Submit, Resume, Hold, Fetch, Done] {
+    for action in [InDoubt, Failed, Changed, Retry, Retake, Submit, Resume, Hold, Stale, Fetch, Done] {
         let jobs: Vec<&Planned> = plan.jobs.iter().filter(|planned| planned.action == action).collect();
         if jobs.is_empty() {
             continue;

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::event_text::ProgressState;
-use super::event_text::{Text, text_of};
+use super::event_text::{ProgressState, Text, text_of};
 use super::log::log;
 use super::page::Page;
 use super::table::without_prompt;

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 
-use super::markdown::{escaped, hidden, no_room};
-use super::page::Page;
+use super::page::{Page, escaped, hidden, no_room};
 use super::table::{Column, first_few, shortened, without_prompt};
 use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd, count, quoted};
 use crate::report::{Form, JobState, NextCommand, Report, Row, Superseded, Totals, form_of};
@@ -171,7 +170,7 @@ fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>) {
         (totals.at_risk_usd, "at risk"),
         (totals.unknown_usd, "with an undocumented charge"),
         (totals.to_submit_usd, "to submit"),
-        (totals.held_usd, "held for face reviews"),
+        (totals.held_usd, "held"),
         // Without it, what was paid for takes that are gone would read like an overrun.
         (superseded, "of the spent for superseded tasks"),
     ];

@@ -278,7 +278,8 @@ fn plan(here: &Workspace, args: &[&str]) -> Option<(BTreeMap<String, String>, BT
     let shown = here.shotlist(&[&["run", "m.yaml", "--plan", "--format", "json"], args].concat()).ends();
     let plan: Value = serde_json::from_str(&shown.stdout).ok().filter(|_| shown.code == Some(0))?;
     let jobs = plan["jobs"].as_array().expect("jobs").iter();
-    let buys = jobs.filter(|job| ["submit", "changed", "retry"].contains(&job["action"].as_str().expect("an action")));
+    let buys = jobs
+        .filter(|job| ["submit", "changed", "retry", "retake"].contains(&job["action"].as_str().expect("an action")));
     let due = buys.map(|job| {
         let prompt = job["request"]["prompt"].as_str().expect("a prompt");
         (job["id"].as_str().expect("an ID").to_owned(), shotlist::domain::normalized(prompt))

@@ -47,7 +47,7 @@ fn from_a_spreadsheet_and_image_to_a_page_and_a_workbook() {
     assert!(plan.contains("14 jobs to submit for $17.30") && plan.contains("within the limit of $20.00"), "{plan}");
     run(&["--exec", "spring/hooks/thumbnail", "--report", "spring.xlsx"]).ends_with(0);
     let out = here.path("spring/shotlist-sandbox/spring");
-    for file in ["report.html", "living-room/SP-103-tall.mp4", "living-room/SP-103-tall.jpg", "opener.2.mp4"] {
+    for file in ["report.html", "living-room/SP-103-portrait.mp4", "living-room/SP-103-portrait.jpg", "opener.2.mp4"] {
         assert!(out.join(file).is_file(), "{file}");
     }
     assert!(notes(&here).lines().all(|line| line.starts_with("ffmpeg -nostdin")) && notes(&here).lines().count() == 14);
@@ -63,7 +63,7 @@ fn from_a_spreadsheet_and_image_to_a_page_and_a_workbook() {
     let task = |id: &str| {
         report["jobs"].as_array().expect("jobs").iter().find(|job| job["id"] == id).expect("a job")["task_id"].clone()
     };
-    let again = ["SP-101-tall", "SP-106-wide"];
+    let again = ["SP-101-portrait", "SP-106-landscape"];
     let chosen = again.iter().chain(&["opener"]);
     let tasks: serde_json::Map<_, _> = chosen.map(|id| ((*id).to_owned(), task(id))).collect();
     let choices = serde_json::json!({ "name": "spring", "batch": "", "keep": ["opener"], "retake": again, "tasks": tasks, "notes": { "opener": "lovely" } });

@@ -8,11 +8,9 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use super::groups::PassedOptions;
 use super::groups::{ManifestArgs, NamedLedger, PathParser, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
-use super::others::DoctorArgs;
-use super::others::SandboxArgs;
-use super::others::{FetchArgs, LimitArgs, StoreArgs};
-use super::passed_options::PassedOptions;
+use super::others::{DoctorArgs, FetchArgs, LimitArgs, SandboxArgs, StoreArgs};
 use super::run::RunArgs;
 use crate::report::JobState;
 
@@ -372,17 +370,17 @@ pub(crate) enum LedgerCommand {
 /// Options of `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Manifest to write; never overwritten [default: shotlist.yaml, or the spreadsheet's name]
+    /// Manifest to write; never overwritten [default: shotlist.yaml, or the spreadsheet's name]. A spreadsheet or a directory means `--from`
     #[arg(value_parser = PathParser)]
     pub file: Option<PathBuf>,
-    /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx, xls, xlsb, ods)
+    /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx, xls, xlsb, ods), or from the images of this directory
     #[arg(value_parser = PathParser, long, value_name = "SHEET")]
     pub from: Option<PathBuf>,
     /// Sheet of the workbook [default: the first visible one that names a prompt]
-    #[arg(long, value_name = "NAME", requires = "from")]
+    #[arg(long, value_name = "NAME")]
     pub sheet: Option<String>,
     /// Model of the jobs [default: the cheapest that fits the columns]
-    #[arg(long, value_name = "MODEL", requires = "from")]
+    #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 }
 
@@ -390,7 +388,7 @@ pub(crate) struct InitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
     /// Schema to print
-    #[arg(value_name = "manifest|plan|report|choices|spend|diagnostics")]
+    #[arg(value_name = "manifest|plan|report|spend|diagnostics")]
     pub of: SchemaOf,
 }
 
@@ -401,9 +399,7 @@ pub(crate) enum SchemaOf {
     Plan,
     // Of `status --format json`, too.
     Report,
-    Choices,
     Spend,
-    Doctor,
     Diagnostics,
 }
 

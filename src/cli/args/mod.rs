@@ -6,7 +6,6 @@
 mod command_line;
 mod groups;
 mod others;
-mod passed_options;
 mod run;
 
 pub(super) use command_line::{
@@ -14,10 +13,10 @@ pub(super) use command_line::{
     LogFormat, ManArgs, ReconcileArgs, ReportCommandArgs, ResolveArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat,
     StatusArgs, TerminalArgs, Verdict, When,
 };
+pub(super) use groups::PassedOptions;
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 pub(super) use groups::{NamedLedger, below_home};
 pub(super) use others::SandboxArgs;
-pub(super) use others::{DoctorArgs, DoctorFormat, NO_MANIFEST};
+pub(super) use others::{DoctorArgs, NO_MANIFEST};
 pub(super) use others::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
-pub(super) use passed_options::PassedOptions;
 pub(super) use run::{HookArgs, PlanFormat, RepeatArgs, RunArgs};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Subcommand};
 
 use super::groups::{
     ManifestArgs, NamedLedger, PathParser, SelectArgs, ServiceArgs, at_least_one, decimal, name_and_value,
@@ -130,16 +130,6 @@ pub(crate) struct DoctorArgs {
     /// Directory for reports and videos [default: shotlist-out/NAME[/BATCH]]
     #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
-    /// Format of the output
-    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
-    pub format: DoctorFormat,
-}
-
-/// The form of the checks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum DoctorFormat {
-    Text,
-    Json,
 }
 
 /// Options of `sandbox`.

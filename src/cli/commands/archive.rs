@@ -31,7 +31,7 @@ pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, F
     let archived = block_on(async {
         let (history, _) = batch.doubts().await?;
         let is_kept = |job: &Job| {
-            let takes = Takes::new(job.purchase.fingerprint(), history.attempts_of(job.id()));
+            let takes = Takes::for_job(job, history.attempts_of(job.id()));
             takes.is_some_and(|takes| takes.choice == Some(JobChoice::Keep))
         };
         let is_meant = |job: &&Arc<Job>| globs.has(job.id().as_str()) || (args.kept && is_kept(job));

@@ -4,10 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::cli::args::{DoctorArgs, DoctorFormat, NO_MANIFEST, SelectArgs};
+use crate::cli::args::{DoctorArgs, NO_MANIFEST, SelectArgs};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, catalog, load};
 use crate::cli::program::block_on;
@@ -30,12 +28,9 @@ const CLOCK: SignedDuration = SignedDuration::from_mins(1);
 
 /// Checks everything that a run needs.
 pub(super) fn doctor(args: &DoctorArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let checks = ChecksView::new(block_on(async { Ok(all(args, terminal).await) })?);
-    match args.format {
-        DoctorFormat::Text => terminal.result(&checks.text()),
-        DoctorFormat::Json => terminal.result(&Page::json(&checks)?),
-    }
-    Ok(if checks.is_ok { Exit::Done } else { Exit::SomeFailed })
+    let checks = block_on(async { Ok(all(args, terminal).await) })?;
+    terminal.result(&page(&checks));
+    Ok(if checks.iter().all(|check| check.is_ok) { Exit::Done } else { Exit::SomeFailed })
 }
 
 async fn all(args: &DoctorArgs, terminal: &Terminal) -> Vec<Check> {
@@ -182,42 +177,21 @@ fn problem(code: RefusalCode, message: String, help: &str) -> Failure {
     Failure::new(code, message).with_help(help)
 }
 
-/// The result of all checks.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ChecksView {
-    /// True if a run can begin.
-    pub is_ok: bool,
-    /// The checks, in their order.
-    pub checks: Vec<Check>,
+/// One check: its subject, and the problem or what is right.
+struct Check {
+    name: &'static str,
+    is_ok: bool,
+    message: String,
+    help: Option<String>,
 }
 
-/// One check.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Check {
-    /// The subject.
-    pub name: &'static str,
-    /// True if nothing is wrong.
-    pub is_ok: bool,
-    /// The diagnostic.
-    pub message: String,
-    /// The help, if something is wrong.
-    pub help: Option<String>,
-}
-
-impl ChecksView {
-    /// Sums up checks.
-    pub(crate) fn new(checks: Vec<Check>) -> Self {
-        Self { is_ok: checks.iter().all(|check| check.is_ok), checks }
+/// One line for each check.
+fn page(checks: &[Check]) -> Page {
+    let mut page = Page::new();
+    for Check { name, is_ok, message, help } in checks {
+        let mark = if *is_ok { "ok" } else { "problem" };
+        let help = help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+        page.line(format_args!("{mark:<9}{name}: {message}{help}"));
     }
-
-    /// One line for each check.
-    pub(crate) fn text(&self) -> Page {
-        let mut page = Page::new();
-        for Check { name, is_ok, message, help } in &self.checks {
-            let mark = if *is_ok { "ok" } else { "problem" };
-            let help = help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-            page.line(format_args!("{mark:<9}{name}: {message}{help}"));
-        }
-        page
-    }
+    page
 }

@@ -8,6 +8,7 @@ use super::schema;
 use crate::catalog::Catalog;
 use crate::cli::args::{InitArgs, SchemaOf};
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::manifest::is_sheet;
 use crate::domain::{NoticeCode, RefusalCode, Usd, count};
 use crate::manifest;
 use crate::manifest::draft::{self, Draft};
@@ -24,12 +25,21 @@ const SCHEMA: &str = "shotlist.schema.json";
 
 /// Writes a manifest, and never over an existing file.
 pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let (file, Draft { text, unused, read }) = match &args.from {
+    let is_table = |path: &&PathBuf| args.from.is_none() && (path.is_dir() || is_sheet(path) && path.exists());
+    let (named, file) = match args.file.iter().find(is_table) {
+        Some(sheet) => (Some(sheet), None),
+        None => (args.from.as_ref(), args.file.clone()),
+    };
+    let (file, Draft { text, unused, read }) = match named {
+        None if args.sheet.is_some() || args.model.is_some() => {
+            let failure = Failure::new(RefusalCode::OptionInvalid, "`--sheet` and `--model` are for a spreadsheet");
+            return Err(failure.with_help("name one with `--from SHEET`"));
+        }
         None => {
             let starter = Draft { text: STARTER.to_owned(), unused: Vec::new(), read: None };
-            (args.file.clone().unwrap_or_else(|| STARTER_FILE.into()), starter)
+            (file.unwrap_or_else(|| STARTER_FILE.into()), starter)
         }
-        Some(sheet) => of_a_sheet(sheet, args)?,
+        Some(sheet) => of_a_sheet(sheet, file, args)?,
     };
     write_new(&file, text.as_bytes()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
@@ -50,35 +60,29 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     if !unused.is_empty() {
         terminal.note(NoticeCode::ColumnsUnused, &format!("columns that are not used: {}", unused.join(", ")));
     }
-    let run = |option: &str| NextCommand::about(&file).command("run", &[option]);
-    let wrote = format!(
-        "wrote {}{}, and {SCHEMA} for editors; next: `{}`, then `{}`",
-        file.display(),
-        comes_to(&file),
-        run("--plan"),
-        run("--sandbox")
-    );
+    let run = |option: &str| format!("`{}`", NextCommand::about(&file).command("run", &[option]));
+    let (jobs, next) = match comes_to(&file) {
+        Some(jobs) => (jobs, format!("{}, then {}", run("--plan"), run("--sandbox"))),
+        None => ("with errors to fix".to_owned(), format!("{} lists the errors", run("--plan"))),
+    };
+    let wrote = format!("wrote {} ({jobs}), and {SCHEMA} for editors; next: {next}", file.display());
     terminal.note(NoticeCode::Written, &wrote);
     Ok(Exit::Done)
 }
 
-/// The note about a draft: a guess may be wrong, and the plan shows it.
-fn comes_to(file: &Path) -> String {
+/// The jobs of a draft and their price. `None` if it has errors: a guess may be wrong, and the plan shows it.
+fn comes_to(file: &Path) -> Option<String> {
     let loaded = manifest::load(&manifest::Options::of(file), Catalog::embedded());
-    match (loaded.errors(), loaded.manifest) {
-        (0, Some(manifest)) => {
-            let price: Usd = manifest.jobs.iter().map(|job| job.purchase.price).sum();
-            let jobs = count(manifest.jobs.len(), "job");
-            format!(" ({jobs} for ${price})")
-        }
-        _ => " (with errors to fix: the plan lists them)".to_owned(),
-    }
+    let manifest = loaded.sound().ok()?;
+    let price: Usd = manifest.jobs.iter().map(|job| job.purchase.price).sum();
+    let left_out = manifest.rows_left_out.iter().map(|sentence| format!("; {sentence}"));
+    Some(format!("{} for ${price}{}", count(manifest.jobs.len(), "job"), left_out.collect::<String>()))
 }
 
 /// The manifest for a sheet, and where it goes.
-fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, Draft), Failure> {
+fn of_a_sheet(sheet: &Path, file: Option<PathBuf>, args: &InitArgs) -> Result<(PathBuf, Draft), Failure> {
     let refused = |why: String| Failure::new(RefusalCode::SheetInvalid, why);
-    let file = args.file.clone().unwrap_or_else(|| sheet.with_extension("yaml"));
+    let file = file.unwrap_or_else(|| sheet.with_extension("yaml"));
     let directory = file.parent().unwrap_or(Path::new(""));
     let real = |path: &Path| {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -93,7 +97,13 @@ fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, Draft), Failure
             "write the manifest beside the spreadsheet, or in a directory above it: `shotlist init FILE --from SHEET`",
         )
     })?;
-    let draft = draft::draft(directory, &name, args.sheet.as_deref(), args.model.as_deref()).map_err(|error| {
+    let model = args.model.as_deref();
+    let drafted = if sheet.is_dir() {
+        draft::draft_of_images(directory, &name, model)
+    } else {
+        draft::draft(directory, &name, args.sheet.as_deref(), model)
+    };
+    let draft = drafted.map_err(|error| {
         let failure = refused(error.to_string());
         error.help().into_iter().fold(failure, Failure::with_help)
     })?;

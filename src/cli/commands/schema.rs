@@ -9,7 +9,6 @@ use crate::cli::exit::{Exit, Failure};
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::plan::PlanView;
 use crate::report::ReportView;
-use crate::session::ChoicesFile;
 use crate::ui::{self, Page, Terminal};
 
 /// The schema of a manifest, for editors.
@@ -29,9 +28,7 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
         SchemaOf::Manifest => return Ok(Page::own(MANIFEST.to_owned())),
         SchemaOf::Plan => ("plan", generator.into_root_schema_for::<PlanView<'static>>()),
         SchemaOf::Report => ("report", generator.into_root_schema_for::<ReportView<'static>>()),
-        SchemaOf::Choices => ("choices", generator.into_root_schema_for::<ChoicesFile>()),
         SchemaOf::Spend => ("spend", generator.into_root_schema_for::<SpendView>()),
-        SchemaOf::Doctor => ("doctor", generator.into_root_schema_for::<super::doctor::ChecksView>()),
         SchemaOf::Diagnostics => {
             // No field has them: a line on stderr shows `error[CODE]` or `warning[CODE]`, and an event of the JSON log `code`.
             generator.subschema_for::<RefusalCode>();

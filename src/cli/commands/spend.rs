@@ -16,7 +16,7 @@ use crate::cli::program::block_on;
 use crate::domain::{Charge, NoticeCode, RefusalCode, Usd};
 use crate::files::own_zone;
 use crate::ledger::Spending;
-use crate::manifest::face_reviews;
+use crate::manifest::{Options, load};
 use crate::ui::{Column, Page, Terminal};
 
 /// Shows what was spent. Days are those of this machine's time zone.
@@ -37,7 +37,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     }
     let mut books = SpendView::new(&spending, ledger.is_simulated(), by, &zone);
     if let Some(path) = args.manifest.as_deref().filter(|path| path.is_file() && !ledger.is_simulated()) {
-        let reviews = face_reviews(path, Catalog::embedded());
+        let reviews = load(&Options::of(path), Catalog::embedded()).manifest.map(|manifest| manifest.face_reviews);
         if reviews.is_none() {
             let text = format!("can't read the faces of `{}`, so their review fees are not shown", path.display());
             terminal.warning(NoticeCode::FacesNotRead, &text);

@@ -8,8 +8,9 @@ use serde::Deserialize;
 
 use crate::catalog::{Catalog, Family, SizeRule};
 use crate::domain::text::one_line;
-use crate::domain::{Field, JobId, Usd};
-use crate::manifest::raw::table::whole_in;
+use crate::domain::{Field, JobId, SHAPES, Usd, count, ratio_meant_by};
+use crate::manifest::raw::job_field::JobField;
+use crate::manifest::raw::table::{seconds_in, whole_in};
 use crate::manifest::template::engine::slug;
 
 /// A column, and what it seems to mean.
@@ -33,6 +34,10 @@ pub(super) struct Column {
     pub values: Vec<String>,
     /// The values that mean that a row is left out.
     pub left_out: Vec<String>,
+    /// Values that may mean it, and the number of rows that have one.
+    pub doubtful: (Vec<String>, usize),
+    /// The field that its name promises, though no cell has a value for it.
+    pub promised: Option<JobField>,
     is_slugged: bool,
     /// True if it has text for a prompt, and not only numbers, days, or notes.
     is_wording: bool,
@@ -46,8 +51,6 @@ const NAMES: usize = LISTS - 1;
 const ANY_NAME: (usize, usize) = (2 * LISTS, 0);
 /// The number of values that are shown of a column.
 const SHOWN: usize = 3;
-/// The name of a column that has more than its own words in it is no longer than this, in characters.
-const MAX_NAME: usize = 24;
 /// An id longer than this is a text, in characters.
 const MAX_ID: usize = 60;
 
@@ -70,11 +73,13 @@ impl Column {
             why: written.why_not(),
             values: written.said.iter().take(SHOWN).map(|cell| shortened(cell)).collect(),
             left_out: written.left_out(),
+            doubtful: written.doubtful(),
+            promised: written.promised(),
             as_id: as_id.filter(|_| tells_apart(cells)),
             as_prompt: written.as_prompt(),
             is_slugged: cells.iter().any(|cell| JobId::new(*cell).is_err()),
             is_wording: written.is_wording(),
-            lengths: written.said.iter().filter_map(|cell| whole_in(cell)).collect(),
+            lengths: written.said.iter().filter_map(|cell| seconds_in(cell)).collect(),
         }
     }
 
@@ -94,6 +99,13 @@ impl Column {
 
     /// The reason why nothing is made of it.
     pub(super) fn why_not(&self) -> String {
+        if let (states, rows @ 1..) = &self.doubtful {
+            return format!(
+                "{} with {}; the draft has a line that leaves them out",
+                count(*rows, "row"),
+                alternatives(states)
+            );
+        }
         self.twice.as_ref().map_or_else(|| self.why.clone(), |cell| format!("`{}` repeats", shortened(cell)))
     }
 
@@ -123,6 +135,10 @@ pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
             rest[0].why = format!("`{}` means the same", one_line(&first.name));
             rest[0].meaning = Meaning::Words;
         }
+    }
+    let mut said: HashSet<JobField> = columns.iter().filter_map(|column| column.meaning.promise()).collect();
+    for column in &mut columns {
+        column.promised = column.promised.filter(|field| said.insert(*field));
     }
     columns
 }
@@ -168,48 +184,6 @@ pub(super) fn names_models(columns: &[Column]) -> bool {
     columns.iter().any(|column| column.is(Field::Model))
 }
 
-/// The number of cells of a line that are names of columns.
-pub(super) fn names_in(line: &[String]) -> usize {
-    let known: HashSet<&str> = HEADERS.all().chain(Field::ALL.map(Field::name)).collect();
-    let is_name = |cell: &&String| {
-        let plain = cell.to_lowercase();
-        let mut words = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        known.contains(plain.trim()) || cell.chars().count() <= MAX_NAME && words.any(|word| known.contains(word))
-    };
-    line.iter().filter(is_name).count()
-}
-
-/// Returns whether a line names a column of prompts.
-pub(super) fn names_prompt(line: &[String]) -> bool {
-    line.iter().any(|cell| HEADERS.prompts.contains(&cell.trim().to_lowercase()))
-}
-
-/// Returns whether a line has a sentence, and fewer names than other cells.
-pub(super) fn is_sentence(line: &[String]) -> bool {
-    line.iter().any(|cell| is_long(cell)) && 2 * names_in(line) < line.len()
-}
-
-/// Returns whether a line has cells that no header has: a shape, a model, a URL, or a sentence with others in the lines below.
-pub(super) fn is_data<'l>(
-    line: &[String],
-    below: &(impl Iterator<Item = &'l Vec<String>> + Clone),
-    catalog: &Catalog,
-) -> bool {
-    let is_value = |cell: &String| {
-        cell.contains("://") || is_ratio(cell) && is_known_ratio(cell, catalog) || is_like_a_model(cell, catalog)
-    };
-    let are_sentences = |(at, cell): (usize, &String)| {
-        let below = below.clone().filter_map(|line| line.get(at)).filter(|cell| !cell.is_empty());
-        let (all, sentences) = (below.clone().count(), below.filter(|cell| is_long(cell)).count());
-        is_long(cell) && 2 * sentences >= all
-    };
-    is_sentence(line) && line.iter().enumerate().any(are_sentences) || line.iter().any(is_value)
-}
-
-fn is_long(cell: &str) -> bool {
-    cell.chars().count() >= PROMPT_LENGTH && cell.contains(' ')
-}
-
 /// The first cell that is in an earlier row already.
 fn twice(cells: &[&str]) -> Option<String> {
     let mut seen = HashSet::new();
@@ -225,6 +199,11 @@ fn tells_apart(cells: &[&str]) -> bool {
     })
 }
 
+/// States of rows, for people: `no` or `false`.
+pub(super) fn alternatives(states: &[String]) -> String {
+    states.iter().map(|state| format!("`{}`", shortened(state))).collect::<Vec<_>>().join(" or ")
+}
+
 /// The meaning of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
@@ -234,6 +213,8 @@ pub(super) enum Meaning {
     Prompt,
     /// A field of the request.
     Field(Field),
+    /// The shape of the video, for any family.
+    Shape,
     /// An image on this machine, and whether each of them is where the manifest will look.
     ImageFile { is_here: bool },
     /// The number of takes.
@@ -244,6 +225,17 @@ pub(super) enum Meaning {
     Label,
     /// Words that may stand in a prompt.
     Words,
+}
+
+impl Meaning {
+    /// The field that a column's name may promise, if the column has it.
+    fn promise(self) -> Option<JobField> {
+        match self {
+            Self::Shape | Self::Field(Field::AspectRatio | Field::Size) => Some(JobField::Shape),
+            Self::Field(Field::Duration) => Some(JobField::Duration),
+            _ => None,
+        }
+    }
 }
 
 /// A text this long, with blanks in it, is a prompt under any name, in characters on average.
@@ -287,7 +279,6 @@ impl<'c> Written<'c> {
     pub(super) fn meaning(&self, directory: &Path) -> Meaning {
         let Self { catalog, headers, .. } = self;
         let ends_as_image = |cell: &str| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending));
-        let has_shape = |cell: &str| is_ratio(cell) || is_known_ratio(cell, catalog);
         if let Some(field) = self.own_field() {
             Meaning::Field(field)
         } else if self.is_named(&headers.takes) && !self.said.is_empty() {
@@ -296,13 +287,11 @@ impl<'c> Written<'c> {
             || self.has_word(&headers.models) && self.any(&|cell| is_like_a_model(cell, catalog))
         {
             Meaning::Field(Field::Model)
-        } else if self.all(&|cell| is_ratio(cell) && is_known_ratio(cell, catalog))
-            || self.has_word(&headers.shapes) && self.any(&has_shape)
-        {
-            Meaning::Field(Field::AspectRatio)
         } else if self.all(&is_size) {
             Meaning::Field(Field::Size)
-        } else if self.is_length() && self.any(&is_whole) {
+        } else if self.all(&is_ratio) || self.has_word(&headers.shapes) && self.any(&is_shape) {
+            Meaning::Shape
+        } else if self.is_length() && self.any(&is_seconds) {
             Meaning::Field(Field::Duration)
         } else if self.all(&is_url) && self.is_named_as_image() {
             Meaning::Field(Field::Image)
@@ -333,10 +322,10 @@ impl<'c> Written<'c> {
         let Self { catalog, headers, .. } = self;
         let nothing = &|_: &str| false;
         let promises: [(bool, &str, Test<'_>); 7] = [
-            (self.is_length(), "is not a whole number of seconds", &is_whole),
+            (self.is_length(), "is not a whole number of seconds", &is_seconds),
             (self.is_named(&headers.lengths), "is not the length of a video", &|cell| self.is_possible_length(cell)),
             (self.has_word(&headers.lengths), "may be in another unit", nothing),
-            (self.has_word(&headers.shapes), "is not the shape of a video", &|cell| is_known_ratio(cell, catalog)),
+            (self.has_word(&headers.shapes), "is not the shape of a video", &is_shape),
             (self.own == Some(Field::Size), "is not a size in pixels", nothing),
             (self.has_word(&headers.models), "is not a model", &|cell| is_like_a_model(cell, catalog)),
             (self.is_named_as_image(), "is neither a URL nor an image file", nothing),
@@ -384,6 +373,27 @@ impl<'c> Written<'c> {
         states.into_iter().filter(|state| self.headers.left_out.contains(state)).collect()
     }
 
+    /// The cells that may say it, such as `no` under `Approved`, and the number of their rows.
+    fn doubtful(&self) -> (Vec<String>, usize) {
+        let Headers { approvals, disapproved, finished, confirmed, tags, .. } = self.headers;
+        let lists = [(approvals, disapproved), (finished, confirmed), (tags, finished)];
+        let said: Vec<String> = self.said.iter().map(|cell| cell.to_lowercase()).collect();
+        let means =
+            |state: &&String| lists.iter().any(|(names, states)| self.is_named(names) && states.contains(state));
+        let rows = said.iter().filter(means).count();
+        (said.iter().filter(means).collect::<BTreeSet<_>>().into_iter().cloned().collect(), rows)
+    }
+
+    /// The field that the name promises, if no cell has a value for it: as usual, the videos would be something else.
+    fn promised(&self) -> Option<JobField> {
+        let promises = [
+            (self.is_length(), JobField::Duration, &is_seconds as Test<'_>),
+            (self.has_word(&self.headers.shapes), JobField::Shape, &is_shape),
+        ];
+        let is_broken = |promised: bool, keeps: Test<'_>| promised && !self.said.is_empty() && !self.any(keeps);
+        promises.into_iter().find(|(promised, _, keeps)| is_broken(*promised, keeps)).map(|(_, field, _)| field)
+    }
+
     fn all(&self, is: Test<'_>) -> bool {
         !self.said.is_empty() && self.said.iter().all(|cell| is(cell))
     }
@@ -416,12 +426,12 @@ impl<'c> Written<'c> {
     fn is_possible_length(&self, cell: &str) -> bool {
         let families = self.catalog.model_names().filter_map(|name| Some(self.catalog.model(name)?.family));
         let durations = families.map(|family| &family.fields.duration);
-        whole_in(cell).is_some_and(|length| durations.into_iter().any(|rule| rule.broken_by(length).is_none()))
+        seconds_in(cell).is_some_and(|length| durations.into_iter().any(|rule| rule.broken_by(length).is_none()))
     }
 }
 
-fn is_whole(cell: &str) -> bool {
-    whole_in(cell).is_some()
+fn is_seconds(cell: &str) -> bool {
+    seconds_in(cell).is_some()
 }
 
 fn is_url(cell: &str) -> bool {
@@ -437,16 +447,14 @@ pub(super) fn is_like_a_model(cell: &str, catalog: &Catalog) -> bool {
     catalog.model_names().any(|name| name.eq_ignore_ascii_case(cell))
 }
 
-/// Returns whether it is two whole numbers with a colon between them.
-pub(super) fn is_ratio(cell: &str) -> bool {
-    let sides = cell.split_once(':');
-    sides.is_some_and(|(wide, high)| whole_in(wide).is_some() && whole_in(high).is_some())
+/// Returns whether some model has this shape.
+fn is_shape(cell: &str) -> bool {
+    ratio_meant_by(cell).is_some_and(|ratio| SHAPES.contains(&ratio))
 }
 
-/// Returns whether some model has this shape: without a telling name, a ratio could be a time of day.
-pub(super) fn is_known_ratio(cell: &str, catalog: &Catalog) -> bool {
-    let families = catalog.model_names().filter_map(|name| Some(catalog.model(name)?.family));
-    families.filter_map(|family| family.fields.aspect_ratio.as_ref()).any(|choice| choice.meant_by(cell).is_some())
+/// Returns whether it is the shape of some model in numbers. Others could be a time of day.
+pub(super) fn is_ratio(cell: &str) -> bool {
+    cell.contains(':') && is_shape(cell)
 }
 
 /// Returns whether it is a size in pixels, and not that of a pack.
@@ -485,6 +493,10 @@ pub(super) struct Headers {
     pub labels: Vec<String>,
     pub aside: Vec<String>,
     pub left_out: Vec<String>,
+    pub approvals: Vec<String>,
+    pub disapproved: Vec<String>,
+    pub finished: Vec<String>,
+    pub confirmed: Vec<String>,
 }
 
 impl Headers {

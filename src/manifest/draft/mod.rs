@@ -1,9 +1,11 @@
-//! A draft of a manifest for a spreadsheet: the meaning of its [`columns`], by their cells and their names, and its [`text`].
+//! A draft of a manifest for a spreadsheet: [`sheet`] finds the table, [`columns`] the meaning of each column by its
+//! cells and its name, and [`text`] writes the draft.
 //!
 //! Every guess is in the text as a comment, and columns without a meaning are named, not dropped. A guess confirms nothing: the text sets
 //! no limit that a run could take for one.
 
 mod columns;
+mod sheet;
 mod text;
 
-pub use text::{Draft, DraftError, draft};
+pub use sheet::{Draft, DraftError, draft, draft_of_images};

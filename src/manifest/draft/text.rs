@@ -1,6 +1,5 @@
 //! The text of a draft: YAML for people, with a comment at each guess.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -8,12 +7,7 @@ use super::columns::{self, Column, Meaning, is_taken, names_models, taker};
 use crate::catalog::{Catalog, Model};
 use crate::domain::text::one_line;
 use crate::domain::{Field, count};
-use crate::files::table::name_of;
-use crate::manifest::raw::decode::{RawForEach, RawTable};
-use crate::manifest::source::diagnostic::{Diagnostic, Severity};
-use crate::manifest::source::location::Pointer;
-use crate::manifest::source::text::FileAccess;
-use crate::manifest::tables::rows;
+use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::template::engine::slug;
 
 /// The longest beginning of an id that is made of a name, in characters.
@@ -49,46 +43,29 @@ pub(super) struct Chosen<'m> {
 /// The manifest that makes a job of each row.
 pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
     let Table { file, sheet, header_row, encoding, rows, hidden, read } = *from;
-    let name = Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
-    let rates: Vec<String> =
-        catalog.suggested_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();
+    let name = stem_of(file);
     let why = match (model.is_given, names_models(columns)) {
         (_, true) => "for rows that name none",
         (true, false) => "as you chose",
         (false, false) => "it takes most of what the sheet has, for least",
     };
-    let mut text = format!(
-        "# yaml-language-server: $schema=shotlist.schema.json\n\
-         # Made of {}: a job for each row, {rows} now. The meaning of each column is a guess, noted beside it.\n\
-         version: 1\n\
-         name: {}\n\n\
-         # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.\n\
-         # budget: {{ run: 10.00 }}\n\n\
-         defaults:\n  \
-           # {why}: {}\n  \
-           model: {}\n\n\
-         jobs:\n",
-        one_line(file),
-        quoted(&name),
-        rates.join(", "),
-        model.name,
-    );
+    let of_rows = format!("row, {rows} now. The meaning of each column is a guess, noted beside it");
+    let mut text = head(file, &of_rows, why, model.name, catalog) + "jobs:\n";
     text += &id(&name, columns);
     text += &read.map(|read| format!("    # {read}\n")).unwrap_or_default();
     let sheet = sheet.map(|sheet| format!(", sheet: {}", quoted(sheet))).unwrap_or_default();
     let header_row = if header_row == 1 { String::new() } else { format!(", header_row: {header_row}") };
     let encoding = encoding.map(|encoding| format!(", encoding: {encoding}")).unwrap_or_default();
-    let (mut left_out, mut why) = (String::new(), Vec::new());
+    let skips = if hidden > 0 { ", hidden: skip" } else { "" };
+    let (mut left_out, mut why) = (skips.to_owned(), Vec::new());
     if hidden > 0 {
-        left_out += ", hidden: skip";
         why.push(count(hidden, "hidden row"));
     }
     let mut excluded = Vec::new();
     for column in columns.iter().filter(|column| !column.left_out.is_empty()) {
-        let states = column.left_out.iter();
-        excluded.extend(states.clone().map(|state| format!("{{ {}: {} }}", quoted(&column.name), quoted(state))));
-        let states: Vec<String> = states.map(|state| format!("`{state}`")).collect();
-        why.push(format!("rows whose `{}` is {}", one_line(&column.name), states.join(" or ")));
+        excluded.extend(column.left_out.iter().map(|state| excludes(column, state)));
+        let states = columns::alternatives(&column.left_out);
+        why.push(format!("rows whose `{}` is {states}", one_line(&column.name)));
     }
     if !excluded.is_empty() {
         left_out += &format!(", exclude: [{}]", excluded.join(", "));
@@ -96,10 +73,18 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     if !why.is_empty() {
         text += &format!("    # Left out: {}.\n", why.join(", and "));
     }
-    text += &match sheet + &header_row + &encoding + &left_out {
-        plain if plain.is_empty() => format!("    for_each: {}\n", quoted(file)),
-        place => format!("    for_each: {{ file: {}{place} }}\n", quoted(file)),
-    };
+    let place = sheet + &header_row + &encoding;
+    text += &for_each(file, &(place.clone() + &left_out));
+    for column in columns.iter().filter(|column| column.doubtful.1 > 0) {
+        let ((states, doubtful), name) = (&column.doubtful, one_line(&column.name));
+        let with = excluded.iter().cloned().chain(states.iter().map(|state| excludes(column, state)));
+        let line = for_each(file, &format!("{place}{skips}, exclude: [{}]", with.collect::<Vec<_>>().join(", ")));
+        let of_rows = format!("{} in {doubtful} of {}", columns::alternatives(states), count(rows, "row"));
+        text += &format!(
+            "    # `{name}` is {of_rows}, which become jobs all the same. To leave them out, write:\n    #{}",
+            &line[3..]
+        );
+    }
     text += &prompt(columns);
     let Some(model) = catalog.model(model.name) else { return text };
     for column in columns {
@@ -115,6 +100,43 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     text
 }
 
+/// The part above the jobs.
+pub(super) fn head(file: &str, of_each: &str, why: &str, model: &str, catalog: &Catalog) -> String {
+    let rate = |name| Some(format!("{name} {}", catalog.model(name)?.rate()));
+    let rates: Vec<String> = catalog.suggested_names().filter_map(rate).collect();
+    format!(
+        "# yaml-language-server: $schema=shotlist.schema.json\n\
+         # Made of {}: a job for each {of_each}.\n\
+         version: 1\n\
+         name: {}\n\n\
+         # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.\n\
+         # budget: {{ run: 10.00 }}\n\n\
+         defaults:\n  \
+           # {why}: {}\n  \
+           model: {model}\n\n",
+        one_line(file),
+        quoted(&stem_of(file)),
+        rates.join(", "),
+    )
+}
+
+fn stem_of(file: &str) -> String {
+    Path::new(file).file_stem().map_or_else(|| file.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// The line that names the table.
+fn for_each(file: &str, place: &str) -> String {
+    match place {
+        "" => format!("    for_each: {}\n", quoted(file)),
+        place => format!("    for_each: {{ file: {}{place} }}\n", quoted(file)),
+    }
+}
+
+/// An entry of `exclude`.
+fn excludes(column: &Column, state: &str) -> String {
+    format!("{{ {}: {} }}", quoted(&column.name), quoted(state))
+}
+
 /// The meaning of a column, or the reason why nothing is made of it.
 fn read_as(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> Result<String, String> {
     if let Some(why) = not_taken(column, columns, model, catalog) {
@@ -125,6 +147,7 @@ fn read_as(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Cata
         Meaning::Id { .. } => "the ID",
         Meaning::Prompt => "the prompt",
         Meaning::Field(field) => field.name(),
+        Meaning::Shape => F::Shape.name(),
         Meaning::ImageFile { .. } => "image_file",
         Meaning::Tags => "tags",
         Meaning::Label => "a label",
@@ -191,6 +214,7 @@ fn stem(name: &str) -> String {
 fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> String {
     let key = match column.meaning {
         Meaning::Field(field) => field.name(),
+        Meaning::Shape => F::Shape.name(),
         Meaning::ImageFile { .. } => "image_file",
         // In a shot list of a real camera it says how often something was filmed.
         Meaning::Takes => {
@@ -198,6 +222,13 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
             return format!("    # {line} # each take is paid for: without the first `#`, rows ask for so many\n");
         }
         Meaning::Tags => "tags",
+        Meaning::Words if let Some(field) = column.promised => {
+            let why = column.why_not();
+            let key = field.name();
+            return format!(
+                "    # {why}: write a `{key}` for all rows, or remove the line for the default.\n    {key}: \"\"\n"
+            );
+        }
         Meaning::Label | Meaning::Id { .. } | Meaning::Prompt | Meaning::Words => return String::new(),
     };
     let line = format!("{key}: {}", quoted(&filled(column)));
@@ -230,7 +261,7 @@ fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Ca
 }
 
 /// The comment on a field that was read from a column.
-fn shown(meaning: Meaning) -> &'static str {
+pub(super) fn shown(meaning: Meaning) -> &'static str {
     match meaning {
         Meaning::ImageFile { .. } => " # needs `--asset-command`, which gives each an address",
         Meaning::Field(Field::Model) => " # decides the price",
@@ -280,152 +311,6 @@ fn cell(name: &str) -> String {
 }
 
 /// A text as YAML has it.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// The number of lines in which a header is looked for.
-const HIGHEST_HEADER: usize = 10;
-
-/// A manifest for a sheet.
-#[derive(Debug)]
-pub struct Draft {
-    /// Its text.
-    pub text: String,
-    /// The columns that nothing is made of, for people.
-    pub unused: Vec<String>,
-    /// The sheet and the header that were found, if there was a choice.
-    pub read: Option<String>,
-}
-
-/// The reason why a sheet can't become a manifest.
-#[derive(Debug, thiserror::Error)]
-pub enum DraftError {
-    /// The sheet can't be read, or has an error.
-    #[error("{0}")]
-    Unreadable(String, Option<String>),
-    /// There is nothing in it.
-    #[error("{0} has no rows")]
-    Empty(String),
-    /// The first row is one of the videos.
-    #[error("the first row of `{0}` looks like data, not like the names of columns")]
-    NoHeader(String),
-    /// The catalog has no such model.
-    #[error("found no model `{0}`")]
-    NoModel(String),
-}
-
-impl DraftError {
-    /// The help.
-    pub fn help(&self) -> Option<String> {
-        match self {
-            Self::Unreadable(_, help) => help.clone(),
-            Self::NoHeader(_) => {
-                Some("put a row above it with a name for each column, such as `id` and `prompt`".to_owned())
-            }
-            Self::Empty(_) => Some("the first row names the columns, and each row below it is a video".to_owned()),
-            Self::NoModel(_) => {
-                let names: Vec<&str> = Catalog::embedded().model_names().collect();
-                Some(format!("the models are: {}", names.join(", ")))
-            }
-        }
-    }
-}
-
-/// A manifest in this directory that makes a job of each row of a file, which is there or below, or of one of its sheets.
-pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&str>) -> Result<Draft, DraftError> {
-    let catalog = Catalog::embedded();
-    if let Some(unknown) = model.filter(|model| catalog.model(model).is_none()) {
-        return Err(DraftError::NoModel(unknown.to_owned()));
-    }
-    let mut found = Vec::new();
-    let access = FileAccess::new(directory, None, None);
-    let Place { table, words, others, is_without_header } = find(file, sheet, &access, catalog);
-    let (sheet, header_row, encoding) = (table.sheet.clone(), table.header_row, table.encoding.map(name_of));
-    let rows = rows::read(&RawForEach::File(table), &access, &Pointer::top(), &mut found);
-    if let Some(Diagnostic { message, help, row, .. }) =
-        found.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error)
-    {
-        let place = row.map(|row| format!("{}, line {}: ", row.file, row.line)).unwrap_or_default();
-        return Err(DraftError::Unreadable(place + &message, help));
-    }
-    if is_without_header {
-        return Err(DraftError::NoHeader(file.to_owned()));
-    }
-    let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
-    let names = first.cells.columns().names().iter().filter(|name| !name.is_empty());
-    let columns: Vec<Column> = names
-        .map(|name| {
-            let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
-            Column::of(name, &cells, directory, catalog)
-        })
-        .collect();
-    let columns = columns::settled(columns);
-    let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
-    let hidden = rows.iter().filter(|row| row.is_hidden).count();
-    let encoded = encoding.as_deref().map(|encoding| format!("read as `{encoding}`, which may be wrong: {words}"));
-    let read: Vec<String> = encoded.into_iter().chain(choice(sheet.as_deref(), &others, header_row)).collect();
-    let read = (!read.is_empty()).then(|| read.join("; "));
-    let (sheet, encoding) = (sheet.as_deref(), encoding.as_deref());
-    let table = Table { file, sheet, header_row, encoding, rows: rows.len(), hidden, read: read.as_deref() };
-    Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns, model.name, catalog), read })
-}
-
-/// The table in a file.
-struct Place {
-    table: RawTable,
-    /// Words that show whether its encoding is right.
-    words: String,
-    /// The other visible sheets.
-    others: Vec<String>,
-    /// True if its first line is data, and no line names columns.
-    is_without_header: bool,
-}
-
-/// Finds the sheet whose header names a prompt and the most columns: the first of equals, and the first visible sheet if none does.
-fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog) -> Place {
-    let (encoding, words) = rows::unnamed_encoding(file, access).unzip();
-    let mut sheets = rows::beginnings(file, encoding, access, HIGHEST_HEADER);
-    let rank =
-        |lines: &[Line]| header(lines).map(|(_, cells)| (columns::names_prompt(cells), columns::names_in(cells)));
-    let is_wanted = |name: &Option<String>| wanted.is_none_or(|wanted| name.as_deref() == Some(wanted));
-    let fitting = sheets.iter().enumerate().filter(|(_, (name, _))| is_wanted(name));
-    let found = fitting.max_by_key(|(at, (_, lines))| (rank(lines), Reverse(*at))).map(|(at, _)| at);
-    let (name, lines) = found.map(|at| sheets.remove(at)).unwrap_or_default();
-    let others: Vec<String> = sheets.into_iter().filter_map(|(name, _)| name).collect();
-    let sheet = wanted.map(str::to_owned).or(name.filter(|_| !others.is_empty()));
-    let first = lines.first().map(|(line, _)| *line);
-    let header = header(&lines);
-    let header_row = header.map(|(line, _)| *line).filter(|line| Some(*line) != first).unwrap_or(1);
-    let is_without_header = header.is_some_and(|(number, cells)| {
-        let below = lines.iter().filter(|(line, _)| line > number).map(|(_, cells)| cells);
-        columns::is_data(cells, &below, catalog)
-    });
-    let table = RawTable { sheet, header_row, encoding, ..RawTable::of(file.to_owned()) };
-    Place { table, words: words.unwrap_or_default(), others, is_without_header }
-}
-
-/// A line of a sheet: its number, from 1, and its cells.
-type Line = (u64, Vec<String>);
-
-/// The line that is the header, if there is one: of those that have cells under most columns the first that names one, or the first.
-fn header(lines: &[Line]) -> Option<&Line> {
-    let filled = |cells: &[String]| cells.iter().filter(|cell| !cell.is_empty()).count();
-    let widest = lines.iter().map(|(_, cells)| filled(cells)).max()?;
-    let mut full = lines.iter().filter(|(_, cells)| 2 * filled(cells) > widest);
-    full.clone()
-        .take_while(|(_, cells)| !columns::is_sentence(cells))
-        .find(|(_, cells)| columns::names_in(cells) > 0)
-        .or_else(|| full.next())
-}
-
-/// A sentence on the sheet and the header, where there was a choice.
-fn choice(sheet: Option<&str>, others: &[String], header_row: u64) -> Option<String> {
-    let others: Vec<String> = others.iter().map(|name| format!("`{}`", one_line(name))).collect();
-    let sheet = sheet
-        .filter(|_| !others.is_empty())
-        .map(|sheet| format!("read the sheet `{}`; others, for `--sheet`: {}", one_line(sheet), others.join(", ")));
-    let header = (header_row > 1).then(|| format!("the names of the columns are in row {header_row}"));
-    let parts: Vec<String> = sheet.into_iter().chain(header).collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
 }

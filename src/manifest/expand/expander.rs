@@ -5,16 +5,13 @@ use std::sync::Arc;
 
 use serde_yaml::Value;
 
-use super::fields::Fields;
-use super::fields::{LocalImages, PromptFiles, PromptText};
-use super::finisher::Finisher;
-use super::finisher::{Checked, Origin, check};
+use super::fields::{Fields, LocalImages, PromptFiles, PromptText};
+use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
-use super::maker::{Entry, render};
+use super::maker::Entry;
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job, Labels, NoticeCode, Rule, count};
-use crate::manifest::raw::decode::decode_job;
-use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest};
+use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest, decode_job};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::sections::Faces;
@@ -58,7 +55,7 @@ impl Expander<'_> {
         let defaults = Fields::compile(self.templates, prompt.as_deref(), &raw.defaults, at, found);
         let (finisher, passed_over) = (Finisher::default(), BTreeMap::new());
         let mut taken = Taken { finisher, room: Room::new(), passed_over, found };
-        if raw.defaults.file.is_some() {
+        if raw.defaults.values.has(F::File) {
             taken.finisher.name_files();
         }
         let mut has_room = true;
@@ -88,7 +85,7 @@ impl Expander<'_> {
         taken: &mut Taken<'_>,
     ) -> bool {
         let at = Pointer::top().key("jobs").index(number);
-        if raw_job.fields.file.is_some() {
+        if raw_job.fields.values.has(F::File) {
             taken.finisher.name_files();
         }
         let prompt = self.prompts.named_by(&raw_job.fields);
@@ -102,15 +99,12 @@ impl Expander<'_> {
         }
         let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
         // One job for each row and combination.
-        let make = |job: usize| {
+        let origin = |job: usize| {
             let (row, nth) = (rows[job / combinations.len()].as_ref(), job % combinations.len());
-            let (place, cells) = (row.and_then(|row| row.place.as_ref()), row.map(|row| &row.cells));
-            let (combination, matrix) = (&combinations[nth], matrices[nth].as_ref());
-            let is_damaged = raw_job.is_damaged;
-            let origin = Origin { number, is_damaged, entry, faces, combination, row: place, cells, matrix };
-            check(render(entry, row, combination), &origin)
+            let (combination, matrix, is_damaged) = (&combinations[nth], matrices[nth].as_ref(), raw_job.is_damaged);
+            Origin { number, is_damaged, entry, faces, combination, row, matrix }
         };
-        (0..rows.len() * combinations.len()).all(|job| taken.admit(make(job), &at))
+        (0..rows.len() * combinations.len()).all(|job| taken.admit(&origin(job), &at))
     }
 
     /// The fields of an entry, unless they can't be filled in, which is reported.
@@ -155,12 +149,11 @@ impl Taken<'_> {
     }
 
     /// Takes a job in; false if there is no room for more, which is reported.
-    fn admit(&mut self, mut checked: Checked, at: &Pointer) -> bool {
-        for passed_over in checked.passed_over.drain(..) {
+    fn admit(&mut self, origin: &Origin<'_>, at: &Pointer) -> bool {
+        let before = self.finisher.jobs.len();
+        for passed_over in self.finisher.admit(origin, self.found) {
             *self.passed_over.entry(passed_over).or_default() += 1;
         }
-        let before = self.finisher.jobs.len();
-        self.finisher.admit(checked, self.found);
         let diagnostic = self.room.take(self.finisher.jobs[before..].iter().map(Arc::as_ref), at);
         let has_room = diagnostic.is_none();
         self.found.extend(diagnostic);
@@ -200,7 +193,7 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
     let mut shown = HashSet::new();
     for (name, at) in job.matrix.iter().flat_map(RawMatrix::names).filter(|(name, _)| shown.insert(*name)) {
         let field = JobField::named(name);
-        if name == F::Id.name() || field.is_some_and(|field| own.says(field)) {
+        if name == F::Id.name() || field.is_some_and(|field| own.says_any(field)) {
             let message = format!("`{name}` is set on the job and in its matrix");
             let diagnostic = Diagnostic::error(Rule::MatrixAndJob, message, at.clone().value());
             found.push(diagnostic.with_help("keep one of the two"));

@@ -9,28 +9,31 @@ use serde_yaml::Mapping;
 
 use crate::domain::{LocalImage, Rule};
 use crate::manifest::raw::decode::{RawFields, RawJob};
-use crate::manifest::raw::job_field::{JobField, JobField as F};
-use crate::manifest::raw::table::WholeOrTemplate;
+use crate::manifest::raw::job_field::{FieldValue, FieldValues, JobField, JobField as F};
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::text::{FileAccess, TextError};
 use crate::manifest::template::bounds::template_diagnostic;
 use crate::manifest::template::engine::{Templates, Text, is_template};
 
-/// The texts of an entry or of the defaults, compiled.
+/// Fields that mean the same, so only one of them may be set.
+const TWICE: [(Rule, JobField, JobField); 4] = [
+    (Rule::PromptConflict, F::Prompt, F::PromptFile),
+    (Rule::ImageConflict, F::Image, F::ImageFile),
+    (Rule::ShapeConflict, F::Shape, F::AspectRatio),
+    (Rule::ShapeConflict, F::Shape, F::Size),
+];
+
+/// The fields of an entry or of the defaults, compiled.
 pub(super) struct Fields<'t> {
     at: Pointer,
-    texts: Vec<(JobField, Text<'t>)>,
-    wholes: Vec<(JobField, i64)>,
+    values: FieldValues<Text<'t>>,
     /// True if `takes` is the most that are bought until one is kept.
     pub(super) until_kept: bool,
+    /// True if the job waits for its local images.
+    pub(super) waits_for_image: bool,
     /// The prompt of `prompt_file`, where the file is named without a template.
     pub(super) prompt_in_file: Option<Text<'t>>,
-    pub(super) image: Option<Vec<Text<'t>>>,
-    /// The local images.
-    pub(super) image_files: Option<Vec<Text<'t>>>,
-    pub(super) tags: Option<Vec<Text<'t>>>,
-    pub(super) labels: Vec<(&'t str, Text<'t>)>,
     pub(super) extra: Option<&'t Mapping>,
 }
 
@@ -44,8 +47,10 @@ impl<'t> Fields<'t> {
         found: &mut Vec<Diagnostic>,
     ) -> Self {
         let mut fields = Self::compile(templates, prompt_in_file, &job.fields, at, found);
-        if let Some(id) = &job.id {
-            fields.add(templates, F::Id, id, found);
+        let id = job.id.as_ref().map(|id| templates.compile(id));
+        match id.transpose() {
+            Ok(id) => fields.values.0.extend(id.map(|id| (F::Id, FieldValue::Text(id)))),
+            Err(error) => found.push(template_diagnostic(error, fields.at(F::Id))),
         }
         fields
     }
@@ -58,53 +63,36 @@ impl<'t> Fields<'t> {
         at: Pointer,
         found: &mut Vec<Diagnostic>,
     ) -> Self {
-        let (texts, wholes) = (Vec::new(), Vec::new());
-        let (until_kept, extra) = (raw.until_kept, raw.extra.as_ref());
-        let mut fields = Self {
-            at,
-            texts,
-            wholes,
-            until_kept,
-            prompt_in_file: None,
-            image: None,
-            image_files: None,
-            tags: None,
-            labels: Vec::new(),
-            extra,
-        };
-        let texts = [
-            (F::Model, &raw.model),
-            (F::Prompt, &raw.prompt),
-            (F::PromptFile, &raw.prompt_file),
-            (F::AspectRatio, &raw.aspect_ratio),
-            (F::Size, &raw.size),
-            (F::ImageKey, &raw.image_key),
-            (F::Face, &raw.face),
-            (F::File, &raw.file),
-        ];
-        for (field, text) in texts {
-            if let Some(text) = text {
-                fields.add(templates, field, text, found);
-            }
+        let RawFields { until_kept, waits_for_image, ref extra, .. } = *raw;
+        let mut compiled = Vec::with_capacity(raw.values.0.len() + 1);
+        for (field, value) in &raw.values.0 {
+            let place = at.key(field.name());
+            let mut compile = |text: &'t str, at: &dyn Fn() -> Pointer| {
+                templates.compile(text).map_err(|error| found.push(template_diagnostic(error, at()))).ok()
+            };
+            let value = match value {
+                FieldValue::Whole(number) => Some(FieldValue::Whole(*number)),
+                FieldValue::Text(text) => compile(text, &|| place.clone()).map(FieldValue::Text),
+                FieldValue::List(list) => {
+                    let list = list.iter().enumerate();
+                    let list = list.filter_map(|(index, text)| compile(text, &|| place.index(index)));
+                    Some(FieldValue::List(list.collect()))
+                }
+                FieldValue::Labels(labels) => {
+                    let labels = labels
+                        .iter()
+                        .filter_map(|(name, text)| Some((name.clone(), compile(text, &|| place.key(name))?)));
+                    Some(FieldValue::Labels(labels.collect()))
+                }
+            };
+            compiled.extend(value.map(|value| (*field, value)));
         }
-        for (field, whole) in [(F::Duration, &raw.duration), (F::Takes, &raw.takes)] {
-            match whole {
-                Some(WholeOrTemplate::Whole(number)) => fields.wholes.push((field, *number)),
-                Some(WholeOrTemplate::Template(text)) => fields.add(templates, field, text, found),
-                None => {}
-            }
-        }
+        let (values, extra) = (FieldValues(compiled), extra.as_ref());
+        let mut fields = Self { at, values, until_kept, waits_for_image, prompt_in_file: None, extra };
         fields.read_prompt(templates, prompt_in_file, raw, found);
-        if raw.image.is_some() && raw.image_file.is_some() {
-            found.push(fields.twice(Rule::ImageConflict, F::Image, F::ImageFile));
-        }
-        fields.image = raw.image.as_ref().map(|list| fields.list(templates, F::Image, list, found));
-        fields.image_files = raw.image_file.as_ref().map(|list| fields.list(templates, F::ImageFile, list, found));
-        fields.tags = raw.tags.as_ref().map(|list| fields.list(templates, F::Tags, list, found));
-        for (name, value) in raw.labels.iter().flatten() {
-            match templates.compile(value) {
-                Ok(value) => fields.labels.push((name, value)),
-                Err(error) => found.push(template_diagnostic(error, fields.at(F::Labels).key(name))),
+        for (rule, field, other) in TWICE {
+            if raw.values.has(field) && raw.values.has(other) {
+                found.push(fields.twice(rule, field, other));
             }
         }
         fields
@@ -117,12 +105,8 @@ impl<'t> Fields<'t> {
         raw: &'t RawFields,
         found: &mut Vec<Diagnostic>,
     ) {
-        let Some(path) = &raw.prompt_file else { return };
+        let Some(path) = raw.values.text(F::PromptFile).filter(|_| !raw.values.has(F::Prompt)) else { return };
         let at = self.at(F::PromptFile);
-        if raw.prompt.is_some() {
-            found.push(self.twice(Rule::PromptConflict, F::Prompt, F::PromptFile));
-            return;
-        }
         match prompt_in_file {
             None => {}
             Some(Err(error)) => found.push(unreadable("prompt file", Path::new(path), error, at.value())),
@@ -140,29 +124,6 @@ impl<'t> Fields<'t> {
         diagnostic.with_help("keep one of the two")
     }
 
-    fn add(&mut self, templates: &'t Templates, field: JobField, text: &'t str, found: &mut Vec<Diagnostic>) {
-        match templates.compile(text) {
-            Ok(text) => self.texts.push((field, text)),
-            Err(error) => found.push(template_diagnostic(error, self.at(field))),
-        }
-    }
-
-    fn list(
-        &self,
-        templates: &'t Templates,
-        field: JobField,
-        list: &'t [String],
-        found: &mut Vec<Diagnostic>,
-    ) -> Vec<Text<'t>> {
-        list.iter()
-            .enumerate()
-            .filter_map(|(index, text)| {
-                let compiled = templates.compile(text);
-                compiled.map_err(|error| found.push(template_diagnostic(error, self.at(field).index(index)))).ok()
-            })
-            .collect()
-    }
-
     /// The entry, or the defaults, as a whole.
     pub(super) fn top(&self) -> Pointer {
         self.at.clone()
@@ -175,28 +136,44 @@ impl<'t> Fields<'t> {
 
     /// A text that is here, compiled.
     pub(super) fn text(&self, field: JobField) -> Option<&Text<'t>> {
-        self.texts.iter().find(|(known, _)| *known == field).map(|(_, text)| text)
+        self.values.text(field)
     }
 
     /// A whole number that is here.
     pub(super) fn whole(&self, field: JobField) -> Option<i64> {
-        self.wholes.iter().find(|(known, _)| *known == field).map(|(_, number)| *number)
+        self.values.whole(field)
+    }
+
+    /// A list that is here.
+    pub(super) fn list(&self, field: JobField) -> Option<&[Text<'t>]> {
+        self.values.list(field)
+    }
+
+    /// The labels that are here.
+    pub(super) fn labels(&self) -> &[(String, Text<'t>)] {
+        self.values.labels()
     }
 
     /// Returns whether the field is set here.
     pub(super) fn says(&self, field: JobField) -> bool {
-        match field {
-            F::Image => self.image.is_some() || self.image_files.is_some(),
-            F::Prompt => self.text(field).is_some() || self.text(F::PromptFile).is_some(),
-            _ => self.whole(field).is_some() || self.text(field).is_some(),
-        }
+        let from_file = match field {
+            F::Image => F::ImageFile,
+            F::Prompt => F::PromptFile,
+            field => field,
+        };
+        self.values.has(field) || self.values.has(from_file)
+    }
+
+    /// Returns whether the field, or one that means the same, is set here.
+    pub(super) fn says_any(&self, field: JobField) -> bool {
+        self.says(field) || field.alternatives().iter().any(|other| self.says(*other))
     }
 
     /// The location of a field here.
     pub(super) fn location(&self, field: JobField) -> Location {
         let field = match field {
             F::Prompt if self.text(field).is_none() => F::PromptFile,
-            F::Image if self.image.is_none() => F::ImageFile,
+            F::Image if !self.values.has(field) => F::ImageFile,
             field => field,
         };
         self.at(field).value()
@@ -272,7 +249,7 @@ impl<'a> PromptFiles<'a> {
 
     /// The prompt of the file that an entry names as it is.
     pub(super) fn named_by(&self, fields: &RawFields) -> Option<Arc<PromptText>> {
-        let path = fields.prompt_file.as_deref().filter(|path| !is_template(path))?;
+        let path = fields.values.text(F::PromptFile).filter(|path| !is_template(path))?;
         let mut texts = self.texts.lock();
         if !texts.contains_key(path) {
             texts.insert(path.to_owned(), Arc::new(self.read_one(path)));

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet, hash_map};
 use std::sync::Arc;
 
 use super::lists::take_id;
-use super::maker::{Entry, Rendered, location_of};
+use super::maker::{Entry, Rendered, location_of, render};
 use crate::catalog::{FieldDiagnostic, Model};
 use crate::domain::{
-    Cells, FaceReview, Field, Job, JobId, Labels, LocalImage, Move, OutputPath, Purchase, Request, Rule, Spec,
+    FaceReview, Field, Job, JobId, Labels, LocalImage, Move, OutputPath, Purchase, Request, Rule, Spec,
 };
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
@@ -16,6 +16,7 @@ use crate::manifest::source::diagnostic::{Diagnostic, JobLabel, RowLocation, Sev
 use crate::manifest::source::lints;
 use crate::manifest::source::lints::Same;
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
+use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::engine::Text;
 
 /// Takes jobs in, and knows which ids and files are taken.
@@ -50,30 +51,43 @@ impl Finisher {
         }
     }
 
-    /// Holds a job against the others and takes all of its takes in. A job with an error is reported and left out.
-    pub(super) fn admit(&mut self, checked: Checked, found: &mut Vec<Diagnostic>) {
-        let Checked { number, is_damaged, id, ids, job, tags, files, files_at, row, found: mut list, .. } = checked;
+    /// Renders and checks a job, compares it with the others, and adds all of its takes. A job with an error is reported and left out. Returns the
+    /// defaults that its family does not take, each with its model.
+    pub(super) fn admit(&mut self, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Vec<(Field, String)> {
+        let mut rendered = render(origin.entry, origin.row, origin.combination);
+        let passed_over = std::mem::take(&mut rendered.passed_over).into_iter();
+        let passed_over = passed_over.map(|field| (field, rendered.spec.model.clone())).collect();
+        let mut list = std::mem::take(&mut rendered.found);
+        let (id, tags, files) = (rendered.id.clone(), rendered.tags.clone(), rendered.files.take());
+        let ids = id.iter().flat_map(|id| (1..=rendered.takes).map(move |take| take_id(id, take)));
+        let ids: Vec<JobId> = ids.filter_map(|id| valid(&id, origin, &mut list)).collect();
+        let job = checked(rendered, ids.first(), origin, &mut list);
+        let (number, is_damaged) = (origin.number, origin.is_damaged);
+        let row = origin.row.and_then(|row| row.place.as_ref());
         let id_at = || Pointer::top().key("jobs").index(number).key(F::Id.name()).value();
-        list.extend(ids.iter().filter_map(|id| self.names.id(id.as_str(), number, row.as_ref())));
+        list.extend(ids.iter().filter_map(|id| self.names.id(id.as_str(), number, row)));
         let mut jobs = Vec::new();
-        if let Some(job) = job {
+        if let Some(job) = job.map(Arc::new) {
             list.extend(self.same.note(&self.jobs, &job, id_at));
             let others = ids.into_iter().zip(1..).skip(1);
             let others: Vec<Arc<Job>> = others.map(|(id, take)| Arc::new(job.with_take(id, take))).collect();
             // The first one is the job itself.
             jobs = std::iter::once(job).chain(others).collect();
         }
-        self.place_files(&mut jobs, files, || files_at.clone().unwrap_or_else(id_at), &mut list);
+        let says_files = origin.entry.own.says(F::File) || origin.entry.defaults.says(F::File);
+        let files_at = || if says_files { location(origin, F::File) } else { id_at() };
+        self.place_files(&mut jobs, files, files_at, &mut list);
         // In an entry with an unknown or mistyped key, that is what is missing.
         list.retain(|diagnostic| !is_damaged || !diagnostic.rule.is_about_absence());
         let sound = !is_damaged && list.iter().all(|diagnostic| diagnostic.severity == Severity::Warning);
         if !list.is_empty() {
             let label = id.map(|id| JobLabel { id, tags });
-            found.extend(list.into_iter().map(|diagnostic| diagnostic.with_job(label.clone(), row.clone())));
+            found.extend(list.into_iter().map(|diagnostic| diagnostic.with_job(label.clone(), row.cloned())));
         }
         if sound {
             self.jobs.append(&mut jobs);
         }
+        passed_over
     }
 
     /// Gives each take its file, where files are named by hand.
@@ -257,93 +271,51 @@ pub(super) struct Origin<'o> {
     pub faces: &'o Faces,
     /// The combination of its matrix.
     pub combination: &'o [Cell],
-    /// The line of its CSV file.
-    pub row: Option<&'o RowLocation>,
-    /// The cells of its row.
-    pub cells: Option<&'o Arc<Cells>>,
+    /// Its row of a table.
+    pub row: Option<&'o Row>,
     /// The values of its combination, by name.
     pub matrix: Option<&'o Arc<Labels>>,
 }
 
-/// A job that is checked, and not yet held against the others.
-pub(super) struct Checked {
-    /// The position in `jobs`.
-    pub number: usize,
-    /// True if the entry itself has a reported error.
-    pub is_damaged: bool,
-    /// Its id as it was made, and that of each take, as far as they are ids.
-    pub id: Option<String>,
-    pub ids: Vec<JobId>,
-    /// Its first take, unless a mistake keeps it from being one. Where it is checked it gets its place, too: whoever takes it in moves none of it.
-    pub job: Option<Arc<Job>>,
-    /// The words that it is selected by.
-    pub tags: Vec<String>,
-    /// The path of each take's video, with its location.
-    pub files: Option<Vec<String>>,
-    pub files_at: Option<Location>,
-    /// The line of its CSV file.
-    pub row: Option<RowLocation>,
-    /// Defaults that the family of its model does not take.
-    pub passed_over: Vec<(Field, String)>,
-    /// The diagnostics.
-    pub found: Vec<Diagnostic>,
-}
-
-/// Checks what was rendered.
-pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
-    let Rendered { id, mut spec, model, tags, labels, takes, up_to, files, passed_over, mut found } = rendered;
-    let passed_over = passed_over.into_iter().map(|field| (field, spec.model.clone())).collect();
-    let ids = id.iter().flat_map(|id| (1..=takes).map(move |take| take_id(id, take)));
-    let ids: Vec<JobId> = ids.filter_map(|id| valid(&id, origin, &mut found)).collect();
-    let mut checked = None;
+/// The first take of a rendered job, unless an error keeps it from being one.
+fn checked(
+    rendered: Rendered<'_>,
+    first: Option<&JobId>,
+    origin: &Origin<'_>,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Job> {
+    let Rendered { mut spec, model, tags, labels, up_to, .. } = rendered;
     // An error in a template is reported already; a second message that the field is missing would confuse.
     let is_told = |diagnostic: &Diagnostic| {
         diagnostic.severity == Severity::Warning || matches!(diagnostic.rule, Rule::IdInvalid | Rule::TakesOutOfRange)
     };
-    if let (Some(model), true) = (model, found.iter().all(is_told)) {
-        model.fill_defaults(&mut spec);
-        found.extend(model.check(&spec).into_iter().map(|diagnostic| locate(diagnostic, origin)));
-        found.extend(lints::page_for_image(&spec, || location(origin, F::Image)));
-        let review = review(&spec, model, origin, &mut found);
-        let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
-        if let (Some(seconds), Some(first)) = (seconds, ids.first()) {
-            checked = Some(Arc::new(Job {
-                purchase: Purchase {
-                    job: first.clone(),
-                    request: Request::new(&spec),
-                    model: spec.model.clone(),
-                    price: model.price(seconds, spec.size.as_deref()),
-                    charging: model.family.charging,
-                    typical_s: model.family.typical_s(),
-                    labels,
-                    output: None,
-                    local_images: LocalImage::digests(&spec.local_images),
-                },
-                take: 1,
-                up_to,
-                tags: tags.clone(),
-                row: origin.cells.cloned(),
-                matrix: origin.matrix.cloned(),
-                review,
-                has_no_review: model.family.fields.face.is_some() && spec.face.is_none(),
-                spec,
-            }));
-        }
-    }
-    let says_files = origin.entry.own.says(F::File) || origin.entry.defaults.says(F::File);
-    Checked {
-        number: origin.number,
-        is_damaged: origin.is_damaged,
-        id,
-        ids,
-        job: checked,
+    let model = model.filter(|_| found.iter().all(is_told))?;
+    model.fill_defaults(&mut spec);
+    found.extend(model.check(&spec).into_iter().map(|diagnostic| locate(diagnostic, origin)));
+    found.extend(lints::page_for_image(&spec, || location(origin, F::Image)));
+    let review = review(&spec, model, origin, found);
+    let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok())?;
+    Some(Job {
+        purchase: Purchase {
+            job: first?.clone(),
+            request: Request::new(&spec),
+            model: spec.model.clone(),
+            price: model.price(seconds, spec.size.as_deref()),
+            charging: model.family.charging,
+            typical_s: model.family.typical_s(),
+            labels,
+            output: None,
+            local_images: LocalImage::digests(&spec.local_images),
+        },
+        take: 1,
+        up_to,
         tags,
-        files,
-        files_at: says_files.then(|| location(origin, F::File)),
-        row: origin.row.cloned(),
-        passed_over,
-        found,
-    }
+        row: origin.row.map(|row| Arc::clone(&row.cells)),
+        matrix: origin.matrix.cloned(),
+        review,
+        has_no_review: model.family.fields.face.is_some() && spec.face.is_none(),
+        spec,
+    })
 }
 
 /// The id, if it is one.
@@ -389,7 +361,7 @@ fn locate(diagnostic: FieldDiagnostic, origin: &Origin<'_>) -> Diagnostic {
     let mut located = Diagnostic::error(diagnostic.rule, diagnostic.message, location(origin, field));
     located.severity = diagnostic.severity;
     // In a table of both families a column is of use to the jobs of one of them.
-    let is_of_a_cell = origin.cells.is_some() && matches!(origin.entry.own.text(field), Some(Text::Template(_)));
+    let is_of_a_cell = origin.row.is_some() && matches!(origin.entry.own.text(field), Some(Text::Template(_)));
     let may_be_absent = matches!(diagnostic.rule, Rule::FieldNotOfFamily | Rule::DurationOutOfRange);
     let empty_cell = (is_of_a_cell && may_be_absent).then_some("clear the cell to leave out the field for this job");
     located.help = match (diagnostic.help, empty_cell) {

@@ -1,5 +1,6 @@
 //! The fields that no template can use: lists, images, takes, output files, and `extra`.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,13 +28,14 @@ impl<'t> Maker<'_, 't, '_> {
     }
 
     fn images_in(&mut self, source: &Fields<'t>) -> (Vec<String>, Vec<LocalImage>) {
-        let urls = self.fill_list(source.image.as_deref(), || source.at(F::Image));
-        let files = source.image_files.iter().flatten().enumerate();
-        let local = files.filter_map(|(index, file)| self.local_image(file, source.at(F::ImageFile).index(index)));
+        let urls = self.fill_list(source.list(F::Image), || source.at(F::Image));
+        let files = source.list(F::ImageFile).unwrap_or_default().iter().enumerate();
+        let local = files.filter_map(|(index, file)| self.local_image(file, source, index));
         (urls, local.collect())
     }
 
-    fn local_image(&mut self, text: &Text<'_>, at: Pointer) -> Option<LocalImage> {
+    fn local_image(&mut self, text: &Text<'_>, source: &Fields<'_>, index: usize) -> Option<LocalImage> {
+        let at = source.at(F::ImageFile).index(index);
         let name = self.fill(text, || at.clone()).ok()?;
         let name = name.trim();
         if name.is_empty() {
@@ -51,7 +53,12 @@ impl<'t> Maker<'_, 't, '_> {
             return None;
         }
         match &*self.local_images.read(name) {
-            Ok(image) => return Some(image.clone()),
+            Ok(image) => return Some(LocalImage { waits: source.waits_for_image, ..image.clone() }),
+            Err(Unusable::Unreadable(TextError::Io(error)))
+                if source.waits_for_image && error.kind() == ErrorKind::NotFound =>
+            {
+                return Some(LocalImage::missing(name.into()));
+            }
             Err(Unusable::Unreadable(error)) => {
                 let diagnostic = unreadable("image", Path::new(name), error, at.value());
                 self.found.push(diagnostic.with_help(help_for_an_image(error)));
@@ -73,8 +80,7 @@ impl<'t> Maker<'_, 't, '_> {
         extra: &serde_json::Map<String, serde_json::Value>,
     ) -> Option<String> {
         let has_url = !urls.is_empty() || extra.values().any(has_web_url);
-        let may_have_one =
-            if self.own.says(F::Image) { self.own.image.is_some() } else { self.defaults.image.is_some() };
+        let may_have_one = if self.own.says(F::Image) { self.own } else { self.defaults }.list(F::Image).is_some();
         if self.own.text(F::ImageKey).is_some() && !may_have_one && !has_url {
             let message = "`image_key` requires an image, or a URL under `extra`";
             let diagnostic = Diagnostic::error(Rule::ImageKeyAlone, message, self.own.at(F::ImageKey).named());
@@ -97,10 +103,10 @@ impl<'t> Maker<'_, 't, '_> {
     pub(super) fn tags(&mut self) -> Vec<String> {
         let mut tags = Vec::new();
         for source in [self.own, self.defaults] {
-            let filled = self.fill_list(source.tags.as_deref(), || source.at(F::Tags));
+            let filled = self.fill_list(source.list(F::Tags), || source.at(F::Tags));
             tags = filled.iter().flat_map(|tag| tags_of(tag)).collect();
             // An empty list removes the default.
-            if !tags.is_empty() || source.tags.as_ref().is_some_and(Vec::is_empty) {
+            if !tags.is_empty() || source.list(F::Tags).is_some_and(<[_]>::is_empty) {
                 break;
             }
         }
@@ -112,7 +118,7 @@ impl<'t> Maker<'_, 't, '_> {
     pub(super) fn labels(&mut self) -> Labels {
         let mut labels = Labels::new();
         for source in [self.defaults, self.own] {
-            for (name, text) in &source.labels {
+            for (name, text) in source.labels() {
                 let at = || source.at(F::Labels).key(name);
                 let Ok(value) = self.fill(text, at) else { continue };
                 let value = value.trim();
@@ -120,9 +126,9 @@ impl<'t> Maker<'_, 't, '_> {
                     let message = format!("the label `{name}` must have one line of at most {MAX_LABEL} characters");
                     self.found.push(Diagnostic::error(Rule::LabelInvalid, message, at().value()));
                 } else if !value.is_empty() {
-                    labels.insert((*name).to_owned(), value.to_owned());
+                    labels.insert(name.clone(), value.to_owned());
                 } else if matches!(text, Text::Plain(_)) {
-                    labels.shift_remove(*name);
+                    labels.shift_remove(name);
                 }
             }
         }

@@ -10,10 +10,10 @@ use minijinja::value::Serde;
 
 use super::fields::{Fields, LocalImages, PromptFiles};
 use crate::catalog::{Catalog, Model};
-use crate::domain::{Field, Labels, Rule, Spec};
+use crate::domain::{Field, Labels, Rule, SHAPES, Spec, ratio_meant_by};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
-use crate::manifest::raw::table::{help_with_whole, whole_in, wrong_type};
+use crate::manifest::raw::table::{help_with_whole, seconds_in, whole_in, wrong_type};
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
@@ -222,6 +222,8 @@ pub(super) fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'
         own.location(field)
     } else if defaults.says(field) {
         defaults.location(field)
+    } else if matches!(field, F::AspectRatio | F::Size) {
+        location_of(F::Shape, own, defaults, combination)
     } else {
         own.at(F::Id).value()
     }
@@ -236,7 +238,8 @@ impl<'r, 't> Maker<'r, 't, '_> {
             State::Unmade => {}
         }
         self.states[field as usize] = State::Busy;
-        self.states[field as usize] = match self.value_of(field) {
+        let value = if field == F::Shape { self.shape() } else { self.value_of(field) };
+        self.states[field as usize] = match value {
             Ok(value) => {
                 Arc::make_mut(&mut self.scope).fields.extend(value.map(|value| (field.name(), value)));
                 State::Made
@@ -260,12 +263,53 @@ impl<'r, 't> Maker<'r, 't, '_> {
             return Ok(Some(value));
         }
         let Some(of_request) = field.of_request() else { return Ok(None) };
+        if let Some(value) = self.value_by_shape(of_request)? {
+            return Ok(Some(value));
+        }
         if let Some(source) = self.default_source(of_request)?
             && let Some(value) = self.value_in(source, field)?
         {
             return Ok(Some(value));
         }
         Ok(self.family_default(of_request))
+    }
+
+    /// The text of `shape`, of the job or else of the defaults.
+    fn shape(&mut self) -> Result<Option<Value>, Reported> {
+        let own = match self.value_in_combination(F::Shape)? {
+            None => self.value_in(self.own, F::Shape)?,
+            value => value,
+        };
+        let is_own = own.is_some();
+        let value = if is_own { own } else { self.value_in(self.defaults, F::Shape)? };
+        let Some(value) = value.filter(|_| self.make(F::Model)) else { return Ok(None) };
+        let place = || location_of(F::Shape, self.own, self.defaults, self.combination);
+        if !ratio_meant_by(&value.to_string()).is_some_and(|ratio| SHAPES.contains(&ratio)) {
+            let message = format!("`shape` must be 16:9 or 9:16, found `{value}`");
+            let diagnostic = Diagnostic::error(Rule::ShapeUnknown, message, place());
+            self.found.push(diagnostic.with_help("write \"16:9\" or \"9:16\""));
+            return Err(Reported);
+        }
+        let has_field = |field: &JobField| {
+            field.of_request().zip(self.model).is_some_and(|(field, model)| model.family.takes(field))
+        };
+        if is_own && !F::Shape.alternatives().iter().any(has_field) {
+            let diagnostic = Diagnostic::error(Rule::FieldNotOfFamily, "the model has no field for a `shape`", place());
+            self.found.push(diagnostic.with_help("remove `shape`"));
+        }
+        Ok(Some(value))
+    }
+
+    /// The aspect ratio or the size that follows from `shape`.
+    fn value_by_shape(&mut self, field: Field) -> Result<Option<Value>, Reported> {
+        if !matches!(field, Field::AspectRatio | Field::Size) {
+            return Ok(None);
+        }
+        if !self.make(F::Shape) {
+            return Err(Reported);
+        }
+        let ratio = self.made_text(F::Shape).and_then(|text| ratio_meant_by(&text));
+        Ok(self.model.zip(ratio).and_then(|(model, ratio)| model.family.shaped(field, ratio)).map(Value::from))
     }
 
     /// The value that the job's combination of its matrix has for a field.
@@ -313,7 +357,10 @@ impl<'r, 't> Maker<'r, 't, '_> {
             F::Id => Ok(Some(filled.into())),
             F::Prompt if is_empty && !self.own.says(F::Image) => Ok(Some(filled.into())),
             _ if is_empty => Ok(None),
-            F::Duration => self.whole(field, &filled, at).map(|number| Some(number.into())),
+            F::Duration => match seconds_in(&filled) {
+                Some(seconds) => Ok(Some(seconds.into())),
+                None => self.whole(field, &filled, at).map(|number| Some(number.into())),
+            },
             _ => Ok(Some(filled.into())),
         }
     }

@@ -6,10 +6,10 @@
 use encoding_rs::Encoding;
 use serde_yaml::{Mapping, Value};
 
-use super::job_field::JobField as F;
+use super::job_field::{FieldValue, FieldValues, JobField as F};
 use super::matrix::{Cell, RawMatrix};
-use super::sections::{Budget, Faces, RawLabels, RawMove};
-use super::table::{Table, WholeOrTemplate, kind, wrong_type};
+use super::sections::{Budget, Faces, RawMove};
+use super::table::{Table, kind, wrong_type};
 use super::{matrix, sections};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
@@ -182,7 +182,7 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
 /// names no job yet.
 fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
     if let Some(id) = id.filter(|id| !is_template(id)) {
-        let job = JobLabel { id: id.to_owned(), tags: fields.tags.clone().unwrap_or_default() };
+        let job = JobLabel { id: id.to_owned(), tags: fields.values.list(F::Tags).unwrap_or_default().to_vec() };
         for diagnostic in found {
             diagnostic.job = Some(job.clone());
         }
@@ -249,18 +249,36 @@ fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
 }
 
 /// The number of takes, and whether they are bought one by one until one is kept.
-fn decode_takes(table: &mut Table<'_>) -> (Option<WholeOrTemplate>, bool) {
+fn decode_takes(table: &mut Table<'_>, until_kept: &mut bool) -> Option<FieldValue<String>> {
     let key = F::Takes.name();
-    let Some(map) = table.take_mapping(key) else { return (table.whole_or_template(key), false) };
+    let Some(map) = table.take_mapping(key) else { return table.whole_or_template(key) };
+    *until_kept = true;
     let at = table.at(key);
-    let Some(mut takes) = Table::open(map, at.clone(), "`takes`", table.found()) else { return (None, true) };
+    let mut takes = Table::open(map, at.clone(), "`takes`", table.found())?;
     let (up_to, until) = (takes.whole_or_template("up_to"), takes.take("until"));
     takes.close(&["up_to", "until"]);
     if up_to.is_none() || until.as_ref().and_then(Value::as_str) != Some("kept") {
         let diagnostic = Diagnostic::error(Rule::WrongType, "`takes` must have `up_to` and `until: kept`", at.value());
         table.tell(diagnostic.with_help("write `takes: { up_to: 4, until: kept }`, or a whole number"));
     }
-    (up_to, true)
+    up_to
+}
+
+/// The local images, and whether the job waits for them.
+fn decode_image_file(table: &mut Table<'_>, waits: &mut bool) -> Option<Vec<String>> {
+    let key = F::ImageFile.name();
+    let Some(map) = table.take_mapping(key) else { return table.texts(key) };
+    let at = table.at(key);
+    let mut image = Table::open(map, at.clone(), "`image_file`", table.found())?;
+    let (path, wait) = (image.text("path"), image.take("wait"));
+    image.close(&["path", "wait"]);
+    if path.is_none() || wait.as_ref().is_some_and(|wait| wait.as_bool().is_none()) {
+        let message = "`image_file` must have `path` and `wait: true`";
+        let diagnostic = Diagnostic::error(Rule::WrongType, message, at.value());
+        table.tell(diagnostic.with_help("write `image_file: { path: frames/a.png, wait: true }`, or a path"));
+    }
+    *waits = wait.and_then(|wait| wait.as_bool()).unwrap_or_default();
+    path.map(|path| vec![path])
 }
 
 fn decode_fields(table: &mut Table<'_>) -> RawFields {
@@ -272,25 +290,22 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
         }
         None => None,
     };
-    let (takes, until_kept) = decode_takes(table);
-    RawFields {
-        model: table.field(F::Model),
-        prompt: table.field(F::Prompt),
-        prompt_file: table.field(F::PromptFile),
-        duration: table.whole_or_template(F::Duration.name()),
-        aspect_ratio: table.field(F::AspectRatio),
-        size: table.field(F::Size),
-        image: table.texts(F::Image.name()),
-        image_file: table.texts(F::ImageFile.name()),
-        image_key: table.field(F::ImageKey),
-        face: table.field(F::Face),
-        takes,
-        until_kept,
-        tags: table.texts(F::Tags.name()),
-        labels: sections::decode_labels(table),
-        file: table.field(F::File),
-        extra,
+    let (mut until_kept, mut waits_for_image) = (false, false);
+    let mut values = Vec::with_capacity(6);
+    for field in F::shared() {
+        let name = field.name();
+        let value = match field {
+            F::Extra => continue,
+            F::Duration => table.whole_or_template(name),
+            F::Takes => decode_takes(table, &mut until_kept),
+            F::Image | F::Tags => table.texts(name).map(FieldValue::List),
+            F::ImageFile => decode_image_file(table, &mut waits_for_image).map(FieldValue::List),
+            F::Labels => sections::decode_labels(table).map(FieldValue::Labels),
+            _ => table.field(field).map(FieldValue::Text),
+        };
+        values.extend(value.map(|value| (field, value)));
     }
+    RawFields { values: FieldValues(values), extra, until_kept, waits_for_image }
 }
 
 /// A list of video jobs for shotlist.
@@ -366,42 +381,20 @@ impl RawTable {
     }
 }
 
-/// The plain fields of a job. Every text may be a template.
-#[derive(Debug, Default)]
+/// The fields of a job. Every string may be a template.
+#[derive(Debug)]
 pub(crate) struct RawFields {
-    /// The model: `alpha-2`, `beta-2.0-lite` or `beta-2.0-lite-fast`.
-    pub model: Option<String>,
-    /// The prompt. Family B takes at most 1500 characters.
-    pub prompt: Option<String>,
-    /// A text file (relative to the manifest) that holds the prompt; templates in it are filled in.
-    pub prompt_file: Option<String>,
-    /// Seconds: 12 on alpha-2, 5 to 10 on the beta models.
-    pub duration: Option<WholeOrTemplate>,
-    /// `16:9` or `9:16` (alpha-2 only).
-    pub aspect_ratio: Option<String>,
-    /// `<width>x<height>` in pixels (beta models only).
-    pub size: Option<String>,
-    /// The URL of a first-frame image, or a list of URLs (alpha-2 only).
-    pub image: Option<Vec<String>>,
-    /// A local image (relative to the manifest) in place of `image`, or a list of them; `run --asset-command` gives each a URL. Its
-    /// contents are part of the request.
-    pub image_file: Option<Vec<String>>,
-    /// Stands in for the image's URL where it is asked whether the request has changed: for signed URLs that differ every
-    /// day.
-    pub image_key: Option<String>,
-    /// A face that is declared under `faces` (beta models only). While its review is pending, the job is held.
-    pub face: Option<String>,
-    /// The number of takes of the same request: take 1 keeps the ID, take n is `id.n`. `{ up_to: N, until: kept }` buys them one by one,
-    /// until a reviewer keeps one.
-    pub takes: Option<WholeOrTemplate>,
+    pub values: FieldValues<String>,
+    /// Request fields that the interface does not document, sent as they are.
+    pub extra: Option<Mapping>,
     /// True if `takes` is the most that are bought until one is kept.
     pub until_kept: bool,
-    /// Words for `--tag`; no part of a job's identity.
-    pub tags: Option<Vec<String>>,
-    /// The labels of the job, such as its client: kept with every attempt, and shown by `spend --by NAME`. No part of a job's identity.
-    pub labels: Option<RawLabels>,
-    /// The path of the video in the output directory; by default `{{ id }}.mp4`. `take` is in scope, too.
-    pub file: Option<String>,
-    /// Merged into the request as it is: for fields that the interface does not document.
-    pub extra: Option<Mapping>,
+    /// True if the job waits for its local images.
+    pub waits_for_image: bool,
+}
+
+impl Default for RawFields {
+    fn default() -> Self {
+        Self { values: FieldValues(Vec::new()), extra: None, until_kept: false, waits_for_image: false }
+    }
 }

@@ -1,8 +1,8 @@
 //! The table of a job's fields.
 //!
 //! A new field is a variant of [`JobField`], with its name and its traits. The compiler then asks for it in
-//! [`of_request`](JobField::of_request). It also needs a member of `RawFields` and its line in `decode`, its line in `Fields::compile`, and a use in `expand::maker`. A field that is sent needs a [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule
-//! in the catalog.
+//! [`of_request`](JobField::of_request). It also needs a use in `expand`, and, if its value is no string, a line in `decode`. A field that is sent needs a
+//! [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalog.
 
 use crate::domain::{Field, named};
 
@@ -14,6 +14,7 @@ named! {
         Prompt = "prompt",
         PromptFile = "prompt_file",
         Duration = "duration",
+        Shape = "shape",
         AspectRatio = "aspect_ratio",
         Size = "size",
         Image = "image",
@@ -33,8 +34,8 @@ use JobField as F;
 
 impl JobField {
     /// One value each, which templates may use, in the order in which they are made.
-    pub(in crate::manifest) const PLAIN: [Self; 7] =
-        [F::Model, F::Duration, F::AspectRatio, F::Size, F::Face, F::Prompt, F::Id];
+    pub(in crate::manifest) const PLAIN: [Self; 8] =
+        [F::Model, F::Duration, F::Shape, F::AspectRatio, F::Size, F::Face, F::Prompt, F::Id];
 
     /// All that may stand on a job and under `defaults`; an id is on a job alone.
     pub(in crate::manifest) fn shared() -> impl Iterator<Item = Self> {
@@ -51,7 +52,7 @@ impl JobField {
             F::Size => Some(Field::Size),
             F::Image | F::ImageFile => Some(Field::Image),
             F::Face => Some(Field::Face),
-            F::Id | F::ImageKey | F::Takes | F::Tags | F::Labels | F::File | F::Extra => None,
+            F::Id | F::Shape | F::ImageKey | F::Takes | F::Tags | F::Labels | F::File | F::Extra => None,
         }
     }
 
@@ -61,6 +62,15 @@ impl JobField {
         found.expect("each field of a request is one of a job")
     }
 
+    /// The fields that mean the same, so a job has one of them.
+    pub(in crate::manifest) const fn alternatives(self) -> &'static [Self] {
+        match self {
+            F::Shape => &[F::AspectRatio, F::Size],
+            F::AspectRatio | F::Size => &[F::Shape],
+            _ => &[],
+        }
+    }
+
     /// Returns whether templates may use it.
     pub(in crate::manifest) fn is_plain(self) -> bool {
         Self::PLAIN.contains(&self)
@@ -68,12 +78,51 @@ impl JobField {
 
     /// Returns whether typographic quotes around a value are a mistake: no value of these fields has any.
     pub(in crate::manifest) fn is_a_word(self) -> bool {
-        matches!(self, F::Model | F::AspectRatio | F::Size | F::PromptFile | F::ImageFile)
+        matches!(self, F::Model | F::Shape | F::AspectRatio | F::Size | F::PromptFile | F::ImageFile)
     }
 
     /// Returns whether the name is reserved for the job's own field in templates, so no variable or axis may have it.
     pub(in crate::manifest) fn is_reserved(self) -> bool {
         self.is_plain() || matches!(self, F::Image | F::Tags)
+    }
+}
+
+/// The value of a field, with strings as they are written, or compiled.
+#[derive(Debug)]
+pub(in crate::manifest) enum FieldValue<S> {
+    Text(S),
+    Whole(i64),
+    List(Vec<S>),
+    Labels(Vec<(String, S)>),
+}
+
+/// The fields of a job, or of `defaults`, that have a value.
+#[derive(Debug)]
+pub(in crate::manifest) struct FieldValues<S>(pub Vec<(JobField, FieldValue<S>)>);
+
+impl<S> FieldValues<S> {
+    fn get(&self, field: JobField) -> Option<&FieldValue<S>> {
+        self.0.iter().find(|(known, _)| *known == field).map(|(_, value)| value)
+    }
+
+    pub(in crate::manifest) fn has(&self, field: JobField) -> bool {
+        self.get(field).is_some()
+    }
+
+    pub(in crate::manifest) fn text(&self, field: JobField) -> Option<&S> {
+        if let FieldValue::Text(text) = self.get(field)? { Some(text) } else { None }
+    }
+
+    pub(in crate::manifest) fn whole(&self, field: JobField) -> Option<i64> {
+        if let FieldValue::Whole(whole) = self.get(field)? { Some(*whole) } else { None }
+    }
+
+    pub(in crate::manifest) fn list(&self, field: JobField) -> Option<&[S]> {
+        if let FieldValue::List(list) = self.get(field)? { Some(list) } else { None }
+    }
+
+    pub(in crate::manifest) fn labels(&self) -> &[(String, S)] {
+        if let Some(FieldValue::Labels(labels)) = self.get(F::Labels) { labels } else { &[] }
     }
 }
 

@@ -232,16 +232,13 @@ const MAX_NAME: usize = 64;
 /// Names with another meaning for `spend --by`.
 const RESERVED: [&str; 3] = ["day", "batch", "model"];
 
-/// Labels as they were written: names, and values that may be templates.
-pub(crate) type RawLabels = Vec<(String, String)>;
-
 /// Takes the labels of an entry apart. What is wrong is reported, and left out.
-pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<RawLabels> {
+pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String)>> {
     let name = F::Labels.name();
     let (value, at) = (table.take(name)?, table.at(name));
     let mut labels = Table::open(value, at, "`labels`", table.found())?;
     let names = labels.text_keys();
-    let mut decoded = RawLabels::new();
+    let mut decoded = Vec::new();
     for name in &names {
         if let Some(wrong) = what_is_wrong_with(name) {
             let place = labels.at(name).named();

@@ -5,7 +5,7 @@
 
 use serde_yaml::{Mapping, Value};
 
-use super::job_field::JobField;
+use super::job_field::{FieldValue, JobField};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::{Location, Part, Pointer, help_with_key};
@@ -20,15 +20,6 @@ pub(crate) struct Table<'f> {
     map: Mapping,
     at: Pointer,
     found: &'f mut Vec<Diagnostic>,
-}
-
-/// A whole number, or a template for one.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum WholeOrTemplate {
-    /// Written as a number.
-    Whole(i64),
-    /// Written as a template.
-    Template(String),
 }
 
 impl<'f> Table<'f> {
@@ -133,12 +124,10 @@ impl<'f> Table<'f> {
     }
 
     /// A whole number or a template.
-    pub(crate) fn whole_or_template(&mut self, key: &str) -> Option<WholeOrTemplate> {
+    pub(crate) fn whole_or_template(&mut self, key: &str) -> Option<FieldValue<String>> {
         match self.take(key)? {
-            Value::Number(number) if let Some(whole) = whole_in(&number.to_string()) => {
-                Some(WholeOrTemplate::Whole(whole))
-            }
-            Value::String(text) if text.contains("{{") || text.contains("{%") => Some(WholeOrTemplate::Template(text)),
+            Value::Number(number) if let Some(whole) = whole_in(&number.to_string()) => Some(FieldValue::Whole(whole)),
+            Value::String(text) if text.contains("{{") || text.contains("{%") => Some(FieldValue::Text(text)),
             other => {
                 let diagnostic = wrong_type(&format!("`{key}`"), "a whole number", &other, self.at(key).value());
                 let written = match &other {
@@ -222,6 +211,24 @@ pub(crate) fn whole_in(text: &str) -> Option<i64> {
     let is_nothing = |zeros: &str| matches!(zeros, "0" | "00");
     let whole = text.split_once(['.', ',']).filter(|(_, zeros)| is_nothing(zeros)).map_or(text, |(whole, _)| whole);
     whole.parse().ok()
+}
+
+/// Units of seconds in cells of spreadsheets.
+const SECONDS: [&str; 14] = [
+    "", "s", "sec", "secs", "second", "seconds", "sek", "sekunden", "secondes", "segundos", "secondi", "\"", "秒", "초",
+];
+
+/// The whole seconds in a cell: `5`, `5,0`, `5 s`, `8 seconds`, `0:05`, or `00:00:05`.
+pub(crate) fn seconds_in(text: &str) -> Option<i64> {
+    let text = text.trim().to_lowercase();
+    if text.contains(':') {
+        let parts: Vec<u16> = text.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+        let ([.., minutes, seconds @ 0..60], 2..=3) = (&parts[..], parts.len()) else { return None };
+        let hours = if parts.len() == 3 { parts[0] } else { 0 };
+        return Some(i64::from(hours) * 3600 + i64::from(*minutes) * 60 + i64::from(*seconds));
+    }
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
+    SECONDS.contains(&unit.trim()).then(|| whole_in(&text[..text.len() - unit.len()]))?
 }
 
 /// The help for a whole number, with the number at the start of the string.

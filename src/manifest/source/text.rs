@@ -83,6 +83,7 @@ pub(crate) struct FileAccess {
     secret: Option<Identity>,
     /// The names that were read.
     read: Arc<Mutex<BTreeSet<String>>>,
+    left_out: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// The identity of a file under any name: two names of one file have the same.
@@ -134,12 +135,23 @@ impl FileAccess {
             top: root.unwrap_or(here).to_owned(),
             secret: secret.and_then(|path| Identity::of(path).ok()),
             read: Arc::default(),
+            left_out: Arc::default(),
         }
     }
 
     /// The names of all files that were read, in alphabetic order.
     pub(crate) fn names(&self) -> Vec<String> {
         self.read.lock().iter().cloned().collect()
+    }
+
+    /// Records which rows of a file became no jobs, as a sentence.
+    pub(crate) fn note_left_out(&self, sentence: String) {
+        self.left_out.lock().insert(sentence);
+    }
+
+    /// The sentences about rows that became no jobs.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        self.left_out.lock().iter().cloned().collect()
     }
 
     /// The path of a name.
@@ -157,6 +169,24 @@ impl FileAccess {
         let (path, mut bytes) = (self.inside(name)?, Vec::new());
         File::open(&path)?.take(largest + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok((path, bytes)) }
+    }
+
+    /// The names of the plain files in a directory below the top, without hidden ones and links.
+    pub(crate) fn list(&self, directory: &str) -> Result<Vec<String>, TextError> {
+        if is_url(directory) {
+            return Err(TextError::Url);
+        }
+        let path = self.directory.join(directory).canonicalize()?;
+        if !path.starts_with(self.top.canonicalize()?) {
+            return Err(TextError::Outside);
+        }
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'));
+            names.extend(name.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_file())));
+        }
+        Ok(names)
     }
 
     /// A file below the top, which is noted as read.

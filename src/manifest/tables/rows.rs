@@ -1,18 +1,19 @@
 //! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); a file
 //! of prompts has one text or one JSON object per line.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use encoding_rs::Encoding;
+use globset::GlobBuilder;
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
 
-use super::sheet;
-use super::sheet::Beginning;
-use super::sheet::Row;
+use super::sheet::{self, Beginning, Row};
 use super::workbook;
-use crate::domain::{Rule, count};
+use crate::domain::text::one_line;
+use crate::domain::{Cells, Columns, Rule, count};
 use crate::files::table::Undecoded;
 use crate::manifest::raw::decode::{RawForEach, RawTable};
 use crate::manifest::raw::matrix::Cell;
@@ -39,6 +40,12 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
             }
             made
         }
+        RawForEach::File(table) if is_pattern(&table.file) => {
+            images(&table.file, access).unwrap_or_else(|(rule, message, help)| {
+                found.push(Diagnostic::error(rule, message, at.clone().value()).with_help(help));
+                Vec::new()
+            })
+        }
         RawForEach::File(table) => read_file(table, access, at, found),
     };
     rows.iter_mut().zip(1..).for_each(|(row, number)| row.number = number);
@@ -46,13 +53,13 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
     if let RawForEach::File(table) = from
         && !rows.is_empty()
     {
-        leave_out(&mut rows, table, at, found);
+        leave_out(&mut rows, table, access, at, found);
     }
     rows
 }
 
 /// Leaves out the rows that the table excludes, and those with `skip` in a column `status`. The others keep their numbers.
-fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) {
+fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) {
     for cell in table.exclude.iter().flatten() {
         // Objects of JSON need not all have the same names.
         if rows.iter().any(|row| row.cells.get(&cell.name).is_some()) {
@@ -64,13 +71,20 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         found.push(diagnostic.with_help(help_near(&cell.name, "columns", &names)));
     }
-    let is_excluded = |row: &Row| {
-        let has = |cell: &Cell| {
-            row.cells.get(&cell.name).is_some_and(|text| text.trim().to_lowercase() == cell.text().to_lowercase())
-        };
-        table.exclude.iter().any(|cells| cells.iter().all(has)) || is_skipped(row)
-    };
-    rows.retain(|row| !(is_excluded(row) || table.skips_hidden && row.is_hidden));
+    let all = rows.len();
+    let mut left_out = Vec::new();
+    rows.retain(|row| {
+        let why = reason_to_leave_out(row, table);
+        let line = row.place.as_ref().map_or(row.number as u64, |place| place.line);
+        left_out.extend(why.iter().map(|why| format!("row {line} ({why})")));
+        why.is_none()
+    });
+    if !left_out.is_empty() {
+        let named = left_out.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = if left_out.len() > MAX_NAMED { ", …" } else { "" };
+        let (all, used) = (count(all, "row"), rows.len());
+        access.note_left_out(format!("{}: {all}, {used} used; left out: {named}{more}", table.file));
+    }
     let hidden: Vec<String> =
         rows.iter().filter(|row| row.is_hidden).filter_map(|row| Some(row.place.as_ref()?.line.to_string())).collect();
     if !hidden.is_empty() {
@@ -90,11 +104,84 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
     }
 }
 
-/// Returns whether a row has `skip` in a column `status`, in any case.
-fn is_skipped(row: &Row) -> bool {
+/// The reason why a row becomes no job: it is excluded, has `skip` in a column `status`, or is hidden.
+fn reason_to_leave_out(row: &Row, table: &RawTable) -> Option<String> {
+    let has = |cell: &&Cell| {
+        row.cells.get(&cell.name).is_some_and(|text| text.trim().to_lowercase() == cell.text().to_lowercase())
+    };
     let is = |text: &str, word: &str| text.trim().eq_ignore_ascii_case(word);
-    let mut status = row.cells.columns().names().iter().filter(|name| is(name, "status"));
-    status.any(|name| row.cells.get(name).is_some_and(|text| is(text, "skip")))
+    let mut names = row.cells.columns().names().iter();
+    let is_skipped = |name: &&String| is(name, "status") && row.cells.get(name).is_some_and(|text| is(text, "skip"));
+    let excluded = table.exclude.iter().find(|cells| cells.iter().all(|cell| has(&cell)));
+    let told = |cells: &Vec<Cell>| {
+        let cells = cells.iter().map(|cell| one_line(&format!("{}: {}", cell.name, cell.text())));
+        cells.collect::<Vec<_>>().join(", ")
+    };
+    let skipped = || names.find(is_skipped).map(|name| format!("{}: skip", one_line(name)));
+    excluded.map(told).or_else(skipped).or_else(|| (table.skips_hidden && row.is_hidden).then(|| "hidden".to_owned()))
+}
+
+/// Endings of image files, in lower case.
+const IMAGES: [&str; 7] = ["png", "jpg", "jpeg", "webp", "gif", "avif", "heic"];
+/// The maximum size of the text beside an image, in bytes.
+const MAX_TEXT_BYTES: u64 = 256 << 10;
+
+/// Returns whether the name of a file is a pattern.
+fn is_pattern(file: &str) -> bool {
+    file.contains(['*', '?'])
+}
+
+/// A row for each image that a pattern matches, in natural order: its path, its name without the ending, and the text of a `.txt` of that name.
+/// An error has its rule, its message, and its help.
+fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String, &'static str)> {
+    let (directory, name) = pattern.rsplit_once('/').unwrap_or(("", pattern));
+    let unreadable = |what: &str, error: &TextError| {
+        (Rule::Unreadable, format!("can't read {what}: {error}"), error.help().unwrap_or("check the path"))
+    };
+    let glob = GlobBuilder::new(name).case_insensitive(true).build().map(|glob| glob.compile_matcher());
+    let glob = glob.ok().filter(|_| !is_pattern(directory)).ok_or_else(|| {
+        let message = format!("`{pattern}` must have its pattern in the file name");
+        (Rule::NoRows, message, "write for example `stills/*.png`")
+    })?;
+    let names = access.list(directory).map_err(|error| unreadable(&format!("the directory of `{pattern}`"), &error))?;
+    let is_image = |name: &&String| {
+        let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase());
+        glob.is_match(name) && ending.is_some_and(|ending| IMAGES.contains(&&*ending))
+    };
+    let mut images: Vec<&String> = names.iter().filter(is_image).collect();
+    images.sort_by_cached_key(|name| natural(name));
+    let columns = Arc::new(Columns::new(["file", "stem", "text"].map(str::to_owned).to_vec()).unwrap_or_default());
+    let (mut rows, mut stems) = (Vec::new(), HashMap::new());
+    for name in images {
+        let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+        if let Some(other) = stems.insert(stem.to_lowercase(), name) {
+            let message = format!("`{other}` and `{name}` have the same name without their endings");
+            return Err((Rule::NoRows, message, "rename one, or narrow the pattern, such as `*.png`"));
+        }
+        let path = |name: &str| if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
+        let beside = format!("{stem}.txt");
+        let text =
+            if names.contains(&beside) { access.read(&path(&beside), MAX_TEXT_BYTES) } else { Ok(String::new()) };
+        let text = text.map_err(|error| unreadable(&format!("`{}`", path(&beside)), &error))?;
+        let cells = [path(name), stem.to_owned(), text.trim().to_owned()];
+        rows.push(Row::of_cells(Cells::new(Arc::clone(&columns), cells.iter().map(String::as_str)), None));
+    }
+    if rows.is_empty() {
+        return Err((Rule::NoRows, format!("no image matches `{pattern}`"), "check the directory and the ending"));
+    }
+    Ok(rows)
+}
+
+/// A key that sorts `a2` before `a10`.
+fn natural(name: &str) -> Vec<(u64, String)> {
+    let name = name.to_lowercase();
+    let parts = name.split_inclusive(|c: char| !c.is_ascii_digit());
+    parts
+        .map(|part| {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            (digits.parse().unwrap_or(0), part[digits.len()..].to_owned())
+        })
+        .collect()
 }
 
 /// The encoding that a file of rows has to name, and words of it that show whether it is right.

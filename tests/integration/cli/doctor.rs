@@ -3,7 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use serde_json::Value;
 use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService, Readiness};
 
 use crate::service::tls::{EXPIRED_AUTHORITY, serve_expired};
@@ -53,10 +52,6 @@ fn healthy_setup_has_no_problem_and_leaves_nothing() {
         ended.stdout.lines().map(|line| line["ok       ".len()..].split(':').next().expect("a name")).collect();
     assert_eq!(names, ["manifest", "prices", "hooks", "output", "ledger", "service", "clock"], "{}", ended.stdout);
     assert_eq!(here.files(), before, "nothing is written");
-    let data = simulator.used_by(doctor(&here, &["--format", "json"])).ends_with(0).stdout;
-    let data: Value = serde_json::from_str(&data).expect("JSON");
-    let schema: Value = serde_json::from_str(include_str!("../../../schemas/doctor.schema.json")).expect("JSON");
-    assert!(jsonschema::is_valid(&schema, &data), "{data}");
     // Without a manifest, and after a run.
     simulator.used_by(here.shotlist(&["doctor"])).ends_with(0);
     simulator.used_by(here.shotlist(&["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s"])).ends_with(0);

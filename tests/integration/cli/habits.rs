@@ -78,7 +78,7 @@ fn words_from_elsewhere_lead_to_what_is_meant() {
         (&["m.yaml"], "a command comes first: `shotlist run MANIFEST`"),
         (&["run", "m.yaml", "-n"], "`--plan` prices a manifest"),
         (&["run", "m.yaml", "--plam"], "a similar argument exists: '--plan'"),
-        (&["schema"], "manifest|plan|report|choices|spend|diagnostics"),
+        (&["schema"], "manifest|plan|report|spend|diagnostics"),
         (&["resolve", "m.yaml", "j0"], "error[option-invalid]: "),
     ] {
         let ended = here.shotlist(args).env("SHOTLIST_BASE_URL", "http://x").ends_with(2);

@@ -88,11 +88,10 @@ const INNER: [(&str, &[Line]); 4] = [
 ];
 
 /// Files with code for one operating system, each with its purpose.
-const OF_THE_SYSTEM: [(&str, &str); 11] = [
+const OF_THE_SYSTEM: [(&str, &str); 10] = [
     ("cli/program.rs", "signals"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
-    ("files/directory.rs", "synced directories, free space, and the mode of a replaced file"),
-    ("files/open.rs", "flags for opening, which no link and no pipe survive"),
+    ("files/disk.rs", "flags for opening, synced directories, free space, and the mode of a replaced file"),
     ("files/zone.rs", "the time zone"),
     ("hooks/program.rs", "groups of processes"),
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),

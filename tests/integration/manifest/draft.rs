@@ -85,13 +85,13 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
         # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Name }}, {{ row.Color }}".
         prompt: ""
         # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
-        aspect_ratio: "{{ row.Aspect }}"
+        shape: "{{ row.Aspect }}"
         # image_file: "{{ row.Photo }}" # some of these images are not in this directory
         # The columns, with their first values:
         #   `Name` (mug, mug): words for the prompt
         #   `Color` (blue, red): the ID
         #   `Seconds` (7, 7): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
-        #   `Aspect` (16:9, 9:16): aspect_ratio
+        #   `Aspect` (16:9, 9:16): shape
         #   `Photo` (mug.png, none.png): not used: some of these images are not in this directory
     "#);
     // Words of a sheet are not bought before someone has made a sentence of them.
@@ -151,15 +151,15 @@ fn shot_lists_and_campaign_sheets_are_understood() {
       # It counts the rows: if one is put in above others and they are counted anew, they are bought again.
       for_each: "sheet.csv"
       prompt: "{{ row.Action }}"
-      # duration: "{{ row.Duration }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
-      aspect_ratio: "{{ row['Aspect Ratio'] }}"
+      duration: "{{ row.Duration }}" # in seconds; some models are priced by it
+      shape: "{{ row['Aspect Ratio'] }}"
       tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
       # The columns, with their first values:
       #   `Shot #` (1, 2): the ID
       #   `Scene` (1, 1): not used: not a field of a job
       #   `Action` (A courier climbs a stai…, She rings a bell and wa…): the prompt
-      #   `Duration` (5.0, 6): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
-      #   `Aspect Ratio` (16:9, 9:16): aspect_ratio
+      #   `Duration` (5.0, 6): duration
+      #   `Aspect Ratio` (16:9, 9:16): shape
       #   `Status` (approved, draft): tags
     "#);
     let campaign = "Produkt;Claim;L\u{e4}nge;Format;Bild-URL;Status;Kunde;Preis\n\
@@ -173,7 +173,7 @@ fn shot_lists_and_campaign_sheets_are_understood() {
       # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Produkt }}, {{ row.Claim }}".
       prompt: ""
       # duration: "{{ row['Länge'] }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
-      aspect_ratio: "{{ row.Format }}"
+      shape: "{{ row.Format }}"
       image: "{{ row['Bild-URL'] }}" # the video starts with this image
       tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
       labels: { kunde: "{{ row.Kunde }}" }
@@ -181,7 +181,7 @@ fn shot_lists_and_campaign_sheets_are_understood() {
       #   `Produkt` (Emaille-Becher, Vase): the ID
       #   `Claim` (Der Becher): words for the prompt
       #   `Länge` (5,0, 8,0): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
-      #   `Format` (16:9, landscape): aspect_ratio
+      #   `Format` (16:9, landscape): shape
       #   `Bild-URL` (https://x.example/a.png, https://x.example/b.png): image
       #   `Status` (freigegeben, gestoppt): tags
       #   `Kunde` (Acme, Acme): a label
@@ -206,7 +206,7 @@ fn shot_lists_and_campaign_sheets_are_understood() {
 fn what_is_wrong_under_a_fields_own_name_is_reported_by_the_plan() {
     for (sheet, told) in [
         ("id,prompt,model\na,A dog,beta-2.0-lite\nb,A cat,beta-2-lite\n", "`beta-2-lite`"),
-        ("id,prompt,duration\na,A dog,5s\nb,A cat,7s\n", "5s"),
+        ("id,prompt,duration\na,A dog,five\nb,A cat,7s\n", "five"),
         ("id,prompt,Format\na,A dog,16:9\nb,A cat,square\n", "square"),
         ("id,prompt,Video Model\na,A dog,alpha-2\nb,A cat,Alpha-2\n", "Alpha-2"),
     ] {

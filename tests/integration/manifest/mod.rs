@@ -10,5 +10,6 @@ mod mistakes;
 mod reads;
 mod rules;
 mod schema;
+mod shapes;
 mod sheets;
 mod streams;

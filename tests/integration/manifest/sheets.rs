@@ -80,7 +80,12 @@ fn rows_are_left_out_only_on_request() {
     }
 }
 
-const SHAPES: [(&str, Option<&str>); 10] = [
+const SHAPES: [(&str, Option<&str>); 15] = [
+    ("16x9", Some("16:9")),
+    ("9 by 16", Some("9:16")),
+    ("9/16 (Reel)", Some("9:16")),
+    ("竖屏", Some("9:16")),
+    ("16:9 + 9:16", None),
     ("16:9", Some("16:9")),
     (" 9:16", Some("9:16")),
     ("16:09:00", Some("16:9")),
@@ -92,8 +97,19 @@ const SHAPES: [(&str, Option<&str>); 10] = [
     ("square", None),
     ("", None),
 ];
-const LENGTHS: [(&str, Option<i64>); 7] =
-    [("5", Some(5)), ("8,0", Some(8)), ("12.0", Some(12)), ("7,5", None), ("5s", None), ("long", None), ("", None)];
+const LENGTHS: [(&str, Option<i64>); 11] = [
+    ("5", Some(5)),
+    ("8,0", Some(8)),
+    ("12.0", Some(12)),
+    ("7,5", None),
+    ("5s", Some(5)),
+    ("8 seconds", Some(8)),
+    ("0:05", Some(5)),
+    ("00:00:12", Some(12)),
+    ("1:60", None),
+    ("long", None),
+    ("", None),
+];
 const TAKES: [&str; 5] = ["1", "3", "2,0", "x", ""];
 
 fn any_of<T: Copy + std::fmt::Debug + 'static>(values: &'static [T]) -> impl Strategy<Value = T> {
@@ -174,7 +190,8 @@ proptest! {
         let jobs = loaded.manifest.expect("a manifest").jobs;
         prop_assert_eq!(jobs.len(), rows.len());
         for (job, (wanted_shape, wanted_length, wanted_takes)) in jobs.iter().zip(&rows) {
-            let is_as_wanted = wanted_shape.0.is_empty() || job.spec.shape() == wanted_shape.1;
+            let is_shaped = |ratio: &str| job.spec.is_upright() == (ratio == "9:16");
+            let is_as_wanted = wanted_shape.0.is_empty() || wanted_shape.1.is_some_and(is_shaped);
             prop_assert!(is_as_wanted || is_told(shape), "{}: {:?}\n{text}", job.id(), wanted_shape);
             let is_as_wanted = wanted_length.0.is_empty() || job.spec.duration == wanted_length.1;
             prop_assert!(is_as_wanted || is_told(length), "{}: {:?}\n{text}", job.id(), wanted_length);

@@ -21,4 +21,5 @@ mod retakes;
 mod run;
 mod sheet;
 mod signals;
+mod waits;
 mod yesterday;

@@ -1,0 +1,234 @@
+//! From a spreadsheet, or a directory of images, to a draft: finds the sheet and its header, and reads its rows.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::columns::{self, Column, HEADERS, Meaning, PROMPT_LENGTH, is_like_a_model, is_ratio};
+use super::text::{Chosen, Table, head, quoted, shown, text, unused};
+use crate::catalog::Catalog;
+use crate::domain::text::one_line;
+use crate::domain::{Field, count};
+use crate::files::table::name_of;
+use crate::manifest::raw::decode::{RawForEach, RawTable};
+use crate::manifest::source::diagnostic::{Diagnostic, Severity};
+use crate::manifest::source::location::Pointer;
+use crate::manifest::source::text::FileAccess;
+use crate::manifest::tables::rows;
+
+/// The name of a column that has more than its own words in it is no longer than this, in characters.
+const MAX_NAME: usize = 24;
+/// The number of lines in which a header is looked for.
+const HIGHEST_HEADER: usize = 10;
+
+/// A manifest for a sheet.
+#[derive(Debug)]
+pub struct Draft {
+    /// Its text.
+    pub text: String,
+    /// The columns that nothing is made of, for people.
+    pub unused: Vec<String>,
+    /// The sheet and the header that were found, if there was a choice.
+    pub read: Option<String>,
+}
+
+/// The reason why a sheet can't become a manifest.
+#[derive(Debug, thiserror::Error)]
+pub enum DraftError {
+    /// The sheet can't be read, or has an error.
+    #[error("{0}")]
+    Unreadable(String, Option<String>),
+    /// There is nothing in it.
+    #[error("{0} has no rows")]
+    Empty(String),
+    /// The first row is one of the videos.
+    #[error("the first row of `{0}` looks like data, not like the names of columns")]
+    NoHeader(String),
+    /// The catalog has no such model.
+    #[error("found no model `{0}`")]
+    NoModel(String),
+}
+
+impl DraftError {
+    /// The help.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Unreadable(_, help) => help.clone(),
+            Self::NoHeader(_) => {
+                Some("put a row above it with a name for each column, such as `id` and `prompt`".to_owned())
+            }
+            Self::Empty(_) => Some("the first row names the columns, and each row below it is a video".to_owned()),
+            Self::NoModel(_) => {
+                let names: Vec<&str> = Catalog::embedded().model_names().collect();
+                Some(format!("the models are: {}", names.join(", ")))
+            }
+        }
+    }
+}
+
+/// A manifest in this directory that makes a job of each row of a file, which is there or below, or of one of its sheets.
+pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&str>) -> Result<Draft, DraftError> {
+    let catalog = Catalog::embedded();
+    if let Some(unknown) = model.filter(|model| catalog.model(model).is_none()) {
+        return Err(DraftError::NoModel(unknown.to_owned()));
+    }
+    let mut found = Vec::new();
+    let access = FileAccess::new(directory, None, None);
+    let Place { table, words, others, is_without_header } = find(file, sheet, &access, catalog);
+    let (sheet, header_row, encoding) = (table.sheet.clone(), table.header_row, table.encoding.map(name_of));
+    let rows = rows::read(&RawForEach::File(table), &access, &Pointer::top(), &mut found);
+    if let Some(Diagnostic { message, help, row, .. }) =
+        found.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error)
+    {
+        let place = row.map(|row| format!("{}, line {}: ", row.file, row.line)).unwrap_or_default();
+        return Err(DraftError::Unreadable(place + &message, help));
+    }
+    if is_without_header {
+        return Err(DraftError::NoHeader(file.to_owned()));
+    }
+    let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
+    let names = first.cells.columns().names().iter().filter(|name| !name.is_empty());
+    let columns: Vec<Column> = names
+        .map(|name| {
+            let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
+            Column::of(name, &cells, directory, catalog)
+        })
+        .collect();
+    let columns = columns::settled(columns);
+    let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
+    let hidden = rows.iter().filter(|row| row.is_hidden).count();
+    let encoded = encoding.as_deref().map(|encoding| format!("read as `{encoding}`, which may be wrong: {words}"));
+    let read: Vec<String> = encoded.into_iter().chain(choice(sheet.as_deref(), &others, header_row)).collect();
+    let read = (!read.is_empty()).then(|| read.join("; "));
+    let (sheet, encoding) = (sheet.as_deref(), encoding.as_deref());
+    let table = Table { file, sheet, header_row, encoding, rows: rows.len(), hidden, read: read.as_deref() };
+    Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns, model.name, catalog), read })
+}
+
+/// A manifest in this directory that makes a job of each image of another one.
+pub fn draft_of_images(directory: &Path, images: &str, model: Option<&str>) -> Result<Draft, DraftError> {
+    let (catalog, pattern) = (Catalog::embedded(), format!("{images}/*"));
+    let mut found = Vec::new();
+    let access = FileAccess::new(directory, None, None);
+    let from = RawForEach::File(RawTable::of(pattern.clone()));
+    let rows = rows::read(&from, &access, &Pointer::top(), &mut found);
+    if let Some(Diagnostic { message, help, .. }) = found.into_iter().next() {
+        return Err(DraftError::Unreadable(message, help));
+    }
+    let takes_images = |name: &&str| catalog.model(name).is_some_and(|model| model.family.takes(Field::Image));
+    let model = match model {
+        Some(model) if takes_images(&model) => model,
+        Some(model) if catalog.model(model).is_none() => return Err(DraftError::NoModel(model.to_owned())),
+        Some(model) => return Err(DraftError::Unreadable(format!("{model} takes no images"), None)),
+        None => catalog.suggested_names().find(takes_images).unwrap_or_default(),
+    };
+    let texts = rows.iter().filter(|row| row.cells.get("text").is_some_and(|text| !text.is_empty())).count();
+    let text = format!(
+        "{}jobs:
+  - id: \"{{{{ row.stem | slug }}}}\"
+    # What was paid is known by the id: an image with another name is bought again.
+    for_each: {}
+    image_file: \"{{{{ row.file }}}}\"{}
+    # The prompt of `a.png` is the text of `a.txt` beside it: {texts} of {} have one.
+    prompt: \"{{{{ row.text }}}}\"\n",
+        head(images, &format!("image, {} now", rows.len()), "it takes images", model, catalog),
+        quoted(&pattern),
+        shown(Meaning::ImageFile { is_here: true }),
+        count(rows.len(), "image"),
+    );
+    Ok(Draft { text, unused: Vec::new(), read: None })
+}
+
+/// The table in a file.
+struct Place {
+    table: RawTable,
+    /// Words that show whether its encoding is right.
+    words: String,
+    /// The other visible sheets.
+    others: Vec<String>,
+    /// True if its first line is data, and no line names columns.
+    is_without_header: bool,
+}
+
+/// Finds the sheet whose header names a prompt and the most columns: the first of equals, and the first visible sheet if none does.
+fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog) -> Place {
+    let (encoding, words) = rows::unnamed_encoding(file, access).unzip();
+    let mut sheets = rows::beginnings(file, encoding, access, HIGHEST_HEADER);
+    let rank = |lines: &[Line]| header(lines).map(|(_, cells)| (names_prompt(cells), names_in(cells)));
+    let is_wanted = |name: &Option<String>| wanted.is_none_or(|wanted| name.as_deref() == Some(wanted));
+    let fitting = sheets.iter().enumerate().filter(|(_, (name, _))| is_wanted(name));
+    let found = fitting.max_by_key(|(at, (_, lines))| (rank(lines), Reverse(*at))).map(|(at, _)| at);
+    let (name, lines) = found.map(|at| sheets.remove(at)).unwrap_or_default();
+    let others: Vec<String> = sheets.into_iter().filter_map(|(name, _)| name).collect();
+    let sheet = wanted.map(str::to_owned).or(name.filter(|_| !others.is_empty()));
+    let first = lines.first().map(|(line, _)| *line);
+    let header = header(&lines);
+    let header_row = header.map(|(line, _)| *line).filter(|line| Some(*line) != first).unwrap_or(1);
+    let is_without_header = header.is_some_and(|(number, cells)| {
+        let below = lines.iter().filter(|(line, _)| line > number).map(|(_, cells)| cells);
+        is_data(cells, &below, catalog)
+    });
+    let table = RawTable { sheet, header_row, encoding, ..RawTable::of(file.to_owned()) };
+    Place { table, words: words.unwrap_or_default(), others, is_without_header }
+}
+
+/// A line of a sheet: its number, from 1, and its cells.
+type Line = (u64, Vec<String>);
+
+/// The line that is the header, if there is one: of those that have cells under most columns the first that names one, or the first.
+fn header(lines: &[Line]) -> Option<&Line> {
+    let filled = |cells: &[String]| cells.iter().filter(|cell| !cell.is_empty()).count();
+    let widest = lines.iter().map(|(_, cells)| filled(cells)).max()?;
+    let mut full = lines.iter().filter(|(_, cells)| 2 * filled(cells) > widest);
+    full.clone()
+        .take_while(|(_, cells)| !is_sentence(cells))
+        .find(|(_, cells)| names_in(cells) > 0)
+        .or_else(|| full.next())
+}
+
+/// A sentence on the sheet and the header, where there was a choice.
+fn choice(sheet: Option<&str>, others: &[String], header_row: u64) -> Option<String> {
+    let others: Vec<String> = others.iter().map(|name| format!("`{}`", one_line(name))).collect();
+    let sheet = sheet
+        .filter(|_| !others.is_empty())
+        .map(|sheet| format!("read the sheet `{}`; others, for `--sheet`: {}", one_line(sheet), others.join(", ")));
+    let header = (header_row > 1).then(|| format!("the names of the columns are in row {header_row}"));
+    let parts: Vec<String> = sheet.into_iter().chain(header).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The number of cells of a line that are names of columns.
+fn names_in(line: &[String]) -> usize {
+    let known: HashSet<&str> = HEADERS.all().chain(Field::ALL.map(Field::name)).collect();
+    let is_name = |cell: &&String| {
+        let plain = cell.to_lowercase();
+        let mut words = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        known.contains(plain.trim()) || cell.chars().count() <= MAX_NAME && words.any(|word| known.contains(word))
+    };
+    line.iter().filter(is_name).count()
+}
+
+/// Returns whether a line names a column of prompts.
+fn names_prompt(line: &[String]) -> bool {
+    line.iter().any(|cell| HEADERS.prompts.contains(&cell.trim().to_lowercase()))
+}
+
+/// Returns whether a line has a sentence, and fewer names than other cells.
+fn is_sentence(line: &[String]) -> bool {
+    line.iter().any(|cell| is_long(cell)) && 2 * names_in(line) < line.len()
+}
+
+/// Returns whether a line has cells that no header has: a shape, a model, a URL, or a sentence with others in the lines below.
+fn is_data<'l>(line: &[String], below: &(impl Iterator<Item = &'l Vec<String>> + Clone), catalog: &Catalog) -> bool {
+    let is_value = |cell: &String| cell.contains("://") || is_ratio(cell) || is_like_a_model(cell, catalog);
+    let are_sentences = |(at, cell): (usize, &String)| {
+        let below = below.clone().filter_map(|line| line.get(at)).filter(|cell| !cell.is_empty());
+        let (all, sentences) = (below.clone().count(), below.filter(|cell| is_long(cell)).count());
+        is_long(cell) && 2 * sentences >= all
+    };
+    is_sentence(line) && line.iter().enumerate().any(are_sentences) || line.iter().any(is_value)
+}
+
+fn is_long(cell: &str) -> bool {
+    cell.chars().count() >= PROMPT_LENGTH && cell.contains(' ')
+}
