@@ -55,7 +55,7 @@ pub(super) struct Patterns {
 const RECORDED: &str = "@ledger";
 
 /// The reviewer, if neither the file nor an option names one: the user of this machine.
-fn reviewer() -> String {
+pub(super) fn reviewer() -> String {
     let named = ["SHOTLIST_REVIEWER", "USER", "USERNAME"].into_iter().find_map(variable);
     named.map_or_else(|| "unnamed".to_owned(), |name| name.to_string_lossy().into_owned())
 }

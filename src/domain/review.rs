@@ -28,6 +28,9 @@ pub struct Review {
     pub choice: Option<Choice>,
     /// The note; may be empty.
     pub note: String,
+    /// True if the choice ends a conflict: earlier choices of the job no longer count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decides: bool,
 }
 
 /// A review with the time of its record.
@@ -84,19 +87,20 @@ impl<'a> Takes<'a> {
     /// The last choice of each reviewer counts. A retake is spent once there is a newer video.
     pub fn new(request: &Fingerprint, attempts: impl Iterator<Item = &'a Attempt>) -> Option<Self> {
         let is_take = |it: &&Attempt| it.state == AttemptState::Completed && it.purchase.fingerprint() == request;
-        let mut newest = None;
+        let takes: Vec<&Attempt> = attempts.filter(is_take).collect();
+        let reviews = takes.iter().flat_map(|take| &take.particulars.reviews);
+        let decided = reviews.filter(|it| it.review.decides && it.review.choice.is_some()).map(|it| it.at).max();
         let mut last: HashMap<&str, (Timestamp, Choice, &Attempt)> = HashMap::new();
-        for take in attempts.filter(is_take) {
-            newest = Some(take);
+        for take in &takes {
             for Reviewed { review: Review { by, choice, .. }, at } in &take.particulars.reviews {
-                let Some(choice) = *choice else { continue };
+                let Some(choice) = choice.filter(|_| Some(*at) >= decided) else { continue };
                 let counts = last.get(by.as_str()).is_none_or(|(before, ..)| before <= at);
                 if counts {
                     last.insert(by, (*at, choice, take));
                 }
             }
         }
-        let newest = newest?;
+        let newest = *takes.last()?;
         let kept = last.values().filter(|(_, choice, _)| *choice == Choice::Keep).map(|(.., take)| *take);
         let kept = kept.max_by_key(|take| take.id);
         let is_retake = last.values().any(|(_, choice, take)| *choice == Choice::Retake && take.id == newest.id);

@@ -219,7 +219,7 @@ mod tests {
             Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
             Event::Executed { error: None, line: None },
             Event::Archived { to: None },
-            Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into() }),
+            Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into(), decides: false }),
         ]
     }
 

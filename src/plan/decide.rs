@@ -390,7 +390,7 @@ mod tests {
             let choice = Some(if *is_again { Choice::Retake } else { Choice::Keep });
             if let Some(attempt) = history.get_mut(*attempt).filter(|it| it.state == AttemptState::Completed) {
                 let at = Timestamp::from_second(second).expect("a time");
-                attempt.review(Review { by, choice, note: String::new() }, at);
+                attempt.review(Review { by, choice, note: String::new(), decides: false }, at);
             }
         }
         history

@@ -7,7 +7,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 
 use super::found::{Found, JobState, is_take, mismatch};
-use crate::domain::{Attempt, History, Job, JobChoice, JobId, ServiceError, Usd, count, last_reviews, quoted};
+use crate::domain::{Attempt, Choice, History, Job, JobChoice, JobId, ServiceError, Usd, count, last_reviews, quoted};
 
 /// A note about a job that is not simply completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,7 +108,7 @@ impl NoteKind {
         match self {
             Self::InDoubt => (format!("${usd} at risk"), "look for the task at the service, and resolve it"),
             Self::Failed => (format!("trying again costs ${usd}"), ""),
-            Self::Conflict => (String::new(), "no retake is bought while reviewers disagree"),
+            Self::Conflict => (String::new(), "nothing is bought; `choose MANIFEST --decide JOB=keep` ends it"),
             Self::Mismatch => (format!("${usd} paid"), "`mismatches.csv` has the differences"),
             Self::Rejected => ("nothing was charged".to_owned(), "the next run asks again"),
             Self::Unsent => ("nothing was charged".to_owned(), "the next run with `--asset-command` tries again"),
@@ -149,8 +149,10 @@ pub(super) fn notes(job: &Job, found: &Found, history: &History) -> Vec<JobNote>
     let shown = found.shown(history);
     let conflict = (found.choice == Some(JobChoice::Conflict)).then(|| {
         let reviews = last_reviews(found.attempts(history).filter(|attempt| is_take(attempt, job)));
-        let reviewers: Vec<&str> = reviews.iter().map(|reviewed| &*reviewed.review.by).collect();
-        JobNote { kind: NoteKind::Conflict, cause: Some(reviewers.join(", ")), usd: Usd::ZERO }
+        let wishes = reviews.iter().filter_map(|it| Some((&it.review.by, it.review.choice?)));
+        let wishes =
+            wishes.map(|(by, choice)| format!("{by} {}", if choice == Choice::Keep { "keeps" } else { "retakes" }));
+        JobNote { kind: NoteKind::Conflict, cause: Some(wishes.collect::<Vec<_>>().join(", ")), usd: Usd::ZERO }
     });
     let notes = [of_state(job, found, history), conflict, shown.and_then(of_mismatch), shown.and_then(of_exec)];
     let mut notes: Vec<JobNote> = notes.into_iter().flatten().collect();

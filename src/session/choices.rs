@@ -19,7 +19,7 @@ use serde::Deserialize;
 use super::refusal::Refusal;
 use super::resolve::BatchView;
 use crate::domain::{
-    Attempt, BatchKey, Choice, History, InvalidJobId, Job, JobId, Review, ReviewOfTask, Takes, TaskId,
+    Attempt, AttemptState, BatchKey, Choice, History, InvalidJobId, Job, JobId, Review, ReviewOfTask, Takes, TaskId,
 };
 use crate::download::{CopyVideoError, copy_video, is_whole, remove_original};
 use crate::files::on_a_thread;
@@ -104,7 +104,7 @@ impl ChoicesFile {
             if note.chars().count() > MAX_NOTE {
                 return Err(InvalidChoices::Note(id.clone()));
             }
-            let review = Review { by: by.to_owned(), choice, note };
+            let review = Review { by: by.to_owned(), choice, note, decides: false };
             Ok(ReviewOfTask { job: JobId::new(id.clone())?, task, review })
         };
         ids.into_iter().map(review).collect()
@@ -112,6 +112,38 @@ impl ChoicesFile {
 }
 
 impl BatchView<'_> {
+    /// The reviews by which a reviewer ends conflicts, about the newest video of each job, and withdraws choices.
+    pub async fn decisions(
+        &self,
+        by: &str,
+        decided: &[(JobId, Choice)],
+        withdrawn: &[JobId],
+    ) -> Result<Vec<ReviewOfTask>, Refusal> {
+        let history = self.history().await?;
+        let review = |attempt: &Attempt, choice: Option<Choice>, note: &str| {
+            let review = Review { by: by.to_owned(), choice, note: note.to_owned(), decides: choice.is_some() };
+            Some(ReviewOfTask { job: attempt.job().clone(), task: attempt.task.as_ref()?.id.clone(), review })
+        };
+        let mut reviews = Vec::new();
+        for (job, choice) in decided {
+            let newest = history.attempts_of(job).rfind(|attempt| attempt.state == AttemptState::Completed);
+            let own = newest.and_then(|attempt| review(attempt, Some(*choice), ""));
+            reviews.push(own.ok_or_else(|| Refusal::NothingToChoose(job.clone()))?);
+        }
+        for job in withdrawn {
+            let before = reviews.len();
+            for attempt in history.attempts_of(job) {
+                let own = attempt.particulars.reviews.iter().map(|it| &it.review);
+                let own = own.filter(|it| it.by == by && it.choice.is_some());
+                reviews.extend(own.filter_map(|it| review(attempt, None, &it.note)));
+            }
+            if reviews.len() == before {
+                return Err(Refusal::NothingToChoose(job.clone()));
+            }
+        }
+        Ok(reviews)
+    }
+
     /// Records reviews, all or none. Returns the number of new ones, and the history with them.
     ///
     /// Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.

@@ -115,6 +115,10 @@ explained! {
             /// The task.
             task: TaskId,
         } => ChoicesInvalid, "run `shotlist report`, and choose on the contact sheet again";
+        /// There is no video to decide about, or no choice to withdraw.
+        #[error("`{0}` has no video or choice of yours")]
+        NothingToChoose(JobId) => ChoicesInvalid,
+            "`shotlist status MANIFEST` lists the jobs; name another reviewer with `--by`";
         /// A job to archive has no video.
         #[error("`{0}` has no completed video")]
         NothingToArchive(JobId) => NotArchivable,

@@ -161,7 +161,7 @@ fn an_image_that_is_not_there_says_why_and_what_to_type() {
             ],
         ),
         ("lost", vec!["in doubt since", "$0.90 at risk", "shotlist resolve m.yaml"]),
-        ("held", vec!["held", "waits for the review of bob"]),
+        ("held", vec!["held", "waits for the review of `bob`"]),
     ] {
         let told = told(&mut page, id);
         assert!(words.iter().all(|word| told.contains(word)), "{id}: {told}");

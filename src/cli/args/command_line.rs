@@ -12,6 +12,7 @@ use super::groups::PassedOptions;
 use super::groups::{ManifestArgs, NamedLedger, PathParser, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
 use super::others::{DoctorArgs, FetchArgs, LimitArgs, SandboxArgs, StoreArgs};
 use super::run::RunArgs;
+use crate::domain::{Choice, JobId};
 use crate::report::JobState;
 
 /// Batch runner for a paid video generation service: prices, submits, polls, and downloads the jobs of a manifest.
@@ -183,6 +184,27 @@ pub(crate) struct ChooseArgs {
     /// Reviewer [default: the name in the file, or your user name]
     #[arg(long, env = "SHOTLIST_REVIEWER", value_name = "NAME", help_heading = "Choices")]
     pub by: Option<String>,
+    /// End a conflict about a job: earlier choices no longer count; repeatable
+    #[arg(long, value_name = "JOB=keep|retake", value_parser = decision, help_heading = "Choices")]
+    pub decide: Vec<(JobId, Choice)>,
+    /// Take back your choice about a job; repeatable
+    #[arg(long, value_name = "JOB", value_parser = job, help_heading = "Choices")]
+    pub withdraw: Vec<JobId>,
+}
+
+/// A job and the choice about it.
+fn decision(text: &str) -> Result<(JobId, Choice), String> {
+    let (job, choice) = text.split_once('=').unwrap_or((text, ""));
+    let choice = match choice {
+        "keep" => Choice::Keep,
+        "retake" => Choice::Retake,
+        _ => return Err("it must be JOB=keep or JOB=retake".to_owned()),
+    };
+    Ok((self::job(job)?, choice))
+}
+
+fn job(text: &str) -> Result<JobId, String> {
+    JobId::new(text).map_err(|error| error.to_string())
 }
 
 /// Options of `import`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::cli::args::{ChooseArgs, SelectArgs};
-use crate::cli::choices::{parse_choices, read_choices, reviews};
+use crate::cli::choices::{parse_choices, read_choices, reviewer, reviews};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, variable};
@@ -17,7 +17,8 @@ use crate::ui::{self, Page, Terminal};
 pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let manifest = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?.manifest;
     let key = &manifest.key;
-    let found = if args.files.is_empty() { Some(newest(key)?) } else { None };
+    let decides = !args.decide.is_empty() || !args.withdraw.is_empty();
+    let found = if args.files.is_empty() && !decides { Some(newest(key)?) } else { None };
     let mut page = Page::new();
     let mut all: Vec<ReviewOfTask> = Vec::new();
     for file in found.iter().chain(&args.files) {
@@ -44,7 +45,14 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
         terminal.result(&page);
     }
     let ledger = paths::ledger(&args.manifest)?;
-    let (new, history) = block_on(async { Ok(BatchView::new(&manifest, &ledger).choose(&all).await?) })?;
+    let (new, history) = block_on(async {
+        let batch = BatchView::new(&manifest, &ledger);
+        if decides {
+            let by = args.by.clone().unwrap_or_else(reviewer);
+            all.extend(batch.decisions(&by, &args.decide, &args.withdraw).await?);
+        }
+        Ok(batch.choose(&all).await?)
+    })?;
     let again = next_commands::for_batch(&args.manifest, key);
     terminal.result(&ui::choices_recorded(new, &manifest.jobs, &history, &again));
     Ok(Exit::Done)

@@ -63,8 +63,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         Event::Undone(Declaration::Found),
         Event::Undone(Declaration::Lost),
         Event::Archived { to: Some("/done/a.mp4".into()) },
-        Event::Reviewed(Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new() }),
-        Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into() }),
+        Event::Reviewed(Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new(), decides: true }),
+        Event::Reviewed(Review { by: "anna".into(), choice: None, note: "soft".into(), decides: false }),
         Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
     ];
     prop_oneof![

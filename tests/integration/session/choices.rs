@@ -52,6 +52,36 @@ fn choices_are_recorded_and_only_their_retakes_are_bought() {
     assert_eq!(service.posts().len(), 5);
 }
 
+/// The lead of a team ends a conflict, and a reviewer takes a choice back.
+#[test]
+fn decision_ends_conflict_and_withdrawal_takes_choice_back() {
+    let (service, here) = bought(3);
+    save(&here, "anna.json", "anna", &["j2"], &["j0"]);
+    save(&here, "ben.json", "ben", &["j0"], &[]);
+    here.shotlist(&["choose", "m.yaml", "anna.json", "ben.json"]).ends_with(0);
+    let choose = |args: &[&str]| here.shotlist(&[&["choose", "m.yaml"], args].concat());
+    let decided = choose(&["--decide", "j0=keep", "--by", "lead"]).ends_with(0).stdout;
+    assert_eq!(decided.lines().next(), Some("recorded 1 new choice; nothing was spent"));
+    let kept = row(&here, "j0");
+    assert_eq!((&kept["choice"], &kept["reviewer"]), (&json!("keep"), &json!("ben, lead")));
+    here.run(&service, &["--retake", "@ledger"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3, "the retake that anna wished is not bought");
+    // A later choice counts again.
+    save(&here, "anna.json", "anna", &[], &["j0"]);
+    choose(&["anna.json"]).ends_with(0);
+    save(&here, "anna.json", "anna", &["j0"], &[]);
+    choose(&["anna.json"]).ends_with(0);
+    assert_eq!(row(&here, "j0")["choice"], "keep");
+    choose(&["--decide", "j0=retake", "--by", "lead"]).ends_with(0);
+    assert_eq!(row(&here, "j0")["choice"], "retake");
+    choose(&["--withdraw", "j0", "--by", "lead"]).ends_with(0);
+    assert_eq!(row(&here, "j0")["choice"], "keep", "what the others said counts again");
+    for wrong in [&["--withdraw", "j1", "--by", "lead"][..], &["--decide", "none=keep"]] {
+        choose(wrong).fails_with("choices-invalid", 2);
+    }
+    choose(&["--decide", "j0=maybe"]).ends_with(2);
+}
+
 #[test]
 fn reviewers_who_disagree_buy_nothing() {
     let (service, here) = bought(3);
@@ -69,7 +99,7 @@ fn reviewers_who_disagree_buy_nothing() {
     assert_eq!(row(&here, "j0")["choice"], "conflict");
     let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
     assert!(status.contains("choices: 1 kept, 1 to retake, 1 in conflict"), "{status}");
-    assert!(status.contains("conflict: anna, ben"), "{status}");
+    assert!(status.contains("conflict: anna retakes, ben keeps"), "{status}");
     for chosen in ["@ledger", "@anna.json", "@ledger"] {
         here.run(&service, &["--retake", chosen]).ends_with(0);
         assert_eq!(service.posts().len(), 4, "one retake, by both");

@@ -213,7 +213,7 @@ fn declaration_is_undone_unless_changed_or_billed() {
 #[test]
 fn archive_and_reviews_are_kept_until_the_video_is_fetched_anew() {
     let mut attempt = row("a", 1, AttemptState::Completed).attempt;
-    let review = Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new() };
+    let review = Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new(), decides: false };
     let file =
         VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: "0".into(), bytes: 1, footage: None };
     for event in [Event::Archived { to: Some("done/a.mp4".into()) }, Event::Reviewed(review.clone())] {
