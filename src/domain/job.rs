@@ -305,7 +305,7 @@ const LANDSCAPE: [&str; 16] = [
 pub(crate) fn ratio_meant_by(text: &str) -> Option<(u16, u16)> {
     let text = text.to_lowercase();
     let digits = text.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    let numbers: Vec<u16> = digits.map(|digits| digits.parse().ok()).collect::<Option<_>>()?;
+    let numbers = digits.map(|digits| digits.parse::<u16>().ok()).collect::<Option<Vec<_>>>()?;
     let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !matches!(*word, "" | "x" | "by" | "px"));
     let is_upright =
         |word: &str| PORTRAIT.contains(&word).then_some(true).or(LANDSCAPE.contains(&word).then_some(false));

@@ -222,7 +222,7 @@ const SECONDS: [&str; 14] = [
 pub(crate) fn seconds_in(text: &str) -> Option<i64> {
     let text = text.trim().to_lowercase();
     if text.contains(':') {
-        let parts: Vec<u16> = text.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+        let parts = text.split(':').map(|part| part.parse::<u16>().ok()).collect::<Option<Vec<_>>>()?;
         let ([.., minutes, seconds @ 0..60], 2..=3) = (&parts[..], parts.len()) else { return None };
         let hours = if parts.len() == 3 { parts[0] } else { 0 };
         return Some(i64::from(hours) * 3600 + i64::from(*minutes) * 60 + i64::from(*seconds));
