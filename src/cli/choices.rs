@@ -10,7 +10,7 @@ use super::program::variable;
 use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId};
 use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};
-use crate::session::{ChoicesFile, InvalidChoices};
+use crate::session::{ChoicesFile, InvalidChoices, valid_reviewer};
 
 /// The command that lists all IDs.
 pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every ID";
@@ -54,8 +54,15 @@ pub(super) struct Patterns {
 /// The word for the choices that the ledger has, in place of a file.
 const RECORDED: &str = "@ledger";
 
-/// The reviewer, if neither the file nor an option names one: the user of this machine.
-pub(super) fn reviewer() -> String {
+/// The reviewer of an option, or else the user of this machine.
+pub(super) fn reviewer(by: Option<&str>) -> Result<String, Failure> {
+    let by = by.map_or_else(user, str::to_owned);
+    let invalid = |error: InvalidChoices| Failure::new(RefusalCode::ChoicesInvalid, error.to_string());
+    valid_reviewer(&by).map(str::to_owned).map_err(|error| invalid(error).with_help("pass a name with `--by`"))
+}
+
+/// The user of this machine, who reviews if neither the file nor an option names a reviewer.
+fn user() -> String {
     let named = ["SHOTLIST_REVIEWER", "USER", "USERNAME"].into_iter().find_map(variable);
     named.map_or_else(|| "unnamed".to_owned(), |name| name.to_string_lossy().into_owned())
 }
@@ -72,7 +79,7 @@ pub(super) fn parse_choices(file: &str, text: &str) -> Result<ChoicesFile, Failu
 
 /// The reviews in choices that were read from this file, by this reviewer or by the one that it names.
 pub(super) fn reviews(file: &str, choices: &ChoicesFile, by: Option<&str>) -> Result<Vec<ReviewOfTask>, Failure> {
-    let by = by.or(choices.reviewer.as_deref()).map_or_else(reviewer, str::to_owned);
+    let by = by.or(choices.reviewer.as_deref()).map_or_else(user, str::to_owned);
     choices.reviews(&by).map_err(|error| {
         let failure = refused(file, &error.to_string());
         match error {

@@ -116,6 +116,14 @@ impl Loaded {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
     }
 
+    /// The approved face reviews; `None` if the declared faces have an error, because their fees are then unknown.
+    pub fn face_reviews(self) -> Option<FaceReviews> {
+        let is_about_faces =
+            |it: &Diagnostic| matches!(&it.place, Location::Value(at, _) if at.to_string().starts_with("faces"));
+        let has_error = self.diagnostics.iter().any(|it| it.severity == Severity::Error && is_about_faces(it));
+        self.manifest.filter(|_| !has_error).map(|manifest| manifest.face_reviews)
+    }
+
     /// The manifest, if nothing in it stops a run.
     pub fn sound(self) -> Result<Manifest, Unsound> {
         let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);

@@ -190,6 +190,8 @@ fn spent_choice<'a>(
         Retake::Of(_) | Retake::Recorded if takes.choice == Some(JobChoice::Conflict) => {
             return Some(SpentChoice::Disputed);
         }
+        // The lead of a team kept the video after the choices in the file.
+        Retake::Of(_) if takes.choice == Some(JobChoice::Keep) => return Some(SpentChoice::Disputed),
         Retake::Recorded if !redo.retake.is_about(takes.video, takes.choice) => return None,
         Retake::Of(_) | Retake::Recorded => {}
         Retake::Any(Some(after)) if last.id > after => return Some(SpentChoice::AlreadyRetaken),

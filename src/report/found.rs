@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::{Attempt, AttemptId, AttemptState, History, Job, JobChoice, Takes, VideoFile, named};
+use crate::domain::{Attempt, AttemptId, AttemptState, Fingerprint, History, Job, JobChoice, Takes, VideoFile, named};
 use crate::download::is_whole;
 
 named! {
@@ -50,6 +50,8 @@ impl JobState {
 pub(super) struct Found {
     /// The positions of its attempts in the history.
     places: Range<usize>,
+    /// The request by which its attempts are known.
+    fingerprint: Fingerprint,
     /// The attempt that represents it.
     shown: Option<usize>,
     /// The state.
@@ -66,8 +68,9 @@ impl Found {
     pub(super) fn new(job: &Job, history: &History, directory: &Path) -> Self {
         let places = history.places(job.id());
         let attempts: Vec<&Attempt> = history.attempts_at(places.clone()).collect();
-        let takes = Takes::for_job(job, attempts.iter().copied());
-        let shown = representative(job, &attempts, takes.map(|takes| takes.video.id));
+        let fingerprint = job.fingerprint_among(attempts.iter().copied());
+        let takes = Takes::new(&fingerprint, attempts.iter().copied());
+        let shown = representative(&fingerprint, &attempts, takes.map(|takes| takes.video.id));
         let choice = takes.and_then(|takes| takes.choice);
         let state = match shown {
             Some(attempt) => state(attempts[attempt]),
@@ -76,12 +79,17 @@ impl Found {
         };
         let file = shown.and_then(|attempt| file_of(attempts[attempt], directory));
         let has_poster = file.is_some_and(|file| is_poster_of(directory, &poster_of(file), file));
-        Self { places, shown, state, choice, has_file: file.is_some(), has_poster }
+        Self { places, fingerprint, shown, state, choice, has_file: file.is_some(), has_poster }
     }
 
     /// The attempts of the job, oldest first.
     pub(super) fn attempts<'h>(&self, history: &'h History) -> impl DoubleEndedIterator<Item = &'h Attempt> {
         history.attempts_at(self.places.clone())
+    }
+
+    /// Returns whether an attempt has the request of the job.
+    pub(super) fn is_take(&self, attempt: &Attempt) -> bool {
+        *attempt.purchase.fingerprint() == self.fingerprint
     }
 
     /// The attempt that represents the job.
@@ -91,10 +99,9 @@ impl Found {
 }
 
 /// The attempt that represents a job: one in doubt, else the job's video, else the latest with the current request.
-fn representative(job: &Job, attempts: &[&Attempt], video: Option<AttemptId>) -> Option<usize> {
+fn representative(fingerprint: &Fingerprint, attempts: &[&Attempt], video: Option<AttemptId>) -> Option<usize> {
     let same = || {
-        let fingerprint = job.fingerprint_among(attempts.iter().copied());
-        let same = move |attempt: &Attempt| *attempt.purchase.fingerprint() == fingerprint;
+        let same = |attempt: &Attempt| attempt.purchase.fingerprint() == fingerprint;
         (0..attempts.len()).rev().filter(move |&at| attempts[at].state != AttemptState::Void && same(attempts[at]))
     };
     attempts
@@ -131,11 +138,6 @@ pub(super) fn poster_of(video: &VideoFile) -> String {
 fn is_poster_of(directory: &Path, poster: &str, video: &VideoFile) -> bool {
     let changed = |path: &str| directory.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
     changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)
-}
-
-/// Returns whether an attempt has the current request of the job.
-pub(super) fn is_take(attempt: &Attempt, job: &Job) -> bool {
-    attempt.purchase.fingerprint() == job.purchase.fingerprint()
 }
 
 /// The mismatches of a delivered video, as text.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 
-use super::found::{Found, JobState, is_take, mismatch};
+use super::found::{Found, JobState, mismatch};
 use crate::domain::{Attempt, Choice, History, Job, JobChoice, JobId, ServiceError, Usd, count, last_reviews, quoted};
 
 /// A note about a job that is not simply completed.
@@ -148,7 +148,7 @@ impl NoteKind {
 pub(super) fn notes(job: &Job, found: &Found, history: &History) -> Vec<JobNote> {
     let shown = found.shown(history);
     let conflict = (found.choice == Some(JobChoice::Conflict)).then(|| {
-        let reviews = last_reviews(found.attempts(history).filter(|attempt| is_take(attempt, job)));
+        let reviews = last_reviews(found.attempts(history).filter(|attempt| found.is_take(attempt)));
         let wishes = reviews.iter().filter_map(|it| Some((&it.review.by, it.review.choice?)));
         let wishes =
             wishes.map(|(by, choice)| format!("{by} {}", if choice == Choice::Keep { "keeps" } else { "retakes" }));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use jiff::Timestamp;
 
-use super::found::{Found, JobState, file_of, is_take, mismatch, poster_of, relative_path, state};
+use super::found::{Found, JobState, file_of, mismatch, poster_of, relative_path, state};
 use super::job_note::{NoteKind, NotedJobs, by_kind, notes, of_other};
 use super::row::{Delivered, Detail, Exec, Row, Superseded, Totals, Version};
 use crate::domain::{
@@ -212,14 +212,14 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     let archived = shown.and_then(|attempt| attempt.particulars.archived.as_deref());
     // An archived video keeps its hash.
     let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || archived.is_some());
-    let mut reviews = last_reviews(attempts.iter().copied().filter(|attempt| is_take(attempt, job)));
+    let mut reviews = last_reviews(attempts.iter().copied().filter(|attempt| found.is_take(attempt)));
     reviews.retain(|reviewed| counts_for(reviewed.review.choice, found.choice));
     let detail = Detail {
         notes: notes(job, found, history),
         poster: file.filter(|_| found.has_poster).map(poster_of),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
-        versions: versions(job, shown, file, &attempts, directory),
+        versions: versions(found, shown, file, &attempts, directory),
     };
     Row {
         id: job.id().to_string(),
@@ -313,7 +313,7 @@ fn counts_for(choice: Option<Choice>, of_job: Option<JobChoice>) -> bool {
 
 /// The videos of the attempts that are not shown.
 fn versions(
-    job: &Job,
+    found: &Found,
     shown: Option<&Attempt>,
     file: Option<&VideoFile>,
     attempts: &[&Attempt],
@@ -325,7 +325,7 @@ fn versions(
     let other = here.filter(|(_, other)| file.is_none_or(|file| file.path != other.path));
     let version = other.map(|(attempt, other)| Version {
         file: other.path.to_string(),
-        task_id: attempt.task.as_ref().filter(|_| is_take(attempt, job)).map(|task| task.id.to_string()),
+        task_id: attempt.task.as_ref().filter(|_| found.is_take(attempt)).map(|task| task.id.to_string()),
     });
     version.collect()
 }

@@ -86,10 +86,7 @@ impl ChoicesFile {
 
     /// The reviews, by this reviewer.
     pub fn reviews(&self, by: &str) -> Result<Vec<ReviewOfTask>, InvalidChoices> {
-        let by = by.trim();
-        if by.is_empty() || by.chars().count() > MAX_NAME || by.chars().any(char::is_control) {
-            return Err(InvalidChoices::Reviewer(by.to_owned()));
-        }
+        let by = valid_reviewer(by)?;
         if let Some(both) = self.retake.iter().find(|id| self.keep.contains(id)) {
             return Err(InvalidChoices::Both(both.clone()));
         }
@@ -109,6 +106,13 @@ impl ChoicesFile {
         };
         ids.into_iter().map(review).collect()
     }
+}
+
+/// The name of a reviewer without blanks around it, if reports can show it.
+pub fn valid_reviewer(by: &str) -> Result<&str, InvalidChoices> {
+    let by = by.trim();
+    let is_valid = !by.is_empty() && by.chars().count() <= MAX_NAME && !by.chars().any(char::is_control);
+    if is_valid { Ok(by) } else { Err(InvalidChoices::Reviewer(by.to_owned())) }
 }
 
 impl BatchView<'_> {

@@ -18,6 +18,7 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     let manifest = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?.manifest;
     let key = &manifest.key;
     let decides = !args.decide.is_empty() || !args.withdraw.is_empty();
+    let by = if decides { reviewer(args.by.as_deref())? } else { String::new() };
     let found = if args.files.is_empty() && !decides { Some(newest(key)?) } else { None };
     let mut page = Page::new();
     let mut all: Vec<ReviewOfTask> = Vec::new();
@@ -48,8 +49,9 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     let (new, history) = block_on(async {
         let batch = BatchView::new(&manifest, &ledger);
         if decides {
-            let by = args.by.clone().unwrap_or_else(reviewer);
-            all.extend(batch.decisions(&by, &args.decide, &args.withdraw).await?);
+            let decisions = batch.decisions(&by, &args.decide, &args.withdraw).await?;
+            all.extend(decisions.iter().cloned());
+            check_agreement(&all, &decisions)?;
         }
         Ok(batch.choose(&all).await?)
     })?;
@@ -93,7 +95,7 @@ fn check_batch(file: &str, choices: &ChoicesFile, key: &BatchKey) -> Result<(), 
     Err(failure.with_help("name the manifest and the batch that the choices are about"))
 }
 
-/// Refuses files of one reviewer that contradict each other: their order is unknown.
+/// Refuses choices of one reviewer that contradict each other: their order is unknown.
 fn check_agreement(earlier: &[ReviewOfTask], reviews: &[ReviewOfTask]) -> Result<(), Failure> {
     let choice =
         |it: &ReviewOfTask| it.review.choice.map(|choice| (choice, (choice == Choice::Keep).then(|| it.task.clone())));
@@ -103,7 +105,7 @@ fn check_agreement(earlier: &[ReviewOfTask], reviews: &[ReviewOfTask]) -> Result
             .any(|other| other.job == one.job && other.review.by == one.review.by && choice(other) != choice(one))
     };
     let Some(ReviewOfTask { job, review, .. }) = reviews.iter().find(differs) else { return Ok(()) };
-    let message = format!("two files by `{}` disagree about `{job}`", review.by);
+    let message = format!("two choices by `{}` disagree about `{job}`", review.by);
     let failure = Failure::new(RefusalCode::ChoicesInvalid, message);
-    Err(failure.with_help("record the files one by one, each with its reviewer: `--by NAME`"))
+    Err(failure.with_help("record one after the other, each with its reviewer: `--by NAME`"))
 }

@@ -82,6 +82,10 @@ fn comes_to(file: &Path) -> Option<String> {
 /// The manifest for a sheet, and where it goes.
 fn of_a_sheet(sheet: &Path, file: Option<PathBuf>, args: &InitArgs) -> Result<(PathBuf, Draft), Failure> {
     let refused = |why: String| Failure::new(RefusalCode::SheetInvalid, why);
+    if sheet.file_name().is_none() {
+        let failure = refused(format!("`{}` has no name", sheet.display()));
+        return Err(failure.with_help("run it in the directory above: `shotlist init DIR`"));
+    }
     let file = file.unwrap_or_else(|| sheet.with_extension("yaml"));
     let directory = file.parent().unwrap_or(Path::new(""));
     let real = |path: &Path| {

@@ -11,6 +11,7 @@ use crate::domain::text::one_line;
 use crate::domain::{Field, JobId, SHAPES, Usd, count, ratio_meant_by};
 use crate::manifest::raw::job_field::JobField;
 use crate::manifest::raw::table::{seconds_in, whole_in};
+use crate::manifest::tables::rows::is_image_name;
 use crate::manifest::template::engine::slug;
 
 /// A column, and what it seems to mean.
@@ -100,11 +101,8 @@ impl Column {
     /// The reason why nothing is made of it.
     pub(super) fn why_not(&self) -> String {
         if let (states, rows @ 1..) = &self.doubtful {
-            return format!(
-                "{} with {}; the draft has a line that leaves them out",
-                count(*rows, "row"),
-                alternatives(states)
-            );
+            let rows = count(*rows, "row");
+            return format!("{rows} with {}; the draft has a line that leaves them out", alternatives(states));
         }
         self.twice.as_ref().map_or_else(|| self.why.clone(), |cell| format!("`{}` repeats", shortened(cell)))
     }
@@ -242,8 +240,6 @@ impl Meaning {
 pub(super) const PROMPT_LENGTH: usize = 30;
 /// The most characters of a cell that are shown.
 const SHOWN_CHARACTERS: usize = 24;
-/// The ends of the names of image files.
-const PICTURES: [&str; 4] = [".png", ".jpg", ".jpeg", ".webp"];
 /// No video has a side shorter than this, in pixels.
 const MIN_SIDE: u32 = 100;
 
@@ -278,7 +274,6 @@ impl<'c> Written<'c> {
     /// The most probable meaning.
     pub(super) fn meaning(&self, directory: &Path) -> Meaning {
         let Self { catalog, headers, .. } = self;
-        let ends_as_image = |cell: &str| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending));
         if let Some(field) = self.own_field() {
             Meaning::Field(field)
         } else if self.is_named(&headers.takes) && !self.said.is_empty() {
@@ -295,7 +290,7 @@ impl<'c> Written<'c> {
             Meaning::Field(Field::Duration)
         } else if self.all(&is_url) && self.is_named_as_image() {
             Meaning::Field(Field::Image)
-        } else if self.all(&|cell| ends_as_image(cell) && !is_url(cell)) {
+        } else if self.all(&|cell| is_image_name(cell) && !is_url(cell)) {
             Meaning::ImageFile { is_here: self.all(&|cell| directory.join(cell).is_file()) }
         } else if self.is_named(&headers.tags) {
             Meaning::Tags

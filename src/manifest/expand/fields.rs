@@ -12,7 +12,7 @@ use crate::manifest::raw::decode::{RawFields, RawJob};
 use crate::manifest::raw::job_field::{FieldValue, FieldValues, JobField, JobField as F};
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::{Location, Pointer};
-use crate::manifest::source::text::{FileAccess, TextError};
+use crate::manifest::source::text::{FileAccess, MAX_PROMPT_BYTES, TextError};
 use crate::manifest::template::bounds::template_diagnostic;
 use crate::manifest::template::engine::{Templates, Text, is_template};
 
@@ -166,7 +166,10 @@ impl<'t> Fields<'t> {
 
     /// Returns whether the field, or one that means the same, is set here.
     pub(super) fn says_any(&self, field: JobField) -> bool {
-        self.says(field) || field.alternatives().iter().any(|other| self.says(*other))
+        self.says(field)
+            || TWICE
+                .iter()
+                .any(|(_, one, other)| *one == field && self.says(*other) || *other == field && self.says(*one))
     }
 
     /// The location of a field here.
@@ -228,9 +231,6 @@ fn is_image(bytes: &[u8]) -> bool {
         || (begins(b"RIFF") && holds(8, &[b"WEBP"]))
         || (holds(4, &[b"ftyp"]) && holds(8, &[b"avif", b"heic", b"heix", b"mif1"]))
 }
-
-/// The largest file of a prompt, in bytes: many times what any family takes.
-const MAX_PROMPT_BYTES: u64 = 256 * 1024;
 
 /// The text of a file, or the reason why it can't be read.
 pub(crate) type PromptText = Result<String, TextError>;

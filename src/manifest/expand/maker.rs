@@ -290,10 +290,8 @@ impl<'r, 't> Maker<'r, 't, '_> {
             self.found.push(diagnostic.with_help("write \"16:9\" or \"9:16\""));
             return Err(Reported);
         }
-        let has_field = |field: &JobField| {
-            field.of_request().zip(self.model).is_some_and(|(field, model)| model.family.takes(field))
-        };
-        if is_own && !F::Shape.alternatives().iter().any(has_field) {
+        let has_field = |model: Model<'_>| [Field::AspectRatio, Field::Size].iter().any(|it| model.family.takes(*it));
+        if is_own && !self.model.is_some_and(has_field) {
             let diagnostic = Diagnostic::error(Rule::FieldNotOfFamily, "the model has no field for a `shape`", place());
             self.found.push(diagnostic.with_help("remove `shape`"));
         }

@@ -62,15 +62,6 @@ impl JobField {
         found.expect("each field of a request is one of a job")
     }
 
-    /// The fields that mean the same, so a job has one of them.
-    pub(in crate::manifest) const fn alternatives(self) -> &'static [Self] {
-        match self {
-            F::Shape => &[F::AspectRatio, F::Size],
-            F::AspectRatio | F::Size => &[F::Shape],
-            _ => &[],
-        }
-    }
-
     /// Returns whether templates may use it.
     pub(in crate::manifest) fn is_plain(self) -> bool {
         Self::PLAIN.contains(&self)

@@ -166,7 +166,7 @@ pub(crate) fn help_near(written: &str, what: &str, known: &[&str]) -> String {
 const SYNONYMS: [(&[&str], &str); 5] = [
     (&["seconds", "length", "duration_s"], "duration"),
     (&["resolution", "dimensions"], "size"),
-    (&["ratio", "aspect", "orientation"], "aspect_ratio"),
+    (&["ratio", "aspect", "orientation", "format"], "shape"),
     (&["total", "max", "limit", "max_cost"], "run"),
     (&["image_url", "first_frame", "input_reference", "reference"], "image"),
 ];

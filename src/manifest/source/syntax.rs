@@ -14,23 +14,6 @@ use crate::domain::{Job, Rule, count};
 /// The marks that begin or end a block of code in Markdown, as chats write it.
 const FENCE: &str = "```";
 
-/// Frequent keys.
-const KEYS: [&str; 14] = [
-    "id",
-    "model",
-    "prompt",
-    "duration",
-    "aspect_ratio",
-    "size",
-    "image",
-    "face",
-    "takes",
-    "tags",
-    "name",
-    "jobs",
-    "file",
-    "labels",
-];
 /// The help for a key without a space behind its colon.
 pub(crate) const SPACED: &str = "write `key: value`, with a colon and a space";
 
@@ -80,7 +63,7 @@ pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
 fn on_one_line(written: &str, line: usize) -> Option<Diagnostic> {
     let (_, start, value) = key(written)?;
     let (_, next) = value.split_once(", ").filter(|_| !value.starts_with(['{', '[', '"', '\'']))?;
-    let (name, ..) = key(next).filter(|(name, ..)| KEYS.contains(name))?;
+    let (name, ..) = key(next).filter(|(name, ..)| is_key(name))?;
     let message = format!("`{name}` is on the line of another key");
     let place = Location::At(line, start + 1);
     Some(error(message, place, "write one key a line, or put them in braces: { id: a, prompt: \"…\" }"))
@@ -114,8 +97,15 @@ pub(crate) fn unspaced(line: &str) -> Option<usize> {
     let inside = line.trim_start_matches([' ', '-']);
     let colon = inside.find([':', '：'])?;
     let is_unspaced = inside[colon..].starts_with('：') || !inside[colon + 1..].starts_with([' ', '\t', '\r', '/']);
-    let is_key = KEYS.contains(&inside[..colon].trim_end()) && inside.len() > colon + 1;
-    (is_key && is_unspaced).then_some(line.len() - inside.len() + colon)
+    let is_known = is_key(inside[..colon].trim_end()) && inside.len() > colon + 1;
+    (is_known && is_unspaced).then_some(line.len() - inside.len() + colon)
+}
+
+/// Returns whether a word is a frequent key of a manifest.
+fn is_key(word: &str) -> bool {
+    "id model prompt duration shape aspect_ratio size image face takes tags name jobs file labels"
+        .split(' ')
+        .any(|key| key == word)
 }
 
 /// The key of a line such as `- key: value`, the column at which it is, from 0, and its value.

@@ -14,6 +14,8 @@ use crate::files::table::{self, Undecoded};
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
+/// The maximum size of the text of a prompt, in bytes: many times the bound of any family.
+pub(crate) const MAX_PROMPT_BYTES: u64 = 256 << 10;
 /// The reason why a file can't be read as text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TextError {
@@ -171,20 +173,22 @@ impl FileAccess {
         if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok((path, bytes)) }
     }
 
-    /// The names of the plain files in a directory below the top, without hidden ones and links.
+    /// The names of the plain files in a directory below the top, without hidden ones and links that lead out.
     pub(crate) fn list(&self, directory: &str) -> Result<Vec<String>, TextError> {
         if is_url(directory) {
             return Err(TextError::Url);
         }
         let path = self.directory.join(directory).canonicalize()?;
-        if !path.starts_with(self.top.canonicalize()?) {
+        let top = self.top.canonicalize()?;
+        if !path.starts_with(&top) {
             return Err(TextError::Outside);
         }
+        let is_inside = |path: PathBuf| path.canonicalize().is_ok_and(|path| path.starts_with(&top) && path.is_file());
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
             let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'));
-            names.extend(name.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_file())));
+            names.extend(name.filter(|_| is_inside(entry.path())));
         }
         Ok(names)
     }

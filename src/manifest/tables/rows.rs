@@ -21,7 +21,7 @@ use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation, unreadable};
 use crate::manifest::source::location::{Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
-use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, TextError, is_url, table_text};
+use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, TextError, is_url, table_text};
 
 /// The most hidden rows that are named in a message.
 const MAX_NAMED: usize = 8;
@@ -40,7 +40,7 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
             }
             made
         }
-        RawForEach::File(table) if is_pattern(&table.file) => {
+        RawForEach::File(table) if is_pattern(&table.file) && !access.path_of(&table.file).exists() => {
             images(&table.file, access).unwrap_or_else(|(rule, message, help)| {
                 found.push(Diagnostic::error(rule, message, at.clone().value()).with_help(help));
                 Vec::new()
@@ -123,8 +123,11 @@ fn reason_to_leave_out(row: &Row, table: &RawTable) -> Option<String> {
 
 /// Endings of image files, in lower case.
 const IMAGES: [&str; 7] = ["png", "jpg", "jpeg", "webp", "gif", "avif", "heic"];
-/// The maximum size of the text beside an image, in bytes.
-const MAX_TEXT_BYTES: u64 = 256 << 10;
+
+/// Returns whether a name ends as that of an image.
+pub(in crate::manifest) fn is_image_name(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| IMAGES.contains(&&*ending.to_lowercase()))
+}
 
 /// Returns whether the name of a file is a pattern.
 fn is_pattern(file: &str) -> bool {
@@ -144,11 +147,7 @@ fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String,
         (Rule::NoRows, message, "write for example `stills/*.png`")
     })?;
     let names = access.list(directory).map_err(|error| unreadable(&format!("the directory of `{pattern}`"), &error))?;
-    let is_image = |name: &&String| {
-        let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase());
-        glob.is_match(name) && ending.is_some_and(|ending| IMAGES.contains(&&*ending))
-    };
-    let mut images: Vec<&String> = names.iter().filter(is_image).collect();
+    let mut images: Vec<&String> = names.iter().filter(|name| glob.is_match(name) && is_image_name(name)).collect();
     images.sort_by_cached_key(|name| natural(name));
     let columns = Arc::new(Columns::new(["file", "stem", "text"].map(str::to_owned).to_vec()).unwrap_or_default());
     let (mut rows, mut stems) = (Vec::new(), HashMap::new());
@@ -161,7 +160,7 @@ fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String,
         let path = |name: &str| if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
         let beside = format!("{stem}.txt");
         let text =
-            if names.contains(&beside) { access.read(&path(&beside), MAX_TEXT_BYTES) } else { Ok(String::new()) };
+            if names.contains(&beside) { access.read(&path(&beside), MAX_PROMPT_BYTES) } else { Ok(String::new()) };
         let text = text.map_err(|error| unreadable(&format!("`{}`", path(&beside)), &error))?;
         let cells = [path(name), stem.to_owned(), text.trim().to_owned()];
         rows.push(Row::of_cells(Cells::new(Arc::clone(&columns), cells.iter().map(String::as_str)), None));

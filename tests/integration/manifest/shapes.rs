@@ -142,9 +142,19 @@ fn links_among_the_images_of_a_directory_are_no_jobs() {
     let here = Workspace::with_manifest(STILLS).file("stills/a.png", png("a"));
     std::os::unix::fs::symlink(outside.path("secret.png"), here.path("stills/b.png")).expect("a link");
     assert_eq!(requests(&here).len(), 1);
+    here.write("real/c.png", png("c"));
+    std::os::unix::fs::symlink(here.path("real/c.png"), here.path("stills/c.png")).expect("a link");
+    assert_eq!(requests(&here).len(), 2, "a link that stays inside is a job");
     fs::remove_dir_all(here.path("stills")).expect("removed");
     std::os::unix::fs::symlink(outside.root(), here.path("stills")).expect("a link");
     assert!(refused(&here).contains("it is outside the manifest's directory"), "{}", refused(&here));
+}
+
+#[test]
+fn file_with_signs_of_a_pattern_in_its_name_is_a_file() {
+    let manifest = "version: 1\njobs:\n  - { id: '{{ row.id }}', for_each: 'what?.csv', model: alpha-2, prompt: x }\n";
+    let here = Workspace::with_manifest(manifest).file("what?.csv", "id\na\nb\n");
+    assert_eq!(requests(&here).len(), 2);
 }
 
 #[test]

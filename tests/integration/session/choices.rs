@@ -76,7 +76,20 @@ fn decision_ends_conflict_and_withdrawal_takes_choice_back() {
     assert_eq!(row(&here, "j0")["choice"], "retake");
     choose(&["--withdraw", "j0", "--by", "lead"]).ends_with(0);
     assert_eq!(row(&here, "j0")["choice"], "keep", "what the others said counts again");
-    for wrong in [&["--withdraw", "j1", "--by", "lead"][..], &["--decide", "none=keep"]] {
+    // A file from before the decision does not overrule it, also where its choices are recorded already.
+    save(&here, "anna.json", "anna", &[], &["j0"]);
+    choose(&["anna.json"]).ends_with(0);
+    choose(&["--decide", "j0=keep", "--by", "lead"]).ends_with(0);
+    here.run(&service, &["--retake", "@anna.json"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3, "the lead kept it");
+    for wrong in [
+        &["--withdraw", "j1", "--by", "lead"][..],
+        &["--decide", "none=keep"],
+        &["--decide", "j0=keep", "--by", " "],
+        &["--decide", "j0=keep", "--by", "a\u{1b}[31mb"],
+        &["--decide", "j0=keep", "--decide", "j0=retake", "--by", "ben"],
+        &["--decide", "j0=retake", "--withdraw", "j0", "--by", "lead"],
+    ] {
         choose(wrong).fails_with("choices-invalid", 2);
     }
     choose(&["--decide", "j0=maybe"]).ends_with(2);

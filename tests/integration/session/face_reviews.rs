@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Asked, Service, Workspace, json as answer};
+use crate::support::{Answer, Asked, Service, Workspace, has_code, json as answer};
 
 /// A manifest with these faces, and two jobs of $3.75 with the face `anna`.
 fn manifest(faces: &str) -> String {
@@ -44,6 +44,19 @@ fn fee_counts_once_per_face_and_not_in_the_ledger() {
     assert_eq!(spend(&here, &["--since", "2026-11-03"])["face_reviews_usd"], "0.20");
     let text = here.shotlist(&["spend", "m.yaml"]).ends_with(0).stdout;
     assert!(text.contains("face reviews of the manifest: $0.40"), "{text}");
+}
+
+/// Unknown fees are not zero.
+#[test]
+fn fees_of_wrong_faces_are_unknown() {
+    let (service, here) =
+        (Service::well(), Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"));
+    here.run(&service, &[]).ends_with(0);
+    for faces in ["[anna]", "{ anna: { review: maybe } }", "{ anna: { review: approved, paid_on: soon } }"] {
+        here.write("m.yaml", format!("version: 1\nfaces: {faces}\njobs: [{{ id: a, model: alpha-2, prompt: x }}]\n"));
+        let spent = here.shotlist(&["spend", "m.yaml"]).ends_with(0);
+        assert!(has_code(&spent.stderr, "faces-not-read"), "{faces}: {}", spent.stderr);
+    }
 }
 
 #[test]

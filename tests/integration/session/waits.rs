@@ -66,6 +66,9 @@ fn killed_chain_buys_each_link_once() {
     run(&here, &service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), LINKS + 1, "a stale job is not due");
     assert_eq!(here.report()["jobs"][1]["state"], "completed");
+    let kept = here.shotlist(&["choose", "m.yaml", "--decide", "l2=keep", "--by", "anna"]).ends_with(0).stdout;
+    here.shotlist(&["report", "m.yaml"]).ends_with(0);
+    assert_eq!(here.report()["jobs"][1]["reviewer"], "anna", "a stale job has its takes and choices: {kept}");
     assert_eq!(actions(&here, &["--retake", "l2"])[1], "retake");
     run(&here, &service, &["--retake", "l2"]).ends_with(0);
     assert_eq!(actions(&here, &[])[..4], ["done", "done", "stale", "done"]);
