@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_counted_in_unicode_scalar_values() {
+    fn prompt_is_counted_in_unicode_scalar_values() {
         let prompt = |length: usize| Spec { prompt: Some("🐦".repeat(length)), ..beta() };
         assert_eq!(codes(&prompt(1500)), [""; 0]);
         assert_eq!(codes(&prompt(1501)), ["prompt-too-long"]);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_the_other_family_is_never_dropped_silently() {
+    fn field_of_other_family_is_an_error() {
         assert_eq!(codes(&Spec { size: Some("1280x720".into()), ..alpha() }), ["field-not-of-family"]);
         assert_eq!(codes(&Spec { aspect_ratio: Some("16:9".into()), ..beta() }), ["field-not-of-family"]);
         assert_eq!(codes(&Spec { image: vec!["https://a/b".into()], ..beta() }), ["field-not-of-family"]);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_60_ratio_is_recognized() {
+    fn base_60_ratio_is_explained() {
         let found = check_aspect_ratio(
             &Choice { one_of: vec!["16:9".into(), "9:16".into()], default: String::new(), source: "§2.1".into() },
             "556",
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_must_be_a_url() {
+    fn image_without_url_is_refused() {
         for bad in [
             "first.png",
             "./a.png",

@@ -469,7 +469,7 @@ mod tests {
     use crate::domain::Spec;
 
     #[test]
-    fn the_embedded_catalogue_holds_the_documented_prices() {
+    fn embedded_catalog_has_documented_prices() {
         let price = |model: &str, seconds| {
             Catalog::embedded().model(model).expect("a documented model").price(seconds, None).to_string()
         };
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_a_price_or_a_family_is_refused() {
+    fn model_without_price_or_family_is_refused() {
         let text = include_str!("catalog.yaml");
         for (from, to) in [
             (r#"usd: "0.90""#, r#"usd: "0""#),
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_adds_models_and_changes_prices() {
+    fn catalog_file_adds_models_and_changes_prices() {
         let text = "version: 1
 prices_taken_on: 2027-01-01
 models:
@@ -521,7 +521,7 @@ models:
     }
 
     #[test]
-    fn a_part_of_a_family_is_enough() {
+    fn catalog_file_may_change_part_of_family() {
         let text = "version: 1
 prices_taken_on: 2027-01-01
 families: { beta: { charging: at_completion, fields: { image: { sent_as: reference_image } } } }
@@ -544,7 +544,7 @@ families: { beta: { charging: at_completion, fields: { image: { sent_as: referen
     }
 
     #[test]
-    fn a_resolution_may_have_a_price_of_its_own() {
+    fn resolution_may_have_separate_price() {
         let text = "version: 1
 prices_taken_on: 2027-01-01
 models:
@@ -564,7 +564,7 @@ models:
     }
 
     #[test]
-    fn a_size_is_two_positive_whole_numbers() {
+    fn size_is_two_positive_whole_numbers() {
         assert_eq!(SizeRule::parse("1280x720"), Some((1280, 720)));
         for bad in ["", "1280", "x720", "1280x", "1280X720", "1280x-720", "0x720", "1280x720x3", " 1280x720", "1e3x720"]
         {

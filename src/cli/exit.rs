@@ -42,7 +42,7 @@ pub enum Exit {
 
 impl Exit {
     /// The exit code of a refusal.
-    pub fn of(code: RefusalCode) -> Self {
+    pub fn for_refusal(code: RefusalCode) -> Self {
         use RefusalCode as C;
         match code {
             C::AlreadyPaid
@@ -129,7 +129,7 @@ pub(super) struct Failure {
 impl Failure {
     /// A failure without help.
     pub(super) fn new(code: RefusalCode, message: impl Into<String>) -> Self {
-        Self { exit: Exit::of(code), code: Some(code), message: message.into(), help: None, money: None }
+        Self { exit: Exit::for_refusal(code), code: Some(code), message: message.into(), help: None, money: None }
     }
 
     /// A file that can't be written.
@@ -192,7 +192,7 @@ pub(super) struct Bought {
 
 impl Bought {
     /// No purchases yet, by a run of this plan.
-    pub(super) fn by(plan: &Plan) -> Self {
+    pub(super) fn for_plan(plan: &Plan) -> Self {
         let wanted = plan.jobs.iter().filter(|planned| planned.action.repeats());
         Self { wanted: wanted.map(|planned| planned.job.id().clone()).collect(), ..Self::default() }
     }
@@ -319,7 +319,7 @@ mod tests {
     /// A new code must not end with 2, as if nothing was sent, without a decision.
     #[test]
     fn exit_code_of_each_refusal_matches_the_snapshot() {
-        let lines = RefusalCode::ALL.iter().map(|code| format!("{} {}", Exit::of(*code).code(), code.code()));
+        let lines = RefusalCode::ALL.iter().map(|code| format!("{} {}", Exit::for_refusal(*code).code(), code.code()));
         insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
     }
 

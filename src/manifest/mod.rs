@@ -1,12 +1,13 @@
-//! From a YAML file to checked and priced jobs, with the place of everything that is wrong.
+//! From a YAML file to checked and priced jobs, with a location for each error.
 //!
-//! [`load`](mod@load) is the way in. A manifest's text comes from [`source`], and `serde_yaml` parses it into values; [`raw`] decodes them into a mirror of
-//! the file, so that one pass reports every error; [`tables`] are the rows that jobs are made of; [`template`] is what fills texts in; [`expand`]
-//! makes jobs of all that, which the catalog checks and prices. [`draft`] writes a manifest for a sheet. Locations cost nothing while nothing is wrong; values come from the first
-//! parser alone and byte ranges from a second one alone, so the two can't disagree about what a manifest means.
+//! [`load`](mod@load) is the entry point. [`source`] reads the text, `serde_yaml` parses it into values, and [`raw`] decodes these key by key, so one pass
+//! reports every error. [`tables`] reads the rows of `for_each`, [`template`] renders strings, and [`expand`] makes the jobs, which the catalog checks
+//! and prices. [`draft`] writes a manifest for a spreadsheet or a directory of images.
 //!
-//! This module reads the manifest and the files that it names in its own directory, and nothing else: no network, no clock (the
-//! date is passed in), no ledger.
+//! Values come from the first parser only, and byte ranges from a second one only. The second one runs if there is an error to show.
+//!
+//! This module reads the manifest and the files that it names below the manifest's directory or `--root`. It has no network, no clock, and no
+//! ledger; the caller passes the date.
 
 pub mod draft;
 mod expand;

@@ -108,7 +108,7 @@ impl NoteKind {
         match self {
             Self::InDoubt => (format!("${usd} at risk"), "look for the task at the service, and resolve it"),
             Self::Failed => (format!("trying again costs ${usd}"), ""),
-            Self::Conflict => (String::new(), "nothing is bought; `choose MANIFEST --decide JOB=keep` ends it"),
+            Self::Conflict => (String::new(), "nothing is bought until they agree, or `choose --decide` ends it"),
             Self::Mismatch => (format!("${usd} paid"), "`mismatches.csv` has the differences"),
             Self::Rejected => ("nothing was charged".to_owned(), "the next run asks again"),
             Self::Unsent => ("nothing was charged".to_owned(), "the next run with `--asset-command` tries again"),

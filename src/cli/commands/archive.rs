@@ -44,7 +44,7 @@ pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, F
     Ok(Exit::Done)
 }
 
-/// Fetches what is missing here, also what other machines have.
+/// Downloads the videos that are missing here, also those that other machines have.
 pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;

@@ -183,7 +183,7 @@ impl Run<'_> {
             return self.end(outcome, &Bought::default(), &left_out, &doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
-        let bought = Mutex::new(Bought::by(ready.plan()));
+        let bought = Mutex::new(Bought::for_plan(ready.plan()));
         let tell = |event| {
             bought.lock().note(&event);
             progress.tell(&event);

@@ -1,4 +1,4 @@
-//! `shotlist spend`: money by day, batch, model or label, from the ledger alone.
+//! `shotlist spend`: money by day, batch, model, or label, from the ledger only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::ledger::Spending;
 use crate::manifest::{Options, load};
 use crate::ui::{Column, Page, Terminal};
 
-/// Shows what was spent. Days are those of this machine's time zone.
+/// Shows the spending. Days follow the machine's time zone.
 pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let zone = own_zone()?;
     let since = match args.since {
@@ -119,12 +119,12 @@ fn cells(sums: &Sums, sign: &str) -> [String; 4] {
 /// The subjects of lines that are no label.
 const SUBJECTS: [&str; 3] = ["day", "batch", "model"];
 
-/// The label that `--by` names, if it names one.
+/// The label under `--by`, if it is one.
 pub(super) fn label(by: Option<&str>) -> Option<&str> {
     by.filter(|by| !SUBJECTS.contains(by))
 }
 
-/// The heads of the columns that tell the lines apart: without `--by`, each day, batch, and model together.
+/// The headers of the grouping columns. Without `--by`, these are day, batch, and model.
 pub(super) fn heads(by: Option<&str>) -> Vec<&str> {
     match by {
         None => vec!["day", "name", "batch", "model"],
@@ -144,7 +144,7 @@ pub(super) struct SpendView {
     /// The value of `--by`.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
-    /// A line for each day, batch and model, or for each value of what was asked for.
+    /// A line for each day, batch, and model, or for each value of `--by`.
     pub lines: Vec<Line>,
     /// Sums over the lines.
     pub totals: Sums,
@@ -169,7 +169,7 @@ pub(super) struct Line {
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// The value of the label; empty for what has no such label.
+    /// The value of the label; empty for jobs without this label.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     /// The sums.
@@ -186,7 +186,7 @@ pub(super) struct Sums {
     pub spent_usd: Usd,
     /// In doubt.
     pub at_risk_usd: Usd,
-    /// Of tasks of which no one documents when they are charged, and that are not completed.
+    /// Of tasks that are not completed, if the time of their charge is not documented.
     pub unknown_usd: Usd,
 }
 
@@ -198,7 +198,7 @@ impl Sums {
         self.unknown_usd += other.unknown_usd;
     }
 
-    fn of(spending: &Spending) -> Self {
+    fn for_spending(spending: &Spending) -> Self {
         let mut sums = Self { attempts: spending.attempts, ..Self::default() };
         *match spending.charge {
             Charge::Unknown if spending.is_doubtful => &mut sums.at_risk_usd,
@@ -231,7 +231,7 @@ impl SpendView {
                 label: label(by).map(|name| spending.labels.get(name).cloned().unwrap_or_default()),
                 sums: Sums::default(),
             };
-            lines.entry(line.keys()).or_insert(line).sums.add(&Sums::of(spending));
+            lines.entry(line.keys()).or_insert(line).sums.add(&Sums::for_spending(spending));
         }
         let lines: Vec<Line> = lines.into_values().collect();
         let mut totals = Sums::default();

@@ -7,7 +7,7 @@
 use crate::domain::{Field, named};
 
 named! {
-    /// Something that may be said about a job, or under `defaults`.
+    /// A field of a job, or of `defaults`.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
     pub(crate) enum JobField {
         Model = "model",
@@ -33,16 +33,16 @@ named! {
 use JobField as F;
 
 impl JobField {
-    /// One value each, which templates may use, in the order in which they are made.
+    /// The fields with one value, which templates may use, in rendering order.
     pub(in crate::manifest) const PLAIN: [Self; 8] =
         [F::Model, F::Duration, F::Shape, F::AspectRatio, F::Size, F::Face, F::Prompt, F::Id];
 
-    /// All that may stand on a job and under `defaults`; an id is on a job alone.
+    /// The fields that jobs and `defaults` share: all but the ID.
     pub(in crate::manifest) fn shared() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|field| *field != F::Id)
     }
 
-    /// The field of the request that it says, if it says one.
+    /// The field of the request that it sets, if any.
     pub(in crate::manifest) const fn of_request(self) -> Option<Field> {
         match self {
             F::Model => Some(Field::Model),
@@ -56,7 +56,7 @@ impl JobField {
         }
     }
 
-    /// The field of a job for a field of the request.
+    /// The field of a job that sets a field of the request.
     pub(in crate::manifest) fn of(field: Field) -> Self {
         let found = Self::ALL.into_iter().find(|own| own.of_request() == Some(field));
         found.expect("each field of a request is one of a job")
@@ -67,18 +67,18 @@ impl JobField {
         Self::PLAIN.contains(&self)
     }
 
-    /// Returns whether typographic quotes around a value are a mistake: no value of these fields has any.
+    /// Returns whether typographic quotes around a value are an error, because no valid value has any.
     pub(in crate::manifest) fn is_a_word(self) -> bool {
         matches!(self, F::Model | F::Shape | F::AspectRatio | F::Size | F::PromptFile | F::ImageFile)
     }
 
-    /// Returns whether the name is reserved for the job's own field in templates, so no variable or axis may have it.
+    /// Returns whether templates use the name for the field, so no variable or axis may have it.
     pub(in crate::manifest) fn is_reserved(self) -> bool {
         self.is_plain() || matches!(self, F::Image | F::Tags)
     }
 }
 
-/// The value of a field, with strings as they are written, or compiled.
+/// The value of a field, with raw or compiled strings.
 #[derive(Debug)]
 pub(in crate::manifest) enum FieldValue<S> {
     Text(S),
@@ -117,7 +117,7 @@ impl<S> FieldValues<S> {
     }
 }
 
-/// Names that mean something else in every template, besides those of fields.
+/// Reserved names of templates that are no fields.
 const OTHER_RESERVED: [&str; 5] = ["row", "row_number", "today", "take", "loop"];
 
 /// Returns whether no variable or axis may have this name.

@@ -1,4 +1,4 @@
-//! `init --from`: a manifest for a sheet that someone has.
+//! `init --from`: a draft of a manifest for a spreadsheet.
 
 use proptest::prelude::*;
 use shotlist::domain::Rule;
@@ -57,7 +57,7 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_reported() {
         #   `Price` (9,99, 19,99): not used: not a field of a job
     "#);
     assert_eq!(planned(&here, &[]), (2, "8.45".to_owned()));
-    // A guess confirms nothing: without a limit and a terminal nothing is bought.
+    // A draft sets no limit, so a run without a terminal buys nothing.
     here.shotlist(&["run", "sheet.yaml", "--base-url", "http://127.0.0.1:9"]).env("SHOTLIST_API_KEY", "k").ends_with(3);
 }
 
@@ -94,7 +94,7 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
         #   `Aspect` (16:9, 9:16): shape
         #   `Photo` (mug.png, none.png): not used: some of these images are not in this directory
     "#);
-    // Words of a sheet are not bought before someone has made a sentence of them.
+    // The words of a sheet are no prompt until the user writes a sentence.
     let refused = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(2).stderr;
     assert!(has_code(&refused, "prompt-blank"), "{refused}");
     here.write("sheet.yaml", text.replace("prompt: \"\"", "prompt: \"A {{ row.Color }} {{ row.Name }} turns\""));
@@ -112,7 +112,7 @@ fn a_sheet_that_names_models_asks_for_what_each_row_says() {
     assert_eq!(models, ["alpha-2", "beta-2.0-lite", "beta-2.0-lite-fast"]);
 }
 
-/// What only looks like a field costs money: a time of day is no shape, a section no length, a pack no size, and a price no id.
+/// A time of day is no shape, a section no length, a pack no size, and a price no ID.
 #[test]
 fn what_only_looks_like_a_field_is_none() {
     let sheet = "Shot #,Time,Section,Pack,Price,Due,Client,Project\n\
@@ -140,7 +140,7 @@ fn what_only_looks_like_a_field_is_none() {
     "#);
 }
 
-/// Sheets as content teams have them.
+/// A shot list and a campaign plan.
 #[test]
 fn shot_lists_and_campaign_sheets_are_understood() {
     let shots = "Shot #,Scene,Action,Duration,Aspect Ratio,Status\n\
@@ -201,7 +201,7 @@ fn shot_lists_and_campaign_sheets_are_understood() {
     "#);
 }
 
-/// A guess that is wrong costs money, so what is under a field's own name is never passed over.
+/// A column with the name of a field is always used, so a wrong cell is an error and not a default.
 #[test]
 fn what_is_wrong_under_a_fields_own_name_is_reported_by_the_plan() {
     for (sheet, told) in [
@@ -217,7 +217,7 @@ fn what_is_wrong_under_a_fields_own_name_is_reported_by_the_plan() {
     }
 }
 
-/// Each of these columns is of use to the jobs of one family. What the errors say helps.
+/// `size` is for one family and `aspect_ratio` for the other. The help of the errors makes the sheet valid.
 #[test]
 fn a_sheet_of_both_families_is_mended_by_empty_cells() {
     let sheet = |alpha: &str, beta: &str| {
@@ -229,7 +229,7 @@ fn a_sheet_of_both_families_is_mended_by_empty_cells() {
     assert_eq!(told.matches("; clear the cell to leave out the field for this job").count(), 3, "{told}");
     here.write("sheet.csv", sheet(",,16:9", "5,1280x720,"));
     here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
-    // Of what is in the manifest itself, no cell is to blame.
+    // An error in the manifest itself does not name a cell.
     here.write(
         "m.yaml",
         "version: 1\njobs: [{ id: '{{ row.id }}', for_each: sheet.csv, model: alpha-2, prompt: x, duration: 5 }]\n",
@@ -261,7 +261,7 @@ fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
     assert_eq!(planned(&here, &[]), (2, "7.15".to_owned()));
 }
 
-/// A column of ids that counts the rows keeps what was paid where a row is put in and the others keep their numbers. Any other id is better.
+/// A column of row numbers is an ID only if there is no other: an inserted row may change the numbers.
 #[test]
 fn ids_that_count_the_rows_are_better_than_none() {
     let here = Workspace::new().file("sheet.csv", "id,prompt,takes\n1,A red ball rolls,2\n2,A blue ball rolls,2\n");
@@ -377,8 +377,7 @@ const CELLS: [&str; 14] = [
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever the columns are called and hold, the text is a manifest that can be read: what is wrong with a cell, and no more than
-    /// that, is for the plan to tell.
+    /// Any sheet gives a manifest that loads. Only errors in cells are left to the plan.
     #[test]
     fn any_sheet_gives_a_manifest_that_can_be_read(
         file in prop_oneof![Just("s".to_owned()), Just("日本".to_owned()), "[a-z]{150}"],
@@ -393,7 +392,7 @@ proptest! {
             sheet.write_record(&row[..names.len()]).expect("a row");
         }
         sheet.flush().expect("written");
-        // A name of blanks alone is none, and a sheet may be no sheet: that is reported.
+        // A blank name is no name, and invalid sheets are refused.
         if let Ok(Draft { text, .. }) = draft(here.root(), &name, None, None) {
             here.write("s.yaml", &text);
             let path = here.path("s.yaml");

@@ -1,4 +1,4 @@
-//! Choices of reviewers in the ledger: what they say of a job, what they buy, and what they never buy.
+//! Choices of reviewers in the ledger, and the retakes that runs buy for them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Service, Workspace, codes, has_code, json as answer, numbered_jobs, priced};
 
-/// A batch whose videos are here, and its service.
+/// A service, and a batch with downloaded videos.
 fn bought(jobs: usize) -> (Service, Workspace) {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(jobs)));
     here.run(&service, &[]).ends_with(0);
@@ -21,7 +21,7 @@ fn task(here: &Workspace, job: &str) -> Value {
     jobs.iter().find(|row| row["id"] == job).expect("the job")["task_id"].clone()
 }
 
-/// Saves choices about the videos that the report shows, as the page does.
+/// Saves choices about the videos in the report, as the page does.
 fn save(here: &Workspace, file: &str, by: &str, keep: &[&str], again: &[&str]) {
     let tasks: serde_json::Map<String, Value> =
         keep.iter().chain(again).map(|id| ((*id).to_owned(), task(here, id))).collect();
@@ -117,7 +117,7 @@ fn reviewers_who_disagree_buy_nothing() {
         here.run(&service, &["--retake", chosen]).ends_with(0);
         assert_eq!(service.posts().len(), 4, "one retake, by both");
     }
-    // One of them gives in.
+    // Anna changes her choice.
     save(&here, "anna.json", "anna", &["j0"], &[]);
     here.shotlist(&["choose", "m.yaml", "anna.json"]).ends_with(0);
     assert_eq!(row(&here, "j0")["choice"], "keep");
@@ -135,7 +135,7 @@ fn a_kept_earlier_take_is_the_video_of_its_job() {
     let report = here.report();
     assert_eq!((&report["jobs"][0]["task_id"], &report["jobs"][0]["file"]), (&first, &json!("j0~1.mp4")));
     assert_eq!(report["superseded"].as_array().map(Vec::len), Some(1), "the other take was paid for as well");
-    // It is fetched again if it is missing, and the other one is not.
+    // Only the kept take is downloaded again.
     for video in ["j0.mp4", "j0~1.mp4"] {
         std::fs::remove_file(here.path(&format!("shotlist-out/m/{video}"))).expect("removed");
     }
@@ -171,7 +171,7 @@ fn choices_that_can_not_be_certain_are_refused_whole() {
     here.write("text.json", "j0\n");
     refused(&["text.json"], "choices-invalid");
     refused(&["gone.json"], "choices-invalid");
-    // No one knows which of the two is the later one.
+    // The order of the two files is unknown.
     save(&here, "one.json", "anna", &["j0"], &[]);
     save(&here, "two.json", "anna", &[], &["j0"]);
     refused(&["one.json", "two.json"], "choices-invalid");
@@ -199,7 +199,7 @@ fn newest_choices_of_the_batch_are_found_where_browsers_save() {
     assert_eq!(row(&here, "j1")["choice"], Value::Null);
 }
 
-/// Whenever the process dies, the same command records the rest, and buys each retake once.
+/// After a kill at any point, the same command records the rest, and buys each retake once.
 #[test]
 fn a_process_that_dies_while_it_records_buys_nothing_twice() {
     for halt in 2..9 {
@@ -243,7 +243,7 @@ fn takes_are_bought_one_by_one_until_one_is_kept() {
     for round in 1..=UP_TO {
         here.run(&service, &["--no-download"]).ends_with(0);
         let bought = service.posts().len();
-        // Nothing is decided: nothing is due.
+        // Without a choice, no take is due.
         here.run(&service, &["--no-download"]).ends_with(0);
         assert_eq!(service.posts().len(), bought, "round {round}");
         let ids: Vec<String> = (0..JOBS).map(|job| format!("j{job}")).filter(|id| !kept.contains(id)).collect();
@@ -286,24 +286,24 @@ fn a_plan_says_what_waits_for_a_choice_and_the_most_that_the_rest_can_cost() {
     here.shotlist(&["choose", "m.yaml", "anna.json"]).ends_with(0);
     assert_eq!(statement(&here), "later takes, until one is kept: at most $0.90");
     assert_eq!(here.planned(&[]), (1, "0.90".to_owned()));
-    // Who approved one take did not approve the next one.
+    // An approval of one take does not cover the next one.
     let digest = here.plan(&[])["digest"].as_str().expect("a digest").to_owned();
     here.run(&service, &["--approved", &digest]).ends_with(0);
     save(&here, "anna.json", "anna", &[], &["j1"]);
     here.shotlist(&["choose", "m.yaml", "anna.json", "ben.json"]).ends_with(0);
     here.run(&service, &["--approved", &digest]).ends();
     assert_eq!(service.posts().len(), 3);
-    // Disputed: j0 waits, and j1 is due a last time.
+    // Reviewers disagree about j0, which waits. The last take of j1 is due.
     assert_eq!(statement(&here), "1 job waits for a choice (j0); later takes, until one is kept: at most $1.80");
     assert_eq!(here.planned(&[]), (1, "0.90".to_owned()));
-    // A take that fails counts, and is not bought again by itself.
+    // A failed take counts, and is not retried without `--retry-failed`.
     fails.store(true, Ordering::SeqCst);
     here.run(&service, &[]).ends();
     here.run(&service, &[]).ends();
     assert_eq!((service.posts().len(), here.planned(&[])), (4, (0, "0.00".to_owned())));
 }
 
-/// A reviewer whose retake was done, and who has no choice about the new take, does not keep it.
+/// A new take is undecided until its reviewer chooses.
 #[test]
 fn reviewers_are_those_of_the_choice_that_counts() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
@@ -319,7 +319,7 @@ fn reviewers_are_those_of_the_choice_that_counts() {
     assert_eq!(reviewers(&here), (json!("keep"), json!("ana")));
 }
 
-/// The bound of a manifest holds for the choices of the ledger, also if a run asks for them. A pattern is a wish of its own.
+/// Recorded choices never pass the bound of `up_to`. A pattern under `--retake` may.
 #[test]
 fn recorded_retakes_stop_at_the_bound_and_say_so() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&until_kept(1, 2)));
