@@ -67,7 +67,7 @@
   // A browser looks at each card again in every frame in which somebody scrolls, and places all of a grid again where one of its cards has
   // another height than was thought. So many cards stand in blocks of a few rows, of which a browser sees the near ones alone. A block
   // ends where a row does: it looks as if there were none.
-  const MANY = 300, ROWS = 4;
+  const MANY = 300, ROWS = 8;
   const sheet = $("#sheet"), items = [...sheet.children];
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) for (const card of $$(".card", target)) {
