@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
     let manifest = manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound()?;
-    let home = DefaultPaths::of_sandbox(path); // `DefaultPaths::of` for real money
+    let home = DefaultPaths::of_sandbox(path); // `DefaultPaths::new` for real money
     let (ledger, options) = (home.ledger()?, Options::for_batch(home, &manifest.key)?);
     let session = Session::new(manifest, ledger, options);
 

@@ -46,7 +46,7 @@ pub(super) struct Patterns {
     /// The retakes of one video, and of no other.
     chosen: Vec<(JobId, TaskId)>,
     /// The reviews in files of choices.
-    reviews: Vec<ReviewOfTask>,
+    pub(super) reviews: Vec<ReviewOfTask>,
     /// True if the recorded choices are meant, too.
     recorded: bool,
 }
@@ -184,18 +184,7 @@ impl Patterns {
 
     /// The retakes of all patterns together.
     pub(super) fn retakes(&self) -> Result<Retakes, InvalidGlob> {
-        let retakes = Retakes::new(&self.patterns(), self.chosen.iter().cloned())?;
-        Ok(if self.recorded { retakes.with_recorded() } else { retakes })
-    }
-
-    /// Returns whether choices of reviewers are meant, and not only patterns and IDs.
-    pub(super) fn has_choices(&self) -> bool {
-        self.recorded || !self.chosen.is_empty()
-    }
-
-    /// The reviews in files of choices.
-    pub(super) fn into_reviews(self) -> Vec<ReviewOfTask> {
-        self.reviews
+        Retakes::new(&self.patterns(), self.chosen.iter().cloned(), self.recorded)
     }
 
     /// Refuses choices that were made about something else, and ids that no job has: what someone chose is not quietly left out.

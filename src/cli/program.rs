@@ -302,7 +302,7 @@ pub(super) fn heeded(command: Command, words: &[OsString]) -> Command {
             "verbose" => quiet,
             _ => false,
         };
-        is_beaten || is_unset(arg) || is_for_another_command(arg)
+        is_beaten || said(arg).is_some_and(|value| value.is_empty()) || is_for_another_command(arg)
     })
 }
 
@@ -313,10 +313,6 @@ fn heed(command: Command, is_deaf: &dyn Fn(&Arg) -> bool) -> Command {
 
 fn said(arg: &Arg) -> Option<OsString> {
     std::env::var_os(arg.get_env()?)
-}
-
-fn is_unset(arg: &Arg) -> bool {
-    said(arg).is_some_and(|value| value.is_empty())
 }
 
 /// `--format` has more forms for a plan and for the ledger than for other answers, and one variable.

@@ -20,7 +20,6 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen) -> Result<Options, Failur
         return Err(invalid(message).with_help("leave out one of the two"));
     }
     let retakes = retake.retakes().map_err(|error| invalid(error.to_string()))?;
-    let retakes = if retake.has_choices() { retakes.alone() } else { retakes };
     let on_page = next_commands::for_page(&args.manifest, key);
     let usual = paths::options(&args.manifest, args.reports.out.as_deref(), key)?;
     Ok(Options {
@@ -29,7 +28,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen) -> Result<Options, Failur
             retries: args.again.retries,
             retry_failed: args.again.retry_failed,
             retake: retakes,
-            reviews: retake.into_reviews(),
+            reviews: retake.reviews,
         },
         own_files: paths::own_files(args),
         sample: args.sample,

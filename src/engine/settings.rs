@@ -198,11 +198,6 @@ impl StopReason {
     fn aborts(self) -> bool {
         matches!(self, Self::Signal(_) | Self::LeaseExpired)
     }
-
-    /// Returns whether a submission that has reserved its price may still be sent.
-    fn spares_reserved(self) -> bool {
-        self == Self::SpendLimit
-    }
 }
 
 /// The shared stop state of a run.
@@ -233,7 +228,8 @@ impl Stop {
     pub fn because(&self, reason: StopReason) -> bool {
         let new = self.reasons.lock().insert(reason);
         self.submitting.cancel();
-        if !reason.spares_reserved() {
+        // What has reserved its price may still be sent.
+        if reason != StopReason::SpendLimit {
             self.sending.cancel();
         }
         if reason.aborts() {

@@ -8,15 +8,16 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_yaml::{Mapping, Value};
 
-use super::expand::expander::Expander;
 use super::expand::fields::{LocalImages, PromptFiles};
 use super::expand::finisher::moves;
-use super::raw::decode::RawManifest;
+use super::expand::maker::Inputs;
+use super::raw::decode::{RawJob, RawManifest, decode_job};
 use super::raw::job_field::is_reserved;
 use super::raw::sections::{Budget, Review};
 use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::source::location::{Location, Pointer, directory_of, help_near, is_stream, read_origin};
-use super::source::syntax::{precheck, unindented};
+use super::source::reader::{self, Unparsed};
+use super::source::syntax::unindented;
 use super::source::text::{FileAccess, TextError};
 use super::source::{lints, syntax};
 use super::template::bounds::template_diagnostic;
@@ -84,10 +85,6 @@ pub struct FaceReviews {
 }
 
 impl FaceReviews {
-    fn new(paid_on: Vec<Option<Date>>, catalog: &Catalog) -> Self {
-        Self { paid_on, fee: catalog.face_review_usd().unwrap_or_default() }
-    }
-
     /// The sum of the fees: one per face.
     pub fn usd(&self) -> Usd {
         self.paid_on.iter().map(|_| self.fee).sum()
@@ -174,15 +171,22 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
 
 /// The same for the text of a manifest. Files that it names, and its ledger, are relative to `options.path`, which is not read.
 pub fn load_text(text: String, options: &Options<'_>, catalog: &Catalog) -> Loaded {
-    if let Some(diagnostic) = precheck(&text) {
-        return Loaded { manifest: None, diagnostics: vec![diagnostic], sources: Sources::new(options.path, text) };
-    }
-    let read = read(&text, options, catalog);
-    let odd = lints::odd_scalars(&text);
-    let (cut, cause) = (lints::cut_by_comments(&text), read.is_ok().then(|| unindented(&text)).flatten());
+    let read = reader::read(&text, decode_job);
+    let cause = read.is_ok().then(|| unindented(&text)).flatten();
+    let mut diagnostics: Vec<Diagnostic> = lints::cut_by_comments(&text).into_iter().collect();
+    diagnostics.extend(lints::odd_scalars(&text));
     let sources = Sources::new(options.path, text);
-    let (manifest, mut diagnostics) = read.unwrap_or_else(|error| (None, syntax::diagnostics(&error, &sources)));
-    diagnostics.extend(cut.into_iter().chain(odd));
+    let mut manifest = None;
+    match read {
+        Ok((value, jobs)) => {
+            let (entries, found): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+            diagnostics.extend(found.into_iter().flatten());
+            let raw = RawManifest::decode(value, entries.len(), &mut diagnostics);
+            manifest = raw.map(|raw| build(&raw, entries, options, catalog, &mut diagnostics));
+        }
+        Err(Unparsed::Limit(diagnostic)) => diagnostics = vec![*diagnostic],
+        Err(Unparsed::Invalid(error)) => diagnostics.extend(syntax::diagnostics(&error, &sources)),
+    }
     if let Some(cause) = cause {
         diagnostics = vec![cause];
     }
@@ -190,30 +194,9 @@ pub fn load_text(text: String, options: &Options<'_>, catalog: &Catalog) -> Load
     Loaded { manifest, diagnostics, sources }
 }
 
-/// The manifest of a text, with all diagnostics.
-type Read = (Option<Manifest>, Vec<Diagnostic>);
-
-fn read(text: &str, options: &Options<'_>, catalog: &Catalog) -> Result<Read, serde_yaml::Error> {
-    let mut found = Vec::new();
-    let Some((raw, entries)) = RawManifest::decode(values(text)?, &mut found) else { return Ok((None, found)) };
-    let manifest = build(&raw, entries, options, catalog, &mut found);
-    Ok((Some(manifest), found))
-}
-
-/// A text as a tree of values.
-fn values(text: &str) -> Result<Value, serde_yaml::Error> {
-    // JSON writes letters beyond the first 65,536 in two halves, which YAML does not know.
-    let mut value: Value = serde_yaml::from_str(text).or_else(|error| serde_json::from_str(text).map_err(|_| error))?;
-    // Walks the whole document, so only where there is a merge key to apply.
-    if text.contains("<<") {
-        value.apply_merge()?;
-    }
-    Ok(value)
-}
-
 fn build(
     raw: &RawManifest,
-    entries: Vec<Value>,
+    entries: Vec<RawJob>,
     options: &Options<'_>,
     catalog: &Catalog,
     found: &mut Vec<Diagnostic>,
@@ -226,9 +209,9 @@ fn build(
     let access = FileAccess::new(&directory_of(options.path), options.root, options.secret);
     let prompts = PromptFiles::new(&access);
     let local_images = LocalImages::new(&access);
-    let expander =
-        Expander { templates: &templates, catalog, access: &access, prompts: &prompts, local_images: &local_images };
-    let jobs = expander.expand(raw, entries, found);
+    let inputs =
+        Inputs { templates: &templates, catalog, access: &access, prompts: &prompts, local_images: &local_images };
+    let jobs = inputs.expand(raw, entries, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
         found.extend(lints::limit_without_jobs(label, &jobs, place));
@@ -285,7 +268,8 @@ fn face_reviews_of(raw: &RawManifest, today: Date, catalog: &Catalog, found: &mu
         }
     }
     let approved = raw.faces.values().filter(|face| face.review == Review::Approved);
-    FaceReviews::new(approved.map(|face| face.paid_on).collect(), catalog)
+    let fee = catalog.face_review_usd().unwrap_or_default();
+    FaceReviews { paid_on: approved.map(|face| face.paid_on).collect(), fee }
 }
 
 fn unsound(found: &[Diagnostic]) -> Vec<JobId> {

@@ -162,7 +162,8 @@ fn regardless_of_waits<'a>(
 
 /// The action for a job whose request has changed since the purchase.
 fn changed(job: &Job, paid: &Attempt) -> Decision {
-    let mut fields = changed_fields(paid.purchase.request.body(), job.purchase.request.body());
+    let changes = changes(paid.purchase.request.body(), job.purchase.request.body());
+    let mut fields: Vec<String> = changes.into_iter().map(|(field, ..)| field).collect();
     // The same images were sent with URLs, and have none yet.
     let images = &job.purchase.local_images;
     if images.is_some() && *images == paid.purchase.local_images {
@@ -211,11 +212,6 @@ fn is_final(state: AttemptState) -> bool {
 
 /// The manifest's field of a local image.
 const IMAGE_FILE: &str = "image_file";
-
-/// The manifest's names of the fields that differ between two request bodies, in the order of the bodies.
-pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
-    changes(before, after).into_iter().map(|(field, ..)| field).collect()
-}
 
 /// The fields that differ between two request bodies, with both values, if any.
 pub fn changes(before: &str, after: &str) -> Vec<(String, Option<Value>, Option<Value>)> {

@@ -78,29 +78,21 @@ impl Retake<'_> {
 }
 
 impl Retakes {
-    /// Retakes jobs that match a glob, and jobs whose video of this task was chosen.
-    pub fn new(globs: &[String], chosen: impl IntoIterator<Item = (JobId, TaskId)>) -> Result<Self, InvalidGlob> {
+    /// Retakes jobs that match a glob, jobs whose video of this task was chosen, and, if so, those with a recorded choice. Choices leave other due jobs for
+    /// another run.
+    pub fn new(
+        globs: &[String],
+        choices: impl IntoIterator<Item = (JobId, TaskId)>,
+        recorded: bool,
+    ) -> Result<Self, InvalidGlob> {
         let mut words = globs.to_vec();
         words.sort_unstable();
         words.dedup();
-        let mut retakes =
-            Self { globs: IdGlobs::new(globs)?, words, chosen: HashMap::new(), recorded: false, alone: false };
-        for (job, task) in chosen {
-            retakes.chosen.entry(job).or_default().insert(task);
+        let mut chosen: HashMap<JobId, HashSet<TaskId>> = HashMap::new();
+        for (job, task) in choices {
+            chosen.entry(job).or_default().insert(task);
         }
-        Ok(retakes)
-    }
-
-    /// Adds the recorded choices.
-    #[must_use]
-    pub fn with_recorded(self) -> Self {
-        Self { recorded: true, ..self }
-    }
-
-    /// Leaves other due jobs for another run.
-    #[must_use]
-    pub fn alone(self) -> Self {
-        Self { alone: true, ..self }
+        Ok(Self { globs: IdGlobs::new(globs)?, words, alone: recorded || !chosen.is_empty(), chosen, recorded })
     }
 
     /// Returns whether a due job is left for another run. `attempts` are all of the job's, oldest first.

@@ -282,7 +282,7 @@ impl<'c> Written<'c> {
             || self.has_word(&headers.models) && self.any(&|cell| is_like_a_model(cell, catalog))
         {
             Meaning::Field(Field::Model)
-        } else if self.all(&is_size) {
+        } else if self.all(&|cell| SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= MIN_SIDE)) {
             Meaning::Field(Field::Size)
         } else if self.all(&is_ratio) || self.has_word(&headers.shapes) && self.any(&is_shape) {
             Meaning::Shape
@@ -450,11 +450,6 @@ fn is_shape(cell: &str) -> bool {
 /// Returns whether it is the shape of some model in numbers. Others could be a time of day.
 pub(super) fn is_ratio(cell: &str) -> bool {
     cell.contains(':') && is_shape(cell)
-}
-
-/// Returns whether it is a size in pixels, and not that of a pack.
-fn is_size(cell: &str) -> bool {
-    SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= MIN_SIDE)
 }
 
 /// The beginning of a cell, on one line.

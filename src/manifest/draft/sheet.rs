@@ -154,7 +154,8 @@ struct Place {
 fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog) -> Place {
     let (encoding, words) = rows::unnamed_encoding(file, access).unzip();
     let mut sheets = rows::beginnings(file, encoding, access, HIGHEST_HEADER);
-    let rank = |lines: &[Line]| header(lines).map(|(_, cells)| (names_prompt(cells), names_in(cells)));
+    let is_prompt = |cell: &String| HEADERS.prompts.contains(&cell.trim().to_lowercase());
+    let rank = |lines: &[Line]| header(lines).map(|(_, cells)| (cells.iter().any(is_prompt), names_in(cells)));
     let is_wanted = |name: &Option<String>| wanted.is_none_or(|wanted| name.as_deref() == Some(wanted));
     let fitting = sheets.iter().enumerate().filter(|(_, (name, _))| is_wanted(name));
     let found = fitting.max_by_key(|(at, (_, lines))| (rank(lines), Reverse(*at))).map(|(at, _)| at);
@@ -206,11 +207,6 @@ fn names_in(line: &[String]) -> usize {
         known.contains(plain.trim()) || cell.chars().count() <= MAX_NAME && words.any(|word| known.contains(word))
     };
     line.iter().filter(is_name).count()
-}
-
-/// Returns whether a line names a column of prompts.
-fn names_prompt(line: &[String]) -> bool {
-    line.iter().any(|cell| HEADERS.prompts.contains(&cell.trim().to_lowercase()))
 }
 
 /// Returns whether a line has a sentence, and fewer names than other cells.

@@ -1,102 +1,77 @@
 //! From the entries of a manifest to its jobs: one for each row, combination, and take.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_yaml::Value;
-
-use super::fields::{Fields, LocalImages, PromptFiles, PromptText};
+use super::fields::{Fields, PromptText};
 use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
-use super::maker::Entry;
-use crate::catalog::Catalog;
+use super::maker::{Entry, Inputs};
 use crate::domain::{Field, Job, Labels, NoticeCode, Rule, count};
-use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest, decode_job};
+use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::sections::Faces;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::Pointer;
-use crate::manifest::source::syntax::Room;
-use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::rows;
-use crate::manifest::tables::sheet::Row;
-use crate::manifest::template::engine::Templates;
 
-/// The input of an expansion besides the entries.
-pub(crate) struct Expander<'e> {
-    /// The template engine with the manifest's names in scope.
-    pub templates: &'e Templates,
-    /// The families.
-    pub catalog: &'e Catalog,
-    /// The readable files.
-    pub access: &'e FileAccess,
-    /// The prompts that stand in files.
-    pub prompts: &'e PromptFiles<'e>,
-    /// The images on this machine.
-    pub local_images: &'e LocalImages,
-}
-
-/// The jobs so far, and the remaining bounds.
-struct Taken<'f> {
-    finisher: Finisher,
-    room: Room,
-    passed_over: BTreeMap<(Field, String), usize>,
-    found: &'f mut Vec<Diagnostic>,
-}
-
-impl Expander<'_> {
-    /// All jobs in file order. Jobs with an error are reported and left out. An entry is decoded when its turn comes, and dropped when its
-    /// jobs are made.
-    pub(crate) fn expand(&self, raw: &RawManifest, entries: Vec<Value>, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
+impl Inputs<'_> {
+    /// All jobs in file order. Jobs with an error are reported and left out. An entry is dropped when its jobs are
+    /// made.
+    pub(crate) fn expand(&self, raw: &RawManifest, entries: Vec<RawJob>, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
         let at = Pointer::top().key("defaults");
         warn_of_extras(&raw.defaults, &at, found);
         let prompt = self.prompts.named_by(&raw.defaults);
         let defaults = Fields::compile(self.templates, prompt.as_deref(), &raw.defaults, at, found);
-        let (finisher, passed_over) = (Finisher::default(), BTreeMap::new());
-        let mut taken = Taken { finisher, room: Room::new(), passed_over, found };
+        let mut finisher = Finisher::default();
         if raw.defaults.values.has(F::File) {
-            taken.finisher.name_files();
+            finisher.name_files();
         }
         let mut has_room = true;
-        for (number, value) in entries.into_iter().enumerate() {
-            let (raw_job, mut found) = decode_job(value, &Pointer::top().key("jobs").index(number));
-            taken.found.append(&mut found);
+        for (number, raw_job) in entries.into_iter().enumerate() {
             // Errors of the other entries are reported, too.
-            has_room = has_room && self.make_all(number, &raw_job, &defaults, &raw.faces, &mut taken);
+            if has_room
+                && let Err(diagnostic) = self.make_all(number, &raw_job, &defaults, &raw.faces, &mut finisher, found)
+            {
+                found.push(*diagnostic);
+                has_room = false;
+            }
         }
-        for ((field, model), jobs) in taken.passed_over {
+        for ((field, model), jobs) in finisher.passed_over {
             let jobs = count(jobs, "job");
             tracing::info!(
                 code = NoticeCode::DefaultSkipped.code(),
                 "the default `{field}` does not apply to {jobs} of {model}"
             );
         }
-        taken.finisher.jobs
+        finisher.jobs
     }
 
-    /// Makes the jobs of an entry; false if there is no room for them.
+    /// Makes the jobs of an entry, unless there is no room for them.
     fn make_all(
         &self,
         number: usize,
         raw_job: &RawJob,
         defaults: &Fields<'_>,
         faces: &Faces,
-        taken: &mut Taken<'_>,
-    ) -> bool {
+        finisher: &mut Finisher,
+        found: &mut Vec<Diagnostic>,
+    ) -> Result<(), Box<Diagnostic>> {
         let at = Pointer::top().key("jobs").index(number);
         if raw_job.fields.values.has(F::File) {
-            taken.finisher.name_files();
+            finisher.name_files();
         }
         let prompt = self.prompts.named_by(&raw_job.fields);
-        let Some(own) = self.compile(raw_job, prompt.as_deref(), &at, taken.found) else { return true };
-        let entry = self.entry(&own, defaults);
-        let combinations = combinations_of(raw_job, &at, taken.found);
-        let rows = self.rows_of(raw_job, &at, taken.found);
+        let Some(own) = self.compile(raw_job, prompt.as_deref(), &at, found) else { return Ok(()) };
+        let entry = Entry { inputs: self, own: &own, defaults };
+        let combinations = combinations_of(raw_job, &at, found);
+        let rows = match &raw_job.for_each {
+            None => vec![None],
+            Some(from) => rows::read(from, self.access, &at.key("for_each"), found).into_iter().map(Some).collect(),
+        };
         let jobs = rows.len().saturating_mul(combinations.len()).saturating_mul(takes_of(&own));
-        if !taken.expect(jobs, &at) {
-            return false;
-        }
+        finisher.room.expect(jobs, &at)?;
         let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
         // One job for each row and combination.
         let origin = |job: usize| {
@@ -104,7 +79,7 @@ impl Expander<'_> {
             let (combination, matrix, is_damaged) = (&combinations[nth], matrices[nth].as_ref(), raw_job.is_damaged);
             Origin { number, is_damaged, entry, faces, combination, row, matrix }
         };
-        (0..rows.len() * combinations.len()).all(|job| taken.admit(&origin(job), &at))
+        (0..rows.len() * combinations.len()).try_for_each(|job| finisher.admit(&origin(job), &at, found))
     }
 
     /// The fields of an entry, unless they can't be filled in, which is reported.
@@ -125,40 +100,6 @@ impl Expander<'_> {
         warn_of_extras(&raw_job.fields, at, found);
         Some(own)
     }
-
-    fn entry<'r, 't>(&'r self, own: &'r Fields<'t>, defaults: &'r Fields<'t>) -> Entry<'r, 't, 'r> {
-        let Self { templates, catalog, prompts, local_images, .. } = *self;
-        Entry { templates, catalog, prompts, local_images, own, defaults }
-    }
-
-    fn rows_of(&self, job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Option<Row>> {
-        match &job.for_each {
-            None => vec![None],
-            Some(from) => rows::read(from, self.access, &at.key("for_each"), found).into_iter().map(Some).collect(),
-        }
-    }
-}
-
-impl Taken<'_> {
-    /// Returns whether the bounds allow this number of jobs of an entry. Otherwise, it reports an error.
-    fn expect(&mut self, jobs: usize, at: &Pointer) -> bool {
-        let diagnostic = self.room.expect(jobs, at);
-        let has_room = diagnostic.is_none();
-        self.found.extend(diagnostic);
-        has_room
-    }
-
-    /// Takes a job in; false if there is no room for more, which is reported.
-    fn admit(&mut self, origin: &Origin<'_>, at: &Pointer) -> bool {
-        let before = self.finisher.jobs.len();
-        for passed_over in self.finisher.admit(origin, self.found) {
-            *self.passed_over.entry(passed_over).or_default() += 1;
-        }
-        let diagnostic = self.room.take(self.finisher.jobs[before..].iter().map(Arc::as_ref), at);
-        let has_room = diagnostic.is_none();
-        self.found.extend(diagnostic);
-        has_room
-    }
 }
 
 /// The number of takes of each of an entry's jobs, as far as it is known before rendering.
@@ -166,7 +107,7 @@ fn takes_of(own: &Fields<'_>) -> usize {
     if own.until_kept {
         return 1;
     }
-    own.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1)
+    own.values.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1)
 }
 
 /// The values of a combination by name, as they were written; nothing of a job without a matrix.

@@ -26,8 +26,8 @@ const TWICE: [(Rule, JobField, JobField); 4] = [
 
 /// The fields of an entry or of the defaults, compiled.
 pub(super) struct Fields<'t> {
-    at: Pointer,
-    values: FieldValues<Text<'t>>,
+    pub(super) at: Pointer,
+    pub(super) values: FieldValues<Text<'t>>,
     /// True if `takes` is the most that are bought until one is kept.
     pub(super) until_kept: bool,
     /// True if the job waits for its local images.
@@ -66,22 +66,22 @@ impl<'t> Fields<'t> {
         let RawFields { until_kept, waits_for_image, ref extra, .. } = *raw;
         let mut compiled = Vec::with_capacity(raw.values.0.len() + 1);
         for (field, value) in &raw.values.0 {
-            let place = at.key(field.name());
+            let place = || at.key(field.name());
             let mut compile = |text: &'t str, at: &dyn Fn() -> Pointer| {
                 templates.compile(text).map_err(|error| found.push(template_diagnostic(error, at()))).ok()
             };
             let value = match value {
                 FieldValue::Whole(number) => Some(FieldValue::Whole(*number)),
-                FieldValue::Text(text) => compile(text, &|| place.clone()).map(FieldValue::Text),
+                FieldValue::Text(text) => compile(text, &place).map(FieldValue::Text),
                 FieldValue::List(list) => {
                     let list = list.iter().enumerate();
-                    let list = list.filter_map(|(index, text)| compile(text, &|| place.index(index)));
+                    let list = list.filter_map(|(index, text)| compile(text, &|| place().index(index)));
                     Some(FieldValue::List(list.collect()))
                 }
                 FieldValue::Labels(labels) => {
                     let labels = labels
                         .iter()
-                        .filter_map(|(name, text)| Some((name.clone(), compile(text, &|| place.key(name))?)));
+                        .filter_map(|(name, text)| Some((name.clone(), compile(text, &|| place().key(name))?)));
                     Some(FieldValue::Labels(labels.collect()))
                 }
             };
@@ -124,34 +124,9 @@ impl<'t> Fields<'t> {
         diagnostic.with_help("keep one of the two")
     }
 
-    /// The entry, or the defaults, as a whole.
-    pub(super) fn top(&self) -> Pointer {
-        self.at.clone()
-    }
-
     /// The location of a field's value, present or not.
     pub(super) fn at(&self, field: JobField) -> Pointer {
         self.at.key(field.name())
-    }
-
-    /// A text that is here, compiled.
-    pub(super) fn text(&self, field: JobField) -> Option<&Text<'t>> {
-        self.values.text(field)
-    }
-
-    /// A whole number that is here.
-    pub(super) fn whole(&self, field: JobField) -> Option<i64> {
-        self.values.whole(field)
-    }
-
-    /// A list that is here.
-    pub(super) fn list(&self, field: JobField) -> Option<&[Text<'t>]> {
-        self.values.list(field)
-    }
-
-    /// The labels that are here.
-    pub(super) fn labels(&self) -> &[(String, Text<'t>)] {
-        self.values.labels()
     }
 
     /// Returns whether the field is set here.
@@ -175,7 +150,7 @@ impl<'t> Fields<'t> {
     /// The location of a field here.
     pub(super) fn location(&self, field: JobField) -> Location {
         let field = match field {
-            F::Prompt if self.text(field).is_none() => F::PromptFile,
+            F::Prompt if self.values.text(field).is_none() => F::PromptFile,
             F::Image if !self.values.has(field) => F::ImageFile,
             field => field,
         };

@@ -1,6 +1,6 @@
 //! From a rendered entry to a job: checked and priced on its own, then compared with the others. Each ID is unique, and each take has its own file.
 
-use std::collections::{HashMap, HashSet, hash_map};
+use std::collections::{BTreeMap, HashMap, HashSet, hash_map};
 use std::sync::Arc;
 
 use super::lists::take_id;
@@ -16,6 +16,7 @@ use crate::manifest::source::diagnostic::{Diagnostic, JobLabel, RowLocation, Sev
 use crate::manifest::source::lints;
 use crate::manifest::source::lints::Same;
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
+use crate::manifest::source::syntax::Room;
 use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::engine::Text;
 
@@ -28,6 +29,10 @@ pub(super) struct Finisher {
     names: NamesInUse,
     /// The requests so far.
     same: Same,
+    /// The remaining bounds.
+    pub room: Room,
+    /// The jobs without a default that their family does not take, by field and model.
+    pub passed_over: BTreeMap<(Field, String), usize>,
     /// The sound jobs so far.
     pub jobs: Vec<Arc<Job>>,
 }
@@ -51,21 +56,27 @@ impl Finisher {
         }
     }
 
-    /// Renders and checks a job, compares it with the others, and adds all of its takes. A job with an error is reported and left out. Returns the
-    /// defaults that its family does not take, each with its model.
-    pub(super) fn admit(&mut self, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Vec<(Field, String)> {
+    /// Renders and checks a job of the entry at `at`, compares it with the others, and adds all of its takes, unless there is no room for them. A job
+    /// with an error is reported and left out.
+    pub(super) fn admit(
+        &mut self,
+        origin: &Origin<'_>,
+        at: &Pointer,
+        found: &mut Vec<Diagnostic>,
+    ) -> Result<(), Box<Diagnostic>> {
         let mut rendered = render(origin.entry, origin.row, origin.combination);
-        let passed_over = std::mem::take(&mut rendered.passed_over).into_iter();
-        let passed_over = passed_over.map(|field| (field, rendered.spec.model.clone())).collect();
+        for field in rendered.passed_over.drain(..) {
+            *self.passed_over.entry((field, rendered.spec.model.clone())).or_default() += 1;
+        }
         let mut list = std::mem::take(&mut rendered.found);
         let (id, tags, files) = (rendered.id.clone(), rendered.tags.clone(), rendered.files.take());
         let ids = id.iter().flat_map(|id| (1..=rendered.takes).map(move |take| take_id(id, take)));
         let ids: Vec<JobId> = ids.filter_map(|id| valid(&id, origin, &mut list)).collect();
         let job = checked(rendered, ids.first(), origin, &mut list);
-        let (number, is_damaged) = (origin.number, origin.is_damaged);
+        let is_damaged = origin.is_damaged;
         let row = origin.row.and_then(|row| row.place.as_ref());
-        let id_at = || Pointer::top().key("jobs").index(number).key(F::Id.name()).value();
-        list.extend(ids.iter().filter_map(|id| self.names.id(id.as_str(), number, row)));
+        let id_at = || at.key(F::Id.name()).value();
+        list.extend(ids.iter().filter_map(|id| self.names.id(id.as_str(), origin.number, row)));
         let mut jobs = Vec::new();
         if let Some(job) = job.map(Arc::new) {
             list.extend(self.same.note(&self.jobs, &job, id_at));
@@ -85,9 +96,10 @@ impl Finisher {
             found.extend(list.into_iter().map(|diagnostic| diagnostic.with_job(label.clone(), row.cloned())));
         }
         if sound {
+            self.room.take(&jobs, at)?;
             self.jobs.append(&mut jobs);
         }
-        passed_over
+        Ok(())
     }
 
     /// Gives each take its file, where files are named by hand.
@@ -266,7 +278,7 @@ pub(super) struct Origin<'o> {
     /// True if the entry itself has a reported error.
     pub is_damaged: bool,
     /// The entry, compiled.
-    pub entry: Entry<'o, 'o, 'o>,
+    pub entry: Entry<'o>,
     /// The declared faces.
     pub faces: &'o Faces,
     /// The combination of its matrix.
@@ -361,7 +373,7 @@ fn locate(diagnostic: FieldDiagnostic, origin: &Origin<'_>) -> Diagnostic {
     let mut located = Diagnostic::error(diagnostic.rule, diagnostic.message, location(origin, field));
     located.severity = diagnostic.severity;
     // In a table of both families a column is of use to the jobs of one of them.
-    let is_of_a_cell = origin.row.is_some() && matches!(origin.entry.own.text(field), Some(Text::Template(_)));
+    let is_of_a_cell = origin.row.is_some() && matches!(origin.entry.own.values.text(field), Some(Text::Template(_)));
     let may_be_absent = matches!(diagnostic.rule, Rule::FieldNotOfFamily | Rule::DurationOutOfRange);
     let empty_cell = (is_of_a_cell && may_be_absent).then_some("clear the cell to leave out the field for this job");
     located.help = match (diagnostic.help, empty_cell) {

@@ -17,7 +17,7 @@ use crate::manifest::template::engine::{Text, is_template};
 /// The longest value of a label, in characters: it is a name, and no text.
 const MAX_LABEL: usize = 200;
 
-impl<'t> Maker<'_, 't, '_> {
+impl Maker<'_> {
     /// The URLs of the images, or the local images in their place. What is on the job takes the place of both defaults.
     pub(super) fn images(&mut self) -> (Vec<String>, Vec<LocalImage>) {
         let own = self.images_in(self.own);
@@ -27,9 +27,9 @@ impl<'t> Maker<'_, 't, '_> {
         }
     }
 
-    fn images_in(&mut self, source: &Fields<'t>) -> (Vec<String>, Vec<LocalImage>) {
-        let urls = self.fill_list(source.list(F::Image), || source.at(F::Image));
-        let files = source.list(F::ImageFile).unwrap_or_default().iter().enumerate();
+    fn images_in(&mut self, source: &Fields<'_>) -> (Vec<String>, Vec<LocalImage>) {
+        let urls = self.fill_list(source.values.list(F::Image), || source.at(F::Image));
+        let files = source.values.list(F::ImageFile).unwrap_or_default().iter().enumerate();
         let local = files.filter_map(|(index, file)| self.local_image(file, source, index));
         (urls, local.collect())
     }
@@ -52,7 +52,7 @@ impl<'t> Maker<'_, 't, '_> {
             self.found.push(diagnostic.with_help("write the URL under `image`"));
             return None;
         }
-        match &*self.local_images.read(name) {
+        match &*self.inputs.local_images.read(name) {
             Ok(image) => return Some(LocalImage { waits: source.waits_for_image, ..image.clone() }),
             Err(Unusable::Unreadable(TextError::Io(error)))
                 if source.waits_for_image && error.kind() == ErrorKind::NotFound =>
@@ -80,8 +80,9 @@ impl<'t> Maker<'_, 't, '_> {
         extra: &serde_json::Map<String, serde_json::Value>,
     ) -> Option<String> {
         let has_url = !urls.is_empty() || extra.values().any(has_web_url);
-        let may_have_one = if self.own.says(F::Image) { self.own } else { self.defaults }.list(F::Image).is_some();
-        if self.own.text(F::ImageKey).is_some() && !may_have_one && !has_url {
+        let may_have_one =
+            if self.own.says(F::Image) { self.own } else { self.defaults }.values.list(F::Image).is_some();
+        if self.own.values.text(F::ImageKey).is_some() && !may_have_one && !has_url {
             let message = "`image_key` requires an image, or a URL under `extra`";
             let diagnostic = Diagnostic::error(Rule::ImageKeyAlone, message, self.own.at(F::ImageKey).named());
             self.found.push(diagnostic.with_help("name an `image`, or remove `image_key`"));
@@ -90,7 +91,7 @@ impl<'t> Maker<'_, 't, '_> {
             return None;
         }
         for source in [self.own, self.defaults] {
-            let Some(text) = source.text(F::ImageKey) else { continue };
+            let Some(text) = source.values.text(F::ImageKey) else { continue };
             let key = self.fill(text, || source.at(F::ImageKey)).ok()?;
             // A blank string removes the default; an empty cell leaves it.
             if !key.trim().is_empty() || matches!(text, Text::Plain(_)) {
@@ -103,10 +104,10 @@ impl<'t> Maker<'_, 't, '_> {
     pub(super) fn tags(&mut self) -> Vec<String> {
         let mut tags = Vec::new();
         for source in [self.own, self.defaults] {
-            let filled = self.fill_list(source.list(F::Tags), || source.at(F::Tags));
+            let filled = self.fill_list(source.values.list(F::Tags), || source.at(F::Tags));
             tags = filled.iter().flat_map(|tag| tags_of(tag)).collect();
             // An empty list removes the default.
-            if !tags.is_empty() || source.list(F::Tags).is_some_and(<[_]>::is_empty) {
+            if !tags.is_empty() || source.values.list(F::Tags).is_some_and(<[_]>::is_empty) {
                 break;
             }
         }
@@ -118,7 +119,7 @@ impl<'t> Maker<'_, 't, '_> {
     pub(super) fn labels(&mut self) -> Labels {
         let mut labels = Labels::new();
         for source in [self.defaults, self.own] {
-            for (name, text) in source.labels() {
+            for (name, text) in source.values.labels() {
                 let at = || source.at(F::Labels).key(name);
                 let Ok(value) = self.fill(text, at) else { continue };
                 let value = value.trim();
@@ -234,7 +235,7 @@ fn help_for_an_image(error: &TextError) -> &'static str {
 /// The most takes of one job; a thousand videos of one prompt are an error.
 const MAX_TAKES: i64 = 1000;
 
-impl Maker<'_, '_, '_> {
+impl Maker<'_> {
     /// The number of jobs, one for each take, and the most takes of one job that are bought until one is kept.
     pub(super) fn takes(&mut self) -> (u32, Option<u32>) {
         for source in [self.own, self.defaults] {
@@ -248,7 +249,7 @@ impl Maker<'_, '_, '_> {
     /// The number under `takes`; nothing for an empty cell.
     fn number_of_takes(&mut self, source: &Fields<'_>) -> Option<u32> {
         let at = || source.at(F::Takes);
-        let takes = match (source.whole(F::Takes), source.text(F::Takes)) {
+        let takes = match (source.values.whole(F::Takes), source.values.text(F::Takes)) {
             (Some(takes), _) => takes,
             (None, Some(text)) => match self.fill(text, at) {
                 Ok(filled) if filled.trim().is_empty() => return None,
@@ -271,7 +272,7 @@ impl Maker<'_, '_, '_> {
         let usual = Arc::clone(&self.scope);
         let mut files = Vec::new();
         for source in [self.own, self.defaults] {
-            let Some(text) = source.text(F::File) else { continue };
+            let Some(text) = source.values.text(F::File) else { continue };
             files.clear();
             for take in 1..=takes {
                 let fields = &mut Arc::make_mut(&mut self.scope).fields;

@@ -17,6 +17,7 @@ use crate::manifest::raw::table::{help_with_whole, seconds_in, whole_in, wrong_t
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
+use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::bounds::template_diagnostic;
 use crate::manifest::template::engine::{Scope, Templates, Text};
@@ -60,42 +61,45 @@ pub(super) enum State {
     Made,
 }
 
-/// The parts of an entry, the same for all of its rows and combinations.
-#[derive(Clone, Copy)]
-pub(super) struct Entry<'r, 't, 'c> {
-    /// The engine.
-    pub templates: &'r Templates,
+/// The input of an expansion besides the entries.
+pub(crate) struct Inputs<'i> {
+    /// The template engine with the manifest's names in scope.
+    pub templates: &'i Templates,
     /// The families.
-    pub catalog: &'c Catalog,
-    /// The files of prompts.
-    pub prompts: &'r PromptFiles<'r>,
+    pub catalog: &'i Catalog,
+    /// The readable files.
+    pub access: &'i FileAccess,
+    /// The prompts that stand in files.
+    pub prompts: &'i PromptFiles<'i>,
     /// The images on this machine.
-    pub local_images: &'r LocalImages,
-    /// The entry's own fields.
-    pub own: &'r Fields<'t>,
-    /// The defaults.
-    pub defaults: &'r Fields<'t>,
+    pub local_images: &'i LocalImages,
 }
 
-pub(super) struct Maker<'r, 't, 'c> {
-    templates: &'r Templates,
-    pub(super) catalog: &'c Catalog,
-    pub(super) prompts: &'r PromptFiles<'r>,
-    pub(super) local_images: &'r LocalImages,
-    pub(super) own: &'r Fields<'t>,
-    pub(super) defaults: &'r Fields<'t>,
-    pub(super) combination: &'r [Cell],
+/// An entry, the same for all of its rows and combinations.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'e> {
+    pub inputs: &'e Inputs<'e>,
+    /// The entry's own fields.
+    pub own: &'e Fields<'e>,
+    pub defaults: &'e Fields<'e>,
+}
+
+pub(super) struct Maker<'e> {
+    pub(super) inputs: &'e Inputs<'e>,
+    pub(super) own: &'e Fields<'e>,
+    pub(super) defaults: &'e Fields<'e>,
+    pub(super) combination: &'e [Cell],
     /// The state of each field.
     pub(super) states: [State; JobField::ALL.len()],
     pub(super) scope: Arc<Scope>,
-    pub(super) model: Option<Model<'c>>,
+    pub(super) model: Option<Model<'e>>,
     pub(super) passed_over: Vec<Field>,
     pub(super) found: Vec<Diagnostic>,
 }
 
 /// Makes one job's fields.
-pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Cell]) -> Rendered<'c> {
-    let Entry { templates, catalog, prompts, local_images, own, defaults } = entry;
+pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [Cell]) -> Rendered<'e> {
+    let Entry { inputs, own, defaults } = entry;
     let other = combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
     let scope = Arc::new(Scope {
         row: row.map(|row| row.value.clone()),
@@ -104,10 +108,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         matrix: other.map(|cell| (cell.name.clone(), Value::from(Serde(cell.value.clone())))).collect(),
     });
     let mut maker = Maker {
-        templates,
-        catalog,
-        prompts,
-        local_images,
+        inputs,
         own,
         defaults,
         combination,
@@ -141,7 +142,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         let names = || {
             let columns = scope.row.iter().filter_map(|row| row.try_iter().ok()).flatten().map(|name| name.to_string());
             let others = scope.matrix.iter().map(|(name, _)| name.clone());
-            templates.names().map(str::to_owned).chain(columns).chain(others).collect()
+            inputs.templates.names().map(str::to_owned).chain(columns).chain(others).collect()
         };
         let lint = lints::unfilled_placeholder(prompt, names, || location_of(F::Prompt, own, defaults, combination));
         maker.found.extend(lint);
@@ -155,7 +156,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
     Rendered { id, spec, model, tags, labels, takes, up_to, files, passed_over, found }
 }
 
-impl Maker<'_, '_, '_> {
+impl Maker<'_> {
     /// Fills a text in. Its place is looked up only for a diagnostic.
     pub(super) fn fill(&mut self, text: &Text<'_>, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
         if let Text::Template(template) = text {
@@ -172,7 +173,7 @@ impl Maker<'_, '_, '_> {
                 return Err(Reported);
             }
         }
-        self.templates.render(text, &self.scope).map_err(|error| {
+        self.inputs.templates.render(text, &self.scope).map_err(|error| {
             self.found.push(template_diagnostic(error, at()));
             Reported
         })
@@ -180,8 +181,7 @@ impl Maker<'_, '_, '_> {
 
     /// Compiles and fills in a text that is met only now.
     pub(super) fn fill_source(&mut self, source: &str, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
-        let templates = self.templates;
-        match templates.compile(source) {
+        match self.inputs.templates.compile(source) {
             Ok(text) => self.fill(&text, at),
             Err(error) => {
                 self.found.push(template_diagnostic(error, at()));
@@ -229,7 +229,7 @@ pub(super) fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'
     }
 }
 
-impl<'r, 't> Maker<'r, 't, '_> {
+impl<'e> Maker<'e> {
     /// Makes a plain field, and first those that it uses; false if that can't be done.
     pub(super) fn make(&mut self, field: JobField) -> bool {
         match self.states[field as usize] {
@@ -336,14 +336,14 @@ impl<'r, 't> Maker<'r, 't, '_> {
     }
 
     /// The value that is in one of the two places, if one does and it is not empty.
-    fn value_in(&mut self, source: &'r Fields<'t>, field: JobField) -> Result<Option<Value>, Reported> {
-        if let Some(seconds) = source.whole(field) {
+    fn value_in(&mut self, source: &'e Fields<'e>, field: JobField) -> Result<Option<Value>, Reported> {
+        if let Some(seconds) = source.values.whole(field) {
             return Ok(Some(seconds.into()));
         }
-        if field == F::Prompt && source.text(F::PromptFile).is_some() {
+        if field == F::Prompt && source.values.text(F::PromptFile).is_some() {
             return self.prompt_of_file(source).map(|prompt| prompt.map(Value::from));
         }
-        let Some(text) = source.text(field) else { return Ok(None) };
+        let Some(text) = source.values.text(field) else { return Ok(None) };
         if let Text::Plain(plain) = text {
             return Ok(Some((*plain).into()));
         }
@@ -364,7 +364,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
     }
 
     /// The defaults, if they say something about this field and the family does not pass it over.
-    pub(super) fn default_source(&mut self, field: Field) -> Result<Option<&'r Fields<'t>>, Reported> {
+    pub(super) fn default_source(&mut self, field: Field) -> Result<Option<&'e Fields<'e>>, Reported> {
         if !self.defaults.says(JobField::of(field)) {
             return Ok(None);
         }
@@ -394,8 +394,8 @@ impl<'r, 't> Maker<'r, 't, '_> {
         let Some(name) = self.made_text(F::Model) else {
             if self.states[F::Model as usize] != State::Broken {
                 let diagnostic =
-                    Diagnostic::error(Rule::ModelMissing, "this job has no `model`", self.own.top().value());
-                let names: Vec<&str> = self.catalog.model_names().collect();
+                    Diagnostic::error(Rule::ModelMissing, "this job has no `model`", self.own.at.clone().value());
+                let names: Vec<&str> = self.inputs.catalog.model_names().collect();
                 self.found.push(
                     diagnostic.with_help(format!("write `model`, here or under `defaults`: {}", names.join(", "))),
                 );
@@ -403,9 +403,9 @@ impl<'r, 't> Maker<'r, 't, '_> {
             }
             return;
         };
-        self.model = self.catalog.model(&name);
+        self.model = self.inputs.catalog.model(&name);
         if self.model.is_none() {
-            let names: Vec<&str> = self.catalog.model_names().collect();
+            let names: Vec<&str> = self.inputs.catalog.model_names().collect();
             let place = location_of(F::Model, self.own, self.defaults, self.combination);
             let diagnostic = Diagnostic::error(Rule::ModelUnknown, format!("unknown model `{name}`"), place);
             self.found.push(diagnostic.with_help(help_near(&name, "models", &names)));
@@ -422,17 +422,17 @@ impl<'r, 't> Maker<'r, 't, '_> {
     }
 
     /// The prompt of a file, which is named as it is or by a template.
-    fn prompt_of_file(&mut self, source: &'r Fields<'t>) -> Result<Option<String>, Reported> {
+    fn prompt_of_file(&mut self, source: &'e Fields<'e>) -> Result<Option<String>, Reported> {
         let at = || source.at(F::PromptFile);
         if let Some(text) = &source.prompt_in_file {
             return self.fill_prompt(text, at).map(Some);
         }
-        let Some(path) = source.text(F::PromptFile) else { return Ok(None) };
+        let Some(path) = source.values.text(F::PromptFile) else { return Ok(None) };
         let path = self.fill(path, at)?;
         if path.trim().is_empty() {
             return Ok(None);
         }
-        let text = self.prompts.read_one(path.trim()).map_err(|error| {
+        let text = self.inputs.prompts.read_one(path.trim()).map_err(|error| {
             self.found.push(unreadable("prompt file", Path::new(path.trim()), &error, at().value()));
             Reported
         })?;

@@ -8,4 +8,4 @@ pub(in crate::manifest) mod expander;
 pub(in crate::manifest) mod fields;
 pub(super) mod finisher;
 mod lists;
-mod maker;
+pub(in crate::manifest) mod maker;

@@ -14,6 +14,7 @@ use super::{matrix, sections};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
 use crate::manifest::source::location::{Location, Part, Pointer};
+use crate::manifest::source::reader::RawEntry;
 use crate::manifest::template::engine::is_template;
 
 pub(super) const TOP_KEYS: [&str; 11] =
@@ -27,21 +28,15 @@ pub(super) fn field_keys() -> Vec<&'static str> {
 }
 
 impl RawManifest {
-    /// Decodes a whole file but for its jobs, which come as they are: of a long list, few need to be decoded at once. What is wrong
-    /// is reported; what is right is still there.
-    pub(crate) fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<(Self, Vec<Value>)> {
-        let top = Pointer::top();
+    /// Decodes a whole file but for its jobs, of which only the number is known here. What is wrong is reported; what is right is still there.
+    pub(crate) fn decode(value: Value, jobs: usize, found: &mut Vec<Diagnostic>) -> Option<Self> {
         if value.is_null() {
             let diagnostic = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
             found.push(diagnostic.with_help("`shotlist init` writes a manifest to start from"));
             return None;
         }
-        let mut table = Table::open(value, top, "a manifest", found)?;
-        let jobs = jobs_of(&mut table);
-        Some((Self::decode_table(table), jobs))
-    }
-
-    fn decode_table(mut table: Table<'_>) -> Self {
+        let mut table = Table::open(value, Pointer::top(), "a manifest", found)?;
+        check_jobs(&mut table, jobs);
         decode_version(&mut table);
         let raw = Self {
             name: table.text("name"),
@@ -55,7 +50,7 @@ impl RawManifest {
             moved: sections::decode_moves(&mut table),
         };
         table.close(&TOP_KEYS);
-        raw
+        Some(raw)
     }
 }
 
@@ -124,35 +119,31 @@ fn decode_defaults(table: &mut Table<'_>) -> RawFields {
     fields
 }
 
-fn jobs_of(table: &mut Table<'_>) -> Vec<Value> {
+fn check_jobs(table: &mut Table<'_>, jobs: usize) {
     let at = table.at("jobs");
     match table.take("jobs") {
-        Some(Value::Sequence(jobs)) if !jobs.is_empty() => jobs,
+        Some(Value::Sequence(_)) | None if jobs > 0 => {}
         Some(Value::Sequence(_)) | None => {
             let diagnostic = Diagnostic::error(Rule::NoJobs, "the manifest lists no jobs", at.named());
             table.tell(diagnostic.with_help("write a list under `jobs`, each entry starting with `- id: …`"));
-            Vec::new()
         }
         Some(other) => {
             let diagnostic = wrong_type("`jobs`", "a list", &other, at.value());
             table.tell(diagnostic.with_help("start each job with a dash, `- id: …`"));
-            Vec::new()
         }
     }
 }
 
-/// An entry of `jobs`, and what is wrong with it.
-pub(crate) type Decoded = (RawJob, Vec<Diagnostic>);
-
-/// Decodes one entry of `jobs`. With whatever is wrong, it is damaged.
-pub(crate) fn decode_job(value: Value, at: &Pointer) -> Decoded {
+/// Decodes one entry of `jobs`, and tells what is wrong with it: it is then damaged.
+pub(crate) fn decode_job(entry: RawEntry, number: usize) -> (RawJob, Vec<Diagnostic>) {
     let nothing = || RawJob { id: None, for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
     let mut found = Vec::new();
-    (decode_entry(value, at, &mut found).unwrap_or_else(nothing), found)
+    let job = decode_entry(entry, &Pointer::top().key("jobs").index(number), &mut found);
+    (job.unwrap_or_else(nothing), found)
 }
 
-fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
-    let mut table = Table::open(value, at.clone(), "a job", found)?;
+fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
+    let mut table = Table::open(entry, at.clone(), "a job", found)?;
     // A key of the manifest in its list of jobs is no job with mistakes.
     if let Some(key) = ["defaults", "vars", "budget", "faces"].into_iter().find(|key| table.has(key)) {
         let place = Location::Value(table.at(key), Part::Key);
@@ -305,6 +296,7 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
         };
         values.extend(value.map(|value| (field, value)));
     }
+    values.shrink_to_fit();
     RawFields { values: FieldValues(values), extra, until_kept, waits_for_image }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use serde_yaml::{Mapping, Value};
+use serde_yaml::Value;
 
 use super::table::{Table, kind, wrong_type};
 use crate::domain::Rule;
@@ -127,7 +127,7 @@ pub(super) fn entries(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
     };
     let entry = |(index, item): (usize, Value)| {
         let at = at.index(index);
-        let map: Mapping = Table::open(item, at.clone(), "an entry", found)?.into_map();
+        let map = Table::open(item, at.clone(), "an entry", found)?.into_pairs();
         let cells = map.into_iter().filter_map(|(key, value)| {
             let name = name_of(&key, &at, found)?;
             cell(&name, value, at.key(&name), found)

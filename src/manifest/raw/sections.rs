@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use serde_yaml::Value;
 
 use super::job_field::JobField as F;
-use super::table::{Table, wrong_type};
+use super::table::{Table, text, wrong_type};
 use crate::domain::{InvalidUsd, JobId, Label, Move, Rule, Usd};
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::Pointer;
@@ -52,11 +52,11 @@ fn spans(table: &mut Table<'_>) -> SpanBudget {
 fn labels(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> BTreeMap<Label, SpanBudget> {
     let mut limits = BTreeMap::new();
     let Some(names) = Table::open(value, at.clone(), "`labels`", found) else { return limits };
-    for (name, values) in names.into_map() {
+    for (name, values) in names.into_pairs() {
         let Some(name) = text_key(&name, "a label", at, found) else { continue };
         let at = at.key(&name);
         let Some(values) = Table::open(values, at.clone(), "a label", found) else { continue };
-        for (value, amounts) in values.into_map() {
+        for (value, amounts) in values.into_pairs() {
             let Some(value) = text_key(&value, "the value of a label", &at, found) else { continue };
             let Some(mut amounts) = Table::open(amounts, at.key(&value), "a limit", found) else { continue };
             let limit = spans(&mut amounts);
@@ -236,20 +236,19 @@ const RESERVED: [&str; 3] = ["day", "batch", "model"];
 pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String)>> {
     let name = F::Labels.name();
     let (value, at) = (table.take(name)?, table.at(name));
-    let mut labels = Table::open(value, at, "`labels`", table.found())?;
-    let names = labels.text_keys();
+    let labels = Table::open(value, at.clone(), "`labels`", table.found())?;
     let mut decoded = Vec::new();
-    for name in &names {
-        if let Some(wrong) = what_is_wrong_with(name) {
-            let place = labels.at(name).named();
+    for (name, value) in labels.into_pairs() {
+        let Some(name) = text_key(&name, "the name of a label", &at, table.found()) else { continue };
+        if let Some(wrong) = what_is_wrong_with(&name) {
             let message = format!("the label name `{name}` is invalid: {wrong}");
-            labels.tell(Diagnostic::error(Rule::LabelInvalid, message, place).with_help("rename the label"));
+            let diagnostic = Diagnostic::error(Rule::LabelInvalid, message, at.key(&name).named());
+            table.tell(diagnostic.with_help("rename the label"));
         }
-        let value = labels.text(name);
-        decoded.extend(value.map(|value| (name.clone(), value)));
+        let value = Some(value).filter(|value| !value.is_null());
+        let value = value.and_then(|value| text(value, &name, || at.key(&name), table.found()));
+        decoded.extend(value.map(|value| (name, value)));
     }
-    let known: Vec<&str> = names.iter().map(String::as_str).collect();
-    labels.close(&known);
     Some(decoded)
 }
 

@@ -3,12 +3,13 @@
 //! A derived deserializer stops at the first error. Here, each key is taken separately. A value of a wrong type is reported and counts as
 //! absent, and keys that are left are unknown.
 
-use serde_yaml::{Mapping, Value};
+use serde_yaml::Value;
 
 use super::job_field::{FieldValue, JobField};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::{Location, Part, Pointer, help_with_key};
+use crate::manifest::source::reader::RawEntry;
 use crate::manifest::source::{lints, syntax};
 use crate::manifest::template::engine::is_template;
 
@@ -17,17 +18,22 @@ const MAX_SUGGESTIONS: usize = 100;
 
 /// A mapping with the keys that are left.
 pub(crate) struct Table<'f> {
-    map: Mapping,
+    pairs: Vec<(Value, Value)>,
     at: Pointer,
     found: &'f mut Vec<Diagnostic>,
 }
 
 impl<'f> Table<'f> {
     /// A mapping at this place. Reports any other value, and returns `None`.
-    pub(crate) fn open(value: Value, at: Pointer, what: &str, found: &'f mut Vec<Diagnostic>) -> Option<Self> {
-        match value {
-            Value::Mapping(map) => Some(Self { map, at, found }),
-            other => {
+    pub(crate) fn open(
+        value: impl Into<RawEntry>,
+        at: Pointer,
+        what: &str,
+        found: &'f mut Vec<Diagnostic>,
+    ) -> Option<Self> {
+        match value.into() {
+            RawEntry::Mapping(pairs) => Some(Self { pairs, at, found }),
+            RawEntry::Other(other) => {
                 found.push(wrong_type(what, "a mapping of names to values", &other, at.value()));
                 None
             }
@@ -39,24 +45,23 @@ impl<'f> Table<'f> {
         self.at.key(key)
     }
 
-    /// The mapping, for keys of the user.
-    pub(crate) fn into_map(self) -> Mapping {
-        self.map
+    /// The keys and values, for keys of the user.
+    pub(crate) fn into_pairs(self) -> Vec<(Value, Value)> {
+        self.pairs
+    }
+
+    fn get(&self, key: &str) -> Option<&Value> {
+        self.pairs.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
     }
 
     /// Returns whether a key is left.
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.map.contains_key(key)
+        self.get(key).is_some()
     }
 
     /// Returns whether no key is left.
     pub(crate) fn is_empty(&self) -> bool {
-        self.map.is_empty()
-    }
-
-    /// The keys that are strings, in order.
-    pub(crate) fn text_keys(&self) -> Vec<String> {
-        self.map.keys().filter_map(Value::as_str).map(str::to_owned).collect()
+        self.pairs.is_empty()
     }
 
     /// Reports a diagnostic about this mapping.
@@ -71,17 +76,18 @@ impl<'f> Table<'f> {
 
     /// The value of a key, also if it is null: absence may mean "no limit", and a forgotten value does not.
     pub(crate) fn take_even_null(&mut self, key: &str) -> Option<Value> {
-        self.map.swap_remove(key)
+        let nth = self.pairs.iter().position(|(name, _)| name.as_str() == Some(key))?;
+        Some(self.pairs.swap_remove(nth).1)
     }
 
     /// The value of a key. Null counts as absent.
     pub(crate) fn take(&mut self, key: &str) -> Option<Value> {
-        self.map.swap_remove(key).filter(|value| !value.is_null())
+        self.take_even_null(key).filter(|value| !value.is_null())
     }
 
     /// The value of a key, if it is a mapping.
     pub(crate) fn take_mapping(&mut self, key: &str) -> Option<Value> {
-        self.map.get(key).is_some_and(Value::is_mapping).then(|| self.take(key)).flatten()
+        self.get(key).is_some_and(Value::is_mapping).then(|| self.take(key)).flatten()
     }
 
     /// A string. A whole number is taken as its digits, because users write `id: 7` without quotes.
@@ -155,11 +161,11 @@ impl<'f> Table<'f> {
     /// Reports the keys that are left.
     pub(crate) fn close(self, known: &[&str]) {
         let mut unknown = 0;
-        for key in self.map.keys() {
+        for (key, value) in &self.pairs {
             let Value::String(name) = key else {
                 let message = format!("a key must be a string, found {}", kind(key));
                 let mut diagnostic = Diagnostic::error(Rule::KeyNotText, message, self.at.clone().value());
-                if let (Value::Number(decimals), Some(Value::Null)) = (key, self.map.get(key)) {
+                if let (Value::Number(decimals), Value::Null) = (key, value) {
                     diagnostic.message = format!("the comma before {decimals} begins another key");
                     diagnostic.help = Some("write a decimal with a point, such as 12.50".to_owned());
                 }
@@ -193,7 +199,12 @@ pub(crate) fn tags_of(text: &str) -> Vec<String> {
     text.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
 }
 
-fn text(value: Value, key: &str, at: impl FnOnce() -> Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
+pub(super) fn text(
+    value: Value,
+    key: &str,
+    at: impl FnOnce() -> Pointer,
+    found: &mut Vec<Diagnostic>,
+) -> Option<String> {
     match value {
         Value::String(text) => Some(text),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
@@ -237,9 +248,7 @@ pub(crate) fn help_with_whole(written: &str) -> String {
     let rest = &written.trim()[digits.len()..];
     match digits.parse::<i64>() {
         Ok(number) if rest.starts_with(['.', ',']) => format!("write {number} or {}", number.saturating_add(1)),
-        Ok(number) if ["", "s", "sec", "secs", "second", "seconds", "\""].contains(&rest.trim()) => {
-            format!("write {number}")
-        }
+        Ok(number) if SECONDS.contains(&rest.trim()) => format!("write {number}"),
         _ => "write digits, for example 5".to_owned(),
     }
 }

@@ -139,11 +139,10 @@ impl Sources {
         let lines = self.lines();
         let line = lines.partition_point(|start| *start <= range.start);
         let line_start = lines.get(line.checked_sub(1)?).copied()?;
-        Some(Located {
-            line,
-            column: self.text.get(line_start..range.start)?.chars().count() + 1,
-            range: range.start..text_end(&self.text, &range),
-        })
+        let column = self.text.get(line_start..range.start)?.chars().count() + 1;
+        // Without the line breaks and blanks that a block scalar ends with.
+        let end = self.text.get(range.clone()).map_or(range.end, |written| range.start + written.trim_end().len());
+        Some(Located { line, column, range: range.start..end })
     }
 
     fn range(&self, place: &Location) -> Option<Range<usize>> {
@@ -174,11 +173,6 @@ impl Sources {
         let width = self.text[at..].chars().next().map_or(0, char::len_utf8);
         at..at + width
     }
-}
-
-/// The end of a range without the line breaks and blanks that a block scalar ends with.
-fn text_end(text: &str, range: &Range<usize>) -> usize {
-    text.get(range.clone()).map_or(range.end, |written| range.start + written.trim_end().len())
 }
 
 /// A file that could not be taken as text, reported as a diagnostic about it.

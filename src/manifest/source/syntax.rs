@@ -3,12 +3,11 @@
 //! A parser names the line at which it could not continue, which is often the line after the error. [`common_error`] searches the lines before it for
 //! the marks of editors, word processors, and other formats.
 
-use std::collections::HashMap;
-
-use granit_parser::{Event, Parser};
+use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Sources};
 use super::location::{Location, Marks, Part, Pointer};
+use super::reader::MAX_TEXT;
 use crate::domain::{Job, Rule, count};
 
 /// The marks that begin or end a block of code in Markdown, as chats write it.
@@ -118,96 +117,6 @@ fn key(line: &str) -> Option<(&str, usize, &str)> {
 
 /// The most jobs of one manifest, and the most rows of one spreadsheet: twice what is measured.
 pub(crate) const MAX_JOBS: usize = 200_000;
-/// The most bytes of text that a manifest may come to, with what it refers to again and again, and the most that all of
-/// its requests may.
-pub(crate) const MAX_TEXT: usize = 64 * 1024 * 1024;
-/// This many open brackets make it worth counting how deep they are. Nothing that a manifest may hold is as deep.
-const SUSPICIOUS: usize = 200;
-/// The size of a value besides its text, in bytes: a list of nulls has a size, too.
-const VALUE: usize = 16;
-
-/// Looks at a text before it is parsed into values: how deep it is, and how much its references make of it. What is no
-/// YAML is left to the parser that has the words for it.
-pub(crate) fn precheck(text: &str) -> Option<Diagnostic> {
-    let is_deep = open_brackets(text) > SUSPICIOUS;
-    let refers = text.contains('&') && text.contains('*');
-    if !is_deep && !refers {
-        return None;
-    }
-    let mut sizes = Sizes::default();
-    for event in Parser::new_from_str(text) {
-        match event {
-            Ok((event, _)) => sizes.take(&event),
-            // This parser goes no deeper than some hundreds, and at once; the other one takes minutes to say so.
-            Err(error) if is_deep => {
-                let marker = error.marker();
-                let place = Location::At(marker.line(), marker.col() + 1);
-                let diagnostic = Diagnostic::error(Rule::YamlLimit, "the manifest is nested too deeply", place);
-                return Some(diagnostic.with_help("reduce the nesting"));
-            }
-            Err(_) => return None,
-        }
-        if sizes.whole > MAX_TEXT {
-            let message = format!("the manifest's references must expand to at most {} MiB", MAX_TEXT >> 20);
-            let diagnostic = Diagnostic::error(Rule::YamlLimit, message, Location::File);
-            return Some(diagnostic.with_help("use fewer `*name` references, or put the text into a `prompt_file`"));
-        }
-    }
-    None
-}
-
-/// The most brackets that are open at once, if all of them are brackets. Where there are too few to be suspicious, all of them.
-fn open_brackets(text: &str) -> usize {
-    // To count is many times as quick as to follow.
-    let all = text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
-    if all <= SUSPICIOUS {
-        return all;
-    }
-    let (mut open, mut most) = (0_usize, 0);
-    for byte in text.bytes() {
-        match byte {
-            b'[' | b'{' => {
-                open += 1;
-                most = most.max(open);
-            }
-            b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
-        }
-    }
-    most
-}
-
-/// The sizes of values, with references followed, while events arrive.
-#[derive(Default)]
-struct Sizes {
-    whole: usize,
-    /// Lists and mappings that are open: their anchor, and what there was before them.
-    open: Vec<(usize, usize)>,
-    anchors: HashMap<usize, usize>,
-}
-
-impl Sizes {
-    fn take(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Scalar(text, _, anchor, _) => {
-                self.whole += text.len() + VALUE;
-                self.anchors.insert(*anchor, text.len() + VALUE);
-            }
-            Event::Alias(anchor) => {
-                self.whole = self.whole.saturating_add(self.anchors.get(anchor).copied().unwrap_or(VALUE));
-            }
-            Event::SequenceStart(_, anchor, _) | Event::MappingStart(_, anchor, _) => {
-                self.open.push((*anchor, self.whole));
-            }
-            Event::SequenceEnd | Event::MappingEnd => {
-                if let Some((anchor, before)) = self.open.pop() {
-                    self.anchors.insert(anchor, self.whole - before + VALUE);
-                }
-            }
-            _ => {}
-        }
-    }
-}
 
 /// The remaining bounds while a manifest is expanded.
 #[derive(Debug)]
@@ -216,37 +125,35 @@ pub(crate) struct Room {
     text: usize,
 }
 
-impl Room {
-    /// All of it.
-    pub(crate) fn new() -> Self {
+impl Default for Room {
+    fn default() -> Self {
         Self { jobs: MAX_JOBS, text: MAX_TEXT }
-    }
-
-    /// Tells an entry that asks for more jobs than there is room for, before any of them is made.
-    pub(crate) fn expect(&self, jobs: usize, at: &Pointer) -> Option<Diagnostic> {
-        (jobs > self.jobs).then(|| too_many(at))
-    }
-
-    /// Takes the room of jobs that were made, or tells that there is none.
-    pub(crate) fn take<'j>(&mut self, jobs: impl Iterator<Item = &'j Job>, at: &Pointer) -> Option<Diagnostic> {
-        for job in jobs {
-            let Some(left) = self.jobs.checked_sub(1) else { return Some(too_many(at)) };
-            self.jobs = left;
-            let Some(left) = self.text.checked_sub(job.purchase.request.body().len()) else {
-                let message = format!("the requests of the manifest must have at most {} MiB", MAX_TEXT >> 20);
-                let diagnostic = Diagnostic::error(Rule::TooMuchText, message, at.clone().value());
-                return Some(diagnostic.with_help("split the manifest, or shorten the prompts"));
-            };
-            self.text = left;
-        }
-        None
     }
 }
 
-fn too_many(at: &Pointer) -> Diagnostic {
+impl Room {
+    /// Refuses an entry that asks for more jobs than there is room for, before any of them is made.
+    pub(crate) fn expect(&self, jobs: usize, at: &Pointer) -> Result<(), Box<Diagnostic>> {
+        if jobs > self.jobs { Err(too_many(at)) } else { Ok(()) }
+    }
+
+    /// Takes the room of jobs that were made.
+    pub(crate) fn take(&mut self, jobs: &[Arc<Job>], at: &Pointer) -> Result<(), Box<Diagnostic>> {
+        self.jobs = self.jobs.checked_sub(jobs.len()).ok_or_else(|| too_many(at))?;
+        let text: usize = jobs.iter().map(|job| job.purchase.request.body().len()).sum();
+        self.text = self.text.checked_sub(text).ok_or_else(|| {
+            let message = format!("the requests of the manifest must have at most {} MiB", MAX_TEXT >> 20);
+            let diagnostic = Diagnostic::error(Rule::TooMuchText, message, at.clone().value());
+            Box::new(diagnostic.with_help("split the manifest, or shorten the prompts"))
+        })?;
+        Ok(())
+    }
+}
+
+fn too_many(at: &Pointer) -> Box<Diagnostic> {
     let message = format!("the manifest must make at most {MAX_JOBS} jobs");
     let diagnostic = Diagnostic::error(Rule::TooManyJobs, message, at.clone().value());
-    diagnostic.with_help("split the manifest; rows, combinations, and takes multiply")
+    Box::new(diagnostic.with_help("split the manifest; rows, combinations, and takes multiply"))
 }
 
 /// The number of lines before the parser's line that are searched for an error.
@@ -266,7 +173,12 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
         return vec![diagnostic];
     }
     let Some(location) = error.location() else {
-        return vec![limit_diagnostic(&said)];
+        if said.contains("more than one document") {
+            let message = "the file contains more than one YAML document";
+            let diagnostic = Diagnostic::error(Rule::Yaml, message, Location::File);
+            return vec![diagnostic.with_help("split it at the `---` lines: one manifest for each file")];
+        }
+        return vec![Diagnostic::error(Rule::Yaml, format!("invalid YAML: {said}"), Location::File)];
     };
     if let Some(diagnostic) = open_quote(&said) {
         return vec![diagnostic];
@@ -291,8 +203,6 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
         diagnostic.with_help("put quotes around a string with a colon and a space")
     } else if message.contains("unknown escape") {
         diagnostic.with_help("a `\\` in double quotes is an escape: use single quotes, or `/` in a path")
-    } else if message.contains("recursion limit") {
-        diagnostic.with_help("reduce the nesting")
     } else {
         diagnostic.with_help(
             "check the indentation, and put quotes around strings with `: `, ` #`, `{`, `[`, `*`, `&`, `@`, or `%`",
@@ -425,19 +335,6 @@ fn duplicate_key(pointer: Pointer) -> Diagnostic {
     diagnostic.with_help("keep one of the two")
 }
 
-fn limit_diagnostic(said: &str) -> Diagnostic {
-    if said.contains("repetition limit") {
-        let message = "the manifest's references expand too far";
-        return Diagnostic::error(Rule::YamlLimit, message, Location::File)
-            .with_help("use fewer `*name` references inside anchors");
-    }
-    if said.contains("more than one document") {
-        let diagnostic = Diagnostic::error(Rule::Yaml, "the file contains more than one YAML document", Location::File);
-        return diagnostic.with_help("split it at the `---` lines: one manifest for each file");
-    }
-    Diagnostic::error(Rule::Yaml, format!("invalid YAML: {said}"), Location::File)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -457,25 +354,6 @@ mod tests {
             "note: |\n",
         ] {
             assert_eq!(found(fine), None, "{fine}");
-        }
-    }
-
-    #[test]
-    fn what_multiplies_or_goes_too_deep_is_found_before_it_is_parsed() {
-        let big = "y".repeat(1_000_000);
-        let many = "  - *t\n".repeat(100);
-        let nested = "x: &a [*t, *t, *t, *t, *t, *t, *t, *t]\ny: &b [*a, *a, *a, *a]\nz: [*b, *b, *b]\n";
-        for bad in [
-            format!("t: &t {big}\njobs:\n{many}"),
-            format!("t: &t {big}\n{nested}"),
-            format!("jobs: {}", "[".repeat(100_000)),
-            format!("jobs: {}1{}", "{a: ".repeat(40_000), "}".repeat(40_000)),
-        ] {
-            assert!(precheck(&bad).is_some_and(|diagnostic| diagnostic.rule.code() == "yaml-limit"), "{bad:.60}");
-        }
-        let smileys = format!("jobs:\n{}", "  - 'a text with :[ and :{'\n".repeat(1000));
-        for good in [smileys, "a: &a 1\nb: *a\n".to_owned(), "a: *\n".to_owned(), "a: [[[1]]]\n".to_owned()] {
-            assert!(precheck(&good).is_none(), "{good:.60}");
         }
     }
 }

@@ -11,8 +11,28 @@ pub(in crate::manifest) mod rows;
 pub(in crate::manifest) mod sheet;
 #[cfg(feature = "xlsx")]
 mod workbook;
+/// Stands for workbooks in a build without the feature `xlsx`: a table in one is an error.
 #[cfg(not(feature = "xlsx"))]
-#[path = "no_workbook.rs"]
-mod workbook;
+mod workbook {
+    use super::sheet::{Beginning, Row};
+    use crate::domain::Rule;
+    use crate::manifest::raw::decode::RawTable;
+    use crate::manifest::source::diagnostic::Diagnostic;
+    use crate::manifest::source::location::Pointer;
+
+    /// No thread has this name.
+    pub(crate) const THREAD: &str = "workbook";
+
+    pub(super) fn beginnings(_: &[u8], _: usize) -> Vec<(String, Beginning)> {
+        Vec::new()
+    }
+
+    pub(super) fn parse(_: &[u8], table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+        let message = format!("can't read workbook {}: this build of shotlist reads no workbooks", table.file);
+        let help = "save it as CSV UTF-8, or use a build with the feature `xlsx`";
+        found.push(Diagnostic::error(Rule::Unreadable, message, at.clone().value()).with_help(help));
+        Vec::new()
+    }
+}
 
 pub(crate) use workbook::THREAD as WORKBOOK_THREAD;

@@ -74,10 +74,6 @@ pub(super) fn open(bytes: &[u8]) -> Result<(Opened<'_>, HashMap<String, Marks>),
     Ok((book, marks))
 }
 
-fn unpacks_to_more() -> Problem {
-    Problem::Unreadable(format!("it unpacks to more than {} MiB", MAX_UNPACKED >> 20))
-}
-
 /// The name of a part as it is compared: some programs write it with other slashes, or in other cases.
 fn normal(part: &str) -> String {
     part.replace('\\', "/").to_lowercase()
@@ -106,7 +102,8 @@ impl Parts {
             let mut unpacked = entry.take(left + 1);
             parts.read(&name, BufReader::new(&mut unpacked))?;
             io::copy(&mut unpacked, &mut io::sink()).map_err(Problem::unreadable)?;
-            left = unpacked.limit().checked_sub(1).ok_or_else(unpacks_to_more)?;
+            let too_large = || Problem::Unreadable(format!("it unpacks to more than {} MiB", MAX_UNPACKED >> 20));
+            left = unpacked.limit().checked_sub(1).ok_or_else(too_large)?;
         }
         Ok(parts)
     }

@@ -22,7 +22,7 @@ pub(super) const MAX_TEXT_BYTES: usize = 1024 * 1024;
 /// stack for each operator and each statement inside another.
 const MAX_TAG: usize = 4 * 1024;
 const MAX_TAGS: usize = 500;
-/// The maximum number of columns that `format` pads to, and that `indent` adds.
+/// The maximum number of columns that `format` pads to.
 const MAX_COLUMNS: usize = 1000;
 /// Words of statements without a use in a prompt that can grow without a bound. A `set` without `=` ends with `endset`.
 const REFUSED: [&str; 7] = ["macro", "call", "recursive", "include", "import", "filter", "endset"];
@@ -94,21 +94,6 @@ fn check_items(items: &Value) -> Result<(), Error> {
 
 /// Filters that can multiply a string: each compares the length before it makes it.
 fn add_text_filters(engine: &mut Environment<'_>) {
-    engine.add_filter("indent", |text: String, width: usize, first: Option<bool>| {
-        if width > MAX_COLUMNS {
-            let message = format!("`indent` adds at most {MAX_COLUMNS} columns");
-            return Err(Error::new(ErrorKind::InvalidOperation, message));
-        }
-        within(text.len().saturating_add(width.saturating_mul(text.lines().count() + 1)))?;
-        let indent = " ".repeat(width);
-        let lines = text.split_inclusive('\n').enumerate();
-        let is_indented = |number: usize, line: &str| (number > 0 || first == Some(true)) && !line.trim().is_empty();
-        Ok::<_, Error>(
-            lines
-                .flat_map(|(number, line)| [if is_indented(number, line) { indent.as_str() } else { "" }, line])
-                .collect::<String>(),
-        )
-    });
     engine.add_filter("replace", |text: String, from: String, to: String| {
         let times = if from.is_empty() { text.chars().count() + 1 } else { text.matches(&from).count() };
         within(text.len().saturating_add(times.saturating_mul(to.len())))?;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use memchr::memchr;
 use minijinja::value::{Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 use unicode_normalization::UnicodeNormalization as _;
@@ -175,7 +176,8 @@ impl Templates {
                 self.undefined(&name, part, scope)
             }
             _ => self.missing_column(source, scope).unwrap_or_else(|| {
-                if is_of_a_broken_cell(error) {
+                let cause = std::error::Error::source(error);
+                if cause.is_some_and(<dyn std::error::Error>::is::<BrokenCell>) {
                     let help = "mend the cell in a spreadsheet program, and save the file: that stores the results of formulas";
                     return TemplateError { rule: Rule::CellError, ..TemplateError::new(detail, help).at(part) };
                 }
@@ -224,10 +226,6 @@ impl Templates {
         names.extend(scope.matrix.iter().map(|(name, _)| name.as_str()));
         Some(help_near(name, "names in scope", &names))
     }
-}
-
-fn is_of_a_broken_cell(error: &minijinja::Error) -> bool {
-    std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<BrokenCell>()).is_some()
 }
 
 /// Writes a value into a text. What would put words there that no one wrote, such as `None` for an empty var or a whole
@@ -285,7 +283,7 @@ fn column_with_a_blank(before: &str, source: &str) -> Option<String> {
 
 /// Returns whether a string is a template.
 pub(crate) fn is_template(source: &str) -> bool {
-    source.contains("{{") || source.contains("{%") || source.contains("{#")
+    memchr(b'{', source.as_bytes()).is_some() && ["{{", "{%", "{#"].iter().any(|mark| source.contains(mark))
 }
 
 fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {

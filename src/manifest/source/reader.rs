@@ -1,0 +1,347 @@
+//! Reads YAML into values in one pass over the parser's events, which are dropped as they come. Entries of `jobs` are handed out one by one: of a long
+//! list, few values exist at a time.
+//!
+//! `yaml_serde` keeps the events of a whole document: 180 MB for 100,000 jobs. So it reads only what needs it: a number or a word such as `true`, whose
+//! type it decides, and a text with tags, with a duplicate key, or without valid YAML, for which it has the words.
+
+use std::collections::{HashMap, HashSet};
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, options};
+use serde_yaml::Value;
+
+use super::diagnostic::Diagnostic;
+use super::location::Location;
+use crate::domain::Rule;
+
+/// Bytes of all scalars of a manifest, aliases followed, and of all of its requests.
+pub(crate) const MAX_TEXT: usize = 64 << 20;
+/// Levels of `[` and `{` inside each other, and levels of indentation: together the limit of `yaml_serde`.
+const MAX_DEPTH: usize = 64;
+/// Keys that are compared with each other; of more keys, hashes are.
+const MAX_COMPARED: usize = 16;
+/// The size of a value besides its text, in bytes, so that a list of nulls has a size.
+const VALUE_BYTES: usize = 16;
+
+/// An entry of `jobs`: the keys and values of a mapping, in order, or another value.
+pub(crate) enum RawEntry {
+    Mapping(Vec<(Value, Value)>),
+    Other(Value),
+}
+
+impl From<Value> for RawEntry {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Mapping(map) => Self::Mapping(map.into_iter().collect()),
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// The reason why a text has no values.
+pub(crate) enum Unparsed {
+    /// It is beyond a bound.
+    Limit(Box<Diagnostic>),
+    /// It is not valid YAML.
+    Invalid(serde_yaml::Error),
+}
+
+/// Reads a text of YAML or JSON, applies merge keys, and decodes the entries of `jobs`, which are then no longer in the value.
+pub(crate) fn read<J>(text: &str, decode: impl Fn(RawEntry, usize) -> J) -> Result<(Value, Vec<J>), Unparsed> {
+    let (merges, mut jobs) = (text.contains("<<"), Vec::new());
+    let mut value = match Reader::build(text, &mut |entry| jobs.push(decode(entry, jobs.len())), !merges) {
+        Ok(value) => value,
+        Err(Some(diagnostic)) => return Err(Unparsed::Limit(diagnostic)),
+        Err(None) => {
+            jobs.clear();
+            // JSON has surrogate pairs, which YAML does not know.
+            let read = serde_yaml::from_str(text);
+            read.or_else(|error| serde_json::from_str(text).map_err(|_| Unparsed::Invalid(error)))?
+        }
+    };
+    if merges {
+        value.apply_merge().map_err(Unparsed::Invalid)?;
+    }
+    if let Some(Value::Sequence(entries)) = value.get_mut("jobs") {
+        for entry in entries.drain(..) {
+            jobs.push(decode(entry.into(), jobs.len()));
+        }
+    }
+    Ok((value, jobs))
+}
+
+/// No values: the text is beyond a bound, or else `yaml_serde` has to read it.
+type Interrupt = Option<Box<Diagnostic>>;
+
+fn from_error(error: &ScanError) -> Interrupt {
+    if !matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+        return None;
+    }
+    let place = Location::At(error.marker().line(), error.marker().col() + 1);
+    let diagnostic = Diagnostic::error(Rule::YamlLimit, "the manifest is nested too deeply", place);
+    Some(Box::new(diagnostic.with_help("reduce the nesting")))
+}
+
+fn too_large() -> Box<Diagnostic> {
+    let message = format!("the manifest's references must expand to at most {} MiB", MAX_TEXT >> 20);
+    let diagnostic = Diagnostic::error(Rule::YamlLimit, message, Location::File);
+    Box::new(diagnostic.with_help("use fewer `*name` references, or put the text into a `prompt_file`"))
+}
+
+/// The values of one document while its events arrive.
+struct Reader<'j> {
+    on_job: &'j mut dyn FnMut(RawEntry),
+    /// True if entries of `jobs` are handed out.
+    streams: bool,
+    open: Vec<Collection>,
+    /// The values with an anchor, by its number, and their sizes.
+    anchors: HashMap<usize, (Value, usize)>,
+    /// The size of all values so far.
+    size: usize,
+    top: Option<Value>,
+    /// True if `yaml_serde` has to read the text: the rest of it is read for its bounds.
+    is_left: bool,
+}
+
+/// A list or a mapping that is open.
+struct Collection {
+    content: Content,
+    anchor: usize,
+    /// The size of all values before it.
+    before: usize,
+}
+
+enum Content {
+    List(Vec<Value>),
+    /// With the key whose value comes next.
+    Map(Vec<(Value, Value)>, Option<Value>),
+}
+
+impl<'j> Reader<'j> {
+    fn build(text: &str, on_job: &'j mut dyn FnMut(RawEntry), streams: bool) -> Result<Value, Interrupt> {
+        let (open, anchors) = (Vec::new(), HashMap::new());
+        let mut reader = Self { on_job, streams, open, anchors, size: 0, top: None, is_left: false };
+        let limits = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+        for event in Parser::new_from_str_with_options(text, limits) {
+            let (event, _) = event.map_err(|error| from_error(&error))?;
+            reader.on_event(event)?;
+            if reader.size > MAX_TEXT {
+                return Err(Some(too_large()));
+            }
+        }
+        if reader.is_left { Err(None) } else { Ok(reader.top.unwrap_or_default()) }
+    }
+
+    fn on_event(&mut self, event: Event<'_>) -> Result<(), Interrupt> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let before = self.size;
+                self.size += text.len() + VALUE_BYTES;
+                let value = if style == ScalarStyle::Plain { plain(&text) } else { Some(Value::String(text.into())) };
+                self.is_left |= tag.is_some() || value.is_none();
+                self.add_new(value.unwrap_or_default(), anchor, before);
+            }
+            Event::SequenceStart(_, anchor, ref tag) | Event::MappingStart(_, anchor, ref tag) => {
+                self.is_left |= tag.is_some();
+                let is_list = matches!(event, Event::SequenceStart(..));
+                let content =
+                    if is_list { Content::List(Vec::new()) } else { Content::Map(Vec::with_capacity(4), None) };
+                self.open.push(Collection { content, anchor, before: self.size });
+                self.size += VALUE_BYTES;
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Collection { content, anchor, before } = self.open.pop().ok_or(None)?;
+                match content {
+                    Content::List(list) => self.add_new(Value::Sequence(list), anchor, before),
+                    Content::Map(pairs, _) => {
+                        self.is_left |= has_duplicates(&pairs);
+                        if anchor == 0 && self.is_in_jobs() {
+                            (self.on_job)(RawEntry::Mapping(pairs));
+                        } else {
+                            self.add_new(Value::Mapping(pairs.into_iter().collect()), anchor, before);
+                        }
+                    }
+                }
+            }
+            Event::Alias(anchor) => {
+                // An anchor without a value is still open: it would be inside itself.
+                let (value, size) = self.anchors.get(&anchor).ok_or(None)?;
+                self.size += size;
+                if self.size <= MAX_TEXT {
+                    self.add(value.clone());
+                }
+            }
+            Event::DocumentStart(..) => self.is_left |= self.top.is_some(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Returns whether the open collection is the list of jobs, and its entries are handed out.
+    fn is_in_jobs(&self) -> bool {
+        let [Collection { content: Content::Map(_, Some(Value::String(key))), .. }, jobs] = &self.open[..] else {
+            return false;
+        };
+        self.streams && key == "jobs" && jobs.anchor == 0 && matches!(jobs.content, Content::List(_))
+    }
+
+    fn add_new(&mut self, value: Value, anchor: usize, before: usize) {
+        if anchor > 0 {
+            self.anchors.insert(anchor, (value.clone(), self.size - before));
+        }
+        self.add(value);
+    }
+
+    fn add(&mut self, value: Value) {
+        if self.is_in_jobs() {
+            return (self.on_job)(value.into());
+        }
+        match self.open.last_mut().map(|collection| &mut collection.content) {
+            None => self.top = Some(value),
+            Some(Content::List(list)) => list.push(value),
+            Some(Content::Map(map, key)) => match key.take() {
+                None => *key = Some(value),
+                Some(key) => map.push((key, value)),
+            },
+        }
+    }
+}
+
+/// Returns whether a key occurs again.
+fn has_duplicates(pairs: &[(Value, Value)]) -> bool {
+    if pairs.len() > MAX_COMPARED {
+        return pairs.iter().map(|(key, _)| key).collect::<HashSet<_>>().len() < pairs.len();
+    }
+    pairs.iter().enumerate().any(|(nth, (key, _))| pairs[..nth].iter().any(|(other, _)| other == key))
+}
+
+/// The value of a scalar without quotes, unless `yaml_serde` refuses it.
+fn plain(text: &str) -> Option<Value> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_');
+    // Only these begin a number, or null, true, and false. Without a digit or a letter, `yaml_serde` sees a mark of YAML.
+    let may_be_typed = text.starts_with(|c: char| c.is_ascii_digit() || "+-.nNtTfF".contains(c))
+        && text.bytes().all(is_word)
+        && text.bytes().any(|byte| byte.is_ascii_alphanumeric());
+    match text {
+        "" | "~" => Some(Value::Null),
+        _ if !may_be_typed => Some(Value::String(text.to_owned())),
+        // The usual number, a duration, for which a parser of its own is dear.
+        _ if let Ok(number @ 1..) = text.parse::<u32>()
+            && text.starts_with(|c: char| c != '0' && c.is_ascii_digit()) =>
+        {
+            Some(Value::Number(number.into()))
+        }
+        _ => serde_yaml::from_str(text).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn built(text: &str) -> Option<Value> {
+        Reader::build(text, &mut |_| {}, false).ok()
+    }
+
+    #[test]
+    fn scalar_has_the_type_that_yaml_serde_gives_it() {
+        let scalars = "1 0 -1 +1 007 1e3 1_000 0x1F 0o17 0b1 -0x1 1.50 .5 -.inf .NaN nan inf 99999999999999999999 null Null nULL ~ true TRUE \
+                       yes no on n t - -- --- -a ... .a 12:30 2026-11-27 beta-2.0 +";
+        for scalar in scalars.split(' ').filter(|scalar| *scalar != "-") {
+            for text in
+                [format!("[a, {scalar}]"), format!("a: {scalar}"), format!("a: '{scalar}'"), format!("- {scalar}\n")]
+            {
+                if let Some(value) = built(&text) {
+                    assert_eq!(Some(value), serde_yaml::from_str(&text).ok(), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tag_duplicate_key_and_second_document_are_left_to_yaml_serde() {
+        for text in ["a: !x b", "a: 1\na: 2", "a\n---\nb", "a: *b", "a: &b [*b]", "a: [", "a: \"\\q\""] {
+            assert_eq!(built(text), None, "{text}");
+        }
+        assert_eq!(built(""), Some(Value::Null));
+    }
+
+    #[test]
+    fn entries_of_jobs_are_decoded_once_however_they_are_read() {
+        let jobs = |text: &str| {
+            let (value, jobs) = read(text, |_, number| number).ok().expect("YAML");
+            (jobs, value.get("jobs").and_then(Value::as_sequence).map_or(0, Vec::len))
+        };
+        for text in [
+            "vars: { jobs: [1] }\njobs: [{ id: a, tags: [1, 2] }, &b 2, *b]\n",
+            "b: &b { a: 1 }\njobs: [{ <<: *b }, 1, 2]\n",
+            "jobs: [1, 2, !x 3]\n",
+            "jobs: &all [1, 2, { a: 1 }]\nvars: *all\n",
+            "{ \"jobs\": [1, 2, \"\\ud83d\\ude00\"] }",
+        ] {
+            assert_eq!(jobs(text), (vec![0, 1, 2], 0), "{text}");
+        }
+        assert_eq!(jobs("jobs: { jobs: [1] }\n"), (vec![], 0));
+        assert!(read("jobs: [1]\njobs: [2]\n", |_, _| ()).is_err());
+    }
+
+    #[test]
+    fn depth_and_expansion_are_bounded() {
+        let big = "y".repeat(1_000_000);
+        let many = "  - *t\n".repeat(100);
+        let nested = "x: &a [*t, *t, *t, *t, *t, *t, *t, *t]\ny: &b [*a, *a, *a, *a]\nz: [*b, *b, *b]\n";
+        for bad in [
+            format!("t: &t {big}\njobs:\n{many}"),
+            format!("t: &t {big}\n{nested}"),
+            format!("jobs: {}", "[".repeat(100_000)),
+            format!("jobs: {}1{}", "{a: ".repeat(40_000), "}".repeat(40_000)),
+        ] {
+            assert!(matches!(read(&bad, |_, _| ()), Err(Unparsed::Limit(_))), "{bad:.60}");
+        }
+        let smileys = format!("jobs:\n{}", "  - 'a text with :[ and :{'\n".repeat(1000));
+        for good in [smileys.as_str(), "a: &a 1\nb: *a\n", "a: [[[1]]]\n"] {
+            assert!(built(good).is_some(), "{good:.60}");
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let scalar = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            any::<i64>().prop_map(|number| Value::Number(number.into())),
+            (-1e9..1e9).prop_map(|number: f64| Value::Number(number.into())),
+            "[ -~\\n\u{e9}\u{1f980}]{0,12}".prop_map(Value::String),
+        ];
+        scalar.prop_recursive(3, 24, 4, |inner| {
+            let keys = prop_oneof![
+                "[a-z0-9 :#]{0,6}".prop_map(Value::String),
+                any::<i8>().prop_map(|it| Value::Number(it.into()))
+            ];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Sequence),
+                prop::collection::vec((keys, inner), 0..4)
+                    .prop_map(|pairs| Value::Mapping(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn written_value_is_read_as_it_was(value in any_value()) {
+            let text = serde_yaml::to_string(&value).expect("YAML");
+            prop_assert_eq!(built(&text), Some(value.clone()), "{}", text);
+            let json = serde_json::to_string(&value);
+            if let Ok(json) = json {
+                prop_assert_eq!(built(&json), serde_yaml::from_str(&json).ok(), "{}", json);
+            }
+        }
+
+        #[test]
+        fn text_is_read_as_by_yaml_serde(text in "([ ]{0,3}(- |[ab]: |\\? |&a |\\*a |[\"'|>\\[\\]{},#]|[a-z0-9.~]{1,3}|\\n){1,6}){1,6}") {
+            if let (Some(own), Ok(other)) = (built(&text), serde_yaml::from_str::<Value>(&text)) {
+                prop_assert_eq!(own, other, "{}", text);
+            }
+        }
+    }
+}
