@@ -241,7 +241,9 @@ mod tests {
 
     use super::*;
     use crate::domain::FaceReview;
-    use crate::domain::{Account, Charging, Choice, JobId, Labels, Purchase, Request, Review, Spec, TaskId, Usd};
+    use crate::domain::{
+        Account, Charging, Choice, JobId, Labels, LocalImage, Purchase, Request, Review, Spec, TaskId, Usd,
+    };
 
     fn job(prompt: &str) -> Job {
         let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(prompt.into()), ..Spec::default() };
@@ -331,6 +333,100 @@ mod tests {
             decide(&job("now"), history.iter(), Redo::default()).reason,
             "prompt changed since it was submitted; costs again"
         );
+    }
+
+    #[test]
+    fn changed_local_image_is_named_by_its_digest() {
+        let (one, other) = (LocalImage::new("a.png".into(), b"one"), LocalImage::new("a.png".into(), b"two"));
+        let with = |prompt: &str, image: &LocalImage| {
+            let mut job = job(prompt);
+            job.spec.local_images = vec![image.clone()];
+            job.purchase.request = Request::new(&job.spec);
+            job.purchase.local_images = LocalImage::digests(&job.spec.local_images);
+            job
+        };
+        let sent_with_url = |prompt: &str, image: &LocalImage| {
+            let mut paid = attempt(1, prompt, AttemptState::Completed);
+            let spec = Spec { image: vec!["https://e.com/a.png".into()], ..job(prompt).spec };
+            paid.purchase.request = Request::new(&spec);
+            paid.purchase.local_images = with(prompt, image).purchase.local_images;
+            paid
+        };
+        let reason = |job: &Job, paid: Attempt| {
+            changed(job, &paid).reason.replace(" changed since it was submitted; costs again", "")
+        };
+        assert_eq!(reason(&with("now", &one), sent_with_url("before", &one)), "prompt");
+        assert_eq!(reason(&with("now", &one), sent_with_url("before", &other)), "image_file, prompt");
+        assert_eq!(reason(&with("now", &one), sent_with_url("now", &one)), "image_key");
+        let mut undigested = attempt(1, "now", AttemptState::Completed);
+        undigested.purchase.request = with("now", &one).purchase.request;
+        assert_eq!(reason(&job("now"), undigested), "image_file");
+    }
+
+    #[test]
+    fn change_of_an_image_is_named_like_the_field_of_the_manifest() {
+        let names =
+            |before: &str, after: &str| changes(before, after).into_iter().map(|(name, ..)| name).collect::<Vec<_>>();
+        let (url, file, files) =
+            (r#"{"image":"https://e.com/a"}"#, r#"{"image":{"sha256":"a"}}"#, r#"{"image":[{"sha256":"b"}]}"#);
+        assert_eq!(names(url, r#"{"image":"https://e.com/b"}"#), ["image"]);
+        for (before, after) in [(url, file), (files, url), (file, files), ("{}", file)] {
+            assert_eq!(names(before, after), ["image_file"], "{before} {after}");
+        }
+        assert_eq!(names(r#"{"style":{"a":1}}"#, r#"{"style":{"a":2}}"#), ["style"]);
+    }
+
+    #[test]
+    fn retake_names_earlier_retakes_of_its_request() {
+        use AttemptState as S;
+        let redo = Redo { retake: Retake::Any(None), ..Redo::default() };
+        let (first, another) =
+            ("is completed; the retake costs again", "is completed, was retaken before; the retake costs again");
+        for (states, expected) in [
+            (&[S::Completed][..], first),
+            (&[S::Completed, S::Failed, S::Failed], first),
+            (&[S::Completed, S::Completed], another),
+        ] {
+            let history: Vec<Attempt> = (1..).zip(states).map(|(id, state)| attempt(id, "now", *state)).collect();
+            assert_eq!(decide(&job("now"), history.iter(), redo).reason, expected, "{states:?}");
+        }
+        let history = [attempt(1, "before", S::Completed), attempt(2, "now", S::Completed)];
+        assert_eq!(decide(&job("now"), history.iter(), redo).reason, first);
+    }
+
+    #[test]
+    fn interrupted_retake_is_bought_once() {
+        use AttemptState as S;
+        let redo = Redo { retake: Retake::Any(Some(AttemptId(1))), ..Redo::default() };
+        let decided = |history: &[Attempt]| {
+            let decision = decide(&job("now"), history.iter(), redo);
+            (decision.action, decision.spent_choice)
+        };
+        let first = attempt(1, "now", S::Completed);
+        assert_eq!(decided(std::slice::from_ref(&first)), (Action::Retake, None));
+        assert_eq!(decided(&[first.clone(), attempt(2, "now", S::Rejected)]), (Action::Retake, None));
+        let bought = (Action::Done, Some(SpentChoice::AlreadyRetaken));
+        assert_eq!(decided(&[first.clone(), attempt(2, "now", S::Failed)]), bought);
+        assert_eq!(decided(&[first, attempt(2, "before", S::Completed)]), bought);
+    }
+
+    #[test]
+    fn recorded_retake_stops_at_the_last_take_and_after_a_later_one() {
+        use AttemptState as S;
+        let again = |ids: &[i64]| {
+            with_reviews(ids.iter().map(|id| attempt(*id, "now", S::Completed)).collect(), &[(0, true, true)])
+        };
+        let spent = |history: &[Attempt], redo: Redo<'_>| decide(&job("now"), history.iter(), redo).spent_choice;
+        for retake in [Retake::No, Retake::Recorded] {
+            let redo = Redo { retake, has_all_takes: true, ..Redo::default() };
+            assert_eq!(spent(&again(&[1]), redo), Some(SpentChoice::AllTakes));
+            assert_eq!(spent(&[attempt(1, "now", S::Completed)], redo), None, "nobody asked for a take");
+            assert_eq!(spent(&again(&[1]), Redo { has_all_takes: false, ..redo }), None);
+        }
+        let redo = Redo { retake: Retake::Recorded, ..Redo::default() };
+        let mut history = again(&[1]);
+        history.push(attempt(2, "before", S::Completed));
+        assert_eq!(spent(&history, redo), Some(SpentChoice::NotTheLastTake));
     }
 
     #[test]
