@@ -1,5 +1,5 @@
-//! What old books cost a run: a limit of a day and a month in a ledger of 100,000 attempts. Whole processes, as a user has them, beside what
-//! the same costs without the ledger.
+//! The cost of old records for a run: daily and monthly limits with a ledger of 100,000 attempts. Whole processes, compared with the same commands
+//! without the ledger.
 //!
 //! `cargo bench --bench ledger`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
@@ -56,8 +56,8 @@ fn report(line: &str) {
     writeln!(std::io::stdout(), "{line}").expect("stdout");
 }
 
-/// What it costs to verify a batch before it is believed: a plan of 1,000 jobs that are done, in a ledger of 1,000,000 attempts in 1,000
-/// batches, less the same plan without a ledger.
+/// The cost of verifying a batch: a plan of 1,000 completed jobs with a ledger of 1,000,000 attempts in 1,000 batches, minus the same plan without a
+/// ledger.
 fn verification() {
     let manifest = numbered_jobs(1000);
     let here = with_books(&manifest, 1_000_000, 1000);

@@ -1,8 +1,8 @@
-//! All numbers that shotlist is held to, each beside its bar and beside what a user would use instead, as one table. Whole processes, taken
-//! in turn with those of the peers (`benches/peers`), medians of five where a peer is measured: ratios of one run, on whatever machine it is.
+//! The performance targets in one table, each with its bar and the figure of a peer (`benches/peers`). Whole processes in turn with the peers, medians of
+//! five: ratios within one run, so that the machine matters little.
 //!
-//! A makespan is that of one run on the real clock, without downloads: nine minutes that go on beside all else and do hardly anything. What looking
-//! every 8 s would take is reckoned from the same tasks.
+//! A makespan is one run on the real clock, without downloads: nine minutes, almost idle, in parallel with the other measurements. The makespan for polls
+//! every 8 s is computed from the same tasks.
 //!
 //! `cargo bench --bench numbers`; needs Python, Node.js and their registries, and Debian's `nginx-light` and `openssl`.
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
@@ -42,15 +42,15 @@ use tls::Tls;
 /// Counted runs of each.
 const RUNS: usize = 5;
 const ALL_MODELS: &str = "alpha-2,beta-2.0-lite,beta-2.0-lite-fast";
-/// Tasks at once where the processor time of a client is measured, for shotlist and its peer: what suits the peer, and five times as many.
+/// Active tasks for the processor time of a client: the best number for the peer, and five times as many.
 const OUTSTANDING: [usize; 2] = [200, 1000];
-/// The bars of both.
-const BARS: [&str; 2] = ["0.8", "0.6"];
-/// The tasks and the slots of a makespan, and how long an answer takes from a service that is slow.
+/// The bars for these numbers.
+const BARS: [&str; 2] = ["0.8", "0.7"];
+/// The tasks and slots of a makespan, and the response time of a slow service.
 const TASKS: usize = 200;
 const SLOTS: usize = 50;
 const SLOW: Duration = Duration::from_secs(1);
-/// How many submissions may be open with so many slots (`shotlist money`, what a crash can put in doubt).
+/// The maximum number of open submissions with [`SLOTS`] (`shotlist help money`).
 const OPEN: usize = 4;
 
 fn main() {
@@ -71,7 +71,7 @@ fn main() {
     far.end("the same over TLS, answers take 1 s");
 }
 
-/// `--plan` of 100,000 jobs, as YAML and as rows, beside Node.js with the YAML.
+/// `--plan` of 100,000 jobs, as YAML and as rows, compared with Node.js and the YAML.
 fn plans(peers: &Peers) {
     let here = Workspace::new();
     let yaml = here.path("m.yaml");
@@ -112,7 +112,7 @@ fn rows(yaml: &Path, here: &Workspace) {
     here.write("rows.yaml", format!("version: 1\njobs:\n  - for_each: rows.csv\n{filled}"));
 }
 
-/// The processor time of a client for one job that is ready at once, beside aiohttp with uvloop, which keeps no ledger.
+/// The processor time of a client for one instantly completed job, compared with aiohttp and uvloop without a ledger.
 fn client(what: &str, jobs: usize, active: usize, peers: &Peers, with_tls: bool, bar: &str) {
     let here = Workspace::new();
     let (yaml, lines) = (here.path("m.yaml"), here.path("jobs.jsonl"));
@@ -162,7 +162,7 @@ fn active(with_tls: bool) {
     row(what, &peak_mb, "-", "-", "48 MB");
 }
 
-/// A run on the real clock: its wall time over the best that can be, beside looking every 8 s.
+/// A run on the real clock: its wall time over the optimum, compared with polls every 8 s.
 struct Makespan {
     run: Child,
     start: Instant,
@@ -172,7 +172,7 @@ struct Makespan {
 }
 
 impl Makespan {
-    /// Begins one; with a delay on each request, it goes over TLS, too.
+    /// Starts a run. With a delay on each request, it uses TLS, too.
     fn start(delay: Duration) -> Self {
         let here = Workspace::with_manifest(&numbered_jobs(TASKS));
         let simulator = Simulator::start(&here, &["-q"]);
@@ -188,8 +188,8 @@ impl Makespan {
         Self { run: run.spawn().expect("the program starts"), start, here, delay, _service: (simulator, tls) }
     }
 
-    /// Waits for its end, and shows what it took and how often it asked. The best that can be is each slot filled again the moment that its
-    /// task ends, by a submission that takes as long as its way does.
+    /// Waits for its end, and shows its duration and number of polls. The optimum refills each slot the moment its task ends, with the delay of a
+    /// submission.
     fn end(mut self, what: &str) {
         // Ended while the others were measured, it is found by its last report.
         let status = self.run.wait().expect("a status");
@@ -223,13 +223,13 @@ impl Drop for Makespan {
     }
 }
 
-/// How long a task of the simulator takes, in seconds: its id says so.
+/// The duration of a simulator task, in seconds, from its ID.
 fn life_s(task: &str) -> f64 {
     let millis = u32::from_str_radix(&task["task_".len() + 16..][..8], 16).expect("a task of the simulator");
     f64::from(millis) / 1000.0
 }
 
-/// How long it takes until a command that does nothing is through, beside Node.js that does nothing.
+/// The duration of an empty command, compared with an empty Node.js script.
 fn start_up() {
     let here = Workspace::new();
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());

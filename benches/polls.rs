@@ -1,7 +1,6 @@
-//! How well polls are placed: the engine on a simulated clock against polls every 8 and every 10 seconds, for several ways
-//! in which a service may behave. 400 jobs, 8 slots; for each the polls of one task, how long after its end a task is
-//! seen finished (mean and 95th percentile), and the wall time of the run over the ideal one, in which every slot is
-//! refilled the moment that its task ends.
+//! The quality of the poll schedule: the engine on a simulated clock, compared with polls every 8 and every 10 seconds, for several behaviors of a service.
+//! 400 jobs, 8 slots. Each row has the polls per task, the delay until a completion is noticed (mean and 95th percentile), and the wall time over the
+//! optimum, which refills each slot the moment its task ends.
 //!
 //! `cargo bench --bench polls`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
@@ -23,12 +22,12 @@ use shotlist::engine::{Settings, Stop};
 const JOBS: usize = 400;
 const SLOTS: usize = 8;
 
-/// From the share of its life that is over and a random number of the task's own, what a task says of itself.
+/// The reported progress of a task, from the elapsed share of its duration and a random number per task.
 type Progress = fn(f64, f64) -> u8;
-/// From the order and two random numbers, how long a task takes, in seconds.
+/// The duration of a task in seconds, from its number and two random numbers.
 type Takes = fn(usize, f64, f64) -> f64;
 
-/// One way in which a service may behave.
+/// A behavior of a service.
 struct Case {
     what: &'static str,
     /// The document's shortest and longest typical time.
@@ -96,7 +95,7 @@ fn slows_down(number: usize, a: f64, _: f64) -> f64 {
     80.0 + 180.0 * number as f64 / JOBS as f64 + 20.0 * a
 }
 
-/// What is compared.
+/// The compared figures.
 struct Figures {
     polls: f64,
     lag_s: f64,
@@ -149,7 +148,7 @@ fn measure(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
     figures(service.polls().len(), lags, wall, takes)
 }
 
-/// Polls at every task each so many seconds from its submission on, with no delay in between.
+/// Polls each task at a fixed interval from its submission, without latency.
 fn fixed(takes: &[f64], every: f64) -> Figures {
     let polls = |takes: &f64| (takes / every).ceil();
     let seen: Vec<f64> = takes.iter().map(|takes| polls(takes) * every).collect();

@@ -1,6 +1,5 @@
-//! What a run itself costs: processor time and memory for one job where generation takes no time, memory with ten thousand
-//! tasks active, and the wall time over the ideal one. Against the simulator, a process of its own on loopback, with
-//! the ledger on; each figure beside its limit. Linux tells the figures.
+//! The overhead of a run: processor time and memory per job with instant generation, memory with ten thousand active tasks, and the wall time over the
+//! optimum. The simulator is a separate process on loopback, and the ledger is on. Each figure has its limit; Linux provides the figures.
 //!
 //! `cargo bench --bench run`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
@@ -19,7 +18,7 @@ use process::{Cost, cost_of};
 use schedule::scheduled;
 use serde_json::Value;
 
-/// Counted runs of the overhead, of which the median is shown.
+/// Counted runs of the overhead, for the median.
 const RUNS: usize = 3;
 
 /// The simulator, ended with this value.
@@ -40,7 +39,7 @@ impl Simulator {
         Self { child, url: url.trim().to_owned() }
     }
 
-    /// One whole run of so many jobs, in a directory of its own.
+    /// One run of a number of jobs, in a separate directory.
     fn run(&self, jobs: usize, args: &[&str]) -> Cost {
         let directory = tempfile::tempdir().expect("a directory");
         manifest(directory.path(), jobs);
@@ -75,7 +74,7 @@ fn main() {
     makespan(64, 8);
 }
 
-/// Processor time and memory for one job that is ready at once.
+/// Processor time and memory for one instantly completed job.
 fn overhead(jobs: usize) {
     let simulator = Simulator::start("1000000");
     let instantly = ["--first-poll", "0s", "--poll-interval", "20ms", "--poll-floor", "1ms", "--concurrency", "64"];
@@ -90,7 +89,7 @@ fn overhead(jobs: usize) {
     figure("    wall s", &format!("{:.1}", median.wall.as_secs_f64()), "-");
 }
 
-/// Memory with this many tasks at the service at once.
+/// Memory with a number of active tasks.
 fn active(jobs: usize) {
     // Tasks take 4 to 12 seconds, so that all of them are submitted before the first one ends.
     let simulator = Simulator::start("15");
@@ -130,7 +129,7 @@ fn makespan(jobs: usize, slots: usize) {
     figure("    looking every quarter of the mean", &format!("{:.3}", scheduled(&seen, slots) / ideal), "-");
 }
 
-/// How long a task of the simulator takes, in seconds: its id says so.
+/// The duration of a simulator task, in seconds, from its ID.
 fn life_s(task: &str) -> f64 {
     let millis = u32::from_str_radix(&task["task_".len() + 16..][..8], 16).expect("a task of the simulator");
     f64::from(millis) / 1000.0

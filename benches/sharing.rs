@@ -33,7 +33,7 @@ use support::{Simulator, Workspace, numbered_jobs};
 /// Jobs of a run, and attempts of the tables that grow.
 const JOBS: usize = 1000;
 const ATTEMPTS: usize = 100_000;
-/// How many callers wait at once where tables grow.
+/// Concurrent callers while tables grow.
 const AT_ONCE: usize = 1000;
 
 fn main() {
@@ -57,7 +57,7 @@ const OLD: &str = "SET search_path TO shotlist;
         900000, 'old' || n, 1577836800000000 + n * 1000000, repeat('x', 1500), 1, false FROM generate_series(1::bigint, 999999) AS n;
     ANALYZE";
 
-/// The seconds that so many runners take for so many jobs, with 40 slots, through a connection of this round trip.
+/// The seconds of a number of runners for a number of jobs, with 40 slots and a round-trip time.
 fn seconds_of(
     database: &Database,
     cluster: &Cluster,
@@ -102,7 +102,7 @@ fn seconds_of(
     start.elapsed().as_secs_f64()
 }
 
-/// A directory for each runner, with a batch of its own.
+/// A directory for each runner, each with its own batch.
 fn desks(runners: usize, jobs: usize) -> Vec<Workspace> {
     let manifest = |desk: usize| {
         let jobs = numbered_jobs(jobs / runners).replace("prompt: ", &format!("prompt: at desk {desk} the "));
@@ -195,7 +195,7 @@ fn number(database: &Database, sql: &str) -> f64 {
     database.sql(sql).parse().expect("a number")
 }
 
-/// Whole lives of attempts, through the door of the ledger: what is left behind of them in the tables.
+/// Complete attempts through the ledger's interface, and the resulting sizes of the tables.
 fn grow(cluster: &Cluster) {
     let database = cluster.database();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -1,10 +1,8 @@
-//! What the brake costs when all is well: the engine on a simulated clock, with a second of latency on each submission and tasks
-//! that take as long as documented. Few submissions are open at once (spec: one until something was taken, then at most a
-//! sixteenth of the slots and at least four), so that a bad moment puts few in doubt; the wall time is held against that of slots
-//! which are all refilled the moment that a task ends, submissions of a second included, and against the least that so few
-//! open submissions allow.
+//! The cost of slow start with a healthy service: the engine on a simulated clock, with a latency of one second for each submission and tasks of the
+//! documented duration. Slow start limits open submissions to one before the first acceptance, and then to a sixteenth of the slots, at least four. The
+//! wall time is compared with slots that are refilled the moment a task ends, and with the optimum for so few open submissions.
 //!
-//! `cargo bench --bench trust`
+//! `cargo bench --bench slow_start`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 #[expect(dead_code, reason = "the tests use more of it")]
@@ -24,7 +22,7 @@ use schedule::scheduled;
 use shotlist::domain::History;
 use shotlist::engine::{Settings, Stop};
 
-/// How long the service takes to answer a submission.
+/// The response time of a submission.
 const LATENCY: Duration = Duration::from_secs(1);
 /// Jobs for each slot.
 const WAVES: usize = 10;
@@ -44,7 +42,7 @@ fn main() {
     print("\nLimit: 1.02 of ideal.");
 }
 
-/// A run's wall time, in seconds, beside what it could be.
+/// A run's wall time and its optimum, in seconds.
 struct Measured {
     wall: f64,
     ideal: f64,

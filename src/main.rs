@@ -1,4 +1,4 @@
-//! The program: reads the command line and does what it says. Everything else is in the library.
+//! The program: runs the command line with the library.
 
 use std::process::ExitCode;
 

@@ -2,10 +2,10 @@
 
 use super::support::{Workspace, open_ledger};
 
-/// What a month holds, in microseconds.
+/// A month, in microseconds.
 const MONTH_US: i64 = 30 * 24 * 3_600_000_000;
 
-/// A workspace whose ledger has so many completed attempts in so many batches: over a month, or over a year if there are several.
+/// A workspace with completed attempts in its ledger, in a number of batches: over a month, or over a year for several batches.
 pub fn with_books(manifest: &str, attempts: i64, batches: i64) -> Workspace {
     let here = Workspace::with_manifest(manifest);
     // The program makes the file.

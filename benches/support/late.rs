@@ -1,11 +1,11 @@
-//! A way to a service on this machine that takes its time.
+//! A slow proxy to a local service.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The address of a way to the service at another one, on which each request takes this long, half of it there and half of it back. It is
-/// open for as long as the program runs.
+/// Starts a proxy to the service at `url`, and returns its URL. It delays each request, by half of `delay` in each direction. It runs until the program
+/// ends.
 pub fn late(url: &str, delay: Duration) -> String {
     let service = url.trim_start_matches("http://").to_owned();
     let way = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -21,7 +21,7 @@ pub fn late(url: &str, delay: Duration) -> String {
     format!("http://{address}")
 }
 
-/// Hands on what comes, each piece so long after it came. Requests and answers of the service are one piece, and follow each other.
+/// Copies a stream, each piece after a delay. Requests and responses are one piece each, in turn.
 fn copy(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     let mut piece = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut piece) {

@@ -1,15 +1,15 @@
-//! The programs that a user would use instead, with what they need, under `target/peers`.
+//! The peer programs with their dependencies, under `target/peers`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What is needed to run them.
+/// The interpreters and files of the peers.
 pub struct Peers {
     directory: PathBuf,
 }
 
 impl Peers {
-    /// Brings what they need, from the registries of Python and Node.js, unless it is there.
+    /// Installs missing dependencies from the registries of Python and Node.js.
     pub fn ready() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let peers = Self { directory: root.join("target/peers") };
@@ -35,7 +35,7 @@ impl Peers {
         assert!(status.is_ok_and(|status| status.success()), "{program} {args:?}");
     }
 
-    /// Writes so many jobs, in this format, into a file.
+    /// Writes a number of jobs in a format into a file.
     pub fn write_jobs(&self, jobs: usize, format: &str, models: &str, file: &Path) {
         let (jobs, file) = (jobs.to_string(), file.display().to_string());
         let args = ["gen_manifest.py", &jobs, "--format", format, "--models", models, "--out", &file];

@@ -1,9 +1,9 @@
-//! What a process cost, as Linux tells it.
+//! The cost of a process, from Linux.
 
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
-/// What a process needed, where the system tells.
+/// The time and memory of a process. Zero on systems without these figures.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
     /// Wall time from the start of the wait to the end.
@@ -14,7 +14,7 @@ pub struct Cost {
     pub peak_kib: u64,
 }
 
-/// Waits for a process to end, and reads what it cost.
+/// Waits for a process to end, and reads its cost.
 pub fn cost_of(mut child: Child) -> (ExitStatus, Cost) {
     let start = std::time::Instant::now();
     let (id, mut cost) = (child.id(), Cost::default());
@@ -42,7 +42,7 @@ fn peak_kib(process: u32) -> u64 {
 /// The processor time of a process, and whether it has ended.
 fn ticks(process: u32) -> (u64, bool) {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name, in brackets, may hold anything.
+    // The name, in parentheses, may contain any character.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     (number(11) + number(12), fields.first().is_none_or(|state| *state == "Z"))

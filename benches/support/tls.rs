@@ -49,7 +49,7 @@ impl Tls {
         Self { nginx, directory, port }
     }
 
-    /// The address of the service behind it.
+    /// Its URL, for the service.
     pub fn url(&self) -> String {
         format!("https://localhost:{}", self.port)
     }
@@ -62,7 +62,7 @@ impl Tls {
 
 impl Drop for Tls {
     fn drop(&mut self) {
-        // Its worker ends with it only if it is asked to.
+        // Its worker ends only after SIGTERM.
         let _asked = Command::new("kill").arg(self.nginx.id().to_string()).status();
         let _reaped = self.nginx.wait();
     }

@@ -52,7 +52,7 @@ impl Model<'_> {
         found
     }
 
-    /// Fills in what the service would take when nothing is said, so that the request says it.
+    /// Sets the service's defaults explicitly, so that the request contains them.
     pub fn fill_defaults(&self, spec: &mut Spec) {
         let rules = &self.family.fields;
         spec.duration.get_or_insert(rules.duration.default);

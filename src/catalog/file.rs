@@ -17,29 +17,29 @@ use crate::domain::{Charging, Field, TerminalStates, Usd, ratio_meant_by, sides}
 #[serde(deny_unknown_fields)]
 pub struct Catalog {
     version: u32,
-    /// The day on which the prices were taken.
+    /// The day of the prices.
     pub prices_taken_on: Date,
     /// Words for the end of a task that the interface does not have.
     pub terminal_states: TerminalStates,
-    /// True if the service charges nothing for a submission that it answers with 500, 502, 503, or 504: a property of a gateway.
+    /// True if a submission with a response of 500, 502, 503, or 504 is free, as at some gateways.
     #[serde(default)]
     pub retry_server_errors: bool,
     families: BTreeMap<String, Family>,
     models: BTreeMap<String, ModelEntry>,
 }
 
-/// A model family: what its requests may say, and how it behaves.
+/// A model family: the fields of its requests, and its behavior.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
     /// The name in the interface document.
     pub title: String,
-    /// The moment at which it charges.
+    /// The time of the charge.
     pub charging: Charging,
     typical_generation_s: Typical,
-    /// The fields that it takes.
+    /// The accepted fields.
     pub fields: FieldRules,
-    /// For each field that it does not take, what to do instead.
+    /// The help for each field that the family lacks.
     absent: BTreeMap<String, String>,
 }
 
@@ -92,7 +92,7 @@ pub struct Price {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Unit {
-    /// One request, whatever its length.
+    /// A request of any length.
     Request,
     /// One second of video.
     Second,
@@ -112,7 +112,7 @@ static EMBEDDED: LazyLock<Catalog> = LazyLock::new(|| {
     Catalog::parse(EMBEDDED_TEXT).expect("the embedded catalog is checked by a test").dated_by_a_test()
 });
 
-/// Additions of a user's file to the embedded catalog. Its prices have a date of their own.
+/// The additions of a user's file to the embedded catalog. Its prices have their own date.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Extension {
@@ -158,7 +158,7 @@ impl Catalog {
             serde_yaml::from_str(text)?;
         let mut catalog = Self::parse(EMBEDDED_TEXT)?;
         catalog.version = version;
-        // Words alone make no price newer.
+        // A file without prices does not change their date.
         let has_prices = !models.is_empty() || !families.is_empty();
         let known = if has_prices { Date::MAX } else { catalog.prices_taken_on };
         catalog.prices_taken_on = known.min(prices_taken_on);
@@ -176,7 +176,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// The day of its prices, if a test gives one: plans say how old prices are, and tests never change. Compiled out of release builds.
+    /// Overrides the day of the prices in tests, because plans contain their age. Not in release builds.
     fn dated_by_a_test(self) -> Self {
         let day = cfg!(debug_assertions).then(|| std::env::var("SHOTLIST_PRICES_TAKEN_ON").ok()).flatten();
         let day = day.and_then(|day| day.parse().ok());
@@ -284,7 +284,7 @@ impl Family {
     }
 }
 
-/// A value with what another one adds to it or says otherwise.
+/// A value with the additions and changes of another one.
 fn merged(base: Value, over: Value) -> Value {
     let (Value::Mapping(mut base), Value::Mapping(over)) = (base, over.clone()) else { return over };
     for (key, value) in over {
@@ -305,7 +305,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns whether a resolution has a price of its own.
+    /// Returns whether a resolution has its own price.
     pub(super) fn has_price_for(&self, short_side: u32) -> bool {
         self.price.by_short_side.contains_key(&short_side)
     }
@@ -382,7 +382,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The allowed ratio that a text means.
+    /// The allowed ratio in a text.
     pub fn meant_by(&self, text: &str) -> Option<&str> {
         let meant = ratio_meant_by(text);
         let is_meant = |ratio: &&String| *ratio == text || meant.is_some() && ratio_meant_by(ratio) == meant;
@@ -404,7 +404,7 @@ pub enum Required {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromptRule {
-    /// The condition under which it is required.
+    /// The condition for requiring it.
     pub required: Required,
     /// The most characters, counted as Unicode scalar values; no limit is documented where this is absent.
     pub max_chars: Option<usize>,

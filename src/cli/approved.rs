@@ -10,9 +10,9 @@ use crate::report::NextCommand;
 use crate::session::Confirmation;
 use crate::ui::{self, Terminal};
 
-/// The largest saved plan, in bytes: as a manifest may ask for in all.
+/// Bytes of a saved plan: at most the size of all requests of a manifest, with the plan's own fields.
 const MAX_PLAN: u64 = 256 << 20;
-/// From so many digits on, a hexadecimal word is taken for part of a digest and not for a file.
+/// Minimum hexadecimal digits of a word that is a partial digest, and no file.
 const PART: usize = 8;
 
 /// The value of `--approved`.
@@ -68,8 +68,7 @@ pub(super) fn compare_service(args: &RunArgs, approved: Option<&Approved>, termi
     Ok(())
 }
 
-/// Refuses `--retake` for what was bought under the approval itself, once nothing is left to submit: before that, the same command continues a
-/// killed run.
+/// Refuses `--retake` for purchases under the approval itself, once nothing is left to submit. Before that, the same command continues a killed run.
 pub(super) fn check_retakes(plan: &Plan) -> Result<(), Failure> {
     let uncovered = plan.uncovered_retakes();
     if uncovered.is_empty() || plan.needs_service() {

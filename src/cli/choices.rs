@@ -47,7 +47,7 @@ pub(super) struct Patterns {
     chosen: Vec<(JobId, TaskId)>,
     /// The reviews in files of choices.
     pub(super) reviews: Vec<ReviewOfTask>,
-    /// True if the recorded choices are meant, too.
+    /// True if recorded choices count, too.
     recorded: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn parse_choices(file: &str, text: &str) -> Result<ChoicesFile, Failu
     serde_json::from_str(text).map_err(|error| refused(file, &format!("must be a file of choices: {error}")))
 }
 
-/// The reviews in choices that were read from this file, by this reviewer or by the one that it names.
+/// The reviews in a file of choices, by this reviewer or by the one in the file.
 pub(super) fn reviews(file: &str, choices: &ChoicesFile, by: Option<&str>) -> Result<Vec<ReviewOfTask>, Failure> {
     let by = by.or(choices.reviewer.as_deref()).map_or_else(user, str::to_owned);
     choices.reviews(&by).map_err(|error| {
@@ -103,7 +103,7 @@ pub(super) fn path_of(file: &str) -> PathBuf {
 }
 
 impl Patterns {
-    /// Takes patterns as they are, and the content of the file for each `@FILE`.
+    /// Reads patterns, and the content of each `@FILE`.
     pub(super) fn read(words: &[String], meant: Chosen) -> Result<Self, Failure> {
         let mut patterns = Self::default();
         for word in words {
@@ -160,7 +160,7 @@ impl Patterns {
         Ok(ids)
     }
 
-    /// Refuses what no selected job is asked for by.
+    /// Refuses a pattern or an ID without a selected job.
     pub(super) fn expect_matches(&self, option: &str, selected: &[Arc<Job>]) -> Result<(), Failure> {
         let ids: HashSet<&JobId> = selected.iter().map(|job| job.id()).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !ids.contains(id)) {
@@ -178,7 +178,7 @@ impl Patterns {
 
     /// All patterns, with the listed IDs as patterns.
     pub(super) fn patterns(&self) -> Vec<String> {
-        // An ID has no character that means something else in a pattern.
+        // An ID has no special character of a pattern.
         self.globs.iter().cloned().chain(self.listed.iter().map(JobId::to_string)).collect()
     }
 
@@ -187,7 +187,7 @@ impl Patterns {
         Retakes::new(&self.patterns(), self.chosen.iter().cloned(), self.recorded)
     }
 
-    /// Refuses choices that were made about something else, and ids that no job has: what someone chose is not quietly left out.
+    /// Refuses choices about another batch, and IDs without a job, so that no choice is lost silently.
     pub(super) fn check(&self, key: &BatchKey, jobs: &[Arc<Job>]) -> Result<(), Failure> {
         let refused = |message: String| Failure::new(RefusalCode::ChoicesInvalid, message);
         if let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) {

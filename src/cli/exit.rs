@@ -142,7 +142,7 @@ impl Failure {
         terminal.error(self.code.map(RefusalCode::code), &self.message, self.help.as_deref(), self.money);
     }
 
-    /// Names the manifest in the commands of its help, and adds the note about the money if it has none of its own.
+    /// Adds the manifest to the commands in its help, and a note about the money if it has none.
     pub(super) fn of_command(self, manifest: Option<&ManifestArgs>, money: Option<&'static str>) -> Self {
         let named = |help: String| match manifest.map(|args| quoted(&args.manifest.to_string_lossy())) {
             Some(name) => help.replace(" MANIFEST ", &format!(" {name} ")).replace(" MANIFEST`", &format!(" {name}`")),
@@ -339,7 +339,7 @@ mod tests {
         text.parse().expect("an amount")
     }
 
-    /// The only place that holds the sentences: tests of runs name codes.
+    /// The only test of the texts: tests of runs compare codes.
     #[test]
     fn refusal_texts_match_the_snapshot() {
         let limit = |source: &str, label| Limit { source: source.into(), usd: usd("40"), used: usd("30"), label };

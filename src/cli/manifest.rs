@@ -1,4 +1,4 @@
-//! Loads a manifest for a command: shows what is wrong with it, and chooses the selected jobs.
+//! Loads a manifest for a command, shows its diagnostics, and selects its jobs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(super) struct Wanted<'w> {
     pub is_strict: bool,
 }
 
-/// A manifest without errors in what is selected.
+/// A manifest without errors in its selected jobs.
 pub(super) struct Chosen {
     /// The manifest.
     pub manifest: Manifest,
@@ -68,7 +68,7 @@ pub(super) fn load(
         (&SelectArgs { select: select.patterns(), ..selection.clone() }, &selection.exclude);
     let selection = Selection::new(&select.patterns(), &selection.exclude, &selection.tag)
         .map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
-    // Also for commands that need no key: what they print or write must not hold it.
+    // Also for commands without a key: their output must not contain it.
     let from_environment = variable(KEY_FILE_VARIABLE).map(PathBuf::from);
     let options = manifest::Options {
         path: &args.manifest,

@@ -33,7 +33,7 @@ pub(super) fn is_there(ledger: &Ledger) -> bool {
     ledger.path().is_none_or(Path::exists)
 }
 
-/// The files of a ledger that is a file: itself, and what SQLite and shotlist put beside it.
+/// The ledger file, and the files of SQLite and shotlist in its directory.
 fn ledger_files(args: &ManifestArgs) -> Vec<PathBuf> {
     let Ok(ledger) = ledger(args) else { return Vec::new() };
     let Some(path) = ledger.path() else { return Vec::new() };

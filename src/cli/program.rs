@@ -27,7 +27,7 @@ use crate::reference::{TOPICS, Topic};
 use crate::session::{RunEvent, Stop, StopReason};
 use crate::ui::{self, Terminal};
 
-/// Reads the command line, does what it says, and says how that ended.
+/// Reads the command line, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
     hide_caught_panics();
     let words: Vec<_> = std::env::args_os().collect();
@@ -47,7 +47,7 @@ pub fn main() -> ExitCode {
     if terminal.tell_lost_results() { exit.max(Exit::CannotWrite).into() } else { exit.into() }
 }
 
-/// Says nothing of panics in the library that reads workbooks: they are caught, and the workbook is refused.
+/// Hides panics in the library for workbooks: they are caught, and the workbook is refused.
 fn hide_caught_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -68,7 +68,7 @@ fn shown(usage: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
 }
 
-/// Prints which build this is, and how old its prices are. Only then are they looked up.
+/// Prints the version and the day of the prices. Reads the catalog only for this.
 fn version() -> ExitCode {
     let (number, build) = (env!("CARGO_PKG_VERSION"), env!("SHOTLIST_BUILD"));
     let prices = &Catalog::embedded().prices_taken_on;
@@ -148,7 +148,7 @@ pub(super) fn with_tip(mut usage: clap::Error) -> clap::Error {
         // Words that are only spelled alike.
         usage.remove(ContextKind::SuggestedSubcommand);
     } else if usage.kind() == ErrorKind::UnknownArgument {
-        // That an option could be given as a value helps no one here: no value begins with a dash.
+        // No value starts with a dash, so the suggestion to pass the option as a value is wrong here.
         usage.remove(ContextKind::Suggested);
     }
     usage
@@ -186,8 +186,7 @@ fn is_manifest(word: &str) -> bool {
     [".yaml", ".yml"].iter().any(|ending| word.to_lowercase().ends_with(ending))
 }
 
-/// Does something to its end. On one thread: a command waits, and waking another thread for each answer costs more than all
-/// the rest.
+/// Runs a future to its end, on one thread: waking another thread for each response costs more than the rest of a command.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -214,7 +213,7 @@ fn catch_file_size_limit() {
 /// Signals that come within this time are one.
 const ONE_WISH: Duration = Duration::from_millis(300);
 
-/// Turns signals into reasons to stop. Returns at the second one, with its number and the jobs that it leaves in doubt.
+/// Turns signals into reasons to stop. Returns at the second one, with its number and the jobs in doubt.
 pub(super) async fn watch_signals(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> (i32, BTreeMap<JobId, Usd>) {
     let first = first_signal().await;
     stop.because(StopReason::Signal(first));
@@ -289,7 +288,7 @@ pub(super) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// A command that listens to the environment as far as it should, with these words on its command line.
+/// A command with only the environment variables that apply to these words of its command line.
 pub(super) fn heeded(command: Command, words: &[OsString]) -> Command {
     let options = || words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
     let says = |long: &str| options().any(|word| word.split_once('=').map_or(word, |(name, _)| name) == long);
@@ -315,7 +314,7 @@ fn said(arg: &Arg) -> Option<OsString> {
     std::env::var_os(arg.get_env()?)
 }
 
-/// `--format` has more forms for a plan and for the ledger than for other answers, and one variable.
+/// `--format` has more values for plans and for the ledger than elsewhere, and a single variable.
 fn is_for_another_command(arg: &Arg) -> bool {
     let value = said(arg).and_then(|value| value.into_string().ok()).filter(|_| arg.get_id() == "format");
     value.is_some_and(|value| {

@@ -65,7 +65,7 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
     }
 }
 
-/// Refuses what can't be started, before anything is bought for it.
+/// Refuses a hook that can't be started, before a purchase.
 pub(super) fn check_hooks(args: &HookArgs) -> Result<(), Failure> {
     for (option, command) in [("--asset-command", &args.asset_command), ("--exec", &args.exec)] {
         let Some(command) = command else { continue };

@@ -17,11 +17,11 @@ use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
 use crate::session::{Connection, ConnectionError, ConnectionOptions, Refusal};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
-/// The longest wait for a key, which a password manager may ask for first.
+/// The maximum wait for a key, because a password manager may prompt for its password.
 const KEY_TIMEOUT: Duration = Duration::from_mins(1);
 /// A key file of more bytes than this is no key file.
 const MAX_KEY_FILE: u64 = 8 * 1024;
-/// The time for which the output of its program is read after its end.
+/// Time to read output after the program exits: a child process may keep the pipe open.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The address that the user gave.
@@ -74,7 +74,7 @@ pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials
     Ok(Credentials::new(key, headers))
 }
 
-/// Refuses a plan that would show a secret, as far as secrets are named. A plan needs no key, and starts no program for one.
+/// Refuses a plan that would show a known secret. A plan needs no key, and starts no program for one.
 pub(super) fn check_secrets(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     let ServiceArgs { api_key_file, api_key_command, .. } = &args.service;
     let text = match api_key_file {
@@ -145,7 +145,7 @@ fn printed_by(command: &str) -> Result<String, Failure> {
     Ok(printed.recv_timeout(LAST_WORDS).unwrap_or_default())
 }
 
-/// The text of a key file. A pipe is fine: whoever keeps a key elsewhere hands it over so.
+/// The text of a key file, which may be a pipe from another program.
 fn read(path: &Path) -> Result<String, Failure> {
     let failure = |why: String, help: &str| {
         let message = format!("can't read key file `{}`: {why}", path.display());
@@ -173,7 +173,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Says so if everybody on this machine may read the key.
+/// Warns if all users of this machine may read the key.
 fn warn_of_readers(path: &Path, file: &std::fs::File) {
     #[cfg(unix)]
     {
@@ -194,7 +194,7 @@ fn warn_of_readers(path: &Path, file: &std::fs::File) {
 /// The service's URL and credentials, read once: a key may come through a pipe. `None` for the simulator.
 pub(crate) struct Address(Option<(Endpoint, Credentials)>);
 
-/// Reads the address and the key, and tells what is missing before anything is made on the disk.
+/// Reads the address and the key. Reports a missing one before it creates a file.
 pub(crate) fn address(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<Address, Failure> {
     if manifest.sandbox {
         return Ok(Address(None));

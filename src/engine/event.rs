@@ -101,7 +101,7 @@ pub enum RunEvent {
         /// The service's message.
         message: String,
     },
-    /// A job whose task failed is submitted again.
+    /// A job is submitted again after its task failed.
     Retrying {
         /// The job.
         job: JobId,
@@ -123,7 +123,7 @@ pub enum RunEvent {
         task: TaskNames,
         /// The reason.
         why: LeaveReason,
-        /// The last response, if it said neither queued nor in progress.
+        /// The last status, if it was neither queued nor in progress.
         said: Option<String>,
         /// True if the task may never end.
         is_endless: bool,

@@ -1,4 +1,4 @@
-//! Downloads of videos during a run: a few at once, and never with a slot.
+//! Downloads of videos during a run: a few in parallel, outside the slots.
 //!
 //! A URL expires, so a video is downloaded as soon as its task is completed. If its URL is no longer valid, the task is
 //! polled for a new one. If that fails, the content endpoint is used. All of these requests only read: a failed
@@ -45,8 +45,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         self.fetch(wanted, download, &self.permits, is_new).await
     }
 
-    /// Downloads a video of an earlier run. These have permits of their own, so that a new URL never waits behind one
-    /// that may have expired.
+    /// Downloads a video of an earlier run. These have separate permits, so that a new URL never waits for one that may have expired.
     pub(super) async fn fetch_earlier(&self, wanted: &DownloadPlan, download: &Download) -> bool {
         self.fetch(wanted, download, &self.earlier_permits, false).await
     }
@@ -65,7 +64,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
                 let (job, task) = (download.job.clone(), download.task.id.clone());
                 (self.gateway.emit)(RunEvent::NotFetched { job, task, message: message.clone() });
                 if is_local {
-                    // A full disk has no room for what further submissions would buy.
+                    // A full disk has no room for further videos.
                     self.gateway.stop_because(StopReason::FilesFailed, message);
                 }
                 false

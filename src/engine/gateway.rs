@@ -75,7 +75,7 @@ impl<S> Gateway<'_, S> {
         self.connectivity.0.lock().was_reached
     }
 
-    /// Lowers the rate of requests after the service reported too many. Returns the pause that begins now.
+    /// Lowers the rate of requests after the service reported too many. Returns the length of the pause.
     pub(super) fn slow_down(&self, message: &str) -> Duration {
         let wait = self.pace.slow_down();
         let rate = self.pace.per_second().map_or_else(String::new, |rate| format!("; now about {rate:.0} requests/s"));
@@ -176,12 +176,12 @@ impl<S> Gateway<'_, S> {
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// True if submissions may begin. Empty until the request was sent.
+/// True if the preflight allows submissions. Empty before its response.
 #[derive(Debug, Default)]
 pub(super) struct Preflight(OnceCell<bool>);
 
 impl Preflight {
-    /// Returns whether submissions may begin. If they may not, stops the run before a job is in doubt.
+    /// Returns whether the preflight allows submissions. Otherwise, it stops the run before a job is in doubt.
     pub(super) async fn allows<S: VideoService>(&self, gateway: &Gateway<'_, S>) -> bool {
         *self.0.get_or_init(|| probe(gateway)).await
     }

@@ -15,7 +15,7 @@ use crate::service::{Echo, TaskReport};
 /// The number of polls in a row with the same unknown ID that make it an alias.
 const STABLE: u32 = 3;
 
-/// The IDs of a task, and those seen in its polls.
+/// The IDs of a task, and the IDs in responses to its polls.
 #[derive(Debug)]
 pub(crate) struct Identity {
     names: TaskNames,
@@ -32,7 +32,7 @@ pub(crate) struct Identity {
 pub(crate) enum Whose {
     /// This one.
     Own,
-    /// Another one, as far as is known.
+    /// Probably another task.
     Other(TaskId),
     /// This one, unless the ledger knows the ID as another's.
     Renamed(TaskId),

@@ -32,7 +32,7 @@ pub(super) enum Task<'r> {
     Fetch(Box<Download>),
 }
 
-/// The turns that a job has to wait for, beside its slot.
+/// The turns that a job waits for, in addition to its slot.
 pub(super) struct Turns<'r> {
     /// Lasts until the response to the submission.
     pub(super) slow_start: Option<SemaphorePermit<'r>>,
@@ -43,8 +43,7 @@ pub(super) struct Turns<'r> {
 /// The end of a task for its job.
 #[derive(Default)]
 struct Ended {
-    /// True if the service reported a failure. A task that it merely denies may still exist, so it is never submitted
-    /// again by itself.
+    /// True if the service reported a failure. A denied task may still exist, so it is never retried automatically.
     has_failed: bool,
     /// True if no video is expected: the task failed, or the service denies it.
     has_no_video: bool,
@@ -56,7 +55,7 @@ struct Ended {
 /// The state that all jobs share.
 pub(super) struct JobRunner<'r, S> {
     pub(super) plan: &'r Plan,
-    /// The attempts whose job has an action of its own in the plan, so that only its outcome counts.
+    /// The attempts of jobs with another action in the plan. Only the outcome of that action counts.
     pub(super) superseded: HashSet<AttemptId>,
     pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) submitter: &'r Submitter<'r, S>,

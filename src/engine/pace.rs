@@ -43,7 +43,7 @@ pub(super) struct Pace {
     state: Mutex<State>,
     /// Its holder has the next request: one at a time reserves its moment.
     head: FairMutex<()>,
-    /// Submissions have a queue of their own, so that only the first competes with polls.
+    /// Submissions have a separate queue, so that only the first one competes with polls.
     submissions: FairMutex<()>,
 }
 
@@ -321,7 +321,7 @@ mod tests {
     async fn rps_holds_for_submissions_and_polls_together() {
         let (pace, start) = (Pace::new(Some(4.0)), Instant::now());
         let submissions = starts(&pace, 100, start);
-        // A poll waits only behind the submissions before it.
+        // A poll waits only for earlier submissions.
         let poll = async {
             tokio::time::sleep(Duration::from_millis(1900)).await;
             assert!(pace.turn_to_poll().await);

@@ -1,6 +1,6 @@
 //! Polls of active tasks, each to its end.
 //!
-//! Each task waits by itself. They share the schedule and the requests in flight. Polls run concurrently, a bounded number
+//! Each task waits separately. They share the schedule and the requests in flight. Polls run concurrently, a bounded number
 //! in flight, and never block submissions. [`watched`](super::watched) decides what a response means for its task.
 
 use std::collections::HashSet;
@@ -70,7 +70,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             loop {
                 let left = deadline.saturating_sub(start.elapsed());
                 tokio::time::sleep(wait.min(left)).await;
-                // A task is left only after a poll that began at the deadline, however long the ledger took.
+                // Polling ends only after a poll that started at the deadline, also with a slow ledger.
                 let is_last = start.elapsed() >= deadline;
                 // Boxed: ten thousand tasks wait for a poll, and few are in one.
                 match Box::pin(self.poll(bought, watched, start)).await {

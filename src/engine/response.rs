@@ -1,4 +1,4 @@
-//! The record of a submission's response, and what follows from it for the other submissions.
+//! Records a submission's response, and its effects on other submissions.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -99,7 +99,7 @@ impl<S: VideoService> Submitter<'_, S> {
         }
     }
 
-    /// Records a task ID. If that fails or takes too long, shows the ID at once and tries again. The next submission need not wait: its
+    /// Records a task ID. If that fails or takes too long, shows the ID immediately and tries again. The next submission need not wait: its
     /// intent is recorded after this task, or not at all.
     async fn write_task(
         &self,

@@ -18,7 +18,7 @@ const FIRST_POLL: f64 = 0.25;
 const AGE_SHARE: f64 = 0.1;
 /// The jitter of a wait, as a share of it.
 const JITTER: f64 = 0.1;
-/// The growth of progress from which the line through two observations is better than the last one alone.
+/// The minimum growth of progress for an estimate by two observations instead of one.
 const MIN_GROWTH: f64 = 0.1;
 /// The difference of two predictions that agree, as a share of the predicted age.
 const MAX_DISAGREEMENT: f64 = 0.05;
@@ -67,12 +67,12 @@ pub(super) struct Progress {
     first: Option<Observation>,
     prediction: Option<Prediction>,
     percent: u8,
-    /// True once progress went back: the service started the task again, or its progress means nothing.
+    /// True after progress went back: the service restarted the task, or its progress is useless.
     has_gone_back: bool,
 }
 
 impl Progress {
-    /// Records progress at an age. Progress that stands still says nothing new.
+    /// Records progress at an age. Unchanged progress adds nothing.
     pub(super) fn record(&mut self, age: Duration, percent: Option<u8>) {
         let Some(percent @ 1..=99) = percent else { return };
         if self.has_gone_back {
@@ -95,7 +95,7 @@ impl Progress {
 fn predict(first: Observation, last: Observation, previous: Option<f64>) -> Prediction {
     let (grown, left) = (last.share() - first.share(), 1.0 - last.share());
     let is_line = grown >= MIN_GROWTH && last.age > first.age;
-    // The age from 0 to 100 percent, and the share by which rounding may be off.
+    // The age from 0 to 100 percent, and the maximum share of the rounding error.
     let (whole, off) = if is_line {
         ((last.age - first.age) / grown, 0.005 * (1.0 + left / grown))
     } else {

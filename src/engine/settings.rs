@@ -62,13 +62,13 @@ impl Default for Settings {
 pub struct Outcome {
     /// The reasons for an early end; empty without one.
     pub stopped: BTreeSet<StopReason>,
-    /// The number of jobs whose last attempt in this run failed or was rejected.
+    /// The number of jobs that failed or were rejected in their last attempt of this run.
     pub failures: usize,
     /// The number of tasks that exceeded `--deadline`.
     pub past_deadline: usize,
     /// The number of videos that could not be downloaded.
     pub unfetched: usize,
-    /// True if a model is not submitted any more, because it delivers something else than what is paid for.
+    /// True if submissions of a model stopped, because its videos differ from their requests.
     pub is_model_stopped: bool,
     /// Videos of another duration or shape that the run bought, unless the user accepts mismatches.
     pub mismatches: usize,
@@ -81,7 +81,7 @@ impl Outcome {
     }
 }
 
-/// The differences seen of each model, and the models that are no longer submitted.
+/// The reported differences of each model, and the models that are no longer submitted.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreaker {
     /// True if the user accepts mismatches.
@@ -114,7 +114,7 @@ impl CircuitBreaker {
         turn.acquire_owned().await.ok()
     }
 
-    /// Ends the trial of a model. All of its jobs may go on.
+    /// Ends the trial of a model. All of its jobs may start.
     pub(super) fn end_trial(&self, model: &str) {
         self.state.lock().trials.remove(model).inspect(|turn| turn.close());
     }
@@ -211,7 +211,7 @@ pub struct Stop {
     in_flight: Mutex<BTreeMap<JobId, Usd>>,
 }
 
-/// A submission whose response is not recorded yet.
+/// A submission before its response is recorded.
 pub(super) struct Sending<'s> {
     stop: &'s Stop,
     job: &'s JobId,
@@ -228,7 +228,7 @@ impl Stop {
     pub fn because(&self, reason: StopReason) -> bool {
         let new = self.reasons.lock().insert(reason);
         self.submitting.cancel();
-        // What has reserved its price may still be sent.
+        // Submissions with a reserved price may still be sent.
         if reason != StopReason::SpendLimit {
             self.sending.cancel();
         }

@@ -1,4 +1,4 @@
-//! Slow start and circuit breaker for submissions: the most that one crash or outage can put in doubt.
+//! Slow start and circuit breaker for submissions. They limit the jobs that one crash or outage can put in doubt.
 //!
 //! A submission is in flight from its durable intent until its response is recorded. A crash, a cut cable, or a service that fails puts each of
 //! them in doubt. At first, one submission is in flight. Each acceptance allows three more, up to a sixteenth of the slots and at least four. A
@@ -83,7 +83,7 @@ impl SlowStart {
         }
     }
 
-    /// Records an acceptance whose task is in the ledger.
+    /// Records an acceptance after its task is in the ledger.
     pub(super) fn record_accepted(&self) {
         let mut state = self.state.lock();
         (state.doubts, state.rejected, state.unpaid, state.has_accepted) = (0, 0, 0, true);
@@ -110,7 +110,7 @@ impl SlowStart {
         self.state.lock().has_accepted
     }
 
-    /// Records a rejection for insufficient funds. Returns their number in a row once submitting must stop: at once before the first acceptance,
+    /// Records a rejection for insufficient funds. Returns their number in a row once submitting must stop: immediately before the first acceptance,
     /// and otherwise after a few, because the funds may cover a cheaper job.
     pub(super) fn record_unpaid(&self) -> Option<usize> {
         let mut state = self.state.lock();
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// The most submissions that are open in each second, each of which takes a second and ends so.
+    /// The maximum number of open submissions in each second. Each one takes a second and ends with `end`.
     async fn open_by_second(slots: usize, submissions: usize, end: impl Fn(&SlowStart, usize)) -> Vec<usize> {
         let (slow_start, start, open) = (SlowStart::new(slots, 3), Instant::now(), Cell::new(0));
         let all: FuturesUnordered<_> = (0..submissions)

@@ -14,7 +14,7 @@ use crate::plan::{Limit, Plan};
 #[derive(Debug)]
 pub(super) struct SpendGuard {
     balances: Mutex<Vec<LimitBalance>>,
-    /// What tasks cost above their price.
+    /// The costs of tasks above their price.
     overruns: Mutex<HashMap<AttemptId, Usd>>,
 }
 
@@ -42,7 +42,7 @@ impl SpendGuard {
             taken: Usd::ZERO,
             waiting: plan.cost_under(limit),
         });
-        // The limits know what earlier runs were told.
+        // The limits include the costs that earlier runs recorded.
         let overruns = plan.active_tasks().map(|task| (task.id, task.cost().saturating_sub(task.purchase.price)));
         Self { balances: Mutex::new(balances.collect()), overruns: Mutex::new(overruns.collect()) }
     }
@@ -65,8 +65,7 @@ impl SpendGuard {
         take(own, job.purchase.price, |balance| balance.waiting)
     }
 
-    /// Takes what a task costs above its reserved price. It may be any job's, so only limits on everything know of it here; the ledger counts it for
-    /// all.
+    /// Adds the cost of a task above its reserved price to the limits on all jobs, because the job is unknown here. The ledger adds it to every limit.
     pub(super) fn record_overrun(&self, attempt: AttemptId, usd: Usd) {
         let mut overruns = self.overruns.lock();
         let known = overruns.entry(attempt).or_default();

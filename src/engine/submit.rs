@@ -3,7 +3,7 @@
 //! # Guarantees
 //!
 //! - Nothing is sent before its intent is durable, and [`response`](super::response) records a task ID before the first poll.
-//! - Only a response that certainly bought nothing is followed by another request, with an intent of its own.
+//! - Another request follows only a response that certainly bought nothing, and has its own intent.
 //! - No intent is open while a submission waits: a process that is killed while the service is busy leaves no job in doubt.
 //! - Before each request, the run may stop the submission.
 //!
@@ -78,7 +78,7 @@ pub(super) enum Submitted {
 /// The state of a submission over its tries.
 #[derive(Default)]
 struct Tries {
-    /// The tries in a row of which no byte was sent.
+    /// The number of unsent tries in a row.
     unsent: u32,
     /// True if the price is reserved.
     is_reserved: bool,
@@ -96,7 +96,7 @@ impl<S: VideoService> Submitter<'_, S> {
         self.try_until_answered(job, known, slot, false).await
     }
 
-    /// Submits a job again whose task failed, unless the run stops or the first submissions need the money.
+    /// Submits a job again after its task failed, unless the run stops or the first submissions need the money.
     pub(super) async fn retry(&self, job: &Job, failed: AttemptId, slot: &mut Slot<'_>) -> Submitted {
         if self.gateway.stop.is_stopping() || !self.gateway.spend_guard.reserve_retry(job) {
             return Submitted::NotSent;
@@ -106,7 +106,7 @@ impl<S: VideoService> Submitter<'_, S> {
         self.try_until_answered(job, known, slot, true).await
     }
 
-    /// Tries until a response says more than "wait" or the run stops. Releases the reservation if certainly nothing was bought.
+    /// Tries until a response is more than a request to wait, or the run stops. Releases the reservation if certainly nothing was bought.
     async fn try_until_answered(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_retry: bool) -> Submitted {
         let mut tries = Tries { unsent: 0, is_reserved: is_retry };
         let submitted = loop {
@@ -170,7 +170,7 @@ impl<S: VideoService> Submitter<'_, S> {
         Box::pin(self.respond(job, attempt, response, permit, slot, tries)).await
     }
 
-    /// Prepares another try after a response that certainly bought nothing and says nothing about the job. Otherwise, records the response.
+    /// Prepares another try after a response that certainly bought nothing and is not about the job. Otherwise, records the response.
     async fn respond(
         &self,
         job: &Job,
@@ -185,7 +185,7 @@ impl<S: VideoService> Submitter<'_, S> {
                 self.not_sent(tries, &message);
                 (None, Event::Withdrawn)
             }
-            // A service that responded before is behind something else for now, such as the login page of a hotel.
+            // The service responded before, so another server is in the way for now, such as the login page of a hotel.
             Submission::Untrusted(message) if self.gateway.was_ever_reached() => {
                 self.not_sent(tries, &message);
                 (None, Event::Withdrawn)
@@ -362,7 +362,7 @@ impl<'r> ImageUrls<'r> {
                 Ok(address)
             }
             Err(error) => {
-                // A fault of one image says nothing about others.
+                // The fault of one image does not affect others.
                 self.failed.fetch_add(usize::from(error.is_of_the_command()), Ordering::Relaxed);
                 Err(with_causes(&error))
             }

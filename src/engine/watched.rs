@@ -1,7 +1,7 @@
 //! The meaning of one response for one task: a pure state machine, without clock, channel, or service.
 //!
-//! A failed poll never fails a job. Only a terminal state does, or a denial over a grace time. [`Note`]s say what a
-//! response means beyond its task, such as a refused key, and the [`poller`](super::poller) acts on them.
+//! A failed poll never fails a job. Only a terminal state does, or a denial over a grace time. A [`Note`] is
+//! about more than the task, such as a refused key, and the [`poller`](super::poller) acts on it.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) const GRACE: Duration = Duration::from_mins(2);
 const URLLESS_ANSWERS: u32 = 3;
 /// The number of responses in a row with an unknown state, an error, and no URL, after which the task counts as failed.
 const ERROR_ANSWERS: u32 = 3;
-/// The number of responses with a word of success alone, after which the content endpoint is asked for a video.
+/// The number of successful responses without a URL before a request to the content endpoint.
 const UNPROVEN_ANSWERS: u32 = 2;
 /// The number of refusals of the key in a row, after which a task is left active.
 const KEY_REFUSALS: u32 = 3;
@@ -42,7 +42,7 @@ pub(super) enum Next {
     Poll(Pause),
     /// Accept the report if the ledger accepts this ID as the task's alias.
     Claim(TaskId, Box<TaskReport>),
-    /// Ask the content endpoint: the task may have ended at this time.
+    /// Request the content endpoint: the task may have ended at this time.
     AskContent(Timestamp),
     /// Stop polling it.
     End(Ending),
@@ -68,7 +68,7 @@ pub(super) enum Pause {
     Usual,
     /// The backoff after this many failures in a row.
     AfterFailures(u32),
-    /// A time that the service asked for, with its message.
+    /// A wait that the service requested, with its message.
     Asked(Duration, String),
     /// The service limits requests, with its message.
     TooFast(String),
@@ -99,14 +99,14 @@ pub(super) enum Note {
     Alias(TaskNames),
 }
 
-/// A task, with what its polls have shown.
+/// A task with the results of its polls.
 #[derive(Debug)]
 pub(super) struct Watched {
     identity: Identity,
     pub progress: schedule::Progress,
-    /// The last time at which it was certainly running.
+    /// The last time of a running state.
     unfinished_at: Timestamp,
-    /// The last response, if it said neither queued nor in progress.
+    /// The last status, if it was neither queued nor in progress.
     pub said: Option<String>,
     /// True if the task may never end, by an undocumented state.
     pub is_endless: bool,
@@ -155,7 +155,7 @@ impl Watched {
         self.identity.names()
     }
 
-    /// Decides what a response means. `grace` is the time that the task may be denied.
+    /// Decides the next step after a response. `grace` is the maximum time of denials.
     pub(super) fn next(&mut self, answer: PollAnswer, now: Moment, grace: Duration) -> (Next, Vec<Note>) {
         use PollAnswer as A;
         self.polls += 1;
@@ -206,7 +206,7 @@ impl Watched {
         (next, notes)
     }
 
-    /// Continues with a report whose ID the ledger accepted as an alias.
+    /// Continues with a report after the ledger accepted its ID as an alias.
     pub(super) fn accept_alias(&mut self, name: TaskId, report: TaskReport, now: Moment) -> (Next, Vec<Note>) {
         self.identity.accept_alias(name);
         let mut notes = vec![Note::Alias(self.identity.names().clone())];
@@ -259,7 +259,7 @@ impl Watched {
                 self.percent = report.progress;
                 self.is_unfinished(now)
             }
-            // It may have ended, and no later response will tell.
+            // The task may have ended, and no later response will show it.
             Status::Unproven(word) => {
                 (self.said, self.is_endless) = (Some(format!("the service reports `{word}` without a video")), false);
                 notes.push(Note::UnknownWord(word));

@@ -1,4 +1,4 @@
-//! The one way in: a path and what the command line adds, to a manifest and its diagnostics.
+//! Loads a manifest: from a path and options to jobs and diagnostics. Every command uses it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,13 +43,13 @@ pub struct Options<'o> {
 }
 
 impl<'o> Options<'o> {
-    /// A manifest as it is, with this process's clock.
+    /// A manifest without additions, with this process's clock.
     pub fn of(path: &'o Path) -> Self {
         Self { path, set: &[], batch: None, now: Timestamp::now(), root: None, secret: None }
     }
 }
 
-/// A manifest whose sound jobs are checked and priced.
+/// A manifest. Its jobs are checked and priced; jobs with an error are left out.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     /// The name and batch of its jobs.
@@ -60,15 +60,15 @@ pub struct Manifest {
     pub is_ledger_shared: bool,
     /// The limits on spending.
     pub budget: Budget,
-    /// The time zone whose days and months count.
+    /// The time zone of days and months.
     pub zone: TimeZone,
     /// The IDs of jobs with an error, if they are valid IDs: these jobs are part of the manifest.
     pub unsound: Vec<JobId>,
-    /// The files that it reads, as it names them, in alphabetic order.
+    /// The files that it reads, under their names in the manifest, in alphabetical order.
     pub inputs: Vec<String>,
     /// The rows that became no jobs, a sentence for each file.
     pub rows_left_out: Vec<String>,
-    /// Jobs that have a new id, in the order in which they are moved.
+    /// Jobs with a new ID, in the order of the moves.
     pub moves: Vec<Move>,
     /// The approved face reviews.
     pub face_reviews: FaceReviews,
@@ -96,7 +96,7 @@ impl FaceReviews {
     }
 }
 
-/// A manifest as it was read.
+/// The result of loading a manifest.
 #[derive(Debug)]
 pub struct Loaded {
     /// The manifest, unless nothing at all could be made of it.
@@ -252,7 +252,7 @@ fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
     name_or_stem(raw.name.as_deref(), path)
 }
 
-/// The name that a manifest has, or the one that it gets from its file.
+/// The manifest's name, or else its file's stem.
 pub(crate) fn name_or_stem(name: Option<&str>, path: &Path) -> String {
     let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     name.filter(|name| !name.trim().is_empty()).map_or_else(stem, str::to_owned)

@@ -1,4 +1,4 @@
-//! The command line: what can be said, in headed groups, each option also in the environment.
+//! The command line: options in groups with headings, each also as an environment variable.
 //!
 //! The variants of a choice have no doc comments: clap would spread every option over several lines to show them.
 

@@ -190,7 +190,7 @@ fn expanded(text: &OsStr) -> Result<PathBuf, String> {
     below_home(&shown).map_or_else(as_it_is, Ok)
 }
 
-/// The path that `~/` begins. Only then is the home directory looked up, for which a C library may connect to a service of the system.
+/// The path of a text with `~/`. The home directory is read only for these, because a C library may connect to a system service for it.
 pub(crate) fn below_home(text: &str) -> Option<PathBuf> {
     let rest = text.strip_prefix("~/").filter(|rest| !rest.starts_with('/'))?;
     Some(std::env::home_dir()?.join(rest))
@@ -264,7 +264,7 @@ impl TypedValueParser for LedgerParser {
     }
 }
 
-/// The headings of options whose variables are repeated: without one, the command would be about other jobs, money, or files.
+/// The headings of options with repeated variables. Without them, the printed command would have other jobs, money, or files.
 const WITH_VARIABLES: [&str; 5] = ["Manifest", "Jobs", "Money", "Buying again", "Files"];
 
 /// The source and the values of each passed option, by its ID.

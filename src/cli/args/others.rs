@@ -114,7 +114,7 @@ fn zone(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The manifest of a command without one: the working directory, whose ledger it uses.
+/// The manifest of a command without one: the working directory, for its ledger.
 pub(crate) const NO_MANIFEST: &str = "./";
 
 /// Options of `doctor`.

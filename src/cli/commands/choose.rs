@@ -1,4 +1,4 @@
-//! `shotlist choose`: records what reviewers chose on the contact sheet.
+//! `shotlist choose`: records the choices of reviewers from the contact sheet.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -12,7 +12,7 @@ const NOTHING_RECORDED: &str = "nothing was recorded, and nothing was spent";
 const NOTHING_ARCHIVED: &str = "nothing was spent; videos that were not archived stay where they are";
 const IN_DOUBT: &str = "nothing was spent; what is in doubt stays in doubt";
 
-/// Does what a command line asks for.
+/// Runs the command of a command line.
 pub(crate) fn execute(command: &Command, terminal: &Terminal) -> Result<Exit, Failure> {
     let (ended, about, money) = match command {
         Command::Run(args) => (run::run(args, terminal), Some(&args.manifest), Some(NOTHING_SENT)),

@@ -1,4 +1,4 @@
-//! `shotlist doctor`: finds out what would keep a run from its work. Writes nothing that lasts, and makes no task.
+//! `shotlist doctor`: finds the problems of a later run. Leaves no file, and creates no task.
 
 use std::path::Path;
 use std::time::Duration;
@@ -177,7 +177,7 @@ fn problem(code: RefusalCode, message: String, help: &str) -> Failure {
     Failure::new(code, message).with_help(help)
 }
 
-/// One check: its subject, and the problem or what is right.
+/// One check: its subject, and its result or problem.
 struct Check {
     name: &'static str,
     is_ok: bool,

@@ -13,7 +13,7 @@ use crate::ui::{Page, Terminal};
 /// The width of a topic, at most: longer lines are hard to read.
 const MAX_COLUMNS: u16 = 100;
 
-/// Prints what is known of a command or a topic; without a word, of the program.
+/// Prints the help for a command, a topic, or the program.
 pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let program = Cli::program();
     let command = args.words.iter().try_fold(&program, |command, word| command.find_subcommand(word));
@@ -43,7 +43,7 @@ fn unknown(words: &[String]) -> Failure {
     Failure::new(RefusalCode::TopicUnknown, format!("found no command or topic `{said}`")).with_help(help)
 }
 
-/// Writes all pages below a directory, as `man -M DIR` looks for them; without a directory, prints the first.
+/// Writes all pages below a directory, for `man -M DIR`. Without a directory, prints the first page.
 pub(super) fn write_man(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let mut program = Cli::program().disable_help_subcommand(true);
     program.build();
@@ -83,7 +83,7 @@ fn add_commands(above: &clap::Command, name: &str, pages: &mut Vec<(String, Stri
 
 fn man_page(command: &clap::Command, name: &str) -> String {
     let mut command = command.clone().display_name(name);
-    // As the help has it: all options in a row say nothing.
+    // Like the help: a row of all options is useless.
     let usage = command.render_usage().to_string();
     let command = command.override_usage(usage.trim_start_matches("Usage: ").to_owned());
     let mut page = Vec::new();

@@ -50,7 +50,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     })?;
     let schema = file.with_file_name(SCHEMA);
     match write_new(&schema, schema::page(SchemaOf::Manifest)?.as_str().as_bytes()) {
-        // One that is there may be someone's own.
+        // An existing file may be the user's.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         written => written.map_err(|error| cannot_write(&schema, &error))?,
     }

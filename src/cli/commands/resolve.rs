@@ -1,4 +1,4 @@
-//! `shotlist resolve`: lists jobs in doubt, and records what became of them.
+//! `shotlist resolve`: lists jobs in doubt, and records their outcome.
 
 use std::time::Duration;
 

@@ -54,7 +54,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-/// An unknown label is an error: one line for all purchases would look like a result.
+/// An unknown label is an error, because one line for all purchases would pass for a result.
 fn refuse_unknown(label: &str, spending: &[Spending]) -> Result<(), Failure> {
     let known: BTreeSet<&str> = spending.iter().flat_map(|line| line.labels.keys().map(String::as_str)).collect();
     if known.contains(label) || spending.is_empty() {

@@ -1,4 +1,4 @@
-//! `shotlist status` and `shotlist report`: the state of each job, from the ledger alone.
+//! `shotlist status` and `shotlist report`: the state of each job, only from the ledger.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,15 +1,14 @@
 //! A runner and its lease.
 //!
-//! A runner is a process: it has a number of its own, which is random at each start, and its row is never taken over and never
-//! revived. Each of its writes counts one up in that row. So one number tells three things: whether a commit whose answer was
-//! lost was made; whether the database has forgotten a commit that it acknowledged; and, because the row also says who is dead,
-//! whether this runner may still buy.
+//! A runner is a process with a random number, and its row is never reused. Each of its writes increments a counter in that row. The counter answers three
+//! questions: was a commit made after its response was lost, did the database lose an acknowledged commit, and, because an expired runner is marked in the
+//! same row, may this runner still buy?
 //!
-//! The lock of a batch is a column of its row, and as good as the lease of the runner that it names. A lock of a session would end with a
-//! connection, while its runner may still send.
+//! The lock of a batch is a column of its row, and valid during the lease of its runner. A session lock would end with a connection, although its runner may
+//! still send.
 //!
-//! After an outage, the runner that is back first finds all others silent, and a database's clock may jump. So a runner expires another only if
-//! it has itself seen the same heartbeat for as long as a lease lasts, without a longer gap of its own.
+//! After an outage, all other runners are silent for the first one that returns, and a database's clock may jump. So a runner expires another one only
+//! after it observed the same heartbeat for a whole lease, without a longer gap between its own observations.
 //!
 //! The database may lose acknowledged writes when a standby takes over that lagged behind. The runner that notices restores them: the missing attempts, and those of which the database has an older
 //! state. Then purchases freeze until the user has checked, because another runner's purchases may be missing, too.

@@ -14,7 +14,7 @@ use crate::manifest::raw::table::{seconds_in, whole_in};
 use crate::manifest::tables::rows::is_image_name;
 use crate::manifest::template::engine::slug;
 
-/// A column, and what it seems to mean.
+/// A column with its probable meaning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Column {
     /// Its name, as the sheet has it.
@@ -45,10 +45,10 @@ pub(super) struct Column {
     lengths: Vec<i64>,
 }
 
-/// The number of lists of names of IDs; columns of names alone are in the last one.
+/// The number of lists of ID headers. The last one has names of products.
 const LISTS: usize = 3;
 const NAMES: usize = LISTS - 1;
-/// The place of a column whose cells only tell the rows apart: behind all columns with the name of an ID, also those that count the rows.
+/// The rank of a column with unique cells and no ID header: after all columns with one, including row counters.
 const ANY_NAME: (usize, usize) = (2 * LISTS, 0);
 /// The number of values that are shown of a column.
 const SHOWN: usize = 3;
@@ -93,7 +93,7 @@ impl Column {
         }
     }
 
-    /// Returns whether it counts the rows, and would count them anew with another row among them.
+    /// Returns whether it counts the rows, so that an inserted row changes the numbers after it.
     pub(super) fn is_counted_anew(&self) -> bool {
         self.is_count && self.as_id.is_some_and(|(list, _)| list > LISTS)
     }
@@ -118,7 +118,7 @@ fn best<R: Ord>(columns: &[Column], rank: fn(&Column) -> Option<R>) -> Option<us
     words.filter_map(|(at, column)| Some((rank(column)?, at))).min().map(|(_, at)| at)
 }
 
-/// The columns once it is decided which of them is the prompt and which is the id, and each field is said once.
+/// The columns after the choice of the prompt and the ID, with each field in one column only.
 pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
     if let Some(prompt) = best(&columns, |column| column.as_prompt) {
         columns[prompt].meaning = Meaning::Prompt;
@@ -141,8 +141,8 @@ pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
     columns
 }
 
-/// The model for rows that name none: the given one, else the one that takes most of what the sheet asks for, and of those the
-/// cheapest for its usual length.
+/// The model for rows without one: the given one, or else the model that accepts the most columns, and the cheapest of equals at its default
+/// length.
 pub(super) fn model<'m>(columns: &[Column], given: Option<&'m str>, catalog: &'m Catalog) -> &'m str {
     let taken = |name: &str| {
         catalog.model(name).map_or(0, |model| columns.iter().filter(|column| is_taken(column, model.family)).count())
@@ -156,7 +156,7 @@ pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
     match column.meaning {
         Meaning::ImageFile { .. } => family.takes(Field::Image),
         Meaning::Field(Field::Duration) => {
-            // A length that no video can have is for the plan to tell, row by row.
+            // The plan reports impossible durations, row by row.
             let is_possible = |length: &i64| family.fields.duration.broken_by(*length).is_none();
             column.lengths.iter().any(is_possible) || column.lengths.is_empty() && !family.passes_over(Field::Duration)
         }
@@ -165,7 +165,7 @@ pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
     }
 }
 
-/// The cheapest model whose family takes what a column asks for.
+/// The cheapest model that accepts the values of a column.
 pub(super) fn taker<'c>(column: &Column, catalog: &'c Catalog) -> Option<&'c str> {
     let takes = |name: &&str| catalog.model(name).is_some_and(|model| is_taken(column, model.family));
     catalog.suggested_names().filter(takes).min_by_key(|name| usual_price(name, catalog))
@@ -188,7 +188,7 @@ fn twice(cells: &[&str]) -> Option<String> {
     cells.iter().map(|cell| cell.trim()).find(|cell| !cell.is_empty() && !seen.insert(*cell)).map(str::to_owned)
 }
 
-/// Returns whether every row has a value of its own, as an ID.
+/// Returns whether the cells are unique as IDs.
 fn tells_apart(cells: &[&str]) -> bool {
     let mut seen = HashSet::new();
     cells.iter().all(|cell| {
@@ -205,7 +205,7 @@ pub(super) fn alternatives(states: &[String]) -> String {
 /// The meaning of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
-    /// It tells the rows apart. Whether its cells have to be made into ids first.
+    /// The ID. `is_slugged` if its cells need the filter `slug`.
     Id { is_slugged: bool },
     /// The prompt.
     Prompt,
@@ -213,15 +213,15 @@ pub(super) enum Meaning {
     Field(Field),
     /// The shape of the video, for any family.
     Shape,
-    /// An image on this machine, and whether each of them is where the manifest will look.
+    /// A local image. `is_here` if each file exists below the manifest's directory.
     ImageFile { is_here: bool },
     /// The number of takes.
     Takes,
-    /// Tags, by which jobs are selected.
+    /// Tags, for `--tag`.
     Tags,
     /// A label, such as the client.
     Label,
-    /// Words that may stand in a prompt.
+    /// Words for a prompt.
     Words,
 }
 
@@ -246,14 +246,14 @@ const MIN_SIDE: u32 = 100;
 /// A test of a cell.
 type Test<'t> = &'t dyn Fn(&str) -> bool;
 
-/// A column: its name in parts, and the cells that hold something.
+/// A column: the parts of its name, and its non-empty cells.
 pub(super) struct Written<'c> {
     /// The name in lower case, without blanks and signs, and its words.
     plain: String,
     words: Vec<String>,
     /// The field with this name, if there is one.
     own: Option<Field>,
-    /// The cells that hold something.
+    /// The non-empty cells.
     pub said: Vec<&'c str>,
     catalog: &'c Catalog,
     headers: &'static Headers,
@@ -301,7 +301,7 @@ impl<'c> Written<'c> {
         }
     }
 
-    /// The field whose own name it has: whatever is there is meant for it, and the plan tells what is wrong with it, row by row.
+    /// The field with the name of the column. The plan reports its invalid cells, row by row.
     fn own_field(&self) -> Option<Field> {
         let is_meant = |field: &Field| match field {
             Field::Prompt | Field::Image => false,
@@ -312,7 +312,7 @@ impl<'c> Written<'c> {
         self.own.filter(is_meant)
     }
 
-    /// The reason why nothing is made of its words: the first cell that does not keep what the header promises.
+    /// The reason to leave the column unused: the first cell without a value of the header's type.
     pub(super) fn why_not(&self) -> String {
         let Self { catalog, headers, .. } = self;
         let nothing = &|_: &str| false;
@@ -349,7 +349,7 @@ impl<'c> Written<'c> {
         place.filter(|_| is_text).or(is_wordy.then_some(usize::MAX))
     }
 
-    /// Returns whether each cell has letters: a price or a day tells rows apart, too, until it changes.
+    /// Returns whether each cell has letters. Prices and dates may be unique today, but change.
     pub(super) fn is_name(&self) -> bool {
         self.all(&has_letters)
     }
@@ -359,7 +359,7 @@ impl<'c> Written<'c> {
         self.any(&has_letters) && !self.any(&is_url) && !self.has_word(&self.headers.aside) && !self.is_length()
     }
 
-    /// The cells that say that their rows are not to be made, each once.
+    /// The distinct cells that exclude their rows.
     pub(super) fn left_out(&self) -> Vec<String> {
         if !self.is_named(&self.headers.tags) {
             return Vec::new();
@@ -368,7 +368,7 @@ impl<'c> Written<'c> {
         states.into_iter().filter(|state| self.headers.left_out.contains(state)).collect()
     }
 
-    /// The cells that may say it, such as `no` under `Approved`, and the number of their rows.
+    /// The distinct cells that may exclude their rows, such as `no` under `Approved`, and the number of these rows.
     fn doubtful(&self) -> (Vec<String>, usize) {
         let Headers { approvals, disapproved, finished, confirmed, tags, .. } = self.headers;
         let lists = [(approvals, disapproved), (finished, confirmed), (tags, finished)];
@@ -393,7 +393,7 @@ impl<'c> Written<'c> {
         !self.said.is_empty() && self.said.iter().all(|cell| is(cell))
     }
 
-    /// One cell that is wrong is for the plan to tell: passed over with its column, it would be made as usual.
+    /// One valid cell suffices: the plan reports the invalid ones, and an unused column would give them the default.
     fn any(&self, is: Test<'_>) -> bool {
         self.said.iter().any(|cell| is(cell))
     }
@@ -490,7 +490,7 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// The names of IDs: those that stay with their row, those that may be counted anew, and names.
+    /// The headers of IDs: lasting ones, row counters, and names.
     pub(super) fn ids(&self) -> [&[String]; 3] {
         [&self.lasting_ids, &self.counted_ids, &self.names]
     }

@@ -18,7 +18,7 @@ use crate::manifest::tables::rows;
 
 /// The name of a column that has more than its own words in it is no longer than this, in characters.
 const MAX_NAME: usize = 24;
-/// The number of lines in which a header is looked for.
+/// The number of lines to search for a header.
 const HIGHEST_HEADER: usize = 10;
 
 /// A manifest for a sheet.
@@ -26,7 +26,7 @@ const HIGHEST_HEADER: usize = 10;
 pub struct Draft {
     /// Its text.
     pub text: String,
-    /// The columns that nothing is made of, for people.
+    /// The unused columns, as text.
     pub unused: Vec<String>,
     /// The sheet and the header that were found, if there was a choice.
     pub read: Option<String>,
@@ -150,7 +150,7 @@ struct Place {
     is_without_header: bool,
 }
 
-/// Finds the sheet whose header names a prompt and the most columns: the first of equals, and the first visible sheet if none does.
+/// Finds the sheet with a prompt and the most known columns in its header. The first one of equals, or the first visible sheet if no header has any.
 fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog) -> Place {
     let (encoding, words) = rows::unnamed_encoding(file, access).unzip();
     let mut sheets = rows::beginnings(file, encoding, access, HIGHEST_HEADER);

@@ -13,7 +13,7 @@ use crate::manifest::template::engine::slug;
 /// The longest beginning of an id that is made of a name, in characters.
 const MAX_STEM: usize = 60;
 
-/// The table, and what was found in it.
+/// The table with its columns.
 pub(super) struct Table<'t> {
     /// The name of its file, as the manifest has it.
     pub file: &'t str,
@@ -36,7 +36,7 @@ pub(super) struct Table<'t> {
 pub(super) struct Chosen<'m> {
     /// Its name.
     pub name: &'m str,
-    /// True if the user asked for it.
+    /// True if the user named it.
     pub is_given: bool,
 }
 
@@ -194,7 +194,7 @@ fn prompt(columns: &[Column]) -> String {
         return format!("    prompt: {}\n", quoted(&filled(column)));
     }
     let words: Vec<String> = columns.iter().filter(|column| column.has_words()).map(filled).collect();
-    // Blank, it is an error until someone has written it: words alone would be paid for anyway.
+    // A blank prompt is an error until the user writes one. Words without a sentence would be bought.
     if words.is_empty() {
         return "    # No column seems to be a prompt: write what the video shows.\n    prompt: \"\"\n".to_owned();
     }
@@ -210,13 +210,13 @@ fn stem(name: &str) -> String {
     if slug.is_empty() { "row".to_owned() } else { slug }
 }
 
-/// The line of a column that is a field of its own.
+/// The line of a column with its own field.
 fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> String {
     let key = match column.meaning {
         Meaning::Field(field) => field.name(),
         Meaning::Shape => F::Shape.name(),
         Meaning::ImageFile { .. } => "image_file",
-        // In a shot list of a real camera it says how often something was filmed.
+        // In a shot list for a camera, the column counts the recorded takes.
         Meaning::Takes => {
             let line = format!("takes: {}", quoted(&filled(column)));
             return format!("    # {line} # each take is paid for: without the first `#`, rows ask for so many\n");
@@ -287,7 +287,7 @@ fn filled(column: &Column) -> String {
     format!("{{{{ {} }}}}", cell(&column.name))
 }
 
-/// The columns that nothing is made of, for people, with the reasons.
+/// The unused columns with their reasons, as text.
 pub(super) fn unused(columns: &[Column], model: &str, catalog: &Catalog) -> Vec<String> {
     let Some(model) = catalog.model(model) else { return Vec::new() };
     let reason = |column: &Column| {

@@ -102,7 +102,7 @@ impl Inputs<'_> {
     }
 }
 
-/// The number of takes of each of an entry's jobs, as far as it is known before rendering.
+/// The number of takes of each of an entry's jobs, or 1 if a template sets it.
 fn takes_of(own: &Fields<'_>) -> usize {
     if own.until_kept {
         return 1;
@@ -110,7 +110,7 @@ fn takes_of(own: &Fields<'_>) -> usize {
     own.values.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1)
 }
 
-/// The values of a combination by name, as they were written; nothing of a job without a matrix.
+/// The unrendered values of a combination by name. `None` for a job without a matrix.
 fn values_of(combination: &Combination) -> Option<Arc<Labels>> {
     let values = combination.iter().map(|cell| (cell.name.clone(), cell.text()));
     (!combination.is_empty()).then(|| Arc::new(values.collect()))

@@ -38,7 +38,7 @@ pub(super) struct Fields<'t> {
 }
 
 impl<'t> Fields<'t> {
-    /// Compiles the fields of one entry, with its id. The prompt is that of the file which it names without a template.
+    /// Compiles the fields of one entry, with its ID. `prompt_in_file` is the content of `prompt_file`, if that is no template.
     pub(super) fn of_job(
         templates: &'t Templates,
         prompt_in_file: Option<&'t PromptText>,
@@ -117,7 +117,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// Two fields say the same thing.
+    /// The error that two fields exclude each other.
     fn twice(&self, rule: Rule, one: JobField, other: JobField) -> Diagnostic {
         let message = format!("found both `{}` and `{}`", one.name(), other.name());
         let diagnostic = Diagnostic::error(rule, message, self.at(other).named());
@@ -139,7 +139,7 @@ impl<'t> Fields<'t> {
         self.values.has(field) || self.values.has(from_file)
     }
 
-    /// Returns whether the field, or one that means the same, is set here.
+    /// Returns whether the field, or one that excludes it, is set here.
     pub(super) fn says_any(&self, field: JobField) -> bool {
         self.says(field)
             || TWICE
@@ -158,7 +158,7 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// A diagnostic about the text of a file, which is named where the diagnostic stands.
+/// A diagnostic about the content of a file, at the place of the file's name.
 pub(super) fn in_file(mut diagnostic: Diagnostic, path: &str) -> Diagnostic {
     diagnostic.message = format!("in {path}: {}", diagnostic.message);
     diagnostic
@@ -196,7 +196,7 @@ impl LocalImages {
     }
 }
 
-/// Returns whether a file begins as an image in a format of the web.
+/// Returns whether the first bytes of a file are those of an image format of the web.
 fn is_image(bytes: &[u8]) -> bool {
     let begins = |start: &[u8]| bytes.starts_with(start);
     let holds = |at: usize, words: &[&[u8]]| words.iter().any(|word| bytes.get(at..at + word.len()) == Some(*word));
@@ -222,7 +222,7 @@ impl<'a> PromptFiles<'a> {
         Self { access, texts: Mutex::default() }
     }
 
-    /// The prompt of the file that an entry names as it is.
+    /// The content of an entry's `prompt_file`, if that is no template.
     pub(super) fn named_by(&self, fields: &RawFields) -> Option<Arc<PromptText>> {
         let path = fields.values.text(F::PromptFile).filter(|path| !is_template(path))?;
         let mut texts = self.texts.lock();

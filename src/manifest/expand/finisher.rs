@@ -42,7 +42,7 @@ fn own(job: &mut Arc<Job>) -> &mut Job {
 }
 
 impl Finisher {
-    /// From here on files are named by hand. Ids are unique, so until then files need not be looked at.
+    /// Compares file names from now on. Before the first `file`, unique IDs make them unique.
     pub(super) fn name_files(&mut self) {
         if std::mem::replace(&mut self.names_files, true) {
             return;
@@ -50,7 +50,7 @@ impl Finisher {
         for job in &mut self.jobs {
             let job = own(job);
             let file = job.output();
-            // After ids that differ, nothing can stand in the way of another.
+            // Different IDs have different files.
             let _free = self.names.file(job.id(), &file, Location::File);
             job.purchase.output = Some(file.into());
         }
@@ -88,7 +88,7 @@ impl Finisher {
         let says_files = origin.entry.own.says(F::File) || origin.entry.defaults.says(F::File);
         let files_at = || if says_files { location(origin, F::File) } else { id_at() };
         self.place_files(&mut jobs, files, files_at, &mut list);
-        // In an entry with an unknown or mistyped key, that is what is missing.
+        // A missing field may be the one with the unknown or mistyped key.
         list.retain(|diagnostic| !is_damaged || !diagnostic.rule.is_about_absence());
         let sound = !is_damaged && list.iter().all(|diagnostic| diagnostic.severity == Severity::Warning);
         if !list.is_empty() {
@@ -114,7 +114,7 @@ impl Finisher {
         if !self.names_files || list.iter().any(|diagnostic| diagnostic.rule == Rule::IdDuplicate) {
             return;
         }
-        // A template that gives nothing, as for an empty cell, means "as usual".
+        // An empty template, as for an empty cell, means the default.
         let said = files.into_iter().flatten().map(|file| Some(file.trim().to_owned()).filter(|file| !file.is_empty()));
         let files = said.chain(std::iter::repeat(None));
         for (job, file) in jobs.iter_mut().map(own).zip(files) {
@@ -199,7 +199,7 @@ fn is_known(id: &JobId, ids: &HashSet<&JobId>, by_old: &HashMap<&JobId, &RawMove
 /// The first use of a name, for the message about a second one.
 #[derive(Debug)]
 struct Given {
-    /// As it was written, where that differs.
+    /// The name before lower case, if that differs.
     name: Option<Box<str>>,
     entry: usize,
     row: Option<RowLocation>,
@@ -209,12 +209,12 @@ struct Given {
 #[derive(Debug, Default)]
 pub(super) struct NamesInUse {
     ids: HashMap<String, Given>,
-    /// By path: the job whose video goes there.
+    /// The job of each video, by path.
     files: HashMap<String, JobId>,
 }
 
 impl NamesInUse {
-    /// Notes that an id is taken, or tells that it already was.
+    /// Records an ID, or reports that it is in use.
     pub(super) fn id(&mut self, id: &str, entry: usize, row: Option<&RowLocation>) -> Option<Diagnostic> {
         let folded = id.to_ascii_lowercase();
         let name = (folded != id).then(|| id.into());

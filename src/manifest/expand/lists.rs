@@ -18,7 +18,7 @@ use crate::manifest::template::engine::{Text, is_template};
 const MAX_LABEL: usize = 200;
 
 impl Maker<'_> {
-    /// The URLs of the images, or the local images in their place. What is on the job takes the place of both defaults.
+    /// The URLs of the images, or else the local images. A field of the job replaces both defaults.
     pub(super) fn images(&mut self) -> (Vec<String>, Vec<LocalImage>) {
         let own = self.images_in(self.own);
         match self.default_source(Field::Image) {
@@ -280,7 +280,7 @@ impl Maker<'_> {
                 fields.extend([("id", take_id(id, take).into()), ("take", take.into())]);
                 files.extend(self.fill(text, || source.at(F::File)));
             }
-            // A blank string says "as usual"; an empty cell says nothing.
+            // A blank string means the default name; an empty cell leaves the other source.
             if matches!(text, Text::Plain(_)) || files.iter().any(|file| !file.trim().is_empty()) {
                 break;
             }

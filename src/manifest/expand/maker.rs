@@ -30,7 +30,7 @@ pub(super) struct Rendered<'c> {
     pub spec: Spec,
     /// The model, if it is known.
     pub model: Option<Model<'c>>,
-    /// The words that it is selected by.
+    /// The tags for `--tag`.
     pub tags: Vec<String>,
     /// The labels.
     pub labels: Labels,
@@ -61,7 +61,7 @@ pub(super) enum State {
     Made,
 }
 
-/// The input of an expansion besides the entries.
+/// The input of an expansion, without its entries.
 pub(crate) struct Inputs<'i> {
     /// The template engine with the manifest's names in scope.
     pub templates: &'i Templates,
@@ -69,7 +69,7 @@ pub(crate) struct Inputs<'i> {
     pub catalog: &'i Catalog,
     /// The readable files.
     pub access: &'i FileAccess,
-    /// The prompts that stand in files.
+    /// The prompts in files.
     pub prompts: &'i PromptFiles<'i>,
     /// The images on this machine.
     pub local_images: &'i LocalImages,
@@ -157,7 +157,7 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
 }
 
 impl Maker<'_> {
-    /// Fills a text in. Its place is looked up only for a diagnostic.
+    /// Renders a text. `at` is called only for a diagnostic.
     pub(super) fn fill(&mut self, text: &Text<'_>, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
         if let Text::Template(template) = text {
             let is_used = |field: &JobField| template.names.iter().any(|name| name == field.name());
@@ -230,7 +230,7 @@ pub(super) fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'
 }
 
 impl<'e> Maker<'e> {
-    /// Makes a plain field, and first those that it uses; false if that can't be done.
+    /// Makes a plain field after the fields that it uses. Returns false after an error.
     pub(super) fn make(&mut self, field: JobField) -> bool {
         match self.states[field as usize] {
             State::Made => return true,
@@ -254,7 +254,7 @@ impl<'e> Maker<'e> {
 
     /// The value of a plain field, if it has one: the job's own, else the default, else the family's.
     ///
-    /// A template of the job itself that gives nothing, as for an empty cell of a spreadsheet, means "as usual".
+    /// An empty template on the job, as for an empty cell, means the default.
     fn value_of(&mut self, field: JobField) -> Result<Option<Value>, Reported> {
         if let Some(value) = self.value_in_combination(field)? {
             return Ok(Some(value));
@@ -363,12 +363,12 @@ impl<'e> Maker<'e> {
         }
     }
 
-    /// The defaults, if they say something about this field and the family does not pass it over.
+    /// The defaults, if they set this field and the family does not skip it.
     pub(super) fn default_source(&mut self, field: Field) -> Result<Option<&'e Fields<'e>>, Reported> {
         if !self.defaults.says(JobField::of(field)) {
             return Ok(None);
         }
-        // Without its model no one can say whether a default is for this job.
+        // The model decides whether a default applies to this job.
         if field != Field::Model && !self.make(F::Model) {
             return Err(Reported);
         }
@@ -413,7 +413,7 @@ impl<'e> Maker<'e> {
         }
     }
 
-    /// Fills a prompt in, and tells of a cell that is empty among its words: what is left may say something else.
+    /// Renders a prompt, and reports an empty cell among its words, because the rest may have another meaning.
     fn fill_prompt(&mut self, text: &Text<'_>, at: impl Fn() -> Pointer) -> Result<String, Reported> {
         let filled = self.fill(text, &at)?;
         let holes = text.holes(self.scope.row.as_ref());
@@ -421,7 +421,7 @@ impl<'e> Maker<'e> {
         Ok(filled)
     }
 
-    /// The prompt of a file, which is named as it is or by a template.
+    /// The prompt in a file, whose name may be a template.
     fn prompt_of_file(&mut self, source: &'e Fields<'e>) -> Result<Option<String>, Reported> {
         let at = || source.at(F::PromptFile);
         if let Some(text) = &source.prompt_in_file {

@@ -1,5 +1,4 @@
-//! The types of a manifest as it is written, before templates and defaults, and their decoding from YAML values. Errors are reported, and the rest is
-//! still there.
+//! The types of a manifest before templates and defaults, and their decoding from YAML values. An error is reported, and the other values remain.
 //!
 //! `schemas/manifest.schema.json` describes the same to editors. A test compares its keys with those that are decoded.
 
@@ -19,16 +18,16 @@ use crate::manifest::template::engine::is_template;
 
 pub(super) const TOP_KEYS: [&str; 11] =
     ["version", "name", "batch", "timezone", "ledger", "budget", "vars", "faces", "defaults", "jobs", "moved"];
-/// The keys of an entry of `jobs` besides the fields.
+/// The keys of an entry of `jobs` that are no fields.
 pub(super) const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
 
-/// The names of what may stand on a job and under `defaults`.
+/// The names of the fields that a job and `defaults` share.
 pub(super) fn field_keys() -> Vec<&'static str> {
     F::shared().map(F::name).collect()
 }
 
 impl RawManifest {
-    /// Decodes a whole file but for its jobs, of which only the number is known here. What is wrong is reported; what is right is still there.
+    /// Decodes a file without its jobs, which are only counted here. Reports each error, and leaves out its value.
     pub(crate) fn decode(value: Value, jobs: usize, found: &mut Vec<Diagnostic>) -> Option<Self> {
         if value.is_null() {
             let diagnostic = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
@@ -54,7 +53,7 @@ impl RawManifest {
     }
 }
 
-/// A scalar as it is written, and the type of any other value.
+/// The text of a scalar, and the type of any other value.
 fn shown_value(value: &Value) -> String {
     match value {
         Value::Number(number) => number.to_string(),
@@ -134,7 +133,7 @@ fn check_jobs(table: &mut Table<'_>, jobs: usize) {
     }
 }
 
-/// Decodes one entry of `jobs`, and tells what is wrong with it: it is then damaged.
+/// Decodes one entry of `jobs`, with its errors. Each of them makes it damaged.
 pub(crate) fn decode_job(entry: RawEntry, number: usize) -> (RawJob, Vec<Diagnostic>) {
     let nothing = || RawJob { id: None, for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
     let mut found = Vec::new();
@@ -169,8 +168,7 @@ fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Vec<Diagnostic>) -> O
     Some(RawJob { id, for_each, matrix, fields, is_damaged })
 }
 
-/// Names the job in diagnostics about its entry, so that they stop no one who did not select it. An id that is a template
-/// names no job yet.
+/// Names the job in diagnostics about its entry, so that they stop only runs that select it. An ID with a template names no job yet.
 fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
     if let Some(id) = id.filter(|id| !is_template(id)) {
         let job = JobLabel { id: id.to_owned(), tags: fields.values.list(F::Tags).unwrap_or_default().to_vec() };
@@ -318,9 +316,9 @@ pub(crate) struct RawManifest {
     /// Real human faces, by name: `{ review: approved, paid_on: 2026-11-02 }` or `{ review: pending }`. The fee counts once
     /// per approved face.
     pub faces: Faces,
-    /// Fields for every job that does not say otherwise. One that a job's model does not take is passed over.
+    /// Fields for every job that does not set them. A field that the job's model lacks is skipped.
     pub defaults: RawFields,
-    /// Jobs that have a new id: what was bought under the old one belongs to the new one, and costs nothing.
+    /// Jobs with a new ID. Purchases under the old ID belong to the new one, free of charge.
     pub moved: Vec<RawMove>,
 }
 
@@ -345,7 +343,7 @@ pub(crate) struct RawJob {
 pub(crate) enum RawForEach {
     /// A file.
     File(RawTable),
-    /// Rows that stand in the manifest.
+    /// Rows in the manifest itself.
     Rows(Vec<Value>),
 }
 
@@ -377,7 +375,7 @@ impl RawTable {
 #[derive(Debug)]
 pub(crate) struct RawFields {
     pub values: FieldValues<String>,
-    /// Request fields that the interface does not document, sent as they are.
+    /// Request fields that the interface does not document, sent unchanged.
     pub extra: Option<Mapping>,
     /// True if `takes` is the most that are bought until one is kept.
     pub until_kept: bool,

@@ -1,6 +1,6 @@
 //! The table of a job's fields.
 //!
-//! A new field is a variant of [`JobField`], with its name and its traits. The compiler then asks for it in
+//! A new field is a variant of [`JobField`], with its name and its traits. The compiler then requires an arm in
 //! [`of_request`](JobField::of_request). It also needs a use in `expand`, and, if its value is no string, a line in `decode`. A field that is sent needs a
 //! [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalog.
 
@@ -42,7 +42,7 @@ impl JobField {
         Self::ALL.into_iter().filter(|field| *field != F::Id)
     }
 
-    /// The field of the request that it sets, if any.
+    /// The request field of this field, if any.
     pub(in crate::manifest) const fn of_request(self) -> Option<Field> {
         match self {
             F::Model => Some(Field::Model),

@@ -1,7 +1,7 @@
-//! `matrix`: every combination of some values, with `exclude` as GitHub Actions has it.
+//! `matrix`: every combination of values, with `exclude` like GitHub Actions.
 //!
-//! The combinations are the product of the axes in the order in which they stand, the first one outermost. `exclude`
-//! removes those that agree with all of its values.
+//! The combinations are the product of the axes in file order, the first axis outermost. An entry of `exclude` removes each combination with all of its
+//! values.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::manifest::source::location::{Pointer, help_near};
 /// The most combinations of one matrix: as many as the largest manifest has jobs.
 const MAX_COMBINATIONS: usize = 100_000;
 
-/// A matrix as it was written.
+/// A matrix before its product.
 #[derive(Debug, Default)]
 pub(crate) struct RawMatrix {
     axes: Vec<(String, Vec<Cell>)>,
@@ -54,7 +54,7 @@ impl Cell {
 /// One value of each axis.
 pub(crate) type Combination = Vec<Cell>;
 
-/// Takes a matrix apart. What is wrong is reported, and left out.
+/// Decodes a matrix. Reports each error, and leaves out its value.
 pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawMatrix {
     let Value::Mapping(map) = value else {
         let diagnostic = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.clone().value());
@@ -153,7 +153,7 @@ impl RawMatrix {
         product
     }
 
-    /// The names that combinations have values for, with where each stands first.
+    /// The names in combinations, each with its first location.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Pointer)> {
         self.axes.iter().filter_map(|(name, values)| Some((name.as_str(), &values.first()?.at)))
     }

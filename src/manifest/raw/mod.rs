@@ -1,4 +1,4 @@
-//! The manifest as it is written, before templates and defaults.
+//! The manifest before templates and defaults.
 //!
 //! [`job_field`] is the table of a job's fields. [`decode`](mod@decode) has the types of a manifest and fills them from YAML values, key by key with a
 //! [`table`], so one pass reports every error. [`sections`] decodes the small parts of the file, and [`matrix`] a job's matrix.

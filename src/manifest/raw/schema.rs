@@ -17,7 +17,7 @@ fn committed(pointer: &str) -> Value {
     schema.pointer(pointer).cloned().expect("a part of the schema")
 }
 
-/// The schema and the decoder must know the same keys, or an editor would refuse what the program takes.
+/// With a key less in the schema than in the decoder, an editor would refuse a valid manifest.
 #[test]
 fn the_schema_names_the_keys_that_are_decoded() {
     let keys = |pointer: &str| -> BTreeSet<String> {
@@ -38,7 +38,7 @@ fn the_schema_has_the_models_and_bounds_of_the_catalog() {
     assert_eq!(committed("/$defs/RawJob/allOf"), family_rules());
 }
 
-/// The rules of each family, where a job names its model as it is: the catalog's, as far as a schema can say them.
+/// The catalog's rules for each family that a schema can express, for jobs whose model is no template.
 fn family_rules() -> Value {
     let catalog = Catalog::embedded();
     let mut families: BTreeMap<&str, (Vec<&str>, Model<'_>)> = BTreeMap::new();
@@ -73,7 +73,7 @@ fn fields_of(model: Model<'_>) -> Value {
     let mut fields = serde_json::Map::new();
     for field in Field::ALL.into_iter().filter(|field| !model.family.takes(*field)) {
         let why = model.family.instead_of(field).unwrap_or("this model has no such field");
-        // An editor that knows `errorMessage` shows it; others say that nothing may stand here.
+        // Editors with `errorMessage` show it; others report that the value is not allowed.
         fields.insert(field.name().to_owned(), json!({ "type": "null", "description": why, "errorMessage": why }));
     }
     let (min, max) = (rules.duration.min, rules.duration.max);

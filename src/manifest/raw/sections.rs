@@ -18,7 +18,7 @@ pub struct Budget {
     pub run: Option<Usd>,
     /// The limits on spending of all batches of the ledger.
     pub all: SpanBudget,
-    /// Their limits on spending for what has a label.
+    /// The limits for jobs with a label.
     pub labels: BTreeMap<Label, SpanBudget>,
 }
 
@@ -31,7 +31,7 @@ pub struct SpanBudget {
     pub month: Option<Usd>,
 }
 
-/// Takes the limits out of a manifest. What is wrong is reported, and left out.
+/// Decodes `budget`. Reports each error, and leaves out its limit.
 pub(super) fn decode_budget(table: &mut Table<'_>) -> Budget {
     let at = table.at("budget");
     let Some(value) = table.take("budget") else { return Budget::default() };
@@ -86,7 +86,7 @@ fn text_key(key: &Value, what: &str, at: &Pointer, found: &mut Vec<Diagnostic>) 
     }
 }
 
-/// An amount of dollars. One that was forgotten is reported: no one means "no limit" by it.
+/// An amount in USD. A key without a value is an error, because it could be read as "no limit".
 fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
     let value = table.take_even_null(key)?;
     // The parser hands numbers over as binary floats; their shortest decimal form is the text that was written as long as that has
@@ -121,7 +121,7 @@ pub(crate) enum Review {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Face {
     pub(crate) review: Review,
-    /// The day on which its review was paid.
+    /// The day of the payment for its review.
     pub(crate) paid_on: Option<Date>,
 }
 
@@ -140,7 +140,7 @@ pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Vec<Diagnosti
             found.push(Diagnostic::error(Rule::KeyNotText, "the name of a face must be a string", at.clone().value()));
             continue;
         };
-        // Declared, however wrong: jobs that name it need no diagnostic of their own.
+        // An invalid declaration counts, so that jobs with this face get no second diagnostic.
         let face = face(value, &at.key(name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
         faces.insert(name.to_owned(), face);
     }
@@ -185,7 +185,7 @@ pub(crate) struct RawMove {
     pub at: Pointer,
 }
 
-/// Takes the entries apart. What is wrong is reported, and left out.
+/// Decodes `moved`. Reports each error, and leaves out its entry.
 pub(super) fn decode_moves(table: &mut Table<'_>) -> Vec<RawMove> {
     let at = table.at("moved");
     let entries = match table.take("moved") {
@@ -232,7 +232,7 @@ const MAX_NAME: usize = 64;
 /// Names with another meaning for `spend --by`.
 const RESERVED: [&str; 3] = ["day", "batch", "model"];
 
-/// Takes the labels of an entry apart. What is wrong is reported, and left out.
+/// Decodes the labels of an entry. Reports each error, and leaves out its label.
 pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String)>> {
     let name = F::Labels.name();
     let (value, at) = (table.take(name)?, table.at(name));

@@ -1,4 +1,4 @@
-//! Takes a YAML mapping apart key by key, so that one pass reports every error in it.
+//! Decodes a YAML mapping key by key, so that one pass reports all of its errors.
 //!
 //! A derived deserializer stops at the first error. Here, each key is taken separately. A value of a wrong type is reported and counts as
 //! absent, and keys that are left are unknown.

@@ -29,11 +29,11 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// The location.
     pub place: Location,
-    /// The job that it ended up in, if it is about one.
+    /// The job, if it is about one.
     pub job: Option<JobLabel>,
     /// The line of the CSV file that the job came from.
     pub row: Option<RowLocation>,
-    /// The other place that a diagnostic about two places has, with what is there.
+    /// A second place, with its caption.
     pub other: Option<(Location, &'static str)>,
 }
 
@@ -51,7 +51,7 @@ pub struct JobLabel {
 pub struct RowLocation {
     /// The file, as the manifest names it.
     pub file: Arc<str>,
-    /// The line on which the row starts, from 1.
+    /// The first line of the row, from 1.
     pub line: u64,
 }
 
@@ -82,7 +82,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds the job and the row that it is about.
+    /// Adds its job and row.
     #[must_use]
     pub fn with_job(mut self, job: Option<JobLabel>, row: Option<RowLocation>) -> Self {
         self.job = job.map(|job| JobLabel { id: shortened(job.id), ..job });
@@ -91,7 +91,7 @@ impl Diagnostic {
     }
 }
 
-/// The manifest's text, and what is needed to show a place in it.
+/// The manifest's text, with an index of its lines and values.
 #[derive(Debug)]
 pub struct Sources {
     path: PathBuf,
@@ -113,12 +113,12 @@ pub struct Located {
 }
 
 impl Sources {
-    /// Holds the text of a manifest that was read.
+    /// The text of a manifest.
     pub fn new(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), text, marks: OnceCell::new(), lines: OnceCell::new() }
     }
 
-    /// The manifest's path as it was given.
+    /// The manifest's path from the command line.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -18,14 +18,14 @@ pub(in crate::manifest) static OF_SPREADSHEETS: LazyLock<Vec<&str>> = LazyLock::
         .split(' ')
         .collect()
 });
-/// Without one of these bytes nothing was left to be filled in. Looked for three at a time.
+/// Each placeholder has one of these bytes. One search finds three of them.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// The namespace of the tags that YAML has itself, and those of plain scalars.
 const CORE: &str = "tag:yaml.org,2002:";
 const PLAIN_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
 /// Words for an empty cell.
 const NOTHING: [&str; 8] = ["n/a", "na", "none", "null", "tbd", "todo", "…", "..."];
-/// The beginning of the text that stands where a text will be.
+/// The start of placeholder text.
 const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
 const PAGES: [(&str, &str); 4] =
@@ -87,7 +87,7 @@ fn spelled_out(trimmed: &str, names: &impl Fn() -> Vec<String>) -> Option<String
     beginning.map(str::to_owned)
 }
 
-/// A word in capitals between brackets, and a name behind a dollar sign and a brace: `[PRODUCT]`, `${surface}`.
+/// A word in capitals in brackets, or a name in a dollar sign and braces: `[PRODUCT]`, `${surface}`.
 fn in_capitals(prompt: &str) -> Option<String> {
     let between = |open: &str, close: char, is_inside: fn(char) -> bool| {
         prompt.match_indices(open).find_map(|(at, _)| {
@@ -101,11 +101,11 @@ fn in_capitals(prompt: &str) -> Option<String> {
         .or_else(|| between("${", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
 }
 
-/// A cell that is empty where a prompt has it among its words; `earlier` says how often its name is there before.
+/// An empty cell among the words of a prompt. `earlier` counts the earlier uses of its name.
 pub(crate) fn empty_cell(column: &str, prompt: Pointer, earlier: usize) -> Diagnostic {
     let place = Location::Value(prompt, Part::Fragment(format!("row.{column}"), earlier));
     let message = format!("`row.{column}` is empty in the middle of the prompt");
-    // Of rows that have the cell, the prompt stays what it was: one that changes by a blank would be bought again.
+    // This keeps the prompts of rows with the cell: a changed space would cost again.
     let help = format!(
         "fill the cell, or write {{% if row.{column} | trim %}}{{{{ row.{column} }}}}{{% endif %}} around it and its words; a paid job \
          whose prompt changes, even by a space, costs again"
@@ -135,7 +135,7 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
     dollars.into_iter().find(|form| form.len() > 1 && prompt.contains(form.as_str()))
 }
 
-/// A limit for a label that no job has, where one has nearly the same: the limit would hold no one.
+/// A limit for a label without jobs, if a job has a similar label: the limit would have no effect.
 pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
     let names: HashSet<&str> = jobs.iter().flat_map(|job| job.purchase.labels.keys()).map(String::as_str).collect();
     if !names.contains(label.name.as_str()) {
@@ -150,7 +150,7 @@ pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Locati
     Some(warning(Rule::LimitUnmatched, message, place, &format!("a similar label exists: `{meant}`")))
 }
 
-/// An image whose address is that of a page about it.
+/// An image URL that leads to a web page about the image.
 pub(crate) fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> Option<Diagnostic> {
     let leads_to_page = |url: &&String| {
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
@@ -171,13 +171,12 @@ pub(crate) fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
     (!is_mp4).then(|| warning(Rule::FileIsAnMp4, message(), place, "write a name that ends in .mp4"))
 }
 
-/// Jobs that ask for the same: by the beginning of their fingerprint, which one of all jobs it was. Of a hundred thousand jobs it
-/// is worth not to keep the texts twice.
+/// The index of the first job with each request, by the first bytes of its fingerprint: a copy of each fingerprint would take more memory.
 #[derive(Debug, Default)]
 pub(crate) struct Same(HashMap<u64, usize>);
 
 impl Same {
-    /// Tells a job that asks for what one of those before it asked for; takes of one job are meant to.
+    /// Reports a job with the request of an earlier one, unless both are takes of one job.
     pub(crate) fn note(
         &mut self,
         before: &[Arc<Job>],
@@ -197,7 +196,7 @@ impl Same {
     }
 }
 
-/// Texts that a comment cuts off: `prompt: A sign saying #1` is "A sign saying". A comment has a blank behind its `#`.
+/// Strings that a comment cuts off: `prompt: A sign saying #1` is "A sign saying". A real comment has a space after `#`.
 pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     if !text.contains(" #") {
         return Vec::new();
@@ -212,7 +211,7 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
         }
         start += line.len() + 1;
     }
-    // Only a parser knows what is inside a text; it is asked only where there is something to ask about.
+    // A `#` inside a quoted or block string is no comment, which only a parser can decide.
     let texts = if found.is_empty() { Vec::new() } else { Marks::of_texts(text) };
     let is_inside = |at: usize| texts.iter().any(|text| text.contains(&at));
     found.into_iter().filter(|(at, _)| !is_inside(*at)).map(|(_, diagnostic)| diagnostic).collect()
@@ -280,7 +279,7 @@ pub(crate) fn invisible(text: &str) -> Option<(String, String)> {
     Some((format!("U+{:04X}", u32::from(first)), text.replace(is_invisible, "")))
 }
 
-/// The position of a comment that looks like a part of the string before it, with the beginning of its text.
+/// The position of a comment that seems to be a part of the string before it, with its first characters.
 fn cut(line: &str) -> Option<(usize, &str)> {
     let start = line.find(": ").filter(|_| !line.trim_start().starts_with('#')).map(|colon| colon + 2)?;
     let value = line[start..].trim_start();

@@ -38,7 +38,7 @@ pub enum Part {
     Key,
     /// The value.
     Value,
-    /// An occurrence of this text inside the value, after so many earlier ones; or the value if it can't be found as it is.
+    /// An occurrence of this text in the value, after a number of earlier ones. The whole value if the text is not found.
     Fragment(String, usize),
     /// A second occurrence of the key, where a key is twice.
     Again,
@@ -109,14 +109,14 @@ const STANDARD_INPUT: &str = "-";
 
 /// Returns whether a manifest is a stream, and not a file that exists the next time.
 pub(crate) fn is_stream(path: &Path) -> bool {
-    // These may lead to a plain file, whose other name is unknown.
+    // These may lead to a plain file under an unknown name.
     let is_descriptor = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|top| path.starts_with(top));
     path == Path::new(STANDARD_INPUT)
         || is_descriptor
         || path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// The directory of a manifest, from which on it names files; the working directory for a stream.
+/// The directory for the relative paths of a manifest: its own, or the working directory for a stream.
 pub(crate) fn directory_of(path: &Path) -> PathBuf {
     if is_stream(path) { PathBuf::new() } else { path.parent().unwrap_or(Path::new("")).to_owned() }
 }
@@ -153,7 +153,7 @@ pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str
         .map(|(_, name)| name)
 }
 
-/// "a similar one exists: `x`", or the list of what is known.
+/// "a similar one exists: `x`", or the list of known names.
 pub(crate) fn help_near(written: &str, what: &str, known: &[&str]) -> String {
     match nearest(written, known.iter().copied()) {
         Some(name) => format!("a similar one exists: `{name}`"),
@@ -171,7 +171,7 @@ const SYNONYMS: [(&[&str], &str); 5] = [
     (&["image_url", "first_frame", "input_reference", "reference"], "image"),
 ];
 
-/// The key that was probably meant, or where one goes that the service may know and shotlist does not.
+/// A similar key, or the place for a field that only the service knows.
 pub(crate) fn help_with_key(written: &str, known: &[&str]) -> String {
     let synonym = SYNONYMS.iter().find(|(names, key)| names.contains(&written) && known.contains(key));
     if let Some((_, key)) = synonym {
@@ -187,7 +187,7 @@ pub(crate) fn help_with_key(written: &str, known: &[&str]) -> String {
 #[derive(Debug)]
 struct Node {
     range: Range<usize>,
-    /// Shared by aliases, never copied: an alias bomb stays as small as it was written.
+    /// Shared by aliases, so that an alias bomb takes no more memory than its text.
     kind: Rc<Kind>,
     /// True if it only repeats another, which is checked at its own location.
     is_alias: bool,
@@ -200,7 +200,7 @@ enum Kind {
     Map(Entries),
 }
 
-/// The entries of a mapping, and where each key stands among them. A manifest may have a hundred thousand wrong keys in one.
+/// The entries of a mapping, with an index by key: one mapping may have a hundred thousand wrong keys.
 #[derive(Debug, Default)]
 struct Entries {
     list: Vec<Entry>,
@@ -228,7 +228,7 @@ struct Entry {
     value: Rc<Node>,
 }
 
-/// The byte range of every value and key of a YAML text, as far as it could be parsed.
+/// The byte range of each value and key of a YAML text, up to its first error.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     top: Option<Rc<Node>>,
@@ -338,7 +338,7 @@ fn collect_duplicates(node: &Node, at: &Pointer, found: &mut Vec<Pointer>) {
     }
 }
 
-/// The first line of a range: underlining a whole file helps no one.
+/// The first line of a range, because a whole file underlined would hide the place.
 fn first_line(range: &Range<usize>, text: &str) -> Range<usize> {
     let written = text.get(range.clone()).unwrap_or_default();
     let length = written.find('\n').unwrap_or(written.len());
@@ -352,7 +352,7 @@ enum Open {
     Map(usize, usize, Vec<Entry>, Option<(String, Range<usize>)>),
 }
 
-/// Events to nodes, with a stack of its own so that depth costs no call stack.
+/// Builds nodes of events, with its own stack, so that depth takes no call stack.
 #[derive(Debug, Default)]
 struct Builder {
     open: Vec<Open>,

@@ -1,7 +1,7 @@
-//! The text of a manifest: where it comes from, and where in it something is wrong.
+//! The text of a manifest, and the places of errors in it.
 //!
-//! [`text`] reads a manifest and its files within bounds, and [`reader`] makes values of YAML. A [`diagnostic`] has a symbolic [`location`], whose bytes
-//! are looked up only when it is shown. [`syntax`] explains invalid YAML, and limits jobs and requests. [`lints`] are warnings.
+//! [`text`] reads a manifest and its files within bounds, and [`reader`] makes values of YAML. A [`diagnostic`] has a symbolic [`location`], which
+//! becomes a byte range only on output. [`syntax`] explains invalid YAML, and limits jobs and requests. [`lints`] are warnings.
 
 pub(in crate::manifest) mod diagnostic;
 pub(in crate::manifest) mod lints;

@@ -1,8 +1,8 @@
 //! Reads YAML into values in one pass over the parser's events, which are dropped as they come. Entries of `jobs` are handed out one by one: of a long
 //! list, few values exist at a time.
 //!
-//! `yaml_serde` keeps the events of a whole document: 180 MB for 100,000 jobs. So it reads only what needs it: a number or a word such as `true`, whose
-//! type it decides, and a text with tags, with a duplicate key, or without valid YAML, for which it has the words.
+//! `yaml_serde` stores the events of a whole document: 180 MB for 100,000 jobs. So it reads only two things: a plain scalar that may be a number, a
+//! Boolean, or null, to decide its type; and a text with a tag, a duplicate key, or invalid YAML, to report the error.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub(crate) const MAX_TEXT: usize = 64 << 20;
 const MAX_DEPTH: usize = 64;
 /// Keys that are compared with each other; of more keys, hashes are.
 const MAX_COMPARED: usize = 16;
-/// The size of a value besides its text, in bytes, so that a list of nulls has a size.
+/// The size of a value without its text, in bytes, so that a list of nulls has a size.
 const VALUE_BYTES: usize = 16;
 
 /// An entry of `jobs`: the keys and values of a mapping, in order, or another value.
@@ -112,7 +112,7 @@ struct Collection {
 
 enum Content {
     List(Vec<Value>),
-    /// With the key whose value comes next.
+    /// With the key of the next value.
     Map(Vec<(Value, Value)>, Option<Value>),
 }
 
@@ -217,14 +217,14 @@ fn has_duplicates(pairs: &[(Value, Value)]) -> bool {
 /// The value of a scalar without quotes, unless `yaml_serde` refuses it.
 fn plain(text: &str) -> Option<Value> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_');
-    // Only these begin a number, or null, true, and false. Without a digit or a letter, `yaml_serde` sees a mark of YAML.
+    // A number, a Boolean, or null starts with one of these. Without a digit or a letter, `yaml_serde` would read a YAML indicator.
     let may_be_typed = text.starts_with(|c: char| c.is_ascii_digit() || "+-.nNtTfF".contains(c))
         && text.bytes().all(is_word)
         && text.bytes().any(|byte| byte.is_ascii_alphanumeric());
     match text {
         "" | "~" => Some(Value::Null),
         _ if !may_be_typed => Some(Value::String(text.to_owned())),
-        // The usual number, a duration, for which a parser of its own is dear.
+        // A duration is the most frequent number, and does not need another parser.
         _ if let Ok(number @ 1..) = text.parse::<u32>()
             && text.starts_with(|c: char| c != '0' && c.is_ascii_digit()) =>
         {

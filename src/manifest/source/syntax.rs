@@ -10,10 +10,10 @@ use super::location::{Location, Marks, Part, Pointer};
 use super::reader::MAX_TEXT;
 use crate::domain::{Job, Rule, count};
 
-/// The marks that begin or end a block of code in Markdown, as chats write it.
+/// A code fence of Markdown, which chat programs write around YAML.
 const FENCE: &str = "```";
 
-/// The help for a key without a space behind its colon.
+/// The help for a key without a space after its colon.
 pub(crate) const SPACED: &str = "write `key: value`, with a colon and a space";
 
 fn error(message: String, place: Location, help: &str) -> Diagnostic {
@@ -46,7 +46,7 @@ pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
         let Some((below, number)) = lines.peek() else { break };
         let indent = below.len() - below.trim_start().len();
         let is_text = key(below).is_none() && !below.trim_start().starts_with(['-', '#', '"', '\'']);
-        // A line of another text may look like a key.
+        // A line inside another string may have the form of a key.
         let colon = start_of(line) + column + name.len();
         let is_inside = || Marks::of_texts(text).iter().any(|text| text.contains(&colon));
         if indent <= column && is_text && !is_inside() {
@@ -91,7 +91,7 @@ pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Opti
     Some(error(message, Location::At(number + 1, column + 1), "begin keys of one mapping in the same column"))
 }
 
-/// The byte of the colon of a key that has no space behind it, or that is the wide one of Chinese and Japanese.
+/// The byte of a key's colon without a space after it, or of a full-width colon.
 pub(crate) fn unspaced(line: &str) -> Option<usize> {
     let inside = line.trim_start_matches([' ', '-']);
     let colon = inside.find([':', '：'])?;
@@ -107,7 +107,7 @@ fn is_key(word: &str) -> bool {
         .any(|key| key == word)
 }
 
-/// The key of a line such as `- key: value`, the column at which it is, from 0, and its value.
+/// The key of a line such as `- key: value`, its column from 0, and its value.
 fn key(line: &str) -> Option<(&str, usize, &str)> {
     let inside = line.trim_start_matches([' ', '-']);
     let (key, value) = inside.split_once(':')?;
@@ -115,7 +115,7 @@ fn key(line: &str) -> Option<(&str, usize, &str)> {
     is_key.then(|| (key, line.len() - inside.len(), value.trim()))
 }
 
-/// The most jobs of one manifest, and the most rows of one spreadsheet: twice what is measured.
+/// Jobs of a manifest, and rows of a spreadsheet: at most twice the number in the benchmarks.
 pub(crate) const MAX_JOBS: usize = 200_000;
 
 /// The remaining bounds while a manifest is expanded.
@@ -132,7 +132,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Refuses an entry that asks for more jobs than there is room for, before any of them is made.
+    /// Refuses an entry with more jobs than there is room for, before the first one is made.
     pub(crate) fn expect(&self, jobs: usize, at: &Pointer) -> Result<(), Box<Diagnostic>> {
         if jobs > self.jobs { Err(too_many(at)) } else { Ok(()) }
     }
@@ -251,7 +251,7 @@ fn common_error(text: &str, line: usize) -> Option<Diagnostic> {
     })
 }
 
-/// The byte of a character that looks like one of YAML, and what to write: a blank, a bullet, or a colon.
+/// The byte of a character that resembles a space, a dash, or a colon, and the help.
 fn look_alike(line: &str) -> Option<(usize, &'static str)> {
     let is_strange = |c: char| c != ' ' && c != '\t' && (c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}'));
     let blank = line.match_indices(is_strange).map(|(at, _)| at).find(|&at| {
@@ -267,7 +267,7 @@ fn look_alike(line: &str) -> Option<(usize, &'static str)> {
         .or(colon.map(|at| (at, SPACED)))
 }
 
-/// The value on a line such as `- key: value`, and the byte at which it starts.
+/// The value on a line such as `- key: value`, and its first byte.
 fn value_of(line: &str) -> Option<(usize, &str)> {
     let start = match line.find(": ") {
         Some(colon) if !line[..colon].contains(['"', '\'', '{', '[']) => colon + 2,
@@ -277,7 +277,7 @@ fn value_of(line: &str) -> Option<(usize, &str)> {
     Some((line.len() - value.len(), value)).filter(|(_, value)| !value.is_empty())
 }
 
-/// The byte behind the quote that closes a text, if it is closed on this line.
+/// The byte after the closing quote, if it is on this line.
 fn end_of_quoted(value: &str) -> Option<usize> {
     let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let mut is_escaped = false;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::files::table::{self, Undecoded};
 
-/// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
+/// Bytes of a manifest or of a CSV file: at most three times the size of 100,000 jobs.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The maximum size of the text of a prompt, in bytes: many times the bound of any family.
@@ -75,8 +75,8 @@ impl TextError {
 /// Files that a manifest may read.
 ///
 /// A manifest from somewhere else must not be able to send a secret anywhere: the contents of its files end up in
-/// prompts. So it reads plain files only, never the key's, and never the files in which a system shows itself: they
-/// contain the environment.
+/// prompts. So it reads plain files only, never the key file, and never the process files of the system, which contain the
+/// environment.
 #[derive(Clone, Debug)]
 pub(crate) struct FileAccess {
     directory: PathBuf,
@@ -125,7 +125,7 @@ pub(crate) fn is_url(name: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme))
 }
 
-/// Directories in which systems show themselves as files.
+/// Directories of process and device files.
 const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 impl FileAccess {
@@ -161,7 +161,7 @@ impl FileAccess {
         self.directory.join(name)
     }
 
-    /// The text of a plain file below the top, of at most so many bytes.
+    /// The text of a plain file below the top, with a maximum size in bytes.
     pub(crate) fn read(&self, name: &str, largest: u64) -> Result<String, TextError> {
         read_all(File::open(self.inside(name)?)?, largest)
     }
@@ -207,7 +207,7 @@ impl FileAccess {
         if is_url(name) {
             return Err(TextError::Url);
         }
-        // Links are followed first: what counts is where they lead.
+        // Links are followed first, because their target counts.
         let path = self.directory.join(name).canonicalize()?;
         let is_of_the_system = OF_THE_SYSTEM.iter().any(|top| path.starts_with(top));
         if path.is_dir() {
@@ -234,10 +234,10 @@ fn is_workbook(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0])
 }
 
-/// All of a text of at most so many bytes, without a byte order mark.
+/// A whole text with a maximum size in bytes, without its byte order mark.
 pub(crate) fn read_all(source: impl Read, largest: u64) -> Result<String, TextError> {
     let mut bytes = Vec::new();
-    // The bound holds for devices and pipes too, whose length no one knows beforehand.
+    // Devices and pipes have no length, so the bound applies while reading.
     let read = source.take(largest + 1).read_to_end(&mut bytes);
     read.map_err(|error| if error.kind() == ErrorKind::IsADirectory { TextError::Directory } else { error.into() })?;
     if is_workbook(&bytes) {

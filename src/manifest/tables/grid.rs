@@ -1,4 +1,4 @@
-//! The cells of a sheet that hold something, by lines. A small file may claim any number of cells, so each is counted before it is kept.
+//! The non-empty cells of a sheet, by lines. A small file may declare any number of cells, so each one is counted before it is stored.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
@@ -15,7 +15,7 @@ pub(super) const MAX_COLUMNS: usize = 16_384;
 pub(super) const MAX_CELLS: usize = 2_000_000;
 pub(super) const MAX_TEXT: usize = 64 << 20;
 
-/// The most that a workbook may unpack to, in bytes: four times what a hundred thousand rows of ten columns take.
+/// Unpacked bytes of a workbook: at most four times the size of 100,000 rows of ten columns.
 pub(super) const MAX_UNPACKED: u64 = 192 << 20;
 /// The most places of all sheets, blank or not, where the library makes each of them.
 const MAX_MADE: u64 = 3_000_000;
@@ -41,7 +41,7 @@ pub(super) fn check_places(places: u64) -> Result<(), Problem> {
     if places > MAX_MADE { Err(Problem::TooLong(format!("{MAX_MADE} cells, blank or not"))) } else { Ok(()) }
 }
 
-/// The cells of one row that hold something, by their columns.
+/// The non-empty cells of one row, by column.
 #[derive(Debug)]
 pub(super) struct Line {
     /// Its number in the sheet, from 1.
@@ -53,7 +53,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The texts of the first columns, blank where a cell holds nothing.
+    /// The texts of the first columns, blank for empty cells.
     pub(super) fn texts(&self, columns: usize) -> Vec<&str> {
         let mut texts = vec![""; columns];
         for (column, text) in self.cells.iter().filter(|(column, _)| *column < columns) {
@@ -169,12 +169,12 @@ pub(super) fn address(text: &str) -> Option<(u64, usize)> {
 /// A workbook that the library has opened.
 pub(super) type Opened<'b> = Sheets<Cursor<&'b [u8]>>;
 
-/// The facts of a sheet that the library does not tell.
+/// The facts of a sheet that the library does not report.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// The rows that the user or a filter hides, from 1.
     pub hidden: HashSet<u64>,
-    /// What stands in place of cells whose text can't be known, by row, from 1, and column, from 0.
+    /// The replacements for cells without a known text, by row from 1 and column from 0.
     pub broken: HashMap<(u64, usize), &'static str>,
     /// The cells that reach over several rows.
     pub merged: Vec<Merged>,
@@ -196,7 +196,7 @@ pub(super) fn grid(book: &mut Opened<'_>, sheet: &str, marks: &mut Marks, most: 
     }));
     let mut add = |(row, column): (u32, u32), text: &str| {
         let (number, column) = (u64::from(row) + 1, column as usize);
-        // Blank, it would mean "as usual", and something else would be bought than a formula says.
+        // A blank cell would mean the default, and the formula may mean another value.
         let text = marks.broken.get(&(number, column)).copied().unwrap_or(text);
         grid.add(number, column, marks.hidden.contains(&number), text)
     };
@@ -231,7 +231,7 @@ pub(super) fn grid(book: &mut Opened<'_>, sheet: &str, marks: &mut Marks, most: 
     Ok(grid)
 }
 
-/// The cells of a range that hold something, and broken ones, which may lie beyond it, by rows.
+/// The non-empty cells of a range and the broken ones, which may be outside of it, by row.
 fn cells_of<'b>(range: &Range<Data>, broken: impl Iterator<Item = &'b (u64, usize)>) -> Vec<((u32, u32), String)> {
     let (top, left) = range.start().unwrap_or_default();
     let place = |row: usize, column: usize| Some((u32::try_from(row).ok()?, u32::try_from(column).ok()?));
@@ -253,7 +253,7 @@ fn zeros_of(style: &calamine::Style) -> usize {
     if format.bytes().all(|byte| byte == b'0') { format.len() } else { 0 }
 }
 
-/// A cell as the sheet shows it, with so many digits at least.
+/// The text of a cell in the sheet, with a minimum number of digits.
 fn text(cell: &Data, digits: usize) -> String {
     match cell {
         Data::Empty => String::new(),
@@ -275,7 +275,7 @@ fn text(cell: &Data, digits: usize) -> String {
     }
 }
 
-/// A time alone, as a sheet shows it.
+/// A time without a date, in the format of the sheet.
 fn time_of_day(time: SignedDuration) -> String {
     let seconds = time.as_secs();
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)

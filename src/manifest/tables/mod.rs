@@ -11,7 +11,7 @@ pub(in crate::manifest) mod rows;
 pub(in crate::manifest) mod sheet;
 #[cfg(feature = "xlsx")]
 mod workbook;
-/// Stands for workbooks in a build without the feature `xlsx`: a table in one is an error.
+/// Replaces workbooks in a build without the feature `xlsx`: a table in one is an error.
 #[cfg(not(feature = "xlsx"))]
 mod workbook {
     use super::sheet::{Beginning, Row};

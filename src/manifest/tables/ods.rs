@@ -1,5 +1,5 @@
-//! What a workbook of LibreOffice comes to, and the marks of its sheets. It repeats rows and cells by a number, which may be any, and the library
-//! makes them all.
+//! The size and the marks of the sheets of a LibreOffice workbook. It repeats rows and cells by a number without a bound, and the library makes all of
+//! them.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -31,7 +31,7 @@ struct Document {
 struct OpenSheet {
     name: String,
     marks: Marks,
-    /// The last row that holds something, and the number of columns.
+    /// The last non-empty row, and the number of columns.
     height: u64,
     width: u64,
 }
@@ -48,7 +48,7 @@ struct OpenRow {
 
 #[derive(Default)]
 struct OpenCell {
-    /// The number of cells like it, and of the rows that it reaches over.
+    /// The number of repetitions, and of rows that the cell spans.
     alike: u64,
     rows: u64,
     has_value: bool,
@@ -73,7 +73,7 @@ pub(super) fn marks(content: impl BufRead) -> Result<HashMap<String, Marks>, Pro
             Event::Start(element) => document.start(&element)?,
             Event::Text(text) => document.text(text.len() as u64),
             Event::End(element) => document.end(element.name().as_ref())?,
-            // The library would look for the missing ends forever.
+            // The library would search for the missing end tags forever.
             Event::Eof if document.depth > 0 => return Err(Problem::unreadable("it is truncated")),
             Event::Eof => return Ok(document.sheets),
             _ => {}

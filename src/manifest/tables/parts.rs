@@ -1,6 +1,6 @@
 //! The parts of a workbook, read before the library reads them.
 //!
-//! A workbook is a packed file, and a small one may unpack to anything. Its parts are checked for their sizes and for what they claim, and read for what
+//! A workbook is a ZIP file, and a small one may unpack to any size. This module checks the sizes and declarations of its parts, and reads the facts that
 //! the library does not report. The sheets of `.xls` and `.xlsb` are binary records.
 
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,7 @@ use super::ods;
 use super::ods::attribute;
 use super::sheet::NO_RESULT;
 
-/// What makes a packed file another document than a workbook, by the name of a part.
+/// The parts of other documents than workbooks, with their messages.
 const OTHERS: [(&str, &str); 3] = [
     ("word/document.xml", "it is a Word document"),
     ("ppt/presentation.xml", "it is a presentation"),
@@ -30,7 +30,7 @@ const OTHERS: [(&str, &str); 3] = [
 struct Parts {
     /// Those of the sheets, by the part's name.
     marks: HashMap<String, Marks>,
-    /// The places of formulas whose result is 0, by the part's name.
+    /// The places of formulas with the result 0, by the part's name.
     zeros: HashMap<String, HashSet<(u64, usize)>>,
     /// The name of each sheet, with the ID of its part.
     sheets: Vec<(String, String)>,
@@ -74,7 +74,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<(Opened<'_>, HashMap<String, Marks>),
     Ok((book, marks))
 }
 
-/// The name of a part as it is compared: some programs write it with other slashes, or in other cases.
+/// The name of a part for comparisons: some programs write backslashes or capitals.
 fn normal(part: &str) -> String {
     part.replace('\\', "/").to_lowercase()
 }
@@ -91,7 +91,7 @@ fn is_true(text: &str) -> bool {
 }
 
 impl Parts {
-    /// Unpacks everything, because what a workbook says of itself may be a lie.
+    /// Unpacks everything, because the declared sizes may be wrong.
     fn unpack(bytes: &[u8]) -> Result<Self, Problem> {
         let mut archive = ZipArchive::new(Cursor::new(bytes))
             .map_err(|error| Problem::Unreadable(format!("it is not a workbook, or it is truncated ({error})")))?;
@@ -147,7 +147,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Reads a part by its first element. Broken XML is for the library to tell.
+    /// Reads a part by its first element. The library reports broken XML.
     fn read_xml(&mut self, part: &str, xml: impl BufRead) -> Result<(), String> {
         let (mut xml, mut buffer, mut is_index) = (Reader::from_reader(xml), Vec::new(), false);
         // An element without contents ends, too.
@@ -194,7 +194,7 @@ fn reserves_little(root: &BytesStart<'_>) -> Result<(), String> {
     if is_possible { Ok(()) } else { Err(format!("it claims to have {count} texts")) }
 }
 
-/// The marks of a sheet, and the places of formulas whose result is 0. A cell without a place in the sheet is an error: the library would put it somewhere.
+/// The marks of a sheet, and the places of formulas with the result 0. A cell without a place is an error, because the library would guess one.
 fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<(Marks, HashSet<(u64, usize)>), String> {
     let (mut marks, mut zeros, mut row, mut column) = (Marks::default(), HashSet::new(), 0, 0);
     // Of the cell that is being read.
@@ -229,7 +229,7 @@ fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<(Marks, HashSet<(u64, usize)>
             Ok(Event::Text(text)) if is_value => {
                 let text = text.xml10_content();
                 has_value |= !text.trim().is_empty();
-                // The library takes what is no number for the first text.
+                // The library replaces an invalid index by that of the first string.
                 if kind.is_empty() && has_formula && text.trim() == "0" {
                     zeros.insert((row, column));
                 }
@@ -299,7 +299,7 @@ fn marks_of_sheet(stream: &[u8], places: &mut u64) -> Result<Marks, Problem> {
     let (mut height, mut width) = (0, 0);
     for (kind, record) in records_of_xls(stream) {
         match kind {
-            // A chart inside begins and ends as the sheet does.
+            // An embedded chart has the same start and end records as the sheet.
             0x0809 => depth += 1,
             0x000A if depth < 2 => break,
             0x000A => depth -= 1,

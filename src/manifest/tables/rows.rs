@@ -26,7 +26,7 @@ use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES
 /// The most hidden rows that are named in a message.
 const MAX_NAMED: usize = 8;
 
-/// The rows that a job names. What is wrong with them is reported, and the sound ones are there.
+/// The rows of a job's `for_each`. Reports invalid rows, and returns the others.
 pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let mut rows: Vec<Row> = match from {
         RawForEach::Rows(rows) => {
@@ -194,7 +194,7 @@ pub(crate) fn unnamed_encoding(file: &str, access: &FileAccess) -> Option<(&'sta
     }
 }
 
-/// The first lines of a file of rows, or of each visible sheet of a workbook, with its name. What can't be read has none.
+/// The first lines of a file of rows, or of each visible sheet of a workbook, with its name. Empty if the file can't be read.
 pub(crate) fn beginnings(
     file: &str,
     encoding: Option<&'static Encoding>,
@@ -296,7 +296,7 @@ fn undecoded(file: &str, why: &Undecoded, at: &Pointer) -> Diagnostic {
     Diagnostic::error(Rule::EncodingUnnamed, message, at.clone().value()).with_help(help)
 }
 
-/// A row of the manifest, in which nothing means the same as an empty cell of a spreadsheet.
+/// A row of the manifest. Null means the same as an empty cell of a spreadsheet.
 fn with_empty_cells(cells: &Mapping) -> Mapping {
     let cell = |value: &serde_yaml::Value| if value.is_null() { String::new().into() } else { value.clone() };
     cells.iter().map(|(name, value)| (name.clone(), cell(value))).collect()

@@ -63,7 +63,7 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
                 break;
             }
         };
-        // Spreadsheets leave rows of empty cells behind when content was deleted.
+        // Spreadsheets keep rows of empty cells after their content is deleted.
         if cells.iter().all(|cell| cell.trim().is_empty()) {
             continue;
         }
@@ -123,7 +123,7 @@ fn counted(cells: usize) -> String {
     count(cells, "cell")
 }
 
-/// The separator of which most of the first lines have the same number: a title has none, and a text any number of commas.
+/// The separator with the same count in most of the first lines. A title has none, and a prompt may have any number of commas.
 fn steadiest(csv: &str, most: usize) -> u8 {
     let lines: Vec<&str> = csv.lines().filter(|line| !line.trim().is_empty()).take(most).collect();
     let alike = |separator: u8| {
@@ -142,16 +142,16 @@ fn header(names: &StringRecord, place: Location) -> Result<Columns, Box<Diagnost
     })
 }
 
-/// The text in place of a formula whose result no one stored, as in a workbook that a program wrote.
+/// The text for a formula without a stored result, as in generated workbooks.
 pub(super) const NO_RESULT: &str = "#NO-RESULT!";
-/// The text in place of a cell to which a text box is pinned.
+/// The text for a cell with an anchored text box.
 pub(super) const TEXT_BOX: &str = "#TEXT-BOX!";
 
 /// One row, for the template engine and for messages.
 pub(crate) struct Row {
     /// The value of `row` in templates.
     pub value: Value,
-    /// Its cells, as they were written.
+    /// Its cells, unrendered.
     pub cells: Arc<Cells>,
     /// The line of the file; nothing for a row that is in the manifest.
     pub place: Option<RowLocation>,
@@ -180,7 +180,7 @@ impl Object for InTemplates {
     }
 }
 
-/// The error of whoever uses a cell that holds an error of the spreadsheet: nothing else in its row is at fault.
+/// The error for a template that uses a cell with a spreadsheet error. Templates without that cell have no error.
 fn broken(column: &str, cell: &str) -> Option<Error> {
     let held = match cell {
         NO_RESULT => "a formula without a result",
@@ -205,7 +205,7 @@ impl Row {
         Self { value: Value::from_object(InTemplates(Arc::clone(&cells))), cells, place, number: 0, is_hidden: false }
     }
 
-    /// A row whose cells are values of any type. `before` is the row before it, which usually has the same columns.
+    /// A row with cells of any type. `before` is the previous row, which usually has the same columns.
     pub(crate) fn of_values(value: Value, place: Option<RowLocation>, before: Option<&Self>) -> Self {
         let names: Vec<String> = value.try_iter().into_iter().flatten().map(|name| name.to_string()).collect();
         let texts: Vec<String> =

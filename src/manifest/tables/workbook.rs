@@ -18,7 +18,7 @@ use crate::manifest::source::syntax::MAX_JOBS;
 /// The most places for cells below a header, blank or not: a header may reach far to the right.
 const MAX_PLACES: usize = 10 * MAX_CELLS;
 
-/// The thread on which a workbook is read.
+/// The name of the thread that reads a workbook.
 pub(crate) const THREAD: &str = "workbook";
 
 /// An open workbook.
@@ -27,7 +27,7 @@ struct Book<'b> {
     marks: HashMap<String, Marks>,
 }
 
-/// Reads on a thread of its own: the library panics at some damaged files.
+/// Reads on a separate thread, because the library panics on some damaged files.
 fn guarded<T: Send>(read: impl FnOnce() -> Result<T, Problem> + Send) -> Result<T, Problem> {
     thread::scope(|scope| {
         let reader = thread::Builder::new().name(THREAD.to_owned()).spawn_scoped(scope, read);
@@ -59,7 +59,7 @@ impl<'b> Book<'b> {
     }
 }
 
-/// The names of the visible sheets, and the first lines of each. What can't be read has none.
+/// The names of the visible sheets, with the first lines of each. Empty if the file can't be read.
 pub(super) fn beginnings(bytes: &[u8], most: usize) -> Vec<(String, Beginning)> {
     let Ok(mut book) = Book::open(bytes) else { return Vec::new() };
     let names: Vec<String> = book.visible().collect();

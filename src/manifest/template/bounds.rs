@@ -12,7 +12,7 @@ use crate::manifest::source::location::{Location, Part, Pointer};
 
 /// The maximum growth by the operators of one text, as a power of two: `~` and `+` double at most, and `*` multiplies.
 const MAX_GROWTH: u32 = 14;
-/// The largest number beside a `*`.
+/// The largest factor of a `*`.
 const MAX_FACTOR: u32 = 2000;
 /// The maximum number of items that a filter walks over, and that `range` makes.
 const MAX_ITEMS: usize = 10_000;
@@ -57,7 +57,7 @@ fn add_tests(engine: &mut Environment<'_>) {
     );
 }
 
-/// Filters that make at most as much as they are given.
+/// Filters whose output is at most as long as their input.
 fn add_plain_filters(engine: &mut Environment<'_>) {
     add!(engine.add_filter, filters:
         "lower" lower, "upper" upper, "title" title, "capitalize" capitalize, "trim" trim, "split" split, "lines" lines,
@@ -148,7 +148,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     }
     for tag in tags {
         let words = || tag.code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-        // What stands in a raw block is no template, and would have to be told apart here as the engine does it.
+        // Text in a raw block is no template, and finding its end would need the engine's own parser.
         let raw = words().next().filter(|word| *word == "raw");
         let refused = raw.or_else(|| words().find(|word| REFUSED.contains(word)));
         if let Some(word) = refused.filter(|_| tag.is_statement) {
@@ -245,7 +245,7 @@ enum Segment<'t> {
 }
 
 impl<'t> Named<'t> {
-    /// Takes a template apart that the engine has read; nothing if there is more in it.
+    /// Splits a valid template into words and names. `None` if it has anything else.
     pub(super) fn of(source: &'t str) -> Option<Self> {
         if source.contains("{%") || source.contains("{#") {
             return None;
@@ -269,7 +269,7 @@ impl<'t> Named<'t> {
         Some(Self(parts))
     }
 
-    /// The columns that stand among words and are empty in a row, each with how often its name begins a column before it.
+    /// The columns among words that are empty in a row, each with the number of earlier columns that start with its name.
     pub(super) fn holes(&self, row: &Value) -> Vec<(&'t str, usize)> {
         let has_words = self.0.iter().any(|part| matches!(part, Segment::Words(words) if !words.trim().is_empty()));
         let is_empty = |column: &str| {
@@ -289,7 +289,7 @@ impl<'t> Named<'t> {
 
     /// Returns whether a name comes last, after a finished sentence: its text is optional.
     fn stands_apart(&self, at: usize) -> bool {
-        // Before and behind each name are words, be they none.
+        // Words, possibly empty, surround each name.
         let words =
             |at: usize| if let Some(Segment::Words(words)) = self.0.get(at) { words.trim_matches(' ') } else { "" };
         words(at - 1).ends_with(['.', '!', '?', '…', '。']) && words(at + 1).is_empty() && at + 2 == self.0.len()
@@ -337,7 +337,7 @@ pub(super) fn part_of(error: &Error, source: &str) -> Part {
     part().unwrap_or(Part::Value)
 }
 
-/// A template that can't be read or filled in, as a diagnostic about the text that holds it.
+/// The diagnostic for a template that can't be compiled or rendered, at its text.
 pub(in crate::manifest) fn template_diagnostic(error: TemplateError, at: Pointer) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(error.rule, error.message, Location::Value(at, error.part));
     diagnostic.help = error.help;

@@ -18,26 +18,25 @@ use crate::manifest::source::location::{Part, help_near};
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
 const MAX_STEPS: u64 = 100_000;
 
-/// The filters that people use, for whoever names one that is not there.
+/// The most useful filters, for the help after an unknown filter.
 const FILTERS: &str = "lower, upper, title, capitalize, trim, slug, replace, default, join, split, first, last, length, int, round, format";
 
-/// The engine with what is in scope for the whole manifest.
+/// The template engine with the names of the whole manifest in scope.
 pub(crate) struct Templates {
     engine: Environment<'static>,
     names: Vec<String>,
 }
 
-/// A text of the manifest: as it is, or with something to fill in.
+/// A string of the manifest, compiled if it is a template.
 pub(crate) enum Text<'t> {
     /// A plain string.
     Plain(&'t str),
-    /// Something to fill in.
+    /// A template.
     Template(Compiled<'t>),
 }
 
 impl<'t> Text<'t> {
-    /// The columns that stand among words and are empty in a row, of a text with nothing but words and names, each with how often
-    /// its name begins a column before it.
+    /// The empty columns among the words of a prompt; see [`Named::holes`].
     pub(crate) fn holes(&self, row: Option<&Value>) -> Vec<(&'t str, usize)> {
         let Self::Template(Compiled { named: Some(named), .. }) = self else { return Vec::new() };
         row.map(|row| named.holes(row)).unwrap_or_default()
@@ -47,7 +46,7 @@ impl<'t> Text<'t> {
 /// A compiled template.
 pub(crate) struct Compiled<'t> {
     template: Template<'t, 't>,
-    /// The names that it uses.
+    /// The names in it.
     pub names: Vec<String>,
     /// Its words and names, if there is nothing else in it.
     pub(super) named: Option<Named<'t>>,
@@ -60,7 +59,7 @@ pub(crate) struct Scope {
     pub row: Option<Value>,
     /// Its number among the rows, from 1.
     pub row_number: Option<usize>,
-    /// The job's own fields, as far as they are known.
+    /// The job's fields that are rendered already.
     pub fields: Vec<(&'static str, Value)>,
     /// The values of the job's matrix.
     pub matrix: Vec<(String, Value)>,
@@ -192,7 +191,7 @@ impl Templates {
         TemplateError { rule: Rule::Template, message, help: self.help_for(name, scope), part }
     }
 
-    /// The first column that a template names and that the row does not have: a filter only says that it got nothing.
+    /// The first column of a template that the row lacks. The error of a filter does not name it.
     fn missing_column(&self, source: &str, scope: &Scope) -> Option<TemplateError> {
         let row = scope.row.as_ref()?;
         let columns: Vec<String> = row.try_iter().ok()?.map(|key| key.to_string()).collect();
@@ -228,8 +227,8 @@ impl Templates {
     }
 }
 
-/// Writes a value into a text. What would put words there that no one wrote, such as `None` for an empty var or a whole
-/// list with its brackets, is an error.
+/// Writes a value into a text. A value without a text of its own is an error, such as an empty variable, which would become `None`, or a list with its
+/// brackets.
 fn write_value(out: &mut Output, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
     let refuse = |what: &str| Err(minijinja::Error::new(ErrorKind::BadSerialization, format!("the value is {what}")));
     match value.kind() {
@@ -243,8 +242,8 @@ fn write_value(out: &mut Output, state: &mut State<'_, '_>, value: &Value) -> Re
     }
 }
 
-/// A text as an id may hold it: small ASCII letters and digits, with a dash where anything else stood. Letters of
-/// European alphabets become the ones that stand for them; others have none.
+/// A text in the characters of an ID: lower-case ASCII letters, digits, and a dash for each run of other characters. Accented European letters lose their
+/// accent or become two letters.
 pub(in crate::manifest) fn slug(text: &str) -> String {
     let mut slug = String::with_capacity(text.len());
     for letter in text.chars().flat_map(char::to_lowercase) {
@@ -273,7 +272,7 @@ pub(in crate::manifest) fn slug(text: &str) -> String {
     slug
 }
 
-/// The correct spelling of a column whose name has a blank, if that is the error of the template.
+/// The correct spelling of a column name with a space, if that is the error of the template.
 fn column_with_a_blank(before: &str, source: &str) -> Option<String> {
     let inside = &source[before.rfind("{{")? + 2..];
     let name = inside[..inside.find("}}")?].trim().strip_prefix("row.")?;
