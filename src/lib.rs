@@ -65,11 +65,11 @@
 //!
 //! | What | Up to | Cost | Beyond |
 //! |---|---|---|---|
-//! | jobs in a manifest | 100,000 | a plan in 1 s and 250 MB | 200,000 jobs and 64 MiB are bounds. All jobs are in memory: 1,000,000 would take 7 s and 1.9 GB (estimate) |
+//! | jobs in a manifest | 100,000 | a plan in 1.4 s and 215 MB | 200,000 jobs and 64 MiB are bounds. All jobs are in memory: 1,000,000 would take 14 s and 2 GB (estimate) |
 //! | active tasks | 100,000 | 11 s to submit, 490 MB, 4.4 polls per task, 0.6 ms of CPU per job | the service's own limit; then 5 kB and 0.05 ms per poll of each task |
 //! | attempts in a ledger | 1,000,000 | `status` of a batch in 20 ms, `spend` of a month in 70 ms, 1.5 kB each | `spend` of a long span, 0.8 µs per attempt |
 //! | runners of one ledger | 8 | 0.82 of the jobs per second of one runner on the same cores | the lock for intents: 440 jobs per second; then one ledger per account |
-//! | cards of a contact sheet | 5,000 | 10 ms of work per frame while scrolling | a page of 10,000 has 16 MB; split the batch |
+//! | cards of a contact sheet | 5,000 | 5 ms of work per frame while scrolling | a page of 10,000 has 16 MB; split the batch |
 
 #![cfg_attr(
     not(feature = "postgres"),

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_is_a_point_where_semicolons_separate_and_it_can_be_nothing_else() {
+    fn comma_is_a_decimal_point_between_semicolons() {
         let read = |cell: &str| amount(cell, b';').map(|(usd, _)| usd.to_string());
         for (cell, expected) in [
             ("0,90", "0.90"),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bill_is_read_with_its_own_columns_and_nothing_of_it_is_left_out() {
+    fn bill_is_read_with_its_columns_and_all_lines() {
         let text = "\u{feff}Invoice;When;Task ID;Amount\n1;2026-11-20;t1;0.90\n1;2026-11-20T10:00:00Z;t2;$3.75\n\n1;;;4.65\n1;;;1.00\n1;x;t3;3,750\n1;x\n";
         let bill = read(text.into(), &COLUMNS).expect("a bill");
         let shown: Vec<(u64, &str, String)> =
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bill_is_refused_with_what_to_do() {
+    fn invalid_bill_is_refused_with_help() {
         let refused = |text: &[u8]| read(text.to_vec(), &COLUMNS).expect_err("it is none").to_string();
         assert_eq!(refused(b""), "it is empty");
         assert_eq!(

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_service_that_is_near_sends_anybody_near() {
+    async fn private_hosts_need_a_private_service() {
         let far = policy("https://93.184.216.34", false, false);
         let home = policy("http://127.0.0.1:9", false, false);
         let intranet = policy("https://10.1.2.3", false, false);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_is_of_the_web_without_a_password_and_not_in_the_clear() {
+    async fn video_url_is_https_without_a_password() {
         let far = policy("https://93.184.216.34", false, false);
         let admitted = |policy: HostPolicy, link: &'static str| async move {
             policy.admit(Url::parse(link).expect("an address")).await.map(String::from)
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_home_is_refused_when_it_is_resolved() {
+    async fn private_address_is_refused_after_resolution() {
         use std::str::FromStr as _;
         let name = || Name::from_str("localhost").expect("a name");
         assert!(policy("https://93.184.216.34", false, false).resolve(name()).await.is_err());

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_anywhere_is_not_whole() {
+    fn truncated_file_is_not_whole() {
         let (ftyp, mdat) = (atom("ftyp", b"isom"), atom("mdat", &[7; 100]));
         for whole in [[&*ftyp, &mdat, &moov()].concat(), [&*ftyp, &moov(), &mdat].concat()] {
             assert_eq!(found(&whole), None);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_plays_is_taken() {
+    fn playable_file_is_accepted() {
         let body = [moov(), atom("mdat", b"y")].concat();
         for first in ["ftyp", "styp", "free", "uuid", "wide"] {
             assert_eq!(found(&[atom(first, b"isom"), body.clone()].concat()), None, "{first}");
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_play_is_refused() {
+    fn unplayable_file_is_refused() {
         let with = |boxes: &[&[u8]]| found(&[&*atom("ftyp", b"isom"), &boxes.concat()].concat()).expect("a flaw");
         let (index, frames) = (moov(), atom("mdat", b"y"));
         let sound = String::from_utf8(index.clone()).expect("ASCII").replace("vide", "soun");
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_endless_boxes_is_given_up_soon() {
+    fn endless_boxes_are_given_up_soon() {
         let boxes = atom("free", b"").repeat(2 * MAX_BOXES);
         let shown = found(&[atom("ftyp", b""), boxes].concat()).expect("a flaw");
         assert!(shown.contains("10000 boxes"), "{shown}");
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_fragments_count_and_an_unknown_duration_stays_unknown() {
+    fn fragment_frames_count_and_unknown_duration_stays_so() {
         let tracks = [track(1, "vide", 0, None, false)];
         // 12 frames of the default length; 3 of lengths of their own, beside their sizes; another track.
         let runs = [fragment(&[0, 12]), fragment(&[0x305, 3, 0, 0, 200, 7, 200, 7, 200, 7])];

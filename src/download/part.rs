@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_part_that_has_its_name_already_is_not_cut() {
+    async fn part_under_its_final_name_is_not_cut() {
         let directory = tempfile::tempdir().expect("a directory");
         let (part, video) = (directory.path().join("part"), directory.path().join("a.mp4"));
         std::fs::write(&part, "a whole video").expect("written");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_process_goes_on_from_what_was_synced_and_from_nothing_else() {
+    async fn another_process_continues_from_synced_bytes_only() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("part");
         let mut part = Part::open(&path).await.expect("a new one");

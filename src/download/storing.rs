@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_is_kept_under_a_version_of_its_name() {
+    fn earlier_video_is_kept_under_a_version_name() {
         let root = tempfile::tempdir().expect("a directory");
         let directory = root.path();
         let first = put(directory, &destination("a.mp4", None), "first");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_dies_at_any_step_of_placing_is_finished_by_the_next() {
+    fn killed_placement_is_finished_by_the_next_run() {
         let root = tempfile::tempdir().expect("a directory");
         let directory = root.path();
         let first = put(directory, &destination("a.mp4", None), "first").file;
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_video_waits_for_a_place_that_is_in_the_way() {
+    fn whole_video_waits_for_a_blocked_place() {
         let root = tempfile::tempdir().expect("a directory");
         let directory = root.path();
         fs::create_dir(directory.join("a.mp4")).expect("a directory in the way");
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_video_is_placed_nowhere() {
+    fn invalid_video_is_not_placed() {
         let root = tempfile::tempdir().expect("a directory");
         let target = prepare(root.path(), &destination("a.mp4", None)).expect("a place");
         fs::write(&target.part, "<html>x</html>").expect("a part");

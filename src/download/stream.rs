@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_never_leaves_https_or_the_web() {
+    fn redirect_never_leaves_https() {
         for (from, location, to) in [
             ("https://a/x/y", "z", "https://a/x/z"),
             ("https://a/x", "https://b/y", "https://b/y"),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_stays_is_the_tasks_own_and_one_that_changes_is_not() {
+    fn stable_id_is_an_alias_and_a_changing_one_is_not() {
         let mut identity = Identity::new(name("t").into());
         for (id, whose) in [
             ("t", Whose::Own),

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_wants_the_end_now_leaves_paid_work_behind() {
+    fn only_an_abort_leaves_active_tasks() {
         for reason in [
             StopReason::TooManyFailures,
             StopReason::TooManyDoubts,

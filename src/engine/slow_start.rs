@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_refused_earns_nothing_and_a_doubt_takes_it_all_away() {
+    async fn rejection_adds_no_permits_and_doubt_resets_them() {
         assert_eq!(open_by_second(1000, 5, |_, _| {}).await, [1; 5]);
         let doubted_at = |bad: usize| {
             move |slow_start: &SlowStart, number: usize| {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn rejections_stop_a_run_that_had_no_acceptance() {
+    fn rejections_stop_a_run_without_an_acceptance() {
         let slow_start = SlowStart::new(8, 3);
         assert!((1..MAX_REJECTED).all(|_| slow_start.record_rejected().is_none()));
         assert_eq!(slow_start.record_rejected(), Some(MAX_REJECTED));

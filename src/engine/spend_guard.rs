@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_never_takes_the_money_of_a_job_that_waits() {
+    fn retry_never_takes_the_money_of_a_waiting_job() {
         let guard = guard(&[(500, None)], 400);
         assert!(guard.reserve(&job(200, "x")));
         assert!(guard.reserve_retry(&job(100, "x")));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_one_client_is_no_other_s() {
+    fn limit_of_one_client_spares_the_others() {
         let guard = guard(&[(500, None), (100, Some("acme"))], 0);
         assert!(guard.reserve(&job(100, "acme")));
         assert!(!guard.reserve(&job(1, "acme")), "acme has nothing left");

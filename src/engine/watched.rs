@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn each_answer_means_what_it_has_to() {
+    fn each_response_leads_to_its_next_step() {
         let (queued, limbo) = (r#"{"status":"queued"}"#, r#"{"status":"limbo"}"#);
         let half = r#"{"status":"in_progress","progress":50}"#;
         let done = r#"{"status":"completed","video_url":"u"}"#;
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_none_decides_nothing() {
+    fn invalid_response_decides_nothing() {
         let queued = r#"{"status":"queued"}"#;
         assert_table(vec![
             (
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_stays_is_claimed_and_the_report_then_counts() {
+    fn stable_alias_is_claimed_before_its_report_counts() {
         let strange = r#"{"id":"x","status":"completed","video_url":"u"}"#;
         let (next, _) = after(named("t").into(), vec![said(strange), said(strange), said(strange)]);
         let Next::Claim(name, report) = next else { panic!("{next:?}") };
@@ -528,7 +528,7 @@ mod tests {
 
     /// A useless alias does not count against the task: polls use the first ID again.
     #[test]
-    fn a_denied_name_gives_way_to_the_other_one() {
+    fn denied_id_is_replaced_by_the_other_one() {
         let names = || TaskNames { id: named("t"), alias: Some(named("u")) };
         assert_eq!(after(names(), vec![missing()]), (Next::Poll(Pause::AfterFailures(0)), vec![]));
         for useless in [transient(), key_refused()] {

@@ -307,7 +307,7 @@ mod unix_tests {
     use super::*;
 
     #[test]
-    fn a_link_is_found_wherever_it_is_on_the_way() {
+    fn link_is_found_in_each_part_of_a_path() {
         let root = tempfile::tempdir().expect("a directory");
         let at = |name: &str| root.path().join(name);
         make_directories(&at("a/b/c")).expect("made");

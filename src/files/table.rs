@@ -170,7 +170,7 @@ mod tests {
     ];
 
     #[test]
-    fn an_encoding_that_the_manifest_does_not_name_is_detected_and_an_error() {
+    fn unnamed_encoding_is_detected_and_refused() {
         for (encoding, text) in SAVED {
             let (bytes, _, is_lossy) = encoding.encode(text);
             assert!(!is_lossy, "{text}");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn unicode_is_read_in_each_form_but_the_one_that_no_one_reads() {
+    fn utf_8_and_utf_16_are_read_and_utf_32_is_refused() {
         let text = "id,prompt\n1,é 狐\n";
         let utf16 = |bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
         let marked = |mark: &[u8], bytes: Vec<u8>| [mark, &bytes].concat();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_does_not_fit_the_bytes_is_an_error() {
+    fn wrong_encoding_name_is_an_error() {
         let (bytes, ..) = SHIFT_JIS.encode("id\nカメラ\n");
         for wrong in [encoding_rs::EUC_JP, encoding_rs::UTF_8] {
             assert_eq!(decoded(bytes.to_vec(), Some(wrong)), Err(Undecoded::Damaged(name_of(wrong))));
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn unclosed_quote_is_found_whatever_stands_around_it(csv in "[ab,;\"\r\né\u{feff}]{0,40}") {
+        fn unclosed_quote_is_found_in_any_context(csv in "[ab,;\"\r\né\u{feff}]{0,40}") {
             for separator in [b',', b';'] {
                 prop_assert_eq!(unclosed(&csv, separator), by_letters(&csv, separator));
             }

@@ -410,7 +410,7 @@ mod unix_tests {
     }
 
     #[tokio::test]
-    async fn a_program_gets_the_path_and_the_variables() {
+    async fn hook_gets_the_path_and_the_variables() {
         let variables = [("SHOTLIST_ID".to_owned(), "hero\0".to_owned())];
         let said = shell(r#"echo "$1|$SHOTLIST_ID""#);
         let said = said.run(Path::new("a b.mp4"), &variables).await.expect("it ran");
@@ -418,7 +418,7 @@ mod unix_tests {
     }
 
     #[test]
-    fn a_command_is_split_as_a_shell_does_and_nothing_more() {
+    fn command_is_split_like_in_a_shell_without_expansion() {
         let words = |command| Program::parse(command, Duration::ZERO).map(|program| program.words);
         assert_eq!(words("up --to 'my bucket' $HOME").expect("words"), ["up", "--to", "my bucket", "$HOME"]);
         for bad in ["", "  ", "it's", "''"] {
@@ -452,7 +452,7 @@ mod unix_tests {
     }
 
     #[tokio::test]
-    async fn one_that_hangs_is_killed_with_all_that_it_started() {
+    async fn hanging_hook_is_killed_with_its_children() {
         let directory = tempfile::tempdir().expect("a directory");
         let alive = directory.path().join("pid");
         let mut program = shell("sleep 600 & echo $! > \"$1\"; wait");
@@ -472,7 +472,7 @@ mod unix_tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_leaves_another_behind_is_done_when_it_ends_itself() {
+    async fn hook_is_done_at_its_own_exit() {
         let mut said = shell("sleep 600 & echo done; echo $! > \"$1\"");
         // Children that it left behind don't count for its time.
         said.limit = LAST_WORDS;
@@ -486,7 +486,7 @@ mod unix_tests {
     }
 
     #[tokio::test]
-    async fn what_is_said_without_end_is_kept_from_its_end() {
+    async fn endless_output_is_kept_from_its_end() {
         let said =
             shell("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done").run(Path::new("x"), &[]).await;
         let said = said.expect("it ended");

@@ -31,17 +31,17 @@
 //!
 //! | another command dies | what it leaves | why nothing is paid twice or lost |
 //! |---|---|---|
-//! | `import`, between its commits for a task | an intent, or a doubt declared as found | the job is not due, and the same command finishes that doubt (`a_process_that_dies_while_it_adopts_is_started_again`) |
-//! | `resolve`, `resolve --undo` | each job before its one commit or after it | a verdict is taken back only until something was bought on it (`a_verdict_is_taken_back_until_something_was_bought_on_it`) |
-//! | `resolve --abandon` | the task active, or failed and declared as lost | its charge stays unknown or charged; only a run that retries failures buys again (`a_task_that_never_ends_can_be_given_up_and_then_be_bought_again`) |
+//! | `import`, between its commits for a task | an intent, or a doubt declared as found | the job is not due, and the same command finishes that doubt (`killed_import_continues`) |
+//! | `resolve`, `resolve --undo` | each job before its one commit or after it | a verdict is taken back only until something was bought on it (`statement_can_be_undone_until_a_purchase`) |
+//! | `resolve --abandon` | the task active, or failed and declared as lost | its charge stays unknown or charged; only a run that retries failures buys again (`endless_task_can_be_abandoned_and_bought_again`) |
 //! | `archive`, for a video | a copy, then the record, then no original | the original goes last, and the same command continues (`random_choices_buy_each_agreed_retake_once_and_no_archived_video_comes_back`) |
 //! | `ledger copy` | the source frozen, and no copy, or a committed one | the freeze comes before the first read; a new file gets its name after the verification, and an empty ledger is filled in one transaction; only the user ends the freeze (`copy_to_small_disk_is_whole_or_refused`) |
 //! | `ledger backup` | no file, or a whole one | it only reads, and a backup that is brought back is an older ledger (`backup_that_breaks_off_leaves_no_file`) |
-//! | an older ledger takes the place of this one | fewer commits than the counter beside it | refused until the user says that it is meant (`a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose`) |
+//! | an older ledger takes the place of this one | fewer commits than the counter beside it | refused until the user says that it is meant (`restored_backup_is_refused_and_can_be_accepted`) |
 //! | two processes run without a working lock | both may record intents | the rules refuse a second open attempt of a job (`two_runners_without_a_lock_buy_no_job_twice`) |
 //!
 //! A full disk is the same argument without a crash: an intent that can't be written is not sent, a task ID that can't be written is shown, and
-//! submitting stops (`a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops`).
+//! submitting stops (`full_disk_after_a_submission_prints_the_task_id`).
 //!
 //! # Modules
 //!

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_is_missing_is_made() {
+    fn missing_directory_is_created() {
         use std::io::Write as _;
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("new/directory/report.csv");

@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_id_tells_everything(
+        fn task_id_contains_the_whole_task(
             (submitted_ms, lasts_ms, serial) in any::<(u64, u32, u32)>(),
             (model, duration_s, is_upright, fails) in any::<(u8, u8, bool, bool)>(),
         ) {

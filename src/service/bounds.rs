@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_usual_is_kept_as_it_is() {
+    fn usual_response_is_kept_unchanged() {
         let error = json!({ "message": "no", "code": { "kind": [1, null] } });
         assert_eq!(raw(&error), error);
         assert_eq!((message("no"), word("queued")), ("no".to_owned(), "queued".to_owned()));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_endless_or_bottomless_is_cut() {
+    fn long_or_deep_response_is_cut() {
         assert_eq!(message(&"é".repeat(1_000_000)).chars().count(), MESSAGE + 1);
         assert!(raw(&json!("é".repeat(1_000_000))).to_string().len() < RAW + 8);
         assert!(raw_body(&vec![0xff; 1_000_000]).to_string().len() < RAW + 20);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_servers_write_beside_the_standard() {
+    fn nonstandard_headers_of_servers_are_read() {
         for (body, expected) in [
             ("\u{feff}{\"id\": \"t\"}", json!({ "id": "t" })),
             (

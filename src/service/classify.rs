@@ -298,7 +298,7 @@ mod tests {
 
     /// A secret may end at an escape of the string that contains it.
     #[test]
-    fn masked_response_that_is_no_json_keeps_its_task() {
+    fn masked_response_without_json_keeps_its_task() {
         let body = br#"{"id": "t1", "status": "queued", "note": "k"}"#;
         let broken = Answer { masked: br#"{"id": "t1", "status": "queued", "note": "***}"#, ..answer(200, None, "") };
         let Submission::Accepted(names, _) = submission(&Answer { body, ..broken }, false, now()) else {
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_never_fails_a_task_by_itself() {
+    fn failed_poll_never_fails_a_task() {
         for status in [500, 502, 503, 504, 400, 302, 418] {
             assert!(matches!(polled(&answer(status, None, "")), PollAnswer::Transient(_)), "{status}");
         }
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn the_services_own_message_is_reported() {
+    fn message_of_the_service_is_reported() {
         let Submission::Rejected(error) =
             submission(&answer(400, None, r#"{"error": {"message": "prompt too long", "code": 17}}"#), false, now())
         else {

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_taken_unless_shotlist_sets_it() {
+    fn header_is_accepted_unless_shotlist_sets_it() {
         assert!(GatewayHeader::parse("x-litellm-num-retries=0").is_ok());
         let header = GatewayHeader::parse("CF-Access-Client-Secret = a=b ").expect("a header");
         assert_eq!((header.name.as_str(), header.value.expose_secret()), ("cf-access-client-secret", "a=b"));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_echoed_is_taken_out() {
+    fn echoed_secret_is_masked() {
         let key = |text: &str| ApiKey::new(text).expect("a key");
         let masked = |key: ApiKey, answer: &str| {
             Credentials::new(
@@ -371,14 +371,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_shows_itself() {
+    fn key_is_never_printed() {
         let key = ApiKey::new("secret-key\n").expect("a key");
         assert_eq!(format!("{key:?}"), "***");
         assert_eq!(key.bearer(), "Bearer secret-key");
     }
 
     #[test]
-    fn refuses_what_no_header_carries() {
+    fn key_outside_of_header_characters_is_refused() {
         assert_eq!(ApiKey::new(" \n").map(drop), Err(InvalidKey::Empty));
         assert_eq!(ApiKey::new("a b").map(drop), Err(InvalidKey::BadCharacter));
         assert_eq!(ApiKey::new("\"secret-key\"").map(drop), Err(InvalidKey::Quoted));

@@ -236,7 +236,7 @@ mod tests {
     use tokio::io::{DuplexStream, duplex};
 
     #[test]
-    fn a_key_travels_in_the_clear_to_loopback_only() {
+    fn key_uses_plain_http_only_to_loopback() {
         for good in ["https://api.example.com", "http://127.0.0.1:8080", "http://localhost:1/x", "http://[::1]:9"] {
             assert!(Endpoint::parse(good, false).is_ok(), "{good}");
         }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_id_stays_in_its_place() {
+    fn task_id_stays_in_its_path_segment() {
         let endpoint = Endpoint::parse("https://x/base/", false).expect("an address");
         assert_eq!(
             endpoint.at(&["v1", "videos", "../../a?b#c"]).as_str(),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_the_connection_never_took_was_not_sent() {
+    async fn request_refused_by_the_connection_was_not_sent() {
         let ((mut sender, connection), _far) = connected().await;
         let answer = sender.send_request(post());
         drop(connection);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_was_on_its_way_is_in_doubt() {
+    async fn request_after_its_first_byte_is_in_doubt() {
         let ((mut sender, connection), far) = connected().await;
         let answer = sender.send_request(post());
         let serving = tokio::spawn(connection);

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_found_where_it_is_usual() {
+    fn reason_is_found_in_its_usual_fields() {
         for (answer, reason) in [
             (json!({ "error": { "message": "a", "code": 1 }, "detail": "b" }), Some("a")),
             (json!({ "error": "a" }), Some("a")),

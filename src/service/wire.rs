@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_about_a_task_if_either_of_its_names_is() {
+    fn response_is_about_a_task_by_either_id() {
         let name = |text: &str| TaskId::new(text).expect("an id");
         let task = TaskNames { id: name("t"), alias: Some(name("4711")) };
         for (body, strange) in [
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_video_is_found_where_gateways_put_it() {
+    fn video_url_is_found_in_fields_of_gateways() {
         let url = "https://v.example/a.mp4";
         for body in [
             json!({ "status": "completed", "video_url": url, "url": "https://other" }),
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_code_may_be_of_any_type() {
+    fn error_code_may_have_any_type() {
         for (code, expected) in [
             (json!("moderation"), Some("moderation")),
             (json!(1042), Some("1042")),

@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn every_job_is_counted_once_whatever_happens_to_it() {
+    fn progress_counts_each_job_once() {
         let (mut progress, now) = state(6);
         let price: Usd = "3.75".parse().expect("money");
         let submitted = |name| RunEvent::Submitted { job: id(name), task: task(), price };
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_shows_what_is_done_and_not_what_was_left() {
+    fn progress_bar_excludes_left_jobs() {
         let (mut progress, now) = state(4);
         progress.note(&RunEvent::Completed { job: id("a"), task: task() }, now);
         for job in ["b", "c", "d"] {

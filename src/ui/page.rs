@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_line_whatever_is_in_it() {
+    fn line_breaks_are_escaped_in_a_line() {
         let mut page = Page::new();
         page.line("x: 1 job, $0.90\n\nSpend up to $0.90? [y/N] \u{1b}[8m");
         page.table(&[Column::text("a")], [vec!["b\nc\u{1b}]0;owned\u{7}".to_owned()]], 80);

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_is_marked_and_fits() {
+    fn shortened_text_is_marked_and_fits() {
         for (text, most, expected) in
             [("abcdef", 6, "abcdef"), ("abcdef", 4, "abc…"), ("日本語", 5, "日本…"), ("a\nb", 9, "a b")]
         {
@@ -275,7 +275,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_has_no_room_is_cut_in_the_order_in_which_it_is_missed_least() {
+    fn narrow_table_cuts_its_least_useful_columns_first() {
         insta::assert_snapshot!(shown(&PLAN, &JOBS, 80).1, @r"
     ACTION  JOB            MODEL               LENGTH   COST  WHY
     retry   a-name…ract-1  beta-2.0-lite-fast    10 s  $3.75  failed before, and …
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_has_the_unit_that_a_person_reads() {
+    fn duration_has_a_readable_unit() {
         for (bytes, text) in
             [(0, "0 B"), (999, "999 B"), (1449, "1.4 kB"), (12_000_000, "12.0 MB"), (3 << 30, "3.2 GB")]
         {

@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_can_be_read_and_are_in_lower_case() {
+    fn header_words_are_in_lower_case() {
         let read: Headers = serde_yaml::from_str(include_str!("headers.yaml")).expect("lists of words");
         assert!(read.all().count() > 150);
         for word in read.all() {

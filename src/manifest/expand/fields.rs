@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_is_reported_by_how_it_begins() {
+    fn image_is_recognized_by_its_first_bytes() {
         let images: [&[u8]; 6] = [
             b"\x89PNG\r\n\x1a\n....",
             b"\xff\xd8\xff\xe0..",

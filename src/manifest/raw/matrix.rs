@@ -217,12 +217,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_axis_is_outermost() {
+    fn first_axis_is_outermost() {
         assert_eq!(combinations("{ a: [x, y], b: [1, 2] }"), ["a=x b=1", "a=x b=2", "a=y b=1", "a=y b=2"]);
     }
 
     #[test]
-    fn exclude_takes_away_what_agrees_with_all_that_it_says() {
+    fn exclude_removes_combinations_with_all_its_values() {
         let yaml = "{ a: [x, y], b: [1, 2], exclude: [{ a: x, b: 2 }] }";
         assert_eq!(combinations(yaml), ["a=x b=1", "a=y b=1", "a=y b=2"]);
         assert_eq!(combinations("{ a: [x, y], b: [1, 2], exclude: [{ a: x }] }"), ["a=y b=1", "a=y b=2"]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_matrix_is_reported() {
+    fn invalid_matrix_is_reported() {
         for (yaml, code) in [
             ("[a]", "wrong-type"),
             ("{ a: x }", "wrong-type"),

@@ -19,7 +19,7 @@ fn committed(pointer: &str) -> Value {
 
 /// With a key less in the schema than in the decoder, an editor would refuse a valid manifest.
 #[test]
-fn the_schema_names_the_keys_that_are_decoded() {
+fn schema_has_the_keys_of_the_decoder() {
     let keys = |pointer: &str| -> BTreeSet<String> {
         committed(pointer).as_object().expect("properties").keys().cloned().collect()
     };
@@ -30,7 +30,7 @@ fn the_schema_names_the_keys_that_are_decoded() {
 }
 
 #[test]
-fn the_schema_has_the_models_and_bounds_of_the_catalog() {
+fn schema_has_the_models_and_bounds_of_the_catalog() {
     let names: Vec<&str> = Catalog::embedded().model_names().collect();
     for fields in ["RawFields", "RawJob"] {
         assert_eq!(committed(&format!("/$defs/{fields}/properties/model/anyOf/0/enum")), json!(names));

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_filled_in_is_seen() {
+    fn unfilled_placeholder_is_reported() {
         for (prompt, expected) in [
             ("{{ brand }} mug", Some("{{")),
             ("{% if x %}", Some("{%")),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_a_comment_cuts_off_is_seen() {
+    fn string_cut_by_a_comment_is_reported() {
         let cut = |text: &str| cut_by_comments(text).into_iter().map(|diagnostic| diagnostic.place).collect::<Vec<_>>();
         assert_eq!(cut("prompt: The #1 mug in town"), [Location::At(1, 13)]);
         assert_eq!(cut("- prompt: A sign saying #1 in town\n"), [Location::At(1, 25)]);

@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offers_what_is_alike_and_nothing_else() {
+    fn only_similar_names_are_suggested() {
         let known = ["duration", "prompt", "aspect_ratio", "for_each"];
         assert_eq!(nearest("durration", known), Some("duration"));
         assert_eq!(nearest("aspect-ratio", known), Some("aspect_ratio"));
@@ -439,13 +439,13 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_a_merge_key_brings_in_where_it_was_written() {
+    fn merged_value_is_located_at_its_anchor() {
         let text = "base: &b { duration: 99 }\njobs:\n  - { <<: *b, id: x }\n";
         assert_eq!(slice(text, &Pointer::top().key("jobs").index(0).key("duration"), &Part::Value), "99");
     }
 
     #[test]
-    fn finds_the_second_of_a_key_that_stands_twice() {
+    fn duplicate_key_is_located_at_its_second_place() {
         let text = "a: 1\njobs:\n  - id: x\n    id: y\n";
         let marks = Marks::of(text);
         let found = marks.duplicates();
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_bomb_stays_small() {
+    fn alias_bomb_makes_few_nodes() {
         use std::fmt::Write as _;
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..40 {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn scalar_has_the_type_that_yaml_serde_gives_it() {
+    fn scalar_type_is_decided_by_yaml_serde() {
         let scalars = "1 0 -1 +1 007 1e3 1_000 0x1F 0o17 0b1 -0x1 1.50 .5 -.inf .NaN nan inf 99999999999999999999 null Null nULL ~ true TRUE \
                        yes no on n t - -- --- -a ... .a 12:30 2026-11-27 beta-2.0 +";
         for scalar in scalars.split(' ').filter(|scalar| *scalar != "-") {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_jobs_are_decoded_once_however_they_are_read() {
+    fn entries_of_jobs_are_decoded_once() {
         let jobs = |text: &str| {
             let (value, jobs) = read(text, |_, number| number).ok().expect("YAML");
             (jobs, value.get("jobs").and_then(Value::as_sequence).map_or(0, Vec::len))

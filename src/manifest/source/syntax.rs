@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_not_indented_is_found_and_no_line_of_another_text_is_taken_for_its_key() {
+    fn unindented_text_is_found_only_outside_of_strings() {
         let found = |text: &str| unindented(text).map(|diagnostic| diagnostic.place);
         assert_eq!(found("a:\n  prompt: |\n  A dog runs\n"), Some(Location::At(3, 3)));
         assert_eq!(found("- prompt: >-\n\nA dog runs: fast\n"), Some(Location::At(3, 1)));

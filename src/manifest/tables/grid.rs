@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_within_the_sheet() {
+    fn cell_address_is_bounded_by_the_sheet() {
         assert_eq!(address("A1"), Some((1, 0)));
         assert_eq!(address("xfd1048576"), Some((LAST_ROW, MAX_COLUMNS - 1)));
         for bad in ["", "A", "1", "A0", "XFE1", "A1048577", "ZZZZZZ1", "A-1", "É1", "A1B", "A99999999999"] {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merged_cell_is_the_cell_of_each_of_its_rows() {
+    fn merged_cell_counts_for_each_of_its_rows() {
         let mut grid = Grid::up_to(10);
         for (row, column, text) in
             [(1, 0, "id"), (1, 1, "model"), (2, 0, "a"), (2, 1, "m"), (3, 0, "b"), (3, 1, "x"), (5, 0, "c")]

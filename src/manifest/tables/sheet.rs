@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_spreadsheets_write() {
+    fn sheet_reads_files_of_spreadsheets() {
         for csv in [
             "sep=;\r\na;b\r\n1;\"x, y\"\r\n",
             "\"sep=,\"\na,b\n1,\"x, y\"\n",
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_line_on_which_a_row_starts() {
+    fn row_has_the_line_of_its_start() {
         let (rows, _) = parsed("a,b\r\n1,\"two\nlines\"\r\n\r\n3,x\r\n");
         let lines: Vec<u64> = rows.iter().filter_map(|row| Some(row.place.as_ref()?.line)).collect();
         assert_eq!(lines, [2, 5]);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_in_the_midst_of_a_table_is_a_part_of_its_cell_wherever_it_is_read_in_pieces() {
+    fn byte_order_mark_inside_a_table_stays_in_its_cell() {
         let row = |number: usize| format!("\u{feff}\"row {number} {}\n", "text ".repeat(40));
         let csv: String = std::iter::once("a\n".to_owned()).chain((0..2000).map(row)).collect();
         let (rows, found) = parsed(&csv);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_is_wrong() {
+    fn malformed_sheet_is_reported() {
         for (csv, code) in [
             ("", "csv-no-header"),
             ("\n\n", "csv-no-header"),

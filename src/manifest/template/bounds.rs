@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_width_is_said_and_small() {
+    fn format_width_is_explicit_and_small() {
         for good in ["%s", "%03d of %d", "%-10s|", "100%", "%%", "%(name)s", "%.3f"] {
             assert!(is_narrow(good), "{good}");
         }
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_an_empty_cell_among_words() {
+    fn empty_cell_among_words_is_a_hole() {
         let row = Value::from_pairs([
             ("a", Value::from("x")),
             ("b", Value::from(" ")),

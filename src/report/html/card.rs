@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_is_never_an_address_of_something_else() {
+    fn file_name_is_never_a_url() {
         for (path, link) in [
             ("a/b c.mp4", "a/b%20c.mp4"),
             ("100%.mp4", "100%25.mp4"),

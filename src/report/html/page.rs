@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_what_may_run_and_where_videos_come_from() {
+    fn page_policy_lists_scripts_and_video_hosts() {
         let mut policy = Policy::new("", "abc");
         for url in [Some("https://v.example/a.mp4?sig=1"), Some("http://127.0.0.1:9/b"), Some("javascript:x"), None] {
             policy.allow_videos_of(url);

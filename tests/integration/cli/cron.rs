@@ -116,7 +116,7 @@ fn actions(spec: &serde_yaml::Value) -> BTreeMap<u8, String> {
 }
 
 #[test]
-fn a_cluster_does_about_each_exit_code_what_the_table_says() {
+fn cluster_reacts_to_each_exit_code_like_the_table() {
     let yaml = |name: &str| serde_yaml::from_str::<serde_yaml::Value>(&example(name)).expect("YAML");
     let one = yaml("cron/kubernetes.yml")["spec"]["jobTemplate"]["spec"].clone();
     let several = yaml("machines/kubernetes.yml")["spec"].clone();
@@ -139,7 +139,7 @@ fn a_cluster_does_about_each_exit_code_what_the_table_says() {
 
 /// The words of the examples for several machines are those of the program: each plans.
 #[test]
-fn what_several_machines_start_is_a_command() {
+fn example_for_several_machines_is_a_valid_command() {
     let words = |list: &serde_yaml::Value| -> Vec<String> {
         list.as_sequence().expect("a list").iter().map(|word| word.as_str().expect("a word").to_owned()).collect()
     };
@@ -160,7 +160,7 @@ fn what_several_machines_start_is_a_command() {
 }
 
 #[test]
-fn what_was_spent_is_reported_from_any_directory() {
+fn spending_is_reported_from_any_directory() {
     let (service, here) = (Service::well(), Workspace::with_manifest(crate::support::TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     let manifest = here.path("m.yaml");

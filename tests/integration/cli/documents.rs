@@ -17,7 +17,7 @@ fn read(path: &str) -> String {
 
 /// Help texts as snapshots, so a review shows each change.
 #[test]
-fn the_help_texts_are_these() {
+fn help_texts_match_the_snapshot() {
     let here = Workspace::new();
     let commands = [
         "",
@@ -152,7 +152,7 @@ fn entry_for_schemastore_has_the_address_of_the_schema() {
 }
 
 #[test]
-fn the_schemas_are_those_of_the_types() {
+fn schemas_match_the_types() {
     let here = Workspace::new();
     for name in ["plan", "report", "spend", "diagnostics"] {
         let schema = here.shotlist(&["schema", name]).ends_with(0).stdout;
@@ -182,7 +182,7 @@ fn every_example_plans_and_names_the_schema() {
 }
 
 #[test]
-fn every_example_runs_against_the_simulator_and_a_second_run_costs_nothing() {
+fn every_example_runs_in_the_sandbox_and_is_then_free() {
     let here = Workspace::new();
     copy(&project("examples"), here.root());
     let simulator = Simulator::start(&here, &["--speed", "5000"]);
@@ -216,7 +216,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// The reference's tables have every key of a manifest and of a job.
 #[test]
-fn the_reference_names_every_key_of_a_manifest() {
+fn reference_names_every_key_of_a_manifest() {
     let schema: serde_json::Value = serde_json::from_str(&read("schemas/manifest.schema.json")).expect("JSON");
     let page = read("src/reference/manifest.md");
     let table = page.split_once("- **Templates**").expect("a table").0;

@@ -11,7 +11,7 @@ fn losing_the_first() -> Service {
 }
 
 #[test]
-fn summary_of_a_sample_names_what_is_left_on_purpose() {
+fn summary_of_a_sample_names_the_jobs_left_on_purpose() {
     let (here, service) = (Workspace::with_manifest(&numbered_jobs(3)), Service::well());
     let said = here.run(&service, &["--sample", "1"]).ends_with(0).stdout;
     assert!(said.contains("left for another run: j0, j2; `shotlist run m.yaml --plan` shows them"), "{said}");
@@ -23,7 +23,7 @@ fn summary_of_a_sample_names_what_is_left_on_purpose() {
 }
 
 #[test]
-fn limit_that_is_exceeded_already_is_not_within() {
+fn exceeded_limits_are_named() {
     let (here, service) = (Workspace::with_manifest(&numbered_jobs(3)), Service::well());
     here.run(&service, &["--sample", "2"]).ends_with(0);
     here.shotlist(&["limit", "set", "--month", "1"]).ends_with(0);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::{Answer, Service, Workspace, codes, has_code, json as answer, numbered_jobs};
 
 #[test]
-fn an_empty_variable_is_not_set() {
+fn empty_variable_is_unset() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let names = [
         "PLAN",
@@ -54,7 +54,7 @@ fn an_empty_variable_is_not_set() {
 }
 
 #[test]
-fn a_variable_for_one_command_does_not_stop_another_and_a_flag_beats_it() {
+fn variable_of_another_command_is_ignored_and_a_flag_wins() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let format = |args: &[&str], value: &str| here.shotlist(args).env("SHOTLIST_FORMAT", value);
     format(&["status", "m.yaml"], "markdown").ends_with(0);
@@ -68,7 +68,7 @@ fn a_variable_for_one_command_does_not_stop_another_and_a_flag_beats_it() {
 }
 
 #[test]
-fn words_from_elsewhere_lead_to_what_is_meant() {
+fn words_of_other_tools_lead_to_the_command() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     assert!(here.shotlist(&["run", "m.yaml", "--dry-run"]).ends_with(0).stdout.starts_with("m: 1 job\n"));
     assert!(here.shotlist(&["help", "resolve"]).ends_with(0).stdout.contains("--never-created"));
@@ -88,7 +88,7 @@ fn words_from_elsewhere_lead_to_what_is_meant() {
 }
 
 #[test]
-fn the_books_are_found_by_the_manifest() {
+fn ledger_is_found_by_the_manifest() {
     let (service, here) = (Service::well(), Workspace::new().file("lists/m.yaml", numbered_jobs(1)));
     let run = here.shotlist(&["run", "lists/m.yaml", "--yes", "--first-poll", "0s"]).env("SHOTLIST_API_KEY", "k");
     run.env("SHOTLIST_BASE_URL", &service.url()).ends_with(0);
@@ -101,7 +101,7 @@ fn the_books_are_found_by_the_manifest() {
 }
 
 #[test]
-fn the_status_of_a_selection_is_about_it_alone() {
+fn status_of_a_selection_has_only_its_jobs() {
     let service =
         Service::scripted(|asked| if asked.body.contains("number 2") { Answer::Hangup } else { Answer::Well });
     let here = Workspace::with_manifest(&numbered_jobs(3));
@@ -116,7 +116,7 @@ fn the_status_of_a_selection_is_about_it_alone() {
 }
 
 #[test]
-fn a_doubt_has_its_price_in_the_plan_and_what_a_person_said_is_not_forgotten() {
+fn doubt_has_a_price_in_the_plan_and_keeps_statements() {
     let service = Service::scripted(|_| Answer::Hangup);
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(7);
@@ -147,7 +147,7 @@ fn times_in_reports_have_always_as_many_digits() {
 
 #[cfg(unix)]
 #[test]
-fn a_report_that_was_not_written_is_not_listed() {
+fn unwritten_report_is_not_listed() {
     let (service, switch) = Service::slow();
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let run = here.run(&service, &["--report", "more/again.json"]).starts();
@@ -165,7 +165,7 @@ fn a_report_that_was_not_written_is_not_listed() {
 }
 
 #[test]
-fn a_lock_that_is_held_leads_to_nothing_that_buys_twice() {
+fn held_lock_never_leads_to_buying_again() {
     let (service, switch) = Service::slow();
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let first = here.run(&service, &[]).starts();
@@ -178,7 +178,7 @@ fn a_lock_that_is_held_leads_to_nothing_that_buys_twice() {
 }
 
 #[test]
-fn a_wrong_address_is_reported_as_such_after_one_request() {
+fn wrong_url_is_reported_after_one_request() {
     let page = "<!doctype html><title>Log in to the hotel's network</title>";
     let html = [("content-type", "text/html")];
     for (told, status, body) in [
@@ -213,7 +213,7 @@ fn a_wrong_address_is_reported_as_such_after_one_request() {
 }
 
 #[test]
-fn a_service_that_refuses_everything_is_not_asked_for_everything() {
+fn rejecting_service_gets_few_submissions() {
     let refusing = |status: u16, from: usize| {
         Service::scripted(move |asked| match asked.method.as_str() {
             "POST" if asked.earlier >= from => answer(status, &serde_json::json!({ "detail": "not you" })),
@@ -234,7 +234,7 @@ fn a_service_that_refuses_everything_is_not_asked_for_everything() {
 }
 
 #[test]
-fn a_retake_that_was_cut_short_is_not_promised_to_the_next_run() {
+fn interrupted_retake_is_not_promised_to_the_next_run() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(21)));
     here.run(&service, &[]).ends_with(0);
     let gone = Service::scripted(|_| answer(402, &serde_json::json!({ "detail": "no credit" })));
@@ -246,7 +246,7 @@ fn a_retake_that_was_cut_short_is_not_promised_to_the_next_run() {
 
 /// Some servers answer with a redirect to what they have done. One is enough to look at.
 #[test]
-fn a_redirect_ends_submitting_at_once_also_in_the_middle_of_a_run() {
+fn redirect_stops_submissions_also_during_a_run() {
     let elsewhere = [("location", "https://login.example.com/")];
     let service = Service::scripted(move |asked| match asked.method.as_str() {
         "POST" if asked.earlier >= 3 => crate::support::raw(302, &elsewhere, ""),
@@ -288,7 +288,7 @@ fn ledger_url_is_refused_without_its_password() {
 
 /// Where no shell expands a name, it would become a directory, and a ledger in it would be empty.
 #[test]
-fn names_that_a_shell_would_expand_are_refused_before_a_file_is_made() {
+fn unexpanded_shell_names_are_refused_before_a_file() {
     let here = Workspace::with_manifest(crate::support::TWO_JOBS);
     let before = here.files();
     let run = ["run", "m.yaml", "--sandbox", "--yes"];

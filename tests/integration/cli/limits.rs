@@ -3,7 +3,7 @@
 use crate::support::{Service, TWO_JOBS, Workspace};
 
 #[test]
-fn what_the_owner_allows_is_all_that_is_bought() {
+fn ledger_limit_is_never_exceeded() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
     assert_eq!(shown, "no limit is set\n");
@@ -30,7 +30,7 @@ fn what_the_owner_allows_is_all_that_is_bought() {
 }
 
 #[test]
-fn what_makes_no_limit_is_reported() {
+fn invalid_limit_is_reported() {
     let here = Workspace::new();
     for (words, told) in [
         (&["limit", "set"][..], "--day"),
@@ -81,7 +81,7 @@ fn time_zone_without_name_or_meaning_is_refused() {
 
 /// On one machine nothing is elsewhere: what is missing is fetched, and nothing is bought.
 #[test]
-fn videos_that_are_missing_are_fetched_without_a_purchase() {
+fn missing_videos_are_fetched_for_free() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--select", "one"]).ends_with(0);
     let videos =

@@ -77,7 +77,7 @@ fn findings_beyond_the_shown_ones_are_counted() {
 }
 
 #[test]
-fn simulator_that_serves_says_what_it_is() {
+fn served_simulator_names_itself() {
     let here = Workspace::new();
     let mut child = here.shotlist(&["sandbox", "--port", "0"]).starts();
     let line = |pipe: &mut dyn std::io::Read| {

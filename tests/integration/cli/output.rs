@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::{Service, TWO_JOBS, Workspace, json};
 
 #[test]
-fn a_reader_that_goes_away_ends_no_run() {
+fn closed_pipe_ends_no_run() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for args in [["run", "m.yaml", "--plan"].as_slice(), &["status", "m.yaml"], &["--help"], &["schema", "plan"]] {
         let mut child = here.shotlist(args).starts();
@@ -20,7 +20,7 @@ fn a_reader_that_goes_away_ends_no_run() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_reported_before_anything_is_spent() {
+fn unwritable_report_is_reported_before_a_purchase() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS).file("file", ""));
     for args in [["--report", "file/report.csv"], ["--out", "file"]] {
         here.run(&service, &args).fails_with("not-writable", 74);
@@ -32,7 +32,7 @@ fn a_report_that_cannot_be_written_is_reported_before_anything_is_spent() {
 /// The root user may write everywhere but where the kernel itself refuses.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_ledger_that_cannot_be_written_is_reported_before_anything_is_spent() {
+fn unwritable_ledger_is_reported_before_a_purchase() {
     let (service, here) =
         (Service::well(), Workspace::with_manifest(TWO_JOBS).file("text.db", "this is no database, really"));
     for ledger in ["/proc/shotlist/ledger.db", "text.db"] {
@@ -55,7 +55,7 @@ fn quiet_is_silent_on_success_and_no_stream_gets_color() {
 }
 
 #[test]
-fn the_log_can_be_json() {
+fn log_can_be_json() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &["--log-format", "json"]).ends_with(0);
     let events: Vec<serde_json::Value> =
@@ -82,7 +82,7 @@ fn the_log_can_be_json() {
 }
 
 #[test]
-fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
+fn json_log_is_always_json_and_has_the_ending() {
     let here = Workspace::with_manifest(TWO_JOBS)
         .file("bad.yaml", "version: 1\njobs: [{ id: a, model: nope, prompt: The secret prompt }]\n");
     let service = Service::well();
@@ -155,7 +155,7 @@ fn verbose_run_shows_each_request() {
 }
 
 #[test]
-fn init_writes_a_manifest_that_plans_and_never_overwrites() {
+fn init_writes_a_valid_manifest_and_never_overwrites() {
     let here = Workspace::new();
     here.shotlist(&["init"]).ends_with(0);
     let plan = here.shotlist(&["run", "shotlist.yaml", "--plan"]).ends_with(0).stdout;
@@ -186,7 +186,7 @@ fn bad_usage_exits_with_two() {
 /// A device that is always full plays the full disk under stdout.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_result_that_cannot_be_written_is_no_success() {
+fn unwritable_result_is_no_success() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for args in ["run m.yaml --plan", "status m.yaml", "run m.yaml --yes --first-poll 0s --poll-interval 50ms"] {
         here.script(&service, &format!("exec \"$0\" {args} >/dev/full")).fails_with("not-writable", 74);
@@ -195,7 +195,7 @@ fn a_result_that_cannot_be_written_is_no_success() {
 }
 
 #[test]
-fn a_switch_in_the_environment_is_a_yes_or_a_no() {
+fn switch_in_the_environment_is_a_boolean() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for maybe in ["maybe", "never", " 0"] {
         let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", maybe);
@@ -207,7 +207,7 @@ fn a_switch_in_the_environment_is_a_yes_or_a_no() {
 }
 
 #[test]
-fn what_the_service_says_cannot_steer_a_terminal() {
+fn message_of_the_service_cannot_steer_a_terminal() {
     let service =
         Service::scripted(|_| json(400, &serde_json::json!({ "error": { "message": "a\u{1b}[31m\u{7}\u{202e}\rb" } })));
     let here = Workspace::with_manifest(TWO_JOBS);
@@ -217,7 +217,7 @@ fn what_the_service_says_cannot_steer_a_terminal() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_a_manifest_is_the_same_manifest() {
+fn link_to_a_manifest_is_the_same_manifest() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     fs::create_dir(here.path("elsewhere")).expect("a directory");
@@ -262,7 +262,7 @@ fn all_reports_can_be_written_again_from_the_ledger_alone() {
 }
 
 #[test]
-fn the_json_report_fits_its_schema_whatever_happened() {
+fn json_report_always_matches_its_schema() {
     let service = Service::scripted(|asked| match (asked.method.as_str(), asked.body.contains("doubt")) {
         ("POST", true) => crate::support::Answer::Hangup,
         _ if asked.path.ends_with("t1") => json(
@@ -292,7 +292,7 @@ fn the_json_report_fits_its_schema_whatever_happened() {
 
 /// The sums of money on the contact sheet are those of the ledger, whatever became of the jobs.
 #[test]
-fn the_sheet_adds_up_to_what_the_ledger_says() {
+fn sheet_adds_up_to_the_ledger() {
     let service = Service::scripted(|asked| {
         if asked.path.ends_with("t0") {
             let error = serde_json::json!({ "message": "no" });
@@ -317,7 +317,7 @@ fn the_sheet_adds_up_to_what_the_ledger_says() {
 
 /// A file in the way of a report is named once, with its cause; a plan writes no report, and does not mind.
 #[test]
-fn a_file_in_the_way_of_a_report_is_reported_once() {
+fn file_in_place_of_a_report_is_reported_once() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     fs::create_dir_all(here.path("shotlist-out/m/report.csv")).expect("a directory");
     let refused = here.run(&service, &[]).ends_with(2).stderr;

@@ -28,7 +28,7 @@ fn topics_are_listed_in_help_and_printed_as_markdown() {
 }
 
 #[test]
-fn there_is_a_man_page_of_every_command_and_it_names_every_option() {
+fn every_command_has_a_man_page_with_every_option() {
     let here = Workspace::new();
     here.shotlist(&["man", "pages"]).ends_with(0);
     here.shotlist(&["man", "pages"]).ends_with(0);
@@ -57,7 +57,7 @@ fn there_is_a_man_page_of_every_command_and_it_names_every_option() {
 }
 
 #[test]
-fn what_there_is_no_help_about_is_reported_with_what_was_meant() {
+fn unknown_topic_is_reported_with_a_similar_one() {
     let here = Workspace::new();
     let near = here.shotlist(&["help", "exit-code"]).fails_with("topic-unknown", 2).stderr;
     assert!(near.contains("`shotlist help exit-codes`"), "{near}");
@@ -68,7 +68,7 @@ fn what_there_is_no_help_about_is_reported_with_what_was_meant() {
 }
 
 #[test]
-fn the_version_says_how_old_the_prices_are_and_a_reader_may_be_gone() {
+fn version_has_the_day_of_the_prices() {
     let here = Workspace::new();
     let version = here.shotlist(&["--version"]).without_env("SHOTLIST_PRICES_TAKEN_ON").ends_with(0).stdout;
     assert_eq!(version, here.shotlist(&["-V"]).without_env("SHOTLIST_PRICES_TAKEN_ON").ends_with(0).stdout);
@@ -88,7 +88,7 @@ const MANIFEST: &str = "version: 1\njobs:\n  \
 
 /// The prices that the reference names are those of the catalog.
 #[test]
-fn the_reference_names_every_model_with_its_price() {
+fn reference_names_every_model_with_its_price() {
     let page = include_str!("../../../src/reference/manifest.md");
     let catalog = shotlist::catalog::Catalog::embedded();
     for name in catalog.model_names() {
@@ -98,7 +98,7 @@ fn the_reference_names_every_model_with_its_price() {
 }
 
 #[test]
-fn what_stands_for_something_else_is_reported_with_what_was_meant() {
+fn topic_or_sheet_as_a_command_gets_help() {
     let here = Workspace::with_manifest(MANIFEST).file("my videos.csv", "id,prompt\na,A dog\n");
     let topic = here.shotlist(&["money"]).ends_with(2).stderr;
     assert!(topic.contains("shotlist help TOPIC"), "{topic}");

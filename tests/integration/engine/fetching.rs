@@ -45,7 +45,7 @@ impl Downloads for Hours {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
+async fn downloads_hold_no_slot_and_are_bounded() {
     let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };
     let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());

@@ -52,7 +52,7 @@ async fn nothing_is_sent_when_the_intent_cannot_be_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_cannot_be_written_is_reported_as_a_rescue_line_and_submitting_stops() {
+async fn unrecorded_task_id_is_printed_and_stops_submissions() {
     let service = FakeService::taking(|_| SECOND);
     let ledger = OwnBatch::failing_at("UPDATE");
     let settings = Settings { concurrency: 1, ..Settings::default() };
@@ -67,7 +67,7 @@ async fn an_id_that_cannot_be_written_is_reported_as_a_rescue_line_and_submittin
 
 /// The codes of failures are not documented: one that looks like our own for a denied task is a failure anyway.
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not() {
+async fn failure_is_retried_and_a_denied_task_is_not() {
     let failed = || {
         let error = ServiceError { code: Some("not_found".to_owned()), ..ServiceError::default() };
         PollAnswer::Report(TaskReport { error: Some(error), ..report(Status::Failed) })
@@ -97,7 +97,7 @@ fn failure(message: &str) -> PollAnswer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_in_the_same_words_is_not_paid_for_a_third_time() {
+async fn repeated_failure_is_not_retried_again() {
     let mut service = FakeService::taking(|_| SECOND);
     // A body with a number of its own, such as that of the request, is no other failure.
     service.denies = Box::new(|number| {
@@ -115,7 +115,7 @@ async fn a_failure_in_the_same_words_is_not_paid_for_a_third_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_task_is_paid_for_again_as_often_as_was_agreed() {
+async fn failed_task_is_retried_up_to_the_limit() {
     let mut service = FakeService::taking(|_| SECOND);
     // The first three polls of anything say that it failed.
     service.denies = Box::new(|number| (number < 3).then(|| failure(&format!("worker {number} broke"))));
@@ -131,7 +131,7 @@ async fn a_failed_task_is_paid_for_again_as_often_as_was_agreed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_stop_at_the_limit_and_never_take_the_money_of_a_job_that_waits() {
+async fn retries_never_take_the_money_of_waiting_jobs() {
     let mut service = FakeService::taking(|_| SECOND);
     service.denies = Box::new(|_| Some(PollAnswer::Report(report(Status::Failed))));
     let mut plan = plan(&jobs(3), &History::default(), None);
@@ -151,7 +151,7 @@ async fn retries_stop_at_the_limit_and_never_take_the_money_of_a_job_that_waits(
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_repeats_its_failed_attempt_and_nothing_newer_than_the_plan() {
+async fn retry_repeats_the_failed_attempt_of_the_plan_only() {
     let mut service = FakeService::taking(|_| SECOND);
     service.denies = Box::new(|number| (number == 0).then(|| PollAnswer::Report(report(Status::Failed))));
     let jobs = jobs(2);
@@ -167,7 +167,7 @@ async fn retry_repeats_its_failed_attempt_and_nothing_newer_than_the_plan() {
 
 /// A confirmation covers the purchases of other batches that the plan showed, and no later ones.
 #[tokio::test(start_paused = true)]
-async fn request_that_another_batch_bought_since_the_plan_is_not_submitted() {
+async fn request_bought_elsewhere_since_the_plan_is_not_sent() {
     for (known, submissions) in [(0, 0), (1, 1)] {
         let (service, ledger, jobs) = (FakeService::taking(|_| SECOND), OwnBatch::default(), jobs(1));
         let mut plan = plan(&jobs, &History::default(), None);
@@ -185,7 +185,7 @@ fn has_attempts(file: &Path) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn intent_that_was_written_while_the_run_stopped_is_withdrawn() {
+async fn intent_after_a_stop_is_withdrawn() {
     for reason in [StopReason::Signal(2), StopReason::KeyRefused, StopReason::LedgerFailed] {
         let stop = Arc::new(Stop::default());
         let own = Arc::clone(&stop);
@@ -211,7 +211,7 @@ async fn tasks_go_on_to_be_looked_at_after_a_spend_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_failures_stop_submissions_and_what_is_at_the_service_is_collected() {
+async fn too_many_failures_stop_only_submissions() {
     let mut service = FakeService::taking(|_| 100 * SECOND);
     service.refuses = Box::new(|number| (number == 1).then(|| Submission::Rejected(ServiceError::default())));
     service.denies = Box::new(|number| (number == 0).then(|| PollAnswer::Report(report(Status::Failed))));
@@ -247,7 +247,7 @@ async fn nothing_is_sent_after_the_run_was_stopped_while_it_waited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_leaves_active_tasks_and_submits_no_more() {
+async fn signal_leaves_active_tasks_and_stops_submissions() {
     let service = FakeService::taking(|_| 600 * SECOND);
     let (ledger, stop) = (OwnBatch::default(), Stop::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };

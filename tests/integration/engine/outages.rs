@@ -20,7 +20,7 @@ async fn minutes_without_a_network_lose_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_minutes_without_a_network_lose_nothing_and_the_run_goes_on() {
+async fn run_survives_ten_minutes_without_a_network() {
     let start = Instant::now();
     let down = move || (100 * SECOND..700 * SECOND).contains(&start.elapsed());
     let mut service = FakeService::taking(|_| 60 * SECOND);
@@ -46,7 +46,7 @@ async fn ten_minutes_without_a_network_lose_nothing_and_the_run_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_was_never_reached_ends_the_run_soon() {
+async fn unreachable_service_ends_the_run_soon() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.refuses = Box::new(|_| Some(Submission::NotSent("no route".into())));
     let (ledger, start) = (OwnBatch::default(), Instant::now());
@@ -60,7 +60,7 @@ async fn a_service_that_was_never_reached_ends_the_run_soon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_are_dead_hold_up_no_one() {
+async fn dead_connections_delay_no_other_task() {
     // Two polls in three hang for half a minute and then bring nothing.
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.poll_latency = Box::new(|number| if number % 3 == 0 { Duration::from_millis(50) } else { 30 * SECOND });
@@ -76,7 +76,7 @@ async fn connections_that_are_dead_hold_up_no_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_is_busy_for_longer_than_the_deadline_ends_the_run() {
+async fn busy_service_ends_the_run_at_the_deadline() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
     service.refuses = Box::new(|_| Some(Submission::Wait(Some(60 * SECOND), "full".into())));
     let (ledger, start) = (OwnBatch::default(), Instant::now());
@@ -87,7 +87,7 @@ async fn a_service_that_is_busy_for_longer_than_the_deadline_ends_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still_ends_it() {
+async fn backoff_and_deadline_apply_without_a_poll_floor() {
     for denial in [PollAnswer::Transient("no route".into()), PollAnswer::Wait(Some(Duration::ZERO), "busy".into())] {
         let mut service = FakeService::taking(|_| 3600 * SECOND);
         service.denies = Box::new(move |_| Some(denial.clone()));
@@ -107,7 +107,7 @@ async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_slept_for_an_hour_polls_once_more_before_it_gives_up() {
+async fn run_polls_once_more_after_a_sleep_of_the_machine() {
     // An hour is longer than the deadline; the tasks ended while no one looked.
     let service = FakeService::taking(|_| 300 * SECOND);
     let (ledger, stop) = (OwnBatch::default(), Stop::default());
@@ -125,7 +125,7 @@ async fn a_machine_that_slept_for_an_hour_polls_once_more_before_it_gives_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_of_a_day_that_a_poll_was_asked_for_does_not_hang_the_run() {
+async fn requested_poll_wait_of_a_day_is_capped() {
     let mut service = FakeService::taking(|_| 600 * SECOND);
     service.denies = Box::new(|_| Some(PollAnswer::Wait(Some(24 * 3600 * SECOND), "full".into())));
     let settings = Settings { concurrency: 1, ..Settings::default() };
@@ -140,7 +140,7 @@ async fn a_wait_of_a_day_that_a_poll_was_asked_for_does_not_hang_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_wait_that_a_submission_was_asked_for_does_not_hide_what_is_done() {
+async fn long_submission_wait_does_not_stop_polls() {
     // Two tasks run; the third submission is refused for a day, or for ten minutes.
     for (wait, is_stopped) in [(24 * 3600 * SECOND, true), (600 * SECOND, false)] {
         let mut service = FakeService::taking(|_| 60 * SECOND);
@@ -160,7 +160,7 @@ async fn a_long_wait_that_a_submission_was_asked_for_does_not_hide_what_is_done(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_beyond_what_the_service_takes_ends_with_the_first_refusal() {
+async fn burst_over_the_rate_ends_with_the_first_refusal() {
     // It takes twenty tasks; a thousand are ready to go.
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.is_full = Some(Box::new(|active| (active >= 20).then_some(Some(30 * SECOND))));
@@ -181,7 +181,7 @@ async fn a_burst_beyond_what_the_service_takes_ends_with_the_first_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_holds_for_all_submissions() {
+async fn wait_applies_to_all_submissions() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
     service.refuses = Box::new(|number| (number == 1).then(|| Submission::Wait(Some(60 * SECOND), "full".into())));
     let settings = Settings { concurrency: 2, ..Settings::default() };

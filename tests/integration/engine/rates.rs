@@ -40,7 +40,7 @@ fn behind(gate: Option<&Gate>) -> FakeService {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_is_learned_and_nearly_as_good_as_one_that_was_reported() {
+async fn learned_rate_is_nearly_as_good_as_a_reported_one() {
     let plan = plan_of(&jobs(200), &History::default());
     let mut took = Vec::new();
     for (limit, rps) in [(None, Some(35.0)), (Some(Duration::from_millis(25)), None)] {
@@ -60,7 +60,7 @@ async fn a_rate_is_learned_and_nearly_as_good_as_one_that_was_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_is_full_without_a_word_is_not_taken_for_one_that_is_slow() {
+async fn full_service_is_not_taken_for_a_rate_limit() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.is_full = Some(Box::new(|active| (active >= 20).then_some(None)));
     let settings = Settings { concurrency: 64, ..Settings::default() };

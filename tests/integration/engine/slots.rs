@@ -13,7 +13,7 @@ use crate::support::fake::{FakeService, OwnBatch, jobs, run};
 use crate::support::plans::{SECOND, active, plan};
 
 #[tokio::test(start_paused = true)]
-async fn no_more_tasks_are_active_than_there_are_slots_and_a_slot_is_refilled_at_once() {
+async fn slots_limit_tasks_and_are_refilled_immediately() {
     let service = FakeService::taking(|_| 60 * SECOND);
     let settings = Settings { concurrency: 4, ..Settings::default() };
     let (ledger, start) = (OwnBatch::default(), Instant::now());
@@ -30,7 +30,7 @@ async fn no_more_tasks_are_active_than_there_are_slots_and_a_slot_is_refilled_at
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_task_that_is_denied_gets_a_grace_time() {
+async fn denied_known_task_gets_a_grace_time() {
     let mut service = FakeService::taking(|_| 35 * SECOND);
     service.denies = Box::new(|number| (number < 3).then(|| PollAnswer::Missing("it is not known (HTTP 404)".into())));
     let ledger = OwnBatch::default();
@@ -75,7 +75,7 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() {
+async fn full_service_gets_more_tasks_later() {
     // It takes three tasks at first, and eight from the tenth minute on.
     let start = Instant::now();
     let mut service = FakeService::taking(|_| 60 * SECOND);
@@ -103,7 +103,7 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_of_the_users_own_holds_for_submissions_and_polls_together() {
+async fn rps_applies_to_submissions_and_polls_together() {
     let service = FakeService::taking(|_| 60 * SECOND);
     let settings = Settings { concurrency: 40, rps: Some(2.0), ..Settings::default() };
     let ledger = OwnBatch::default();
@@ -122,7 +122,7 @@ async fn a_rate_of_the_users_own_holds_for_submissions_and_polls_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tasks_that_ended_long_ago_teach_nothing() {
+async fn old_tasks_do_not_change_the_schedule() {
     // Ten tasks of yesterday are over at the first poll; then come ten new ones.
     let all = jobs(20);
     let yesterday = Timestamp::now() - jiff::SignedDuration::from_hours(20);

@@ -20,7 +20,7 @@ fn unknown() -> Submission {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_fails_every_submission_leaves_three_doubts_whatever_the_concurrency() {
+async fn failing_service_leaves_three_doubts_at_any_concurrency() {
     for concurrency in [1, 8, 50, 1000] {
         let mut service = FakeService::taking(|_| 30 * SECOND);
         service.refuses = Box::new(|_| Some(unknown()));
@@ -33,7 +33,7 @@ async fn a_service_that_fails_every_submission_leaves_three_doubts_whatever_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_begins_to_fail_leaves_no_more_doubts_than_are_open() {
+async fn later_failures_leave_only_open_submissions_in_doubt() {
     for (concurrency, most) in [(8, 4), (50, 4), (1000, 62)] {
         let mut service = FakeService::taking(|_| 30 * SECOND);
         service.refuses = Box::new(|number| (number >= 120).then(unknown));
@@ -48,7 +48,7 @@ async fn a_service_that_begins_to_fail_leaves_no_more_doubts_than_are_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_doubt_now_and_then_stops_nothing_and_counts_as_a_failure() {
+async fn single_doubts_stop_nothing_and_count_as_failures() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
     service.refuses = Box::new(|number| (number % 3 == 2).then(unknown));
     let plan = plan_of(&jobs(30), &History::default());
@@ -65,7 +65,7 @@ async fn a_doubt_now_and_then_stops_nothing_and_counts_as_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_after_a_refusal_is_short_again_once_something_was_taken() {
+async fn acceptance_shortens_the_wait_after_a_refusal() {
     // Every fifth submission is asked to wait a second, by a service with tasks of a fifth of a second.
     let mut service = FakeService::taking(|_| SECOND / 5);
     service.refuses = Box::new(|number| (number % 5 == 4).then(|| Submission::Wait(Some(SECOND), "wait".into())));
@@ -79,7 +79,7 @@ async fn the_wait_after_a_refusal_is_short_again_once_something_was_taken() {
 }
 
 #[test]
-fn a_service_that_answers_500_costs_three_doubts_and_says_what_to_do() {
+fn three_doubts_after_500_stop_the_run_with_help() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => crate::support::raw(500, &[], "oops"),
         _ => Answer::Well,
@@ -97,7 +97,7 @@ fn a_service_that_answers_500_costs_three_doubts_and_says_what_to_do() {
 }
 
 #[test]
-fn a_kill_at_a_submission_leaves_no_more_doubts_than_are_open() {
+fn kill_leaves_only_open_submissions_in_doubt() {
     // The service takes some and then answers nothing more.
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::support::{Ended, Service, TWO_JOBS, Workspace, has_code, kill, wait_until};
 
 #[test]
-fn tasks_that_were_active_when_the_process_was_killed_are_polled_on() {
+fn active_tasks_are_polled_after_a_kill() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     let child = here.run(&service, &[]).starts();
     wait_until("both tasks are in progress", || here.states_in_ledger() == ["in_progress", "in_progress"]);
@@ -21,7 +21,7 @@ fn tasks_that_were_active_when_the_process_was_killed_are_polled_on() {
 }
 
 #[test]
-fn a_process_killed_between_sending_and_the_answer_leaves_a_doubt() {
+fn kill_before_the_response_leaves_a_doubt() {
     let (service, release) = Service::holding("a dog");
     let here = Workspace::with_manifest(TWO_JOBS);
     let child = here.run(&service, &[]).starts();
@@ -40,7 +40,7 @@ fn a_process_killed_between_sending_and_the_answer_leaves_a_doubt() {
 }
 
 #[test]
-fn the_sandbox_can_be_killed_and_continued_like_the_real_thing() {
+fn killed_sandbox_run_resumes() {
     let here = Workspace::with_manifest(TWO_JOBS);
     let run = || here.shotlist(&["run", "m.yaml", "--sandbox", "--ledger", ".shotlist/ledger.db"]);
     let child = run().starts();

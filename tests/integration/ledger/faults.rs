@@ -39,7 +39,7 @@ fn make_room(here: &Workspace) {
 }
 
 #[test]
-fn a_disk_that_is_full_before_the_submission_sends_nothing() {
+fn full_disk_before_a_submission_sends_nothing() {
     let (service, here) = breaking("POST", "intended");
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
     assert!(ended.stderr.contains("disk is full"), "{}", ended.stderr);
@@ -47,7 +47,7 @@ fn a_disk_that_is_full_before_the_submission_sends_nothing() {
 }
 
 #[test]
-fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
+fn full_disk_after_a_submission_prints_the_task_id() {
     let (service, here) = breaking("POST", "queued");
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
     assert_eq!(service.posts().len(), 2, "it went on submitting");
@@ -66,7 +66,7 @@ fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
 }
 
 #[test]
-fn a_final_word_that_cannot_be_written_is_asked_for_again() {
+fn unrecorded_terminal_state_is_polled_again() {
     let (service, here) = breaking("GET", "completed");
     here.run(&service, &[]).ends_with(74);
     make_room(&here);
@@ -77,7 +77,7 @@ fn a_final_word_that_cannot_be_written_is_asked_for_again() {
 }
 
 #[test]
-fn a_file_that_may_not_grow_sends_nothing_or_loses_nothing() {
+fn file_size_limit_loses_nothing() {
     // A limit on the size of files is the full disk that needs no special rights. Every place at which it may strike:
     // before the ledger is made, in the middle, and not at all.
     for blocks in [0, 8, 24, 48, 64, 96, 160, 400, 100_000] {
@@ -104,7 +104,7 @@ fn a_file_that_may_not_grow_sends_nothing_or_loses_nothing() {
 }
 
 #[test]
-fn a_file_that_is_not_this_ledger_is_refused_before_anything_is_sent() {
+fn foreign_ledger_file_is_refused_before_a_request() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let make = |name: &str, sql: &str| {
         let connection = rusqlite::Connection::open(here.path(name)).expect("a database");

@@ -25,7 +25,7 @@ fn gone_back(here: &Workspace, service: &Service) {
 }
 
 #[test]
-fn a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose() {
+fn restored_backup_is_refused_and_can_be_accepted() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(5)));
     here.run(&service, &["--select", "j0"]).ends_with(0);
     fs::copy(here.path(LEDGER), here.path("bak")).expect("a copy");
@@ -61,7 +61,7 @@ fn copy_from_before_a_freeze_is_outdated() {
 }
 
 #[test]
-fn a_log_that_was_left_behind_is_noticed() {
+fn leftover_wal_is_noticed() {
     let ((service, _done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
     here.waits_for_active_tasks(3);
@@ -75,7 +75,7 @@ fn a_log_that_was_left_behind_is_noticed() {
 }
 
 #[test]
-fn a_directory_that_moves_as_a_whole_goes_on() {
+fn moved_ledger_directory_still_works() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
     here.waits_for_active_tasks(3);
@@ -92,7 +92,7 @@ fn a_directory_that_moves_as_a_whole_goes_on() {
 }
 
 #[test]
-fn a_backup_is_whole_also_while_a_run_is_at_it_and_a_check_says_so() {
+fn backup_during_a_run_is_whole() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
     here.waits_for_active_tasks(3);
@@ -112,7 +112,7 @@ fn a_backup_is_whole_also_while_a_run_is_at_it_and_a_check_says_so() {
 }
 
 #[test]
-fn a_ledger_that_is_being_written_is_whole_at_every_moment() {
+fn ledger_is_whole_at_every_moment() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(100)));
     let mut child = here.run(&service, &["-q", "--concurrency", "100"]).starts();
     wait_until("it is under way", || service.posts().len() > 3);
@@ -128,7 +128,7 @@ fn a_ledger_that_is_being_written_is_whole_at_every_moment() {
 }
 
 #[test]
-fn a_check_finds_what_is_damaged() {
+fn ledger_check_finds_damage() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     let fresh_copy = || {
@@ -173,7 +173,7 @@ fn a_check_finds_what_is_damaged() {
 }
 
 #[test]
-fn a_ledger_with_two_names_is_refused() {
+fn ledger_with_two_names_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--select", "one"]).ends_with(0);
     fs::hard_link(here.path(LEDGER), here.path("other.db")).expect("a second name");
@@ -185,7 +185,7 @@ fn a_ledger_with_two_names_is_refused() {
 }
 
 #[test]
-fn the_simulator_writes_through_no_link_either() {
+fn sandbox_writes_through_no_link() {
     let manifest = "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: a }]\n";
     let here = Workspace::with_manifest(manifest);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
@@ -200,7 +200,7 @@ fn the_simulator_writes_through_no_link_either() {
 }
 
 #[test]
-fn a_ledger_is_made_at_once_for_its_owner_and_knows_a_link_that_its_owner_named() {
+fn ledger_is_created_private_and_follows_named_links() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.script(&service, "umask 022; exec \"$0\" run m.yaml --yes --first-poll 0s --select one").ends_with(0);
     let mode = fs::metadata(here.path(LEDGER)).expect("the ledger").permissions().mode() & 0o777;
@@ -261,7 +261,7 @@ fn one_bottomless_answer_keeps_no_batch_from_being_read() {
 }
 
 #[test]
-fn what_the_service_says_is_kept_within_bounds() {
+fn responses_are_stored_within_bounds() {
     let long = "m".repeat(1_000_000);
     let service = Service::scripted(move |asked| match asked.method.as_str() {
         "POST" if asked.body.contains("number 0") => {
@@ -283,7 +283,7 @@ fn what_the_service_says_is_kept_within_bounds() {
 }
 
 #[test]
-fn ids_that_mean_another_place_are_asked_about_as_they_are_or_not_at_all() {
+fn hostile_task_ids_stay_in_their_path() {
     for (id, path) in [("a\nb", Some("/v1/videos/a%0Ab")), ("\tx", Some("/v1/videos/%09x")), ("..", None), (".", None)]
     {
         let service = Service::scripted(move |asked| match asked.method.as_str() {

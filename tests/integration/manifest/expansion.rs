@@ -230,7 +230,7 @@ proptest! {
     /// Raising takes, adding values and rows, reordering, new tags, comments, quotes, layout and file names, all at once:
     /// what is bought is what has a new id, and nothing else.
     #[test]
-    fn an_edit_buys_exactly_the_new_jobs(
+    fn edit_buys_exactly_the_new_jobs(
         before in team(),
         (which, takes, lang, row, tag) in (0..3_usize, 0..3_u8, prop::option::of(6..9_u8), prop::option::of(6..9_u8), 0..3_u8),
         style in style(),
@@ -255,7 +255,7 @@ proptest! {
 
     /// Another prompt for one job pays for that job again, and for no other.
     #[test]
-    fn an_edited_prompt_buys_that_job_again(team in team(), which in any::<prop::sample::Index>()) {
+    fn edited_prompt_buys_its_job_again(team in team(), which in any::<prop::sample::Index>()) {
         let jobs = team.jobs();
         let edited: &JobId = jobs[which.index(jobs.len())].id();
         // As if it had been another request when it was bought.
@@ -305,7 +305,7 @@ models:
 }
 
 #[test]
-fn a_manifest_reads_plain_files_of_its_own_and_never_the_key() {
+fn manifest_reads_its_plain_files_and_never_the_key() {
     let prompt = |path: &str| format!("version: 1\njobs: [{{ id: a, model: alpha-2, prompt_file: \"{path}\" }}]\n");
     let rows = |path: &str| {
         format!("version: 1\njobs: [{{ id: a, for_each: \"{path}\", model: alpha-2, prompt: \"{{{{ row }}}}\" }}]\n")

@@ -172,7 +172,7 @@ fn every_mistake_is_reported_with_its_place_and_its_fix() {
 
 /// Whoever does what the help says pays for no row again that had the cell.
 #[test]
-fn the_mend_of_a_hole_leaves_what_is_paid_as_it_is() {
+fn guarded_cell_keeps_the_paid_prompts() {
     let here = directory();
     let prompts = |color: &str| {
         let prompt = format!("a {color} mug for {{{{ row.id }}}}");
@@ -279,7 +279,7 @@ fn rows_come_from_every_usual_file() {
 
 /// JSON as Python writes it: letters beyond the first 65,536 in two halves.
 #[test]
-fn a_manifest_may_be_json_with_letters_in_halves() {
+fn json_manifest_may_have_surrogate_pairs() {
     let here = Workspace::with_manifest(
         r#"{"version": 1, "name": "n", "jobs": [{"id": "a", "model": "alpha-2", "prompt": "\ud83d\ude00 \u00e9"}]}"#,
     );

@@ -49,7 +49,7 @@ fn every_example_and_the_starter_fit_the_schema() {
 }
 
 #[test]
-fn the_editor_and_the_program_agree_about_good_manifests_and_bad_ones() {
+fn schema_and_program_agree_about_manifests() {
     let validator = validator("manifest");
     let job = |fields: &str| format!("version: 1\nfaces: {{ anna: {{ review: approved }} }}\njobs: [{{ {fields} }}]\n");
     let good = [
@@ -98,7 +98,7 @@ fn the_editor_and_the_program_agree_about_good_manifests_and_bad_ones() {
 }
 
 #[test]
-fn what_the_program_writes_fits_its_schemas() {
+fn output_matches_its_schemas() {
     let manifest = "version: 1\nfaces: { b: { review: pending } }\nbudget: { run: 50 }\njobs:\n  - { id: a, model: alpha-2, prompt: x, tags: [t] }\n  - { id: b, model: beta-2.0-lite, prompt: y, face: b }\n  - { id: c, model: alpha-2, prompt: bad }\n";
     let here = Workspace::with_manifest(manifest);
     let service = Service::scripted(|asked| {

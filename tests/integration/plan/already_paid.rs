@@ -20,7 +20,7 @@ fn plan(here: &Workspace, manifest: &str) -> Value {
 }
 
 #[test]
-fn a_renamed_manifest_buys_nothing_again_by_itself() {
+fn renamed_manifest_buys_nothing_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--concurrency", "1"]).ends_with(0);
     fs::rename(here.path("m.yaml"), here.path("campaign.yaml")).expect("renamed");
@@ -74,7 +74,7 @@ fn consent_covers_no_later_purchase() {
 
 /// Another program saved the table, with invisible changes: line breaks in cells, a trailing space, and a combining accent.
 #[test]
-fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
+fn resaved_table_buys_nothing_again() {
     let manifest =
         "version: 1\njobs: [{ for_each: rows.csv, id: \"{{ row.n }}\", model: alpha-2, prompt: \"{{ row.p }}\" }]\n";
     let table = "n,p\na,\"One\nby the sea\"\nb,Two\nc,Three\nd,Caf\u{e9} four\n";
@@ -99,7 +99,7 @@ fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
 
 /// Every paid prompt counts, also with another image URL.
 #[test]
-fn blanks_are_held_against_everything_that_was_paid() {
+fn prompts_are_compared_without_spaces_to_all_purchases() {
     let manifest = "version: 1\nvars: { day: mon, p: One two }\njobs:\n  \
         - { id: a, model: alpha-2, prompt: '{{ p }}', image: 'https://cdn.example/a.png?signed={{ day }}', image_key: a }\n";
     let (service, here) = (Service::well(), Workspace::with_manifest(manifest));
@@ -117,7 +117,7 @@ fn blanks_are_held_against_everything_that_was_paid() {
 
 /// IDs from row numbers: a new first row gives each ID the prompt of its neighbor.
 #[test]
-fn rows_that_move_under_ids_that_count_them_buy_nothing_again_by_themselves() {
+fn moved_rows_with_counted_ids_buy_nothing_again() {
     let manifest = "version: 1\njobs: [{ for_each: rows.csv, id: \"s-{{ row_number }}\", model: alpha-2, prompt: \"{{ row.p }}\" }]\n";
     let (service, here) = (Service::well(), Workspace::with_manifest(manifest).file("rows.csv", "n,p\na,One\nb,Two\n"));
     here.run(&service, &[]).ends_with(0);
@@ -164,7 +164,7 @@ fn another_batch_of_the_same_name_is_meant_to_buy_again() {
 }
 
 #[test]
-fn what_bought_nothing_under_another_name_is_no_purchase() {
+fn free_attempt_under_another_name_is_no_purchase() {
     let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
         ("POST", 0 | 1) => crate::support::json(422, &json!({ "message": "no" })),
         _ => crate::support::Answer::Well,
@@ -177,7 +177,7 @@ fn what_bought_nothing_under_another_name_is_no_purchase() {
 }
 
 #[test]
-fn a_ledger_that_was_left_behind_is_missed() {
+fn missing_ledger_is_noticed_by_its_report() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--concurrency", "1"]).ends_with(0);
     fs::remove_dir_all(here.path(".shotlist")).expect("removed");
@@ -197,7 +197,7 @@ fn a_ledger_that_was_left_behind_is_missed() {
 }
 
 #[test]
-fn an_old_ledger_that_knows_only_a_refusal_does_not_make_the_task_forgotten() {
+fn rejection_in_an_old_ledger_does_not_hide_the_task() {
     let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
         ("POST", 0) => crate::support::json(422, &json!({ "message": "no" })),
         _ => crate::support::Answer::Well,
@@ -213,7 +213,7 @@ fn an_old_ledger_that_knows_only_a_refusal_does_not_make_the_task_forgotten() {
 }
 
 #[test]
-fn the_report_of_another_manifest_in_the_same_directory_says_nothing() {
+fn report_of_another_manifest_is_ignored() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--out", "shared"]).ends_with(0);
     here.write("other.yaml", TWO_JOBS.replace("a cat", "a cow").replace("a dog", "a pig"));
@@ -222,7 +222,7 @@ fn the_report_of_another_manifest_in_the_same_directory_says_nothing() {
 }
 
 #[test]
-fn a_doubt_whose_ledger_is_gone_is_missed_and_one_that_was_settled_is_not() {
+fn doubt_in_a_lost_ledger_is_noticed_unless_settled() {
     let lossy = |asked: &crate::support::Asked| match (asked.method.as_str(), asked.earlier) {
         ("POST", 0) => crate::support::Answer::Hangup,
         _ => crate::support::Answer::Well,
@@ -242,7 +242,7 @@ fn a_doubt_whose_ledger_is_gone_is_missed_and_one_that_was_settled_is_not() {
 }
 
 #[test]
-fn an_id_that_was_changed_buys_nothing_again_by_itself() {
+fn changed_id_buys_nothing_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     here.write("m.yaml", TWO_JOBS.replace("id: two", "id: second"));
@@ -254,7 +254,7 @@ fn an_id_that_was_changed_buys_nothing_again_by_itself() {
 }
 
 #[test]
-fn the_simulator_makes_again_what_costs_nothing() {
+fn sandbox_buys_again_without_a_question() {
     let here = Workspace::with_manifest(TWO_JOBS);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
     fs::rename(here.path("m.yaml"), here.path("other.yaml")).expect("renamed");

@@ -87,7 +87,7 @@ proptest! {
 
 /// A digest is the same in every version, also for a thousand jobs, which have it computed on a thread.
 #[test]
-fn the_digest_is_over_this_form_of_a_plan_however_long_it_is() {
+fn digest_covers_the_documented_form_of_a_plan() {
     for count in [1, 999, 1000, 1001] {
         let many = jobs(count);
         let plan = plan_of(&many, &History::default());

@@ -42,7 +42,7 @@ fn due(plan: &Plan) -> BTreeSet<String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
     #[test]
-    fn purchase_that_the_whole_plan_questions_is_questioned_in_every_part(
+    fn purchase_in_question_is_so_in_every_selection(
         manifest in proptest::collection::btree_map(0..6_usize, 0..PROMPTS.len(), 1..6),
         bought in proptest::collection::vec(
             (0..7_usize, 0..PROMPTS.len(), proptest::sample::select(vec![AttemptState::Completed, AttemptState::Queued, AttemptState::Failed, AttemptState::Rejected])),

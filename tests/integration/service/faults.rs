@@ -49,7 +49,7 @@ fn without_a_key_or_an_address_nothing_is_made_or_sent() {
 }
 
 #[test]
-fn a_refused_key_stops_the_run_and_loses_nothing() {
+fn refused_key_stops_the_run_and_loses_nothing() {
     for status in [401, 403] {
         let service = Service::scripted(move |asked| {
             let refused = asked.headers["authorization"] == "Bearer bad";
@@ -67,7 +67,7 @@ fn a_refused_key_stops_the_run_and_loses_nothing() {
 }
 
 #[test]
-fn a_key_that_turns_invalid_leaves_paid_tasks_for_the_next_run() {
+fn expired_key_leaves_paid_tasks_for_the_next_run() {
     let (service, here, ended) =
         one_job(4, |asked| if is_post(asked) || asked.earlier >= 3 { Answer::Well } else { answer(401, &json!({})) });
     assert!(has_code(&ended.stderr, "task-left"), "{}", ended.stderr);
@@ -78,7 +78,7 @@ fn a_key_that_turns_invalid_leaves_paid_tasks_for_the_next_run() {
 }
 
 #[test]
-fn an_unreachable_service_costs_nothing() {
+fn unreachable_service_costs_nothing() {
     let here = Workspace::with_manifest(TWO_JOBS);
     // The near end of a connection: no one listens there, and no other test's service can take it meanwhile.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -92,7 +92,7 @@ fn an_unreachable_service_costs_nothing() {
 }
 
 #[test]
-fn a_lost_answer_puts_the_job_in_doubt_and_it_is_never_sent_again() {
+fn lost_response_puts_the_job_in_doubt_for_good() {
     let truncated = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"id\": \"t1\"".to_vec();
     let faults: Vec<(&str, Fault)> = vec![
         ("connection lost", Box::new(|| Answer::Hangup)),
@@ -122,7 +122,7 @@ fn a_lost_answer_puts_the_job_in_doubt_and_it_is_never_sent_again() {
 }
 
 #[test]
-fn a_redirect_of_a_submission_is_not_followed() {
+fn redirect_of_a_submission_is_not_followed() {
     let elsewhere = Service::well();
     let target = format!("{}/v1/videos", elsewhere.url());
     for status in [301, 302, 307, 308] {
@@ -140,7 +140,7 @@ fn a_redirect_of_a_submission_is_not_followed() {
 }
 
 #[test]
-fn a_request_to_wait_is_obeyed_and_costs_no_attempt() {
+fn requested_wait_is_obeyed_and_costs_no_attempt() {
     for (status, retry_after) in [(429, Some("0")), (429, None), (503, Some("0")), (425, Some("0"))] {
         // Without a header the pause is some seconds, so only one of these is waited for.
         let headers: Vec<(&str, &str)> = retry_after.map(|wait| ("retry-after", wait)).into_iter().collect();
@@ -181,7 +181,7 @@ fn no_trouble_with_polls_fails_a_job() {
 }
 
 #[test]
-fn an_unknown_status_is_asked_about_again_and_reported_once() {
+fn unknown_status_is_polled_and_reported_once() {
     let (_, here, ended) = one_job(0, |asked| {
         let odd = !is_post(asked) && asked.earlier < 4;
         if odd { answer(200, &json!({ "id": "t0", "status": "moderating" })) } else { Answer::Well }
@@ -191,7 +191,7 @@ fn an_unknown_status_is_asked_about_again_and_reported_once() {
 }
 
 #[test]
-fn completed_without_a_url_is_asked_again_and_then_taken_from_the_content_endpoint() {
+fn completion_without_a_url_leads_to_the_content_endpoint() {
     let (service, here, _) = one_job(0, |asked| match asked.path.as_str() {
         "/v1/videos/t0/content" => Answer::Bytes(answer_of_video("t0")),
         "/v1/videos/t0" => answer(200, &json!({ "id": "t0", "status": "completed" })),
@@ -203,7 +203,7 @@ fn completed_without_a_url_is_asked_again_and_then_taken_from_the_content_endpoi
 }
 
 #[test]
-fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
+fn next_run_resumes_a_task_past_its_deadline() {
     let may_end = Arc::new(AtomicBool::new(false));
     let ends = Arc::clone(&may_end);
     let service = Service::scripted(move |asked| {
@@ -237,7 +237,7 @@ fn no_submission_goes_over_a_connection_of_polls() {
 }
 
 #[test]
-fn a_connection_that_cannot_be_made_safe_sends_nothing() {
+fn failed_tls_handshake_sends_nothing() {
     // TLS to a service that speaks none: the hand-shake fails before a byte of the request is written.
     let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
     let url = service.url().replace("http://", "https://");
@@ -248,7 +248,7 @@ fn a_connection_that_cannot_be_made_safe_sends_nothing() {
 }
 
 #[test]
-fn what_arrived_of_a_broken_answer_is_kept() {
+fn start_of_a_broken_response_is_kept() {
     let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"id\": \"precious\", \"status\": \"que".to_vec();
     let (_, here, ended) = one_job(7, move |_| Answer::Bytes(broken.clone()));
     assert!(ended.stderr.contains("precious"), "{}", ended.stderr);
@@ -256,7 +256,7 @@ fn what_arrived_of_a_broken_answer_is_kept() {
 }
 
 #[test]
-fn a_submission_without_an_answer_in_time_is_in_doubt() {
+fn submission_after_its_timeout_is_in_doubt() {
     use shotlist::domain::{Request, Spec};
     use shotlist::service::{ApiKey, Endpoint, HttpService, Submission, VideoService as _};
 
@@ -274,7 +274,7 @@ fn a_submission_without_an_answer_in_time_is_in_doubt() {
 }
 
 #[test]
-fn nothing_is_asked_for_in_a_form_that_could_hide_a_task_id() {
+fn requests_allow_no_unreadable_encoding() {
     let (service, ..) = one_job(0, |_| Answer::Well);
     for asked in service.asked() {
         assert_eq!(asked.headers.get("accept-encoding").map(String::as_str), Some("identity"), "{}", asked.path);

@@ -16,7 +16,7 @@ fn with_video_at(url: Option<String>) -> Service {
 }
 
 #[test]
-fn a_header_for_the_gateway_goes_with_every_request_to_it_and_nowhere_else() {
+fn gateway_header_is_sent_to_its_origin_only() {
     let elsewhere = Service::scripted_wholly(|_| Answer::Bytes(answer_of_video("elsewhere")));
     let service = with_video_at(Some(format!("{}/videos/x.mp4", elsewhere.url())));
     let here = Workspace::with_manifest(ONE_JOB);
@@ -44,7 +44,7 @@ fn a_header_for_the_gateway_goes_with_every_request_to_it_and_nowhere_else() {
 }
 
 #[test]
-fn a_header_that_is_none_or_shotlists_own_is_refused_without_its_value() {
+fn invalid_header_is_refused_without_its_value() {
     let service = Service::well();
     let here = Workspace::with_manifest(ONE_JOB);
     for (header, told) in [
@@ -61,7 +61,7 @@ fn a_header_that_is_none_or_shotlists_own_is_refused_without_its_value() {
 }
 
 #[test]
-fn a_secret_of_a_gateway_that_the_service_echoes_is_written_nowhere() {
+fn echoed_gateway_secret_is_written_nowhere() {
     let service = Service::scripted(|asked| {
         let secret = asked.headers.get("x-gateway-token").cloned().unwrap_or_default();
         answer(400, &json!({ "error": { "message": format!("no such tenant: {secret}"), "code": secret } }))
@@ -78,7 +78,7 @@ fn a_secret_of_a_gateway_that_the_service_echoes_is_written_nowhere() {
 
 /// Requests to this machine are direct, and a video on another host comes through the proxy.
 #[test]
-fn only_what_is_on_this_machine_passes_by_the_proxy() {
+fn only_loopback_bypasses_the_proxy() {
     let proxy = Service::scripted_wholly(|_| Answer::Bytes(answer_of_video("through the proxy")));
     let service = with_video_at(Some("http://video.invalid/x.mp4".to_owned()));
     let here = Workspace::with_manifest(ONE_JOB);

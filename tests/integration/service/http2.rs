@@ -342,7 +342,7 @@ fn submissions_above_the_last_stream_of_a_goaway_are_sent_again() {
 }
 
 #[test]
-fn connections_that_break_leave_only_their_submissions_in_doubt() {
+fn broken_connection_leaves_only_its_submissions_in_doubt() {
     let server = Server::start(|number| match number % 10 {
         3 => Reaction::Cut { creates: true },
         7 => Reaction::Cut { creates: false },

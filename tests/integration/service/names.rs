@@ -26,7 +26,7 @@ fn naming_the_second_task(here: &Workspace, service: &Service) -> Program {
 }
 
 #[test]
-fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
+fn stable_alias_is_recorded_for_the_next_run() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => Answer::Well,
         _ => answer(200, &json!({ "id": format!("poll-{}", asked_for(asked)), "status": "in_progress" })),
@@ -42,7 +42,7 @@ fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
 }
 
 #[test]
-fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
+fn response_with_another_recorded_task_is_refused() {
     // Every poll is answered with what belongs to the first task, as by a cache in between.
     let service =
         Service::scripted(|asked| if asked.method.as_str() == "POST" { Answer::Well } else { completed(asked, "t0") });
@@ -58,7 +58,7 @@ fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
 }
 
 #[test]
-fn a_person_may_name_a_task_that_the_service_calls_otherwise() {
+fn named_task_may_have_an_alias() {
     let service =
         Service::scripted(
             |asked| {
@@ -75,7 +75,7 @@ fn a_person_may_name_a_task_that_the_service_calls_otherwise() {
 }
 
 #[test]
-fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
+fn endless_task_can_be_abandoned_and_bought_again() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "GET" if asked_for(asked) == "t0" => answer(200, &json!({ "status": "limbo" })),
         _ => Answer::Well,
@@ -116,7 +116,7 @@ fn of_two_tasks_of_a_job_the_endless_one_has_to_be_named() {
 
 /// Two tasks whose second name is the same, as of a group: it is no one's own, and no one is asked about by it.
 #[test]
-fn a_second_name_that_another_task_has_is_no_name_of_this_one() {
+fn alias_of_another_task_is_refused() {
     let service = Service::scripted(|asked| {
         let host = asked.headers.get("host").expect("a host");
         let completed = |id: &str| {
@@ -147,7 +147,7 @@ fn a_second_name_that_another_task_has_is_no_name_of_this_one() {
 
 /// A number beside the id that the service does not take: it is asked for once, and the first name has its grace anyway.
 #[test]
-fn a_second_name_that_is_no_good_does_not_keep_a_task_from_being_found() {
+fn invalid_alias_does_not_hide_a_task() {
     for bad in [400, 403, 500] {
         let service = Service::scripted(move |asked| match asked.method.as_str() {
             "POST" => answer(200, &json!({ "id": 4711, "task_id": "t_1", "status": "queued" })),

@@ -19,7 +19,7 @@ fn polled(poll: Poll) -> Service {
 }
 
 #[test]
-fn error_that_is_none_ends_no_task() {
+fn empty_error_ends_no_task() {
     let cases: [(&str, Poll); 8] = [
         ("blank fields", |id, url, n| {
             let error = json!({ "message": "", "code": "" });

@@ -89,7 +89,7 @@ fn answer(stream: StreamOwned<ServerConnection, std::net::TcpStream>, read: &Ato
 }
 
 #[test]
-fn a_certificate_that_is_not_trusted_ends_the_run_at_once_and_says_how_to_trust_it() {
+fn untrusted_certificate_ends_the_run_with_help() {
     let (url, connections, requests) = serve();
     let here = Workspace::with_manifest(ONE_JOB);
     let quick = ["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s", "--poll-interval", "50ms"];
@@ -107,7 +107,7 @@ fn a_certificate_that_is_not_trusted_ends_the_run_at_once_and_says_how_to_trust_
 }
 
 #[test]
-fn a_service_that_is_not_there_is_named() {
+fn missing_service_is_named() {
     let here = Workspace::with_manifest(ONE_JOB);
     let run = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
     let ended = run.env("SHOTLIST_BASE_URL", "http://127.0.0.1:9").ends_with(6);

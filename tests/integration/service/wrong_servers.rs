@@ -77,13 +77,13 @@ fn refused_key_ends_the_run_before_a_submission() {
 
 /// Some gateways fail only for an unknown ID.
 #[test]
-fn server_that_explains_itself_is_submitted_to() {
+fn server_with_a_json_reason_gets_submissions() {
     let (_, posts) = runs_against("HTTP/1.1 500 x\r\ncontent-length: 16\r\n\r\n{\"error\": \"odd\"}", 7);
     assert_eq!(posts, 3, "the circuit breaker for jobs in doubt");
 }
 
 #[test]
-fn overload_that_was_not_passed_on_is_a_wait() {
+fn overload_of_the_gateway_is_a_wait() {
     let service = Service::scripted(|asked| {
         if asked.method == "POST" && asked.earlier < 2 {
             return raw(503, &[("x-envoy-overloaded", "true")], "upstream request overflow");
@@ -97,7 +97,7 @@ fn overload_that_was_not_passed_on_is_a_wait() {
 
 /// Each task that passes its deadline frees a slot: without a circuit breaker, all 40 jobs are bought.
 #[test]
-fn tasks_that_never_end_stop_submissions() {
+fn endless_tasks_stop_submissions() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => Answer::Well,
         _ => raw(200, &[], r#"{"status": "limbo"}"#),
@@ -122,7 +122,7 @@ fn job_in_doubt_offers_the_id_of_its_response() {
 
 /// Some gateways report a task as completed before its content exists.
 #[test]
-fn content_that_is_not_ready_is_asked_for_again() {
+fn unready_content_is_requested_again() {
     for status in [202, 400, 404, 409] {
         let service = Service::scripted(move |asked| {
             if asked.path.ends_with("/content") {

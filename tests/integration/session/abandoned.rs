@@ -17,7 +17,7 @@ fn abandoned() -> (Service, Workspace, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_task_that_still_runs_is_polled_once_and_stays_abandoned() {
+fn running_abandoned_task_is_polled_once() {
     let (service, here, _ends) = abandoned();
     let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
     assert!(plan.contains("1 abandoned task to poll once, before anything is bought"), "{plan}");
@@ -32,7 +32,7 @@ fn a_task_that_still_runs_is_polled_once_and_stays_abandoned() {
 }
 
 #[test]
-fn a_task_that_completed_after_all_is_not_bought_again() {
+fn completed_abandoned_task_is_not_bought_again() {
     let (service, here, ends) = abandoned();
     ends.store(true, Ordering::SeqCst);
     assert_eq!(here.planned(&["--retry-failed"]), (1, "0.90".to_owned()), "a plan asks nobody");
@@ -46,7 +46,7 @@ fn a_task_that_completed_after_all_is_not_bought_again() {
 }
 
 #[test]
-fn a_task_of_another_account_or_after_a_purchase_is_left_alone() {
+fn abandoned_task_of_another_account_is_not_polled() {
     let (service, here, ends) = abandoned();
     let polls = service.polls();
     here.run(&service, &[]).env("SHOTLIST_API_KEY", "another").ends_with(1);
@@ -60,7 +60,7 @@ fn a_task_of_another_account_or_after_a_purchase_is_left_alone() {
 }
 
 #[test]
-fn a_response_that_is_no_completion_changes_nothing() {
+fn incomplete_response_leaves_an_abandoned_task() {
     for (status, body) in [
         (404, json!({ "error": { "message": "no such task" } })),
         (500, json!({})),
@@ -88,7 +88,7 @@ fn a_response_that_is_no_completion_changes_nothing() {
 }
 
 #[test]
-fn a_process_that_dies_while_it_takes_the_video_is_started_again() {
+fn killed_fetch_of_an_abandoned_task_continues() {
     for halt in ["before-commit:1", "after-commit:1", "before-commit:2", "after-commit:2", "before-commit:3"] {
         let (service, here, ends) = abandoned();
         ends.store(true, Ordering::SeqCst);

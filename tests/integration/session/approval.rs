@@ -41,7 +41,7 @@ fn printed_command_repeats_given_options_and_no_secret() {
 }
 
 #[test]
-fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
+fn approval_confirms_its_plan_and_is_shown_as_a_command() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let digest = digest(&here, &[]);
     let text = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
@@ -91,7 +91,7 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
 }
 
 #[test]
-fn plan_that_differs_from_the_approved_one_is_refused() {
+fn plan_unlike_the_approved_one_is_refused() {
     let list = |jobs: &str| format!("version: 1\ndefaults: {{ model: beta-2.0-lite }}\njobs:\n{jobs}");
     let here = Workspace::with_manifest(&list(
         "  - { id: same, prompt: same }\n  - { id: other, prompt: before }\n  - { id: longer, prompt: x }\n  - { id: gone, prompt: y }\n  - { id: done, prompt: z }\n",
@@ -130,7 +130,7 @@ fn plan_that_differs_from_the_approved_one_is_refused() {
 
 /// A saved plan confirms its own contents.
 #[test]
-fn saved_plan_that_contradicts_its_digest_is_refused() {
+fn saved_plan_with_a_wrong_digest_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let plan = saved(&here, &[]);
     let edits: [fn(&mut Value); 7] = [
@@ -157,7 +157,7 @@ fn saved_plan_that_contradicts_its_digest_is_refused() {
 
 /// `image_key` decides whether a job is due. The digest covers the image itself.
 #[test]
-fn the_request_that_was_approved_is_the_one_that_is_sent() {
+fn approved_request_is_sent_unchanged() {
     let list = |image: &str| {
         format!(
             "version: 1\njobs: [{{ id: a, model: alpha-2, prompt: x, image: \"https://x.example/{image}.png\", image_key: k }}]\n"
@@ -175,7 +175,7 @@ fn the_request_that_was_approved_is_the_one_that_is_sent() {
 
 /// Requests that are already paid for need `--buy-again`, which the printed command has.
 #[test]
-fn the_command_that_is_shown_buys_the_plan() {
+fn printed_command_buys_the_plan() {
     let (service, here) = (
         Service::well(),
         Workspace::with_manifest("version: 1\nname: a\njobs: [{ id: x, model: alpha-2, prompt: x }]\n"),
@@ -194,7 +194,7 @@ fn the_command_that_is_shown_buys_the_plan() {
 
 /// An approval buys a retake once, also if its task fails.
 #[test]
-fn an_approval_buys_no_job_twice() {
+fn approval_buys_no_job_twice() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     here.run(&service, &[]).ends_with(0);
     let digest = digest(&here, &["--retake", "j0"]);
@@ -220,7 +220,7 @@ fn digest_of_retries(here: &Workspace) -> String {
 
 /// A kill at each commit: the same approval continues, and counts all purchases.
 #[test]
-fn a_run_that_was_killed_goes_on_with_the_same_approval() {
+fn killed_run_continues_under_its_approval() {
     for halt in
         ["before-commit:1", "after-commit:1", "after-commit:2", "before-commit:3", "after-commit:4", "after-commit:5"]
     {
@@ -249,7 +249,7 @@ fn a_run_that_was_killed_goes_on_with_the_same_approval() {
 /// The steps of the CI example, with a replacement for GitHub's command.
 #[test]
 #[cfg(unix)]
-fn the_example_for_ci_buys_on_a_merge_what_the_pull_request_showed() {
+fn ci_example_buys_the_plan_of_the_pull_request_on_merge() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let example =

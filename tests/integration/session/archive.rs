@@ -11,7 +11,7 @@ fn out(here: &Workspace, file: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_released_video_is_neither_fetched_again_nor_missed() {
+fn archived_video_is_neither_fetched_nor_missing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
     here.run(&service, &[]).ends_with(0);
     let before = here.report();
@@ -40,7 +40,7 @@ fn a_released_video_is_neither_fetched_again_nor_missed() {
 }
 
 #[test]
-fn a_video_that_was_never_fetched_is_released_and_its_runs_end_well() {
+fn unfetched_video_can_be_archived() {
     let service = Service::scripted(|asked| match asked.path.rsplit('/').next() {
         Some("content" | "gone.mp4") => answer(404, &json!({ "error": { "message": "gone" } })),
         Some(task) if asked.method == "GET" => {
@@ -58,7 +58,7 @@ fn a_video_that_was_never_fetched_is_released_and_its_runs_end_well() {
 }
 
 #[test]
-fn kept_videos_are_moved_and_verified_and_nothing_is_overwritten() {
+fn archive_moves_and_verifies_kept_videos() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
     here.run(&service, &[]).ends_with(0);
     let task = |job: usize| here.report()["jobs"][job]["task_id"].clone();
@@ -97,7 +97,7 @@ fn kept_videos_are_moved_and_verified_and_nothing_is_overwritten() {
 
 /// Whenever the process dies, each video is in one of the two directories at least, and the same command finishes.
 #[test]
-fn a_process_that_dies_while_it_moves_videos_loses_none() {
+fn killed_archive_loses_no_video() {
     for halt in ["before-commit:2", "after-commit:2", "before-commit:3", "after-commit:3"] {
         let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
         here.run(&service, &[]).ends_with(0);

@@ -67,7 +67,7 @@ fn days(around: i64) -> [String; 4] {
 }
 
 #[test]
-fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
+fn bill_differences_are_listed_and_applied_on_demand() {
     let (_, here) = bought();
     let bill = "task,usd\nt0,0.90\npaid,$3.75\nfree,0\nstrange,0.90\nother,5.00\n,10.55\n";
     let before = here.ledger("SELECT * FROM attempt");
@@ -125,7 +125,7 @@ fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
 }
 
 #[test]
-fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
+fn printed_command_settles_a_doubt_from_the_bill() {
     let (service, here) = bought();
     let (wide, near) = (days(8), days(3));
     long_ago(&here);
@@ -172,7 +172,7 @@ fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
 }
 
 #[test]
-fn a_hostile_bill_settles_nothing_that_it_does_not_say() {
+fn hostile_bill_settles_nothing_else() {
     for (bill, told) in [
         ("task,usd\npaid,3.75\npaid,3.75\n", "paid of m (paid): billed $7.50, charged 2 times, ledger $3.75"),
         ("task,usd\npaid,3.00\n", "paid of m (paid): billed $3.00, ledger $3.75"),
@@ -228,7 +228,7 @@ fn a_hostile_bill_settles_nothing_that_it_does_not_say() {
 
 /// A run is at the batch: the bill waits, and nothing of it is lost.
 #[test]
-fn a_batch_that_a_run_is_at_is_left_for_another_time() {
+fn reconcile_skips_a_locked_batch() {
     let (service, here) = bought();
     let (holding, release) = Service::holding("new");
     here.write("m.yaml", format!("{JOBS}  - {{ id: new, model: alpha-2, prompt: new }}\n"));
@@ -244,7 +244,7 @@ fn a_batch_that_a_run_is_at_is_left_for_another_time() {
 
 /// Tasks of two keys in one ledger: the bill of one says nothing of the other.
 #[test]
-fn a_bill_is_about_the_accounts_that_it_names() {
+fn bill_applies_to_its_accounts() {
     let (service, here) = bought();
     let other = "version: 1\nname: other\njobs: [{ id: x, model: beta-2.0-lite, prompt: else }]\n";
     here.write("m.yaml", other);
@@ -258,7 +258,7 @@ fn a_bill_is_about_the_accounts_that_it_names() {
 
 /// Bills are read to find wrong prices. So a probable charge comes without a suggestion to buy again.
 #[test]
-fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
+fn doubt_near_another_charge_is_not_called_never_created() {
     let (_, here) = bought();
     let days = days(4);
     let now = Timestamp::now();

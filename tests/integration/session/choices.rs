@@ -96,7 +96,7 @@ fn decision_ends_conflict_and_withdrawal_takes_choice_back() {
 }
 
 #[test]
-fn reviewers_who_disagree_buy_nothing() {
+fn conflict_between_reviewers_buys_nothing() {
     let (service, here) = bought(3);
     save(&here, "anna.json", "anna", &["j2"], &["j0", "j1"]);
     save(&here, "ben.json", "ben", &["j0"], &["j1"]);
@@ -124,7 +124,7 @@ fn reviewers_who_disagree_buy_nothing() {
 }
 
 #[test]
-fn a_kept_earlier_take_is_the_video_of_its_job() {
+fn kept_earlier_take_is_the_video_of_its_job() {
     let (service, here) = bought(1);
     save(&here, "choices.json", "anna", &["j0"], &[]);
     let first = task(&here, "j0");
@@ -147,7 +147,7 @@ fn a_kept_earlier_take_is_the_video_of_its_job() {
 }
 
 #[test]
-fn choices_that_can_not_be_certain_are_refused_whole() {
+fn uncertain_choices_are_refused_as_a_whole() {
     let (service, here) = bought(2);
     let nothing = || assert_eq!(row(&here, "j0")["choice"], Value::Null);
     let refused = |args: &[&str], code: &str| {
@@ -201,7 +201,7 @@ fn newest_choices_of_the_batch_are_found_where_browsers_save() {
 
 /// After a kill at any point, the same command records the rest, and buys each retake once.
 #[test]
-fn a_process_that_dies_while_it_records_buys_nothing_twice() {
+fn killed_recording_of_choices_buys_nothing_twice() {
     for halt in 2..9 {
         let (service, here) = bought(2);
         save(&here, "choices.json", "anna", &["j1"], &["j0"]);
@@ -264,7 +264,7 @@ fn takes_are_bought_one_by_one_until_one_is_kept() {
 }
 
 #[test]
-fn a_plan_says_what_waits_for_a_choice_and_the_most_that_the_rest_can_cost() {
+fn plan_has_undecided_takes_and_their_worst_case() {
     let fails = Arc::new(AtomicBool::new(false));
     let is_failing = Arc::clone(&fails);
     let service = Service::scripted(move |asked| match asked.path.rsplit('/').next() {
@@ -305,7 +305,7 @@ fn a_plan_says_what_waits_for_a_choice_and_the_most_that_the_rest_can_cost() {
 
 /// A new take is undecided until its reviewer chooses.
 #[test]
-fn reviewers_are_those_of_the_choice_that_counts() {
+fn reviewer_is_the_author_of_the_valid_choice() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     here.run(&service, &[]).ends_with(0);
     save(&here, "ben.json", "ben", &[], &["j0"]);

@@ -33,7 +33,7 @@ fn approval_of_a_plan_without_retries_covers_none() {
 }
 
 #[test]
-fn retake_that_the_approval_does_not_cover_is_refused() {
+fn retake_outside_of_an_approval_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     saved(&here, &[]);
     assert_eq!(run(&here, &service, "m.yaml", &["--approved", "plan.json"]).code, Some(0));
@@ -46,7 +46,7 @@ fn retake_that_the_approval_does_not_cover_is_refused() {
 const RETRIES: &str = "version: 1\nprices_taken_on: 9999-01-01\nretry_server_errors: true\n";
 
 #[test]
-fn server_error_that_is_retried_counts_under_an_approval() {
+fn retried_server_error_counts_under_an_approval() {
     let service = Service::scripted(|asked| if asked.method == "POST" { raw(502, &[], "") } else { Answer::Well });
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.write("catalog.yaml", RETRIES);
@@ -96,7 +96,7 @@ fn another_service_than_the_approved_plan_names_is_reported() {
 
 /// Copies of one manifest, started together: each plans before the others have bought anything.
 #[test]
-fn copies_of_a_manifest_that_run_at_once_buy_nothing_twice() {
+fn concurrent_copies_of_a_manifest_buy_nothing_twice() {
     for round in 0..3 {
         let (service, here) = (Service::well(), Workspace::new());
         let names = ["a.yaml", "b.yaml", "c.yaml"];
@@ -139,7 +139,7 @@ fn batch_key_in_another_spelling_is_questioned() {
 
 /// An edit that removes the batch value, and a renamed manifest whose owner restores its name, but not its batch.
 #[test]
-fn batch_value_that_is_lost_is_questioned() {
+fn lost_batch_value_is_questioned() {
     let list = |head: &str| format!("version: 1\n{head}\njobs: [{{ id: a, model: alpha-2, prompt: same }}]\n");
     let (service, here) = (Service::well(), Workspace::with_manifest(&list("name: shop\nbatch: Spring")));
     here.run(&service, &[]).ends_with(0);
@@ -161,7 +161,7 @@ fn batch_value_that_is_lost_is_questioned() {
 
 /// The guards compare with all jobs of the manifest.
 #[test]
-fn rows_that_moved_are_questioned_in_every_selection() {
+fn moved_rows_are_questioned_in_every_selection() {
     let manifest = "version: 1\njobs: [{ for_each: rows.csv, id: 'row-{{ row_number }}', model: alpha-2, prompt: '{{ row.p }}', tags: ['t{{ row_number }}'] }]\n";
     let (service, here) =
         (Service::well(), Workspace::with_manifest(manifest).file("rows.csv", "p\none\ntwo\nthree\n"));
@@ -255,7 +255,7 @@ fn failure_without_charge_is_no_purchase_elsewhere() {
 
 /// A report that names a task which the ledger has under another job: one of the two is wrong.
 #[test]
-fn task_that_the_ledger_has_under_another_job_is_reported() {
+fn task_of_another_job_in_the_ledger_is_reported() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--select", "one"]).ends_with(0);
     let report = here.path("shotlist-out/m/report.json");
@@ -353,7 +353,7 @@ fn frozen_ledger_still_collects_active_tasks() {
 }
 
 #[test]
-fn freeze_stops_a_run_that_is_under_way() {
+fn freeze_stops_an_active_run() {
     let (service, release) = Service::holding("number 0");
     let here = Workspace::with_manifest(&numbered_jobs(3));
     let child = here.run(&service, &["--concurrency", "1"]).starts();
@@ -367,7 +367,7 @@ fn freeze_stops_a_run_that_is_under_way() {
 
 /// An early end with a number of jobs: the same words would buy others.
 #[test]
-fn command_after_an_early_end_buys_what_is_left_and_nothing_else() {
+fn command_after_an_early_end_buys_only_the_rest() {
     let release = Arc::new(AtomicBool::new(false));
     let is_released = Arc::clone(&release);
     let service = Service::scripted(move |asked| {

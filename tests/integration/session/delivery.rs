@@ -38,7 +38,7 @@ fn warnings(stderr: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_model_whose_first_video_is_too_short_is_not_submitted_any_more() {
+fn short_first_video_stops_its_model() {
     let (service, here) = (giving(&[(5, 1280, 720), (10, 1280, 720)]), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(1);
     insta::assert_snapshot!(warnings(&ended.stderr).join("\n"), @"warning[delivery-mismatch]: the video of one has 5 s, requested 10 s; no further beta-2.0-lite jobs are submitted, unless `--accept-mismatch` is given");
@@ -125,7 +125,7 @@ fn video_of_an_earlier_run_stops_no_model() {
 }
 
 #[test]
-fn finished_task_of_another_duration_stops_the_model_without_a_file() {
+fn reported_wrong_duration_stops_the_model_without_a_file() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "GET" => {
             let url = format!("http://{}/v.mp4", asked.headers["host"]);
@@ -199,7 +199,7 @@ fn another_model_of_the_catalog_stops_the_requested_one() {
 
 /// The next submission waits for the comparison of the first response.
 #[test]
-fn model_is_stopped_after_its_first_response_that_differs() {
+fn first_response_of_another_model_stops_the_model() {
     for said in [json!({ "id": "t", "model": "beta-2.0-lite" }), json!({ "id": "t", "usage": { "cost": 9.99 } })] {
         let service = Service::scripted(move |asked| match asked.method.as_str() {
             "POST" => answer(200, &said),
@@ -241,7 +241,7 @@ fn stopped_model_withdraws_unsent_intents() {
 }
 
 #[test]
-fn a_refused_download_is_kept_and_named() {
+fn refused_download_is_kept_and_named() {
     let service = Service::scripted_wholly(|asked| match asked.path.strip_prefix("/videos/") {
         Some(_) => raw(200, &[("content-type", "video/mp4")], b"\x1a\x45\xdf\xa3 a video of another kind"),
         None if asked.path.ends_with("/content") => answer(404, &json!({})),
@@ -256,7 +256,7 @@ fn a_refused_download_is_kept_and_named() {
 }
 
 #[test]
-fn a_reported_cost_above_the_price_stops_the_model() {
+fn reported_cost_above_the_price_stops_the_model() {
     let reporting = |usage: serde_json::Value| {
         Service::scripted(move |asked| match asked.method.as_str() {
             "POST" if asked.body.contains("fast") => Answer::Well,
@@ -310,7 +310,7 @@ fn a_reported_cost_above_the_price_stops_the_model() {
 }
 
 #[test]
-fn a_plan_says_how_old_its_prices_are() {
+fn plan_has_the_age_of_its_prices() {
     let here = Workspace::with_manifest(BATCH);
     let plan = |day: &str| {
         here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_PRICES_TAKEN_ON", day).ends_with(0).stdout

@@ -27,7 +27,7 @@ fn failing() -> (Service, Workspace) {
 }
 
 #[test]
-fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
+fn doubts_are_listed_with_time_price_prompt_and_cause() {
     let (service, here) = failing();
     let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
     assert_eq!(listed.matches(" UTC").count(), 3, "{listed}");
@@ -72,7 +72,7 @@ fn removed_job_in_doubt_is_in_status_and_summary() {
 }
 
 #[test]
-fn a_pattern_settles_several_and_a_task_only_one() {
+fn pattern_settles_several_doubts_and_a_task_one() {
     let (_, here) = failing();
     here.shotlist(&["resolve", "m.yaml", "--never-created"]).ends_with(2);
     here.shotlist(&["resolve", "m.yaml", "spin-*"]).ends_with(2);
@@ -102,7 +102,7 @@ fn hide_times(text: &str) -> String {
 
 /// A user's mistake: the task is found later, with its cost.
 #[test]
-fn what_was_said_to_be_never_created_can_be_found_after_all() {
+fn task_can_be_named_after_never_created() {
     let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
         ("POST", 0) => Answer::Hangup,
         ("GET", _) if asked.path.ends_with("/mine") => answer(
@@ -136,7 +136,7 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
 
 /// `--undo` reverses an outcome until a purchase depends on it.
 #[test]
-fn a_verdict_is_taken_back_until_something_was_bought_on_it() {
+fn statement_can_be_undone_until_a_purchase() {
     let is_well = Arc::new(AtomicBool::new(false));
     let well = Arc::clone(&is_well);
     let service = Service::scripted(move |asked| match asked.method.as_str() {

@@ -66,7 +66,7 @@ jobs: [{ id: \"s-{{ row.sku }}\", for_each: p.csv, prompt: \"{{ row['Nice title'
 }
 
 #[test]
-fn what_failed_is_started_again_and_what_was_done_is_not() {
+fn failed_hook_is_repeated_and_a_done_one_is_not() {
     let here = Workspace::with_manifest(TWO_JOBS);
     program(
         &here,
@@ -124,7 +124,7 @@ fn log_of_a_failed_program_has_the_task_and_no_prompt() {
 }
 
 #[test]
-fn a_program_that_is_named_later_sees_the_videos_that_are_there() {
+fn later_hook_sees_existing_videos() {
     let (here, service) = (Workspace::with_manifest(TWO_JOBS), Service::well());
     here.run(&service, &[]).ends_with(0);
     program(&here, "echo $SHOTLIST_ID $SHOTLIST_PROMPT >> started");
@@ -137,7 +137,7 @@ fn a_program_that_is_named_later_sees_the_videos_that_are_there() {
 
 /// Two hundred videos: one in ten fails, one hangs, and the run is killed on the way, thrice.
 #[test]
-fn nothing_is_lost_and_nothing_runs_twice_that_was_done() {
+fn killed_run_loses_no_hook_and_repeats_none() {
     let here = Workspace::with_manifest(&numbered_jobs(200));
     let service = Service::well();
     // Each notes its beginning and its end. One in ten fails the first time, the 77th hangs until someone says otherwise.
@@ -186,7 +186,7 @@ fn begun(here: &Workspace, id: &str) -> usize {
 }
 
 #[test]
-fn a_first_signal_lets_programs_end_and_starts_no_other() {
+fn first_signal_lets_hooks_end_and_starts_none() {
     let here = Workspace::with_manifest(&numbered_jobs(12));
     program(&here, "echo $SHOTLIST_ID >> begun; while [ ! -e go ]; do sleep 0.05; done; echo $SHOTLIST_ID >> done");
     let service = Service::well();
@@ -206,7 +206,7 @@ fn a_first_signal_lets_programs_end_and_starts_no_other() {
 }
 
 #[test]
-fn a_program_that_is_broken_is_not_started_for_every_video() {
+fn broken_hook_is_not_started_for_every_video() {
     let here = Workspace::with_manifest(&numbered_jobs(60));
     program(&here, "echo x >> begun; exit 1");
     let ended = run(&here, &Service::well(), &[]).ends_with(1);
@@ -250,7 +250,7 @@ fn videos_of_yesterday_are_executed_when_they_come() {
 }
 
 #[test]
-fn only_the_video_that_stands_for_its_job_is_meant_and_its_file_is_the_one_that_is_reported() {
+fn hook_runs_for_the_reported_video_of_a_job() {
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: hero, model: alpha-2, prompt: Before }]\n");
     let service = Service::well();
     here.run(&service, &[]).ends_with(0);
@@ -276,7 +276,7 @@ fn only_the_video_that_stands_for_its_job_is_meant_and_its_file_is_the_one_that_
 }
 
 #[test]
-fn those_that_always_fail_keep_no_one_else_waiting_for_ever() {
+fn failing_hooks_do_not_delay_others() {
     let here = Workspace::with_manifest(&numbered_jobs(16));
     program(&here, "echo $SHOTLIST_ID >> begun; case $SHOTLIST_ID in j1[2-5]) ;; *) exit 1 ;; esac");
     let service = Service::well();
@@ -288,7 +288,7 @@ fn those_that_always_fail_keep_no_one_else_waiting_for_ever() {
 }
 
 #[test]
-fn what_failed_yesterday_is_started_again_today() {
+fn failed_hook_of_an_earlier_batch_is_repeated() {
     let text = TWO_JOBS.replace("version: 1\n", "version: 1\nbatch: \"{{ today }}\"\n");
     let (here, service) = (Workspace::with_manifest(&text), Service::well());
     program(&here, "echo $SHOTLIST_BATCH $SHOTLIST_ID >> begun; [ -e fixed ] || exit 1");

@@ -36,7 +36,7 @@ fn video_never_replaces_a_file_of_its_run() {
 
 /// A FIFO without a writer, and a device without an end.
 #[test]
-fn file_that_never_ends_is_refused() {
+fn endless_file_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let made = std::process::Command::new("mkfifo").arg(here.path("pipe")).status().expect("mkfifo is there");
     assert!(made.success());
@@ -53,7 +53,7 @@ fn file_that_never_ends_is_refused() {
 }
 
 #[test]
-fn request_that_contains_the_key_is_refused() {
+fn request_with_the_key_is_refused() {
     let manifest =
         "version: 1\njobs: [{ id: a, model: alpha-2, prompt_file: copy.env }, { id: b, model: alpha-2, prompt: x }]\n";
     let (service, here) =
@@ -77,7 +77,7 @@ fn request_that_contains_the_key_is_refused() {
 
 /// Also where the text is cut, in another form, and in an answer that broke off.
 #[test]
-fn key_that_the_service_echoes_is_written_nowhere() {
+fn echoed_key_is_written_nowhere() {
     let key = "sk-Secret-0123456789-abcdefgh";
     for at in [1960, 1990, 1995, 1999] {
         let body = format!(
@@ -101,7 +101,7 @@ fn key_that_the_service_echoes_is_written_nowhere() {
 }
 
 #[test]
-fn ledger_is_no_one_elses_whatever_the_umask_says() {
+fn ledger_is_private_under_any_umask() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let script = "umask 000; exec \"$0\" run m.yaml --yes --first-poll 0s --poll-interval 20ms";
     here.script(&service, script).ends_with(0);
@@ -116,7 +116,7 @@ fn ledger_is_no_one_elses_whatever_the_umask_says() {
 
 /// Paths that Excel takes for something else are text.
 #[test]
-fn workbook_with_a_path_that_is_no_link_is_written() {
+fn workbook_without_a_linkable_path_is_written() {
     let deep = vec!["x".repeat(190); 11].join("/");
     let manifest = format!(
         "version: 1\njobs:\n  - {{ id: a, model: alpha-2, prompt: x, file: 'a#1 50%.mp4' }}\n  - {{ id: b, model: alpha-2, prompt: y, file: '{deep}/b.mp4' }}\n"

@@ -54,7 +54,7 @@ fn images(service: &Service) -> Vec<String> {
 
 /// With the address of then, the request of every one of them differs from today's.
 #[test]
-fn an_image_with_other_blanks_in_its_prompt_is_not_bought_again_by_itself() {
+fn image_job_with_other_spaces_is_not_bought_again() {
     let (here, service) = (looks(), Service::well());
     run(&here, &service, &[]).ends_with(0);
     here.write("m.yaml", LOOKS.replace("prompt: Walk", "prompt: 'Walk '"));
@@ -68,7 +68,7 @@ fn an_image_with_other_blanks_in_its_prompt_is_not_bought_again_by_itself() {
 }
 
 #[test]
-fn what_is_in_an_image_is_a_part_of_what_is_asked_for_and_its_address_is_not() {
+fn image_content_is_in_the_fingerprint_and_its_url_is_not() {
     let (here, service) = (looks(), Service::well());
     assert!(codes(&here.plan(&[])).contains(&"local-images"));
     let json = |args: &[&str]| -> Value {
@@ -153,7 +153,7 @@ fn image_of_several_jobs_is_uploaded_once_per_run() {
 }
 
 #[test]
-fn a_job_whose_image_has_no_address_is_not_sent_and_the_next_run_tries_again() {
+fn job_without_an_image_url_waits_for_the_next_run() {
     for (script, told) in [
         (
             "[ $name = blue.png ] && { echo working; echo 'no such bucket' >&2; exit 3; }",
@@ -193,7 +193,7 @@ fn a_job_whose_image_has_no_address_is_not_sent_and_the_next_run_tries_again() {
 }
 
 #[test]
-fn what_kept_a_refused_job_from_being_sent_again_takes_the_place_of_the_refusal() {
+fn missing_image_url_replaces_the_rejection_of_a_job() {
     let refusal = serde_json::json!({ "error": { "message": "too dark", "code": "moderation" } });
     let refusing = Service::scripted(move |asked| {
         if asked.body.contains("blue.png") {
@@ -212,7 +212,7 @@ fn what_kept_a_refused_job_from_being_sent_again_takes_the_place_of_the_refusal(
 }
 
 #[test]
-fn a_command_that_is_broken_is_not_started_for_every_image() {
+fn broken_asset_command_is_not_started_for_every_image() {
     let here = Workspace::with_manifest(
         "version: 1
 defaults: { model: alpha-2 }
@@ -249,7 +249,7 @@ jobs:
 }
 
 #[test]
-fn without_a_command_nothing_is_sent_and_nothing_else_is_an_image() {
+fn local_image_without_a_command_is_not_sent() {
     let (here, service) = (looks(), Service::well());
     here.run(&service, &[]).fails_with("no-asset-command", 2);
     assert_eq!(service.posts().len(), 0);
@@ -298,7 +298,7 @@ fn no_manifest_names_a_program_and_no_program_sees_the_key() {
 }
 
 #[test]
-fn a_run_that_is_killed_while_an_image_is_uploaded_bought_nothing_for_it() {
+fn killed_upload_of_an_image_bought_nothing() {
     let (here, service) = (looks(), Service::well());
     upload(&here, "[ -e killed ] || { : > started; sleep 30; }\necho \"https://cdn.example/$name\"");
     let child = run(&here, &service, &["--exclude", "hero"]).starts();
@@ -322,7 +322,7 @@ fn a_run_that_is_killed_while_an_image_is_uploaded_bought_nothing_for_it() {
 }
 
 #[test]
-fn a_key_is_for_addresses_and_never_for_an_image() {
+fn image_key_applies_to_urls_only() {
     let here = Workspace::with_manifest(
         "version: 1
 vars: { day: mon }
@@ -351,7 +351,7 @@ jobs: [{ id: w, prompt: Walk, for_each: [{ url: '' }], image: \"{{ row.url }}\" 
 }
 
 #[test]
-fn the_command_that_a_plan_prints_can_be_pasted() {
+fn printed_command_of_a_plan_can_be_pasted() {
     let (here, service) = (looks(), Service::well());
     let plan = run(&here, &service, &["--plan"]).ends_with(0).stdout;
     let (_, command) = plan.split_once("to buy exactly this: shotlist run m.yaml ").expect("a command");

@@ -12,7 +12,7 @@ fn import(here: &Workspace, service: &Service, file: &str) -> crate::support::Pr
 }
 
 #[test]
-fn a_lost_ledger_is_made_again_from_its_report_and_nothing_is_due() {
+fn lost_ledger_is_imported_from_its_report() {
     const JOBS: usize = 30;
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(JOBS)));
     here.run(&service, &[]).ends_with(0);
@@ -76,7 +76,7 @@ fn tasks_of_a_script_are_adopted_once_the_service_confirms_them() {
 }
 
 #[test]
-fn a_process_that_dies_while_it_adopts_is_started_again() {
+fn killed_import_continues() {
     for halt in 1..10 {
         let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
         here.write("tasks.csv", "id,task_id\nj0,a\nj1,b\n");
@@ -91,7 +91,7 @@ fn a_process_that_dies_while_it_adopts_is_started_again() {
 
 /// A doubt is another purchase, and a task of a file does not settle it.
 #[test]
-fn a_submission_in_doubt_stays_in_doubt() {
+fn imported_doubt_stays_in_doubt() {
     let service = Service::scripted(|asked| if asked.method == "POST" { Answer::Hangup } else { Answer::Well });
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(7);
@@ -174,7 +174,7 @@ fn import_restores_each_purchase_of_a_report() {
 
 /// What a service said that a task costs is known again, and an edited record takes nothing from the task beside it.
 #[test]
-fn report_guards_its_tasks_whatever_became_of_their_records() {
+fn report_guards_its_tasks_without_their_records() {
     let service = Service::scripted_wholly(|asked| match asked.method.as_str() {
         "GET" if asked.path.ends_with("t0") => {
             let video = json!({ "url": "http://127.0.0.1:9/v.mp4" });

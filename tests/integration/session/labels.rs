@@ -23,7 +23,7 @@ fn books(here: &Workspace, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn labels_are_kept_with_what_was_bought_and_reported_everywhere() {
+fn labels_are_stored_with_purchases_and_reported() {
     let (service, here) = (Service::well(), Workspace::with_manifest(CLIENTS));
     here.run(&service, &[]).ends_with(0);
     assert!(
@@ -65,7 +65,7 @@ fn labels_are_kept_with_what_was_bought_and_reported_everywhere() {
 }
 
 #[test]
-fn the_books_are_summed_up_by_what_is_asked_for() {
+fn spending_is_grouped_by_label() {
     let (service, here) = (Service::well(), Workspace::with_manifest(CLIENTS));
     here.run(&service, &["--batch", "x"]).ends_with(0);
     here.run(&service, &["--batch", "y", "--select", "one"]).ends_with(0);
@@ -104,7 +104,7 @@ fn the_books_are_summed_up_by_what_is_asked_for() {
 
 /// The plan refuses it, the ledger refuses it where two runs are at it, and no one else is held up.
 #[test]
-fn a_limit_of_one_client_is_kept_and_is_no_one_else_s() {
+fn limit_of_a_label_applies_to_its_jobs_only() {
     let limited =
         format!("{CLIENTS}budget: {{ labels: {{ client: {{ acme: {{ month: 1.00 }}, nobody: {{ day: 0 }} }} }} }}\n");
     let (service, here) = (Service::well(), Workspace::with_manifest(&limited));

@@ -48,7 +48,7 @@ fn connection(service: &Service) -> Connection {
 }
 
 #[test]
-fn the_example_runs_and_is_short() {
+fn library_example_runs_and_is_short() {
     let text = include_str!("../../../examples/library.rs");
     assert!(text.lines().count() <= 40, "{} lines", text.lines().count());
     let here = Workspace::with_manifest(include_str!("../../../examples/quick-start.yaml"));
@@ -83,7 +83,7 @@ async fn service_example_buys_once_and_shows_a_refused_limit() {
 }
 
 #[tokio::test]
-async fn nothing_is_bought_without_a_consent_that_covers_it() {
+async fn nothing_is_bought_without_its_confirmation() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let session = session(&here);
     for confirmed in [Usd::ZERO, Usd::from_micros(1_000_000)] {
@@ -104,7 +104,7 @@ async fn nothing_is_bought_without_a_consent_that_covers_it() {
 
 /// A confirmed plan does not cover later purchases.
 #[tokio::test]
-async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
+async fn confirmation_excludes_unshown_purchases() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     let confirmation = Confirmation::to(&session(&here).plan().await.expect("a plan"));
     here.write("other.yaml", numbered_jobs(1));
@@ -127,7 +127,7 @@ async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
 
 /// Every use of a session writes its reports.
 #[tokio::test]
-async fn a_session_can_report_again() {
+async fn session_can_report_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     let session = session(&here);
     for _ in 0..2 {
@@ -143,7 +143,7 @@ async fn a_session_can_report_again() {
 }
 
 #[tokio::test]
-async fn a_session_refuses_before_it_asks_anybody() {
+async fn session_refuses_before_any_request() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let session = session(&here);
     let held = session.lock().await.expect("the batch");
@@ -167,7 +167,7 @@ async fn a_session_refuses_before_it_asks_anybody() {
 
 /// A dropped run leaves the ledger as a kill does: a request without a response is in doubt, and never sent again.
 #[tokio::test]
-async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
+async fn dropped_run_leaves_the_ledger_like_a_kill() {
     let (service, release) = Service::holding("");
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let session = session(&here);
@@ -202,7 +202,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
 }
 
 #[tokio::test]
-async fn a_plan_that_only_lacks_a_file_says_so() {
+async fn plan_of_missing_files_has_the_action_fetch() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     here.run(&service, &[]).ends_with(0);
     std::fs::remove_file(here.path("shotlist-out/m/j1.mp4")).expect("a video");

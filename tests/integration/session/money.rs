@@ -40,7 +40,7 @@ fn day_and_month_count_every_batch_of_the_ledger() {
 }
 
 #[test]
-fn a_doubt_counts_in_full_against_every_limit() {
+fn doubt_counts_in_full_against_every_limit() {
     for limit in ["day", "month"] {
         let here = Workspace::with_manifest(&with_budget(&format!("{{ {limit}: 11.25 }}")));
         let service = losing("a cat");
@@ -68,7 +68,7 @@ fn two_runs_of_one_ledger_cannot_overshoot_together() {
 }
 
 #[test]
-fn failed_jobs_are_tried_again_only_when_that_was_agreed() {
+fn failed_jobs_are_retried_only_on_request() {
     let failing = || {
         Service::scripted(|asked| {
             let first = asked.method == "GET" && (asked.path.ends_with("/t0") || asked.path.ends_with("/t1"));
@@ -105,7 +105,7 @@ fn failed_jobs_are_tried_again_only_when_that_was_agreed() {
 }
 
 #[test]
-fn a_retake_buys_a_completed_job_again() {
+fn retake_buys_a_completed_job_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     here.run(&service, &["--retake", "o*"]).ends_with(0);
@@ -119,7 +119,7 @@ fn a_retake_buys_a_completed_job_again() {
 }
 
 #[test]
-fn a_retake_that_fails_is_no_success() {
+fn failed_retake_is_no_success() {
     let service = Service::scripted(|asked| {
         let retake = asked.method == "GET" && asked.path.ends_with("/t2");
         if retake { answer(200, &json!({ "status": "failed" })) } else { Answer::Well }
@@ -134,7 +134,7 @@ fn a_retake_that_fails_is_no_success() {
 }
 
 #[test]
-fn an_answer_about_another_task_is_not_taken_for_this_one() {
+fn response_about_another_task_is_ignored() {
     let service = Service::scripted(|asked| {
         let mixed_up = asked.method == "GET" && asked.earlier < 2;
         let other = json!({ "id": "other", "status": "completed", "video_url": "https://v.example/other.mp4" });
@@ -146,7 +146,7 @@ fn an_answer_about_another_task_is_not_taken_for_this_one() {
 }
 
 #[test]
-fn a_ledger_that_is_gone_is_not_taken_for_a_new_one() {
+fn missing_ledger_is_not_taken_for_a_new_one() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     std::fs::remove_file(here.path(".shotlist/ledger.db")).expect("it was there");
@@ -159,7 +159,7 @@ fn a_ledger_that_is_gone_is_not_taken_for_a_new_one() {
 }
 
 #[test]
-fn the_books_are_by_day_batch_and_model() {
+fn spending_is_grouped_by_day_batch_and_model() {
     let here = Workspace::with_manifest(TWO_JOBS);
     here.shotlist(&["spend"]).ends_with(2);
     let service = losing("a dog");
@@ -179,7 +179,7 @@ fn the_books_are_by_day_batch_and_model() {
 }
 
 #[test]
-fn another_account_polls_after_nothing_until_it_is_said_to_be_the_same() {
+fn other_account_polls_tasks_only_with_same_account() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     done.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -196,7 +196,7 @@ fn another_account_polls_after_nothing_until_it_is_said_to_be_the_same() {
 }
 
 #[test]
-fn the_simulator_and_the_real_service_never_share_a_ledger() {
+fn sandbox_and_service_never_share_a_ledger() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--select", "one"]).ends_with(0);
     let rehearsal = here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_LEDGER", ".shotlist/ledger.db");
@@ -213,7 +213,7 @@ fn the_simulator_and_the_real_service_never_share_a_ledger() {
 }
 
 #[test]
-fn a_person_settles_a_doubt() {
+fn user_settles_a_doubt() {
     let service = losing("a cat");
     let here = Workspace::with_manifest(TWO_JOBS);
     let resolve = |args: &[&str]| {
@@ -248,7 +248,7 @@ fn a_person_settles_a_doubt() {
 }
 
 #[test]
-fn a_task_is_believed_only_when_the_service_knows_it() {
+fn named_task_needs_a_response_of_the_service() {
     let here = Workspace::with_manifest(TWO_JOBS);
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => Answer::Hangup,
@@ -266,7 +266,7 @@ fn a_task_is_believed_only_when_the_service_knows_it() {
 }
 
 #[test]
-fn a_job_that_is_changed_or_removed_while_its_task_is_active_is_collected() {
+fn task_of_a_changed_or_removed_job_is_finished() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     done.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -285,7 +285,7 @@ fn a_job_that_is_changed_or_removed_while_its_task_is_active_is_collected() {
 }
 
 #[test]
-fn a_likely_rename_is_pointed_out() {
+fn likely_rename_is_reported() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     here.write("m.yaml", TWO_JOBS.replace("id: two", "id: second"));
@@ -299,7 +299,7 @@ fn a_likely_rename_is_pointed_out() {
 }
 
 #[test]
-fn a_service_that_charges_no_server_errors_can_be_said_to() {
+fn free_server_errors_are_retried_with_a_catalog() {
     for status in [500, 502, 503, 504] {
         let here = Workspace::with_manifest("version: 1\njobs: [{ id: one, model: alpha-2, prompt: a cat }]\n");
         let service = Service::scripted(move |asked| {
@@ -314,7 +314,7 @@ fn a_service_that_charges_no_server_errors_can_be_said_to() {
 }
 
 #[test]
-fn a_slip_in_a_glob_buys_nothing() {
+fn unmatched_glob_buys_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for option in ["--retake", "--exclude"] {
         here.run(&service, &[option, "typo*"]).fails_with("no-match", 2);

@@ -40,7 +40,7 @@ const ALL: &str = "[{ from: a, to: a2 }, { from: b-7, to: b2-7 }, { from: b-7.2,
                    { from: d, to: d2 }, { from: e, to: e2 }, { from: f, to: f2 }]";
 
 #[test]
-fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
+fn moved_job_keeps_its_purchases_in_any_state() {
     let (service, here) = (every_state(), Workspace::with_manifest(&manifest(&OLD, "[]")));
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(7);
     let states = ["completed", "completed", "completed", "in_doubt", "rejected", "in_progress", "failed"];
@@ -85,7 +85,7 @@ fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
 }
 
 #[test]
-fn a_chain_is_followed_and_a_move_can_be_undone() {
+fn move_follows_a_chain_and_can_be_undone() {
     let (service, here) = (Service::well(), Workspace::new());
     let list = |id: &str, moved: &str| {
         format!("version: 1\njobs: [{{ id: {id}, model: alpha-2, prompt: x }}]\nmoved: [{moved}]\n")
@@ -136,7 +136,7 @@ moved: [{ from: a, to: b }]
 
 /// Killed before and after the move is durable, and in the middle of what comes after it.
 #[test]
-fn a_process_that_dies_while_it_moves_a_job_buys_nothing_twice() {
+fn killed_move_buys_nothing_twice() {
     for halt in ["before-commit:1", "after-commit:1", "before-commit:2", "after-commit:2", "before-commit:3"] {
         let ((service, done), here) = (
             Service::slow(),
@@ -171,7 +171,7 @@ moved: [{ from: a, to: b }]
 
 /// The old report knows a doubt by its old id, which another job may have later: that one was never bought.
 #[test]
-fn an_old_id_is_free_again_after_its_doubt_was_moved() {
+fn old_id_is_free_after_its_doubt_was_moved() {
     let service = Service::scripted(|asked| if asked.body.contains("\"old\"") { Answer::Hangup } else { Answer::Well });
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: old, model: alpha-2, prompt: old }]\n");
     here.run(&service, &[]).ends_with(7);
@@ -190,7 +190,7 @@ fn an_old_id_is_free_again_after_its_doubt_was_moved() {
 
 /// The lines that are reported for takes can be taken as they stand, all of them.
 #[test]
-fn takes_that_were_renamed_are_reported_take_by_take() {
+fn renamed_takes_are_reported_separately() {
     let list = |id: &str, moved: &str| {
         format!("version: 1\njobs: [{{ id: {id}, model: alpha-2, prompt: x, takes: 3 }}]\nmoved: [{moved}]\n")
     };

@@ -21,7 +21,7 @@ fn choose(here: &Workspace, report: &Value, again: &[&str]) {
 }
 
 #[test]
-fn a_choice_is_bought_once_for_each_video() {
+fn choice_is_bought_once_for_each_video() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
     here.run(&service, &[]).ends_with(0);
     choose(&here, &here.report(), &["j0", "j2"]);
@@ -52,7 +52,7 @@ fn a_choice_is_bought_once_for_each_video() {
 }
 
 #[test]
-fn choice_that_keeps_a_video_and_asks_for_another_is_refused() {
+fn choice_of_keep_and_retake_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     here.run(&service, &[]).ends_with(0);
     let both = json!({ "name": "m", "keep": ["j0"], "retake": ["j0"], "tasks": { "j0": "t0" } });
@@ -75,7 +75,7 @@ fn choices_of_a_rehearsal_buy_nothing() {
 }
 
 #[test]
-fn choices_of_a_job_that_is_not_selected_are_refused() {
+fn choices_of_an_unselected_job_are_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     here.run(&service, &[]).ends_with(0);
     choose(&here, &here.report(), &["j0"]);
@@ -123,7 +123,7 @@ fn killed_among_its_retakes_it_takes_none_of_them_twice() {
 
 /// The same command continues the retake.
 #[test]
-fn what_a_run_that_ended_early_did_not_take_again_is_bought_by_what_it_tells() {
+fn printed_command_buys_the_rest_of_an_early_end() {
     for (retake, told) in [("*", "--retake '*'"), ("@choices.json", "--retake @choices.json")] {
         let (taken, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(usize::MAX)));
         let limit = Arc::clone(&most);

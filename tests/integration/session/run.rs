@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Answer, LEFT_AFTER, Service, TWO_JOBS, Workspace, json as answer, numbered_jobs};
 
 #[test]
-fn a_run_completes_and_a_second_one_costs_nothing() {
+fn second_run_costs_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &[]).ends_with(0);
     assert!(ended.stdout.contains("2 jobs: 2 completed\n$11.25 spent\n"), "{}", ended.stdout);
@@ -21,7 +21,7 @@ fn a_run_completes_and_a_second_one_costs_nothing() {
 }
 
 #[test]
-fn the_plan_shows_byte_for_byte_what_the_run_sends() {
+fn plan_has_the_exact_requests_of_the_run() {
     let manifest = r#"
 version: 1
 jobs:
@@ -61,7 +61,7 @@ fn every_request_carries_the_key_and_json() {
 }
 
 #[test]
-fn submissions_come_in_manifest_order_and_never_more_at_once_than_allowed() {
+fn submissions_keep_manifest_order_and_concurrency() {
     let manifest = numbered_jobs(20);
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
     here.run(&service, &["--concurrency", "1"]).ends_with(0);
@@ -122,7 +122,7 @@ jobs:
 }
 
 #[test]
-fn a_changed_job_is_submitted_again_and_the_plan_says_what_changed() {
+fn changed_job_is_submitted_and_its_changes_are_shown() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     here.write("m.yaml", TWO_JOBS.replace("a dog", "a fox"));
@@ -140,7 +140,7 @@ fn a_changed_job_is_submitted_again_and_the_plan_says_what_changed() {
 }
 
 #[test]
-fn a_new_batch_value_makes_every_job_due_again() {
+fn new_batch_value_makes_every_job_due() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for (batch, posts) in [("monday", 2), ("monday", 2), ("tuesday", 4)] {
         here.run(&service, &["--batch", batch]).ends_with(0);
@@ -160,7 +160,7 @@ fn only_selected_jobs_are_run_and_all_are_reported() {
 }
 
 #[test]
-fn the_csv_report_has_the_columns_of_the_contract() {
+fn csv_report_has_the_columns_of_the_contract() {
     let manifest = "
 version: 1
 jobs:
@@ -222,7 +222,7 @@ fn status_gives_each_job_a_line_whole_where_no_terminal_is() {
 }
 
 #[test]
-fn the_sandbox_needs_no_key_and_keeps_to_itself() {
+fn sandbox_needs_no_key_and_has_its_own_ledger() {
     let here = Workspace::with_manifest(TWO_JOBS);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
     let report = here.json("shotlist-sandbox/m/report.json");
@@ -235,7 +235,7 @@ fn the_sandbox_needs_no_key_and_keeps_to_itself() {
 
 /// The task of an earlier wording fails, and the job is made anyway: what was asked for is there.
 #[test]
-fn an_earlier_task_that_fails_is_no_failure_of_a_job_that_is_done() {
+fn failure_of_a_superseded_task_does_not_fail_its_job() {
     let (slow, _) = Service::slow();
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: before }]\n");
     here.run(&slow, &["--deadline", LEFT_AFTER]).ends_with(1);
@@ -252,7 +252,7 @@ fn an_earlier_task_that_fails_is_no_failure_of_a_job_that_is_done() {
 }
 
 #[test]
-fn a_job_without_a_face_that_fails_gets_the_hint_about_reviews() {
+fn failed_job_without_a_face_gets_a_hint_about_reviews() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => answer(400, &json!({ "error": { "message": "rejected upstream" } })),
         _ => Answer::Well,
@@ -270,7 +270,7 @@ fn a_job_without_a_face_that_fails_gets_the_hint_about_reviews() {
 }
 
 #[test]
-fn a_403_names_the_group_of_the_key() {
+fn message_of_a_403_names_the_group_of_the_key() {
     let service = Service::scripted(|_| answer(403, &json!({ "error": { "message": "forbidden" } })));
     let here = Workspace::with_manifest(TWO_JOBS);
     let refused = here.run(&service, &[]).ends_with(4).stderr;

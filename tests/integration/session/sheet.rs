@@ -30,7 +30,7 @@ fn workbook(here: &Workspace) {
 }
 
 #[test]
-fn a_sheet_of_a_workbook_is_read_as_it_is_shown() {
+fn workbook_values_are_read_as_shown() {
     let here = Workspace::new();
     workbook(&here);
     let list = |for_each: &str| {
@@ -60,7 +60,7 @@ fn a_sheet_of_a_workbook_is_read_as_it_is_shown() {
 }
 
 #[test]
-fn a_formula_whose_result_no_one_stored_is_no_empty_cell() {
+fn formula_without_a_result_is_no_empty_cell() {
     let here = Workspace::with_manifest(
         "version: 1
 jobs: [{ id: a, for_each: looks.xlsx, model: beta-2.0-lite, prompt: \"{{ row.title }}\", duration: \"{{ row.seconds }}\" }]
@@ -108,7 +108,7 @@ jobs:
 ";
 
 #[test]
-fn what_stands_in_the_rows_comes_back_with_what_became_of_them() {
+fn report_has_the_row_values_of_each_job() {
     let here = Workspace::with_manifest(CAMPAIGN)
         .file("products.csv", "sku,Title,Campaign note\nA1,Mug,\"=1+1\"\nA2,\"Lamp, tall\",\n");
     let service = Service::well();
@@ -168,7 +168,7 @@ fn what_stands_in_the_rows_comes_back_with_what_became_of_them() {
 }
 
 #[test]
-fn a_first_look_is_spread_over_the_models_and_gone_on_from() {
+fn sample_is_spread_over_models_and_continued() {
     let here = Workspace::with_manifest("version: 1
 jobs:
   - { id: \"a-{{ row.n }}\", for_each: [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }], model: alpha-2, prompt: \"a {{ row.n }}\" }
@@ -190,7 +190,7 @@ jobs:
 }
 
 #[test]
-fn an_approved_sample_is_the_same_few_when_it_is_started_again() {
+fn approved_sample_has_the_same_jobs_again() {
     let here = Workspace::with_manifest(&crate::support::numbered_jobs(6));
     let service = Service::well();
     let plan = here.run(&service, &["--plan", "--sample", "2", "--format", "json"]).ends_with(0).stdout;

@@ -17,7 +17,7 @@ fn children_can_be_hung_up() {
 }
 
 #[test]
-fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them() {
+fn next_run_finishes_tasks_after_the_first_signal() {
     children_can_be_hung_up();
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let (service, switch) = Service::slow();
@@ -38,7 +38,7 @@ fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them()
 }
 
 #[test]
-fn an_open_submission_is_answered_and_recorded_before_the_run_ends() {
+fn open_submission_is_recorded_before_the_run_ends() {
     let (service, release) = Service::holding("");
     let here = Workspace::with_manifest(TWO_JOBS);
     let mut child = here.run(&service, &["--concurrency", "1"]).starts();
@@ -74,7 +74,7 @@ fn two_at_once(child: &mut Child) -> (bool, String, StderrLines) {
 }
 
 #[test]
-fn the_second_signal_leaves_at_once_and_the_ledger_covers_it() {
+fn second_signal_aborts_and_the_ledger_has_the_doubts() {
     for _ in 0..20 {
         let (service, release) = Service::holding("");
         let here = Workspace::with_manifest(TWO_JOBS);

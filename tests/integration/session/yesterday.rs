@@ -58,7 +58,7 @@ fn report(here: &Workspace, batch: &str) -> Vec<String> {
 }
 
 #[test]
-fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
+fn three_short_daily_runs_finish_all_paid_tasks() {
     let (remote, here) = (finishing(), daily());
     let (service, finished) = &remote;
     for (batch, number, code) in [("2026-11-19", 1, 143), ("2026-11-20", 3, 143), ("2026-11-21", 6, 0)] {
@@ -85,7 +85,7 @@ fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
 }
 
 #[test]
-fn a_plan_says_what_is_collected_and_asks_no_one() {
+fn plan_lists_the_work_of_other_batches() {
     let (remote, here) = (finishing(), daily());
     let service = &remote.0;
     assert_eq!(day(&here, &remote, "a", &[]).code, Some(143));
@@ -100,7 +100,7 @@ fn a_plan_says_what_is_collected_and_asks_no_one() {
 
 /// The report of a day has its unsent, changed, and removed jobs.
 #[test]
-fn the_report_of_another_batch_says_what_was_bought_of_it() {
+fn report_of_another_batch_has_its_purchases() {
     let (remote, here) = (finishing(), Workspace::new());
     let (service, finished) = &remote;
     let list = |jobs: &str| format!("version: 1\nname: daily\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}");
@@ -123,7 +123,7 @@ fn the_report_of_another_batch_says_what_was_bought_of_it() {
 }
 
 #[test]
-fn a_doubt_of_yesterday_is_not_hidden_by_a_good_day() {
+fn doubt_of_another_batch_sets_the_exit_code() {
     let service =
         Service::scripted(
             |asked| if asked.earlier == 0 && asked.method == "POST" { Answer::Hangup } else { Answer::Well },
@@ -139,7 +139,7 @@ fn a_doubt_of_yesterday_is_not_hidden_by_a_good_day() {
 
 /// A manifest with purchases gets a `batch`: the shown commands settle the doubts of the batch without a name.
 #[test]
-fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
+fn doubt_of_the_unnamed_batch_can_be_settled() {
     let service =
         Service::scripted(
             |asked| if asked.earlier == 0 && asked.method == "POST" { Answer::Hangup } else { Answer::Well },
@@ -164,7 +164,7 @@ fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
 }
 
 #[test]
-fn a_batch_that_another_run_is_at_is_left_to_it() {
+fn batch_of_another_run_is_skipped() {
     let (remote, here) = (finishing(), daily());
     let (service, finished) = &remote;
     let first = here.run(service, &["--batch", "a"]).starts();
@@ -178,7 +178,7 @@ fn a_batch_that_another_run_is_at_is_left_to_it() {
 
 /// With one directory for all batches by `--out`, yesterday's videos replace none of today.
 #[test]
-fn in_a_directory_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
+fn shared_directory_keeps_the_videos_of_other_batches() {
     let (remote, here) = (finishing(), daily());
     let finished = &remote.1;
     let day = |batch: &str| day(&here, &remote, batch, &["--out", "all", "--select", "sky"]);
@@ -210,7 +210,7 @@ fn tasks_of_another_account_wait_and_hold_no_one_up() {
 
 /// Killed at a commit while it finishes yesterday's batch: nothing is bought twice, and the next run finishes it.
 #[test]
-fn a_process_that_dies_while_it_collects_loses_nothing() {
+fn killed_run_loses_no_work_of_other_batches() {
     for halt in ["after-commit:1", "before-commit:3", "after-commit:4", "before-commit:6", "after-commit:6"] {
         let (remote, here) = (finishing(), daily());
         let (service, finished) = &remote;
@@ -231,7 +231,7 @@ fn a_process_that_dies_while_it_collects_loses_nothing() {
 
 /// Two batches have the same IDs: a success in one hides no failure in the other.
 #[test]
-fn a_failure_of_one_batch_is_not_hidden_by_the_same_id_of_another() {
+fn failure_of_one_batch_is_shown_beside_its_id_in_another() {
     for bad in ["/t0", "/t1"] {
         let (remote, here) = (finishing_but(bad), daily());
         let (service, finished) = &remote;
@@ -262,7 +262,7 @@ fn finishing_but(bad: &'static str) -> (Service, Arc<AtomicUsize>) {
 
 /// A comment on a code host has a length limit.
 #[test]
-fn a_markdown_plan_counts_the_other_batches_that_it_does_not_list() {
+fn markdown_plan_counts_unlisted_batches() {
     let service = Service::scripted(|asked| if asked.method == "POST" { Answer::Hangup } else { Answer::Well });
     let here = Workspace::with_manifest(
         "version: 1\nname: m\njobs: [{ id: sky, model: alpha-2, prompt: \"{{ what }}\" }]\nvars: { what: x }\n",
@@ -280,7 +280,7 @@ fn a_markdown_plan_counts_the_other_batches_that_it_does_not_list() {
 
 /// A submission of a live run is no doubt, and that of a dead run is one.
 #[test]
-fn an_answer_that_another_run_waits_for_is_no_doubt() {
+fn open_submission_of_another_run_is_no_doubt() {
     let (service, release) = Service::holding("sky");
     let here = Workspace::with_manifest(
         "version: 1\nname: daily\njobs: [{ id: sky, model: alpha-2, prompt: \"{{ what }}\" }]\nvars: { what: x }\n",
@@ -299,7 +299,7 @@ fn an_answer_that_another_run_waits_for_is_no_doubt() {
 
 /// A finished batch is released immediately: its own run does not wait for this one.
 #[test]
-fn a_batch_that_is_collected_is_free_again_while_the_run_goes_on() {
+fn finished_batch_is_unlocked_during_the_run() {
     let (remote, here) = (finishing(), daily());
     let (service, finished) = &remote;
     let run = |batch: &str| here.run(service, &["--batch", batch, "--select", "sky"]);
