@@ -251,7 +251,7 @@ fn template() -> Intent {
         "version: 1\njobs:\n  - {{ id: a, model: alpha-2, prompt: \"{:0200}, in as many words as a prompt has\" }}\n",
         0
     ));
-    let manifest = load(&Options::of(&here.root().join("m.yaml")), Catalog::embedded()).sound().expect("a manifest");
+    let manifest = load(&Options::new(&here.root().join("m.yaml")), Catalog::embedded()).sound().expect("a manifest");
     Intent::new(&manifest.jobs[0], Account { service: "https://video.example.com".into(), key: "k".into() })
 }
 

@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Makes every video that is due, and says where each one is.
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
-    let manifest = manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound()?;
+    let manifest = manifest::load(&manifest::Options::new(path), Catalog::embedded()).sound()?;
     let home = DefaultPaths::of_sandbox(path); // `DefaultPaths::new` for real money
     let (ledger, options) = (home.ledger()?, Options::for_batch(home, &manifest.key)?);
     let session = Session::new(manifest, ledger, options);

@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Makes the video for at most $1. `path` is where the manifest would be: ledger and videos are beside it.
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 pub(crate) async fn make(url: &str, key: &str, path: &Path, settings: Settings) -> Result<(), Box<dyn Error>> {
-    let loaded = manifest::load_text(MANIFEST.to_owned(), &manifest::Options::of(path), Catalog::embedded());
+    let loaded = manifest::load_text(MANIFEST.to_owned(), &manifest::Options::new(path), Catalog::embedded());
     let manifest = loaded.sound()?;
     let paths = DefaultPaths::new(path);
     let (ledger, options) = (paths.ledger()?, Options::for_batch(paths, &manifest.key)?);

@@ -24,7 +24,7 @@ static LEDGER: LazyLock<(tempfile::TempDir, Ledger, Runtime)> = LazyLock::new(||
 static INTENT: LazyLock<Intent> = LazyLock::new(|| {
     let path = LEDGER.0.path().join("m.yaml");
     std::fs::write(&path, "version: 1\njobs: [{ id: a, model: alpha-2, prompt: A crane }]\n").expect("a manifest");
-    let manifest = load(&Options::of(&path), Catalog::embedded()).sound().expect("a sound manifest");
+    let manifest = load(&Options::new(&path), Catalog::embedded()).sound().expect("a sound manifest");
     Intent::new(&manifest.jobs[0], Account { service: "s".into(), key: "k".into() })
 });
 static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -60,7 +60,7 @@ impl<S> Gateway<'_, S> {
     }
 
     /// Reports a response, and the time without one before it.
-    pub(super) fn was_reached(&self) {
+    pub(super) fn record_reached(&self) {
         let mut state = self.connectivity.0.lock();
         state.was_reached = true;
         let silent_since = state.silent_since.take();

@@ -82,7 +82,7 @@ impl Identity {
     }
 
     /// Switches to the other ID after the service denied this one. Returns whether the alias is next.
-    pub(super) fn was_denied(&mut self) -> bool {
+    pub(super) fn on_denial(&mut self) -> bool {
         self.polled_by_alias = !self.polled_by_alias && self.names.alias.is_some();
         self.polled_by_alias
     }
@@ -174,11 +174,11 @@ mod tests {
     fn both_names_are_asked_by_in_turn_once_one_was_denied() {
         let mut identity = Identity::new(TaskNames { id: name("t"), alias: Some(name("u")) });
         assert_eq!(identity.polled_id(), &name("t"));
-        assert!(identity.was_denied());
+        assert!(identity.on_denial());
         assert_eq!(identity.polled_id(), &name("u"));
-        assert!(!identity.was_denied());
+        assert!(!identity.on_denial());
         assert_eq!(identity.polled_id(), &name("t"));
-        assert!(!Identity::new(name("t").into()).was_denied());
+        assert!(!Identity::new(name("t").into()).on_denial());
     }
 
     #[test]

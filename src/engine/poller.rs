@@ -153,7 +153,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         for note in notes {
             match note {
                 Note::NotLimited => gateway.pace.record_accepted(),
-                Note::Reached => gateway.was_reached(),
+                Note::Reached => gateway.record_reached(),
                 Note::Transient(message) => gateway.failed_to_answer(message),
                 Note::KeyRefused(message) => gateway.stop_because(StopReason::KeyRefused, message),
                 Note::Denied(message) => {

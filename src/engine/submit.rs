@@ -200,7 +200,7 @@ impl<S: VideoService> Submitter<'_, S> {
             }
             response => {
                 if !matches!(response, Submission::InDoubt(_) | Submission::Page(_)) {
-                    self.gateway.was_reached();
+                    self.gateway.record_reached();
                     self.gateway.pace.record_accepted();
                 }
                 if matches!(response, Submission::Accepted(..)) {
@@ -231,7 +231,7 @@ impl<S: VideoService> Submitter<'_, S> {
     }
 
     fn asked_to_wait(&self, wait: Option<Duration>, message: String) {
-        self.gateway.was_reached();
+        self.gateway.record_reached();
         if wait.is_some_and(|wait| wait > self.gateway.settings.deadline) {
             // The run still polls active tasks, so other runners need not wait.
             self.gateway.stop_because(StopReason::Unreachable, format!("{message}, for longer than the deadline"));

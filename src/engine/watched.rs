@@ -161,7 +161,7 @@ impl Watched {
         self.polls += 1;
         if self.identity.is_polled_by_alias() && matches!(answer, A::Transient(_) | A::KeyRefused(_)) {
             // The service denied the first ID, and the alias is no better: back to the first.
-            self.identity.was_denied();
+            self.identity.on_denial();
             return (Next::Poll(Pause::Usual), Vec::new());
         }
         let mut notes = Vec::new();
@@ -169,7 +169,7 @@ impl Watched {
             notes.push(Note::NotLimited);
         }
         if !matches!(answer, A::Transient(_) | A::Report(_)) {
-            self.was_reached(&mut notes);
+            self.record_reached(&mut notes);
         }
         if !matches!(answer, A::Missing(_)) {
             self.denied_since = None;
@@ -183,12 +183,12 @@ impl Watched {
                 Whose::Renamed(name) => Next::Claim(name, Box::new(report)),
                 Whose::Other(name) => {
                     if self.identity.is_polled_by_alias() {
-                        self.identity.was_denied();
+                        self.identity.on_denial();
                     }
-                    self.is_about_another(&format!("the response is about task {name}"), &mut notes)
+                    self.on_other_task(&format!("the response is about task {name}"), &mut notes)
                 }
             },
-            A::Missing(why) => self.is_missing(&why, now, grace, &mut notes),
+            A::Missing(why) => self.on_denied(&why, now, grace, &mut notes),
             A::KeyRefused(error) => {
                 self.key_refusals += 1;
                 notes.push(Note::KeyRefused(error.message));
@@ -216,11 +216,11 @@ impl Watched {
     /// Continues after the ledger found the ID to be another task's.
     pub(super) fn refuse_alias(&mut self, why: &str) -> (Next, Vec<Note>) {
         let mut notes = Vec::new();
-        (self.is_about_another(why, &mut notes), notes)
+        (self.on_other_task(why, &mut notes), notes)
     }
 
     /// A response about another task counts as a failed poll.
-    fn is_about_another(&mut self, why: &str, notes: &mut Vec<Note>) -> Next {
+    fn on_other_task(&mut self, why: &str, notes: &mut Vec<Note>) -> Next {
         self.failed_to_answer(format!("poll for task {}: {why}", self.identity.names()), notes)
     }
 
@@ -231,16 +231,16 @@ impl Watched {
         Next::Poll(Pause::AfterFailures(self.failures))
     }
 
-    fn was_reached(&mut self, notes: &mut Vec<Note>) {
+    fn record_reached(&mut self, notes: &mut Vec<Note>) {
         self.failures = 0;
         notes.push(Note::Reached);
     }
 
     fn read(&mut self, report: TaskReport, now: Moment, notes: &mut Vec<Note>) -> Next {
-        self.was_reached(notes);
+        self.record_reached(notes);
         let ended_at = self.ended_at(&report, now);
         match report.status {
-            Status::Completed => self.is_completed(report, ended_at, notes),
+            Status::Completed => self.on_completed(report, ended_at, notes),
             Status::Failed => {
                 let error = report.error.unwrap_or_else(|| ServiceError {
                     message: "the service gave no reason".to_owned(),
@@ -248,7 +248,7 @@ impl Watched {
                 });
                 Next::End(Ending::Failed { error, ended_at })
             }
-            Status::Queued => self.is_unfinished(now),
+            Status::Queued => self.on_unfinished(now),
             Status::InProgress => {
                 self.progress.record(now.age, report.progress);
                 if !std::mem::replace(&mut self.is_started, true) {
@@ -257,7 +257,7 @@ impl Watched {
                     notes.push(Note::Progress(report.progress));
                 }
                 self.percent = report.progress;
-                self.is_unfinished(now)
+                self.on_unfinished(now)
             }
             // The task may have ended, and no later response will show it.
             Status::Unproven(word) => {
@@ -272,12 +272,12 @@ impl Watched {
             Status::Unknown(word) => {
                 let is_over = report.progress == Some(100) || report.completed_at.is_some();
                 let error = report.error.filter(|_| report.video_url.is_none());
-                self.is_unknown(word, error, is_over, ended_at, notes)
+                self.on_unknown_status(word, error, is_over, ended_at, notes)
             }
         }
     }
 
-    fn is_completed(&mut self, report: TaskReport, ended_at: Timestamp, notes: &mut Vec<Note>) -> Next {
+    fn on_completed(&mut self, report: TaskReport, ended_at: Timestamp, notes: &mut Vec<Note>) -> Next {
         if report.video_url.is_none() {
             self.urlless_answers += 1;
             // A service without such a field never adds it.
@@ -293,7 +293,7 @@ impl Watched {
 
     /// A response with an undocumented word. With an error and without a video, it is a failure once `is_over` or repeated, but one that no retry
     /// follows: the task may still run.
-    fn is_unknown(
+    fn on_unknown_status(
         &mut self,
         word: String,
         error: Option<ServiceError>,
@@ -313,7 +313,7 @@ impl Watched {
         Next::Poll(Pause::Usual)
     }
 
-    fn is_unfinished(&mut self, now: Moment) -> Next {
+    fn on_unfinished(&mut self, now: Moment) -> Next {
         self.unfinished_at = now.at;
         (self.error_answers, self.unproven_answers) = (0, 0);
         (self.said, self.is_endless) = (None, false);
@@ -321,8 +321,8 @@ impl Watched {
     }
 
     /// A denial of a task that the service created: it may not be visible everywhere yet, so it gets a grace time.
-    fn is_missing(&mut self, why: &str, now: Moment, grace: Duration, notes: &mut Vec<Note>) -> Next {
-        if self.identity.was_denied() {
+    fn on_denied(&mut self, why: &str, now: Moment, grace: Duration, notes: &mut Vec<Note>) -> Next {
+        if self.identity.on_denial() {
             return Next::Poll(Pause::AfterFailures(0));
         }
         let message = format!("poll for task {}: {why}", self.identity.names());

@@ -332,16 +332,16 @@ impl NoAddress {
 impl AssetCommand {
     /// Uploads an image, and returns its URL.
     pub async fn address(&self, image: &LocalImage) -> Result<String, NoAddress> {
-        is_unchanged(image).await?;
+        check_unchanged(image).await?;
         let said = self.program.run(&image.path, &[]).await?;
         let address = address_in(&said.output).map_err(NoAddress::Nonsense)?;
         // The image may have changed during the upload.
-        is_unchanged(image).await?;
+        check_unchanged(image).await?;
         Ok(address)
     }
 }
 
-async fn is_unchanged(image: &LocalImage) -> Result<(), NoAddress> {
+async fn check_unchanged(image: &LocalImage) -> Result<(), NoAddress> {
     let path = image.path.clone();
     let read =
         on_a_thread(move || read_at_most(&path, LocalImage::MAX_BYTES).map(|bytes| LocalImage::new(path, &bytes)));

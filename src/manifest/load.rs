@@ -44,7 +44,7 @@ pub struct Options<'o> {
 
 impl<'o> Options<'o> {
     /// A manifest without additions, with this process's clock.
-    pub fn of(path: &'o Path) -> Self {
+    pub fn new(path: &'o Path) -> Self {
         Self { path, set: &[], batch: None, now: Timestamp::now(), root: None, secret: None }
     }
 }

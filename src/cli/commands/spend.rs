@@ -37,7 +37,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     }
     let mut books = SpendView::new(&spending, ledger.is_simulated(), by, &zone);
     if let Some(path) = args.manifest.as_deref().filter(|path| path.is_file() && !ledger.is_simulated()) {
-        let reviews = load(&Options::of(path), Catalog::embedded()).face_reviews();
+        let reviews = load(&Options::new(path), Catalog::embedded()).face_reviews();
         if reviews.is_none() {
             let text = format!("can't read the faces of `{}`, so their review fees are not shown", path.display());
             terminal.warning(NoticeCode::FacesNotRead, &text);

@@ -57,7 +57,7 @@ const MAX_ID: usize = 60;
 
 impl Column {
     /// The column of this name with these cells, one for each row.
-    pub(super) fn of(name: &str, cells: &[&str], directory: &Path, catalog: &Catalog) -> Self {
+    pub(super) fn new(name: &str, cells: &[&str], directory: &Path, catalog: &Catalog) -> Self {
         let written = Written::new(name, cells, catalog);
         let place_in_ids = written.place_in_ids();
         // A count changes if a row is inserted.
@@ -521,7 +521,7 @@ mod tests {
     }
 
     fn model_of(catalog: &Catalog) -> String {
-        let prompt = Column::of("Prompt", &["A dog runs", "A cat sleeps"], Path::new(""), catalog);
+        let prompt = Column::new("Prompt", &["A dog runs", "A cat sleeps"], Path::new(""), catalog);
         model(&[prompt], None, catalog).to_owned()
     }
 

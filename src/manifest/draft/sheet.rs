@@ -91,7 +91,7 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
     let columns: Vec<Column> = names
         .map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
-            Column::of(name, &cells, directory, catalog)
+            Column::new(name, &cells, directory, catalog)
         })
         .collect();
     let columns = columns::settled(columns);
@@ -110,7 +110,7 @@ pub fn draft_of_images(directory: &Path, images: &str, model: Option<&str>) -> R
     let (catalog, pattern) = (Catalog::embedded(), format!("{images}/*"));
     let mut found = Vec::new();
     let access = FileAccess::new(directory, None, None);
-    let from = RawForEach::File(RawTable::of(pattern.clone()));
+    let from = RawForEach::File(RawTable::for_file(pattern.clone()));
     let rows = rows::read(&from, &access, &Pointer::top(), &mut found);
     if let Some(Diagnostic { message, help, .. }) = found.into_iter().next() {
         return Err(DraftError::Unreadable(message, help));
@@ -169,7 +169,7 @@ fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog
         let below = lines.iter().filter(|(line, _)| line > number).map(|(_, cells)| cells);
         is_data(cells, &below, catalog)
     });
-    let table = RawTable { sheet, header_row, encoding, ..RawTable::of(file.to_owned()) };
+    let table = RawTable { sheet, header_row, encoding, ..RawTable::for_file(file.to_owned()) };
     Place { table, words: words.unwrap_or_default(), others, is_without_header }
 }
 

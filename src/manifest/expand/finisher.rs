@@ -369,7 +369,7 @@ fn location(origin: &Origin<'_>, field: JobField) -> Location {
 }
 
 fn locate(diagnostic: FieldDiagnostic, origin: &Origin<'_>) -> Diagnostic {
-    let field = JobField::of(diagnostic.field);
+    let field = JobField::for_request_field(diagnostic.field);
     let mut located = Diagnostic::error(diagnostic.rule, diagnostic.message, location(origin, field));
     located.severity = diagnostic.severity;
     // In a table of both families a column is of use to the jobs of one of them.

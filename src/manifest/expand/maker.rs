@@ -365,7 +365,7 @@ impl<'e> Maker<'e> {
 
     /// The defaults, if they set this field and the family does not skip it.
     pub(super) fn default_source(&mut self, field: Field) -> Result<Option<&'e Fields<'e>>, Reported> {
-        if !self.defaults.says(JobField::of(field)) {
+        if !self.defaults.says(JobField::for_request_field(field)) {
             return Ok(None);
         }
         // The model decides whether a default applies to this job.

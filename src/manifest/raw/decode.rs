@@ -180,7 +180,7 @@ fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
 
 fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
     match table.take("for_each")? {
-        Value::String(file) => Some(RawForEach::File(RawTable::of(file))),
+        Value::String(file) => Some(RawForEach::File(RawTable::for_file(file))),
         Value::Mapping(map) => {
             let at = table.at("for_each");
             let mut table = Table::open(Value::Mapping(map), at.clone(), "`for_each`", table.found())?;
@@ -209,7 +209,7 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
 }
 
 fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
-    let mut decoded = RawTable { sheet: table.text("sheet"), ..RawTable::of(file) };
+    let mut decoded = RawTable { sheet: table.text("sheet"), ..RawTable::for_file(file) };
     if let Some(value) = table.take("header_row") {
         match value.as_u64() {
             Some(row @ 1..) => decoded.header_row = row,
@@ -366,7 +366,7 @@ pub(crate) struct RawTable {
 
 impl RawTable {
     /// A whole file, with its header in line 1.
-    pub(crate) fn of(file: String) -> Self {
+    pub(crate) fn for_file(file: String) -> Self {
         Self { file, sheet: None, header_row: 1, encoding: None, skips_hidden: false, exclude: Vec::new() }
     }
 }

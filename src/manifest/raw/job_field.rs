@@ -57,7 +57,7 @@ impl JobField {
     }
 
     /// The field of a job that sets a field of the request.
-    pub(in crate::manifest) fn of(field: Field) -> Self {
+    pub(in crate::manifest) fn for_request_field(field: Field) -> Self {
         let found = Self::ALL.into_iter().find(|own| own.of_request() == Some(field));
         found.expect("each field of a request is one of a job")
     }

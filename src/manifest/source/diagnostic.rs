@@ -130,7 +130,7 @@ impl Sources {
 
     /// The byte ranges of the manifest's values.
     pub(super) fn marks(&self) -> &Marks {
-        self.marks.get_or_init(|| Marks::of(&self.text))
+        self.marks.get_or_init(|| Marks::parse(&self.text))
     }
 
     /// The line and column of a location, or `None` for a diagnostic about the whole file.

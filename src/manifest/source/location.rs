@@ -236,7 +236,7 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// Marks of a text. One that is no YAML has none: its fault was reported with a place by the parser that found it.
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut builder = Builder::default();
         for event in Parser::new_from_str(text) {
             let Ok((event, span)) = event else { break };
@@ -424,7 +424,7 @@ mod tests {
     }
 
     fn slice<'t>(text: &'t str, pointer: &Pointer, part: &Part) -> &'t str {
-        Marks::of(text).find(pointer, part, text).map_or("nowhere", |range| &text[range])
+        Marks::parse(text).find(pointer, part, text).map_or("nowhere", |range| &text[range])
     }
 
     #[test]
@@ -447,7 +447,7 @@ mod tests {
     #[test]
     fn duplicate_key_is_located_at_its_second_place() {
         let text = "a: 1\njobs:\n  - id: x\n    id: y\n";
-        let marks = Marks::of(text);
+        let marks = Marks::parse(text);
         let found = marks.duplicates();
         assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["jobs[0].id"]);
         let again = marks.find(&found[0], &Part::Again, text).expect("a range");

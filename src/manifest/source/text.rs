@@ -99,7 +99,7 @@ struct Identity {
 
 impl Identity {
     /// The identity of a file that is there; links are followed.
-    fn of(path: &Path) -> std::io::Result<Self> {
+    fn from_path(path: &Path) -> std::io::Result<Self> {
         let path = path.canonicalize()?;
         #[cfg(unix)]
         {
@@ -135,7 +135,7 @@ impl FileAccess {
         Self {
             directory: directory.to_owned(),
             top: root.unwrap_or(here).to_owned(),
-            secret: secret.and_then(|path| Identity::of(path).ok()),
+            secret: secret.and_then(|path| Identity::from_path(path).ok()),
             read: Arc::default(),
             left_out: Arc::default(),
         }
@@ -216,7 +216,7 @@ impl FileAccess {
         if is_of_the_system || !path.is_file() {
             return Err(TextError::NotForManifests);
         }
-        let own = Identity::of(&path)?;
+        let own = Identity::from_path(&path)?;
         if self.secret.as_ref().is_some_and(|secret| secret.is_same_file(&own)) {
             return Err(TextError::NotForManifests);
         }

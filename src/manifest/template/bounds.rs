@@ -246,7 +246,7 @@ enum Segment<'t> {
 
 impl<'t> Named<'t> {
     /// Splits a valid template into words and names. `None` if it has anything else.
-    pub(super) fn of(source: &'t str) -> Option<Self> {
+    pub(super) fn parse(source: &'t str) -> Option<Self> {
         if source.contains("{%") || source.contains("{#") {
             return None;
         }
@@ -412,7 +412,7 @@ mod tests {
             ("c", Value::from("")),
             ("n", Value::from(0)),
         ]);
-        let holes = |source| Named::of(source).expect("words and names").holes(&row);
+        let holes = |source| Named::parse(source).expect("words and names").holes(&row);
         for hole in [
             "a {{ row.b }} mug",
             "{{ row.a }} of {{row.b}}",

@@ -140,7 +140,7 @@ impl Templates {
         }
         let template = self.engine.template_from_str(source).map_err(|error| explain_syntax(&error, source))?;
         let names = template.undeclared_variables(false).into_iter().collect();
-        Ok(Text::Template(Compiled { template, names, named: Named::of(source) }))
+        Ok(Text::Template(Compiled { template, names, named: Named::parse(source) }))
     }
 
     /// Fills a text in.

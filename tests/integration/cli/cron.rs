@@ -1,4 +1,4 @@
-//! The examples for cron and for clusters, as those take them; and exit codes that say the same wherever they stand.
+//! The examples for cron and clusters are valid there, and list the exit codes of the reference.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn crontab(replaced: &[(&str, String)]) -> (BTreeMap<String, String>, [String; 2
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         match line.split_once('=').filter(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_')) {
             Some((name, value)) => drop(settings.insert(name.to_owned(), value.to_owned())),
-            // Five fields say when; a % would end the command.
+            // The first five fields are the schedule, and a `%` would end the command.
             None => entries.push(line.splitn(6, [' ', '\t']).last().expect("a command").trim_start().to_owned()),
         }
     }
@@ -86,7 +86,7 @@ fn crontab_pings_with_each_exit_code() {
     assert_eq!(codes, ["0", "0", "1", "2", "137"]);
 }
 
-/// The exit codes of the reference's table, with what to do about each.
+/// The exit codes in the table of the reference, each with its reaction.
 fn documented() -> BTreeMap<u8, String> {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reference/exit-codes.md"))
         .expect("the reference");
@@ -100,7 +100,7 @@ fn documented() -> BTreeMap<u8, String> {
     rows.collect()
 }
 
-/// What a job for a cluster does about each exit code.
+/// The reaction of a cluster job to each exit code.
 fn actions(spec: &serde_yaml::Value) -> BTreeMap<u8, String> {
     let rules = spec["podFailurePolicy"]["rules"].as_sequence().expect("rules").clone();
     let mut actions = BTreeMap::new();
@@ -125,7 +125,7 @@ fn cluster_reacts_to_each_exit_code_like_the_table() {
             let action = match what.split(':').next() {
                 Some("retry") => "Count",
                 Some("ignore") if code > 128 => "Ignore",
-                // Another start would change nothing: the user has to do something, or no one.
+                // Another start would not help: the user must act, or nothing is wrong.
                 Some("alert" | "ignore") => fails,
                 other => panic!("{code}: {other:?}"),
             };

@@ -14,7 +14,7 @@ fn ledger_limit_is_never_exceeded() {
         "ledger.day: $20.00 (Europe/Berlin), $0.00 used, $20.00 left\n\
          ledger.month: $5.00 (Europe/Berlin), $0.00 used, $5.00 left\n"
     );
-    // In a wrong directory it would hold for no one.
+    // In a wrong directory, the limit would have no effect.
     assert!(set.stderr.contains("`.shotlist/ledger.db`"), "{}", set.stderr);
     let refused = here.run(&service, &[]).fails_with("over-limit", 3).stderr;
     assert!(refused.contains("(ledger.month)") && refused.contains("`shotlist limit set`"), "{refused}");
@@ -48,7 +48,7 @@ fn invalid_limit_is_reported() {
     assert!(here.files().is_empty(), "{:?}", here.files());
 }
 
-/// A limit that counted in UTC instead would begin its day at another hour.
+/// With UTC instead of the time zone, the day would start at another hour.
 #[test]
 fn time_zone_without_name_or_meaning_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
@@ -79,7 +79,7 @@ fn time_zone_without_name_or_meaning_is_refused() {
     assert!(service.posts().is_empty());
 }
 
-/// On one machine nothing is elsewhere: what is missing is fetched, and nothing is bought.
+/// On one machine, missing videos are fetched, and nothing is bought.
 #[test]
 fn missing_videos_are_fetched_for_free() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
@@ -92,6 +92,6 @@ fn missing_videos_are_fetched_for_free() {
         || here.shotlist(&["fetch", "m.yaml"]).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k");
     fetch().ends_with(0);
     assert_eq!((videos(), service.posts().len()), (1, 1), "what is due stays due");
-    // With nothing missing, no one is asked.
+    // Without missing videos, there is no request.
     here.shotlist(&["fetch", "m.yaml"]).ends_with(0);
 }

@@ -1,4 +1,4 @@
-//! The ledger as a file among others: made, copied, rolled back, linked, and held against what it knew before.
+//! The ledger as a file: created, copied, restored, linked, and compared with its commit counter.
 #![cfg(unix)]
 
 use std::fs;
@@ -33,7 +33,7 @@ fn restored_backup_is_refused_and_can_be_accepted() {
     fs::copy(here.path(LEDGER), here.path("newer")).expect("a copy");
     fs::copy(here.path("bak"), here.path(LEDGER)).expect("brought back");
     gone_back(&here, &service);
-    // The newer one is as good as ever, and the older one is taken by who says so.
+    // The newer copy is accepted, and the older one after the user removes the commit counter.
     fs::copy(here.path("newer"), here.path(LEDGER)).expect("brought back");
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 5);
@@ -44,7 +44,7 @@ fn restored_backup_is_refused_and_can_be_accepted() {
     assert!(has_code(&told, "commit-counter"), "{told}");
 }
 
-/// Otherwise, a copy of the source from before `ledger copy` would buy beside its target.
+/// Otherwise, an older copy of the source could buy in parallel with the target.
 #[test]
 fn copy_from_before_a_freeze_is_outdated() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
@@ -103,7 +103,7 @@ fn backup_during_a_run_is_whole() {
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let check = here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
     assert!(check.stdout.contains("1 batch, 3 attempts, $2.70"), "{}", check.stdout);
-    // What is in it is enough to go on.
+    // Its content suffices to continue.
     here.run(&service, &["--ledger", "copy.db"]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
     let again = here.shotlist(&["ledger", "backup", "copy.db"]).ends_with(74);
@@ -151,7 +151,7 @@ fn ledger_check_finds_damage() {
     assert!(has_code(&reported, "ledger-damaged") && reported.contains("attempt 2"), "{reported}");
     let reported = damage("PRAGMA foreign_keys = off; UPDATE attempt SET batch = 9");
     assert!(has_code(&reported, "ledger-damaged"), "{reported}");
-    // A program without shotlist's functions leaves the checksum as it was.
+    // A program without shotlist's SQL functions does not update the checksum.
     fresh_copy();
     let foreign = rusqlite::Connection::open(here.path("copy.db")).expect("the copy");
     let flags = rusqlite::functions::FunctionFlags::SQLITE_UTF8 | rusqlite::functions::FunctionFlags::SQLITE_INNOCUOUS;
@@ -210,7 +210,7 @@ fn ledger_is_created_private_and_follows_named_links() {
     here.run(&service, &["--ledger", "mine.db"]).ends_with(0);
     assert_eq!((service.posts().len(), here.states()), (2, vec!["completed".to_owned(); 2]));
     assert_eq!(fs::metadata(here.path(LEDGER)).expect("the ledger").nlink(), 1);
-    // An empty file behind a link is not.
+    // An empty file is refused if its path is a link.
     here.write("empty", "");
     symlink(here.path("empty"), here.path("link.db")).expect("a link");
     let ended = here.run(&service, &["--ledger", "link.db"]).ends_with(74);

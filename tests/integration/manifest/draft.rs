@@ -396,7 +396,7 @@ proptest! {
         if let Ok(Draft { text, .. }) = draft(here.root(), &name, None, None) {
             here.write("s.yaml", &text);
             let path = here.path("s.yaml");
-            let loaded = manifest::load(&Options::of(&path), shotlist::catalog::Catalog::embedded());
+            let loaded = manifest::load(&Options::new(&path), shotlist::catalog::Catalog::embedded());
             for diagnostic in &loaded.diagnostics {
                 let is_of_the_text = matches!(
                     diagnostic.rule,

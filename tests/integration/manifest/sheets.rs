@@ -182,7 +182,7 @@ proptest! {
         sheet.flush().expect("written");
         let Draft { text, unused, .. } = draft(here.root(), "s.csv", None, None).expect("a draft");
         here.write("s.yaml", &text);
-        let loaded = manifest::load(&Options::of(&here.path("s.yaml")), Catalog::embedded());
+        let loaded = manifest::load(&Options::new(&here.path("s.yaml")), Catalog::embedded());
         let is_told = |column: &str| unused.iter().any(|unused| unused.contains(&format!("`{column}`")));
         if loaded.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             return Ok(());

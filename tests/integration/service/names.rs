@@ -1,4 +1,4 @@
-//! Whose answer it is, over several tasks and runs; and what becomes of a task that never ends.
+//! Responses and their tasks, over several tasks and runs, and tasks without an end.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn completed(asked: &Asked, id: &str) -> Answer {
     answer(200, &json!({ "id": id, "status": "completed", "video_url": format!("http://{host}/videos/{id}.mp4") }))
 }
 
-/// The user who names the task of the second job, as if no one had known it.
+/// Resolves the second job with its task ID, as after a lost response.
 fn naming_the_second_task(here: &Workspace, service: &Service) -> Program {
     let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL, alias = NULL, charge = 'unknown',
          record = json_set(record, '$.state', 'in_doubt', '$.task', NULL) WHERE job = 'j1'";
@@ -43,7 +43,7 @@ fn stable_alias_is_recorded_for_the_next_run() {
 
 #[test]
 fn response_with_another_recorded_task_is_refused() {
-    // Every poll is answered with what belongs to the first task, as by a cache in between.
+    // Each poll returns the first task, as from a faulty cache.
     let service =
         Service::scripted(|asked| if asked.method.as_str() == "POST" { Answer::Well } else { completed(asked, "t0") });
     let here = Workspace::with_manifest(&numbered_jobs(2));
@@ -88,7 +88,7 @@ fn endless_task_can_be_abandoned_and_bought_again() {
     assert!(lost.stderr.contains("$3.75"), "{}", lost.stderr);
     here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(2);
 
-    // It is polled once more, nothing is bought before someone says so, and the money stays unknown.
+    // The task is polled once more, nothing is bought without a request, and the charge stays unknown.
     let polls = service.polls();
     here.run(&service, &[]).ends_with(1);
     let job = here.report()["jobs"][0].clone();
@@ -114,7 +114,7 @@ fn of_two_tasks_of_a_job_the_endless_one_has_to_be_named() {
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["in_progress"]]);
 }
 
-/// Two tasks whose second name is the same, as of a group: it is no one's own, and no one is asked about by it.
+/// Two tasks with the same second ID, such as a group ID: it is no alias, and is never polled.
 #[test]
 fn alias_of_another_task_is_refused() {
     let service = Service::scripted(|asked| {
@@ -145,7 +145,7 @@ fn alias_of_another_task_is_refused() {
     naming_the_second_task(&here, &service).ends_with(0);
 }
 
-/// A number beside the id that the service does not take: it is asked for once, and the first name has its grace anyway.
+/// The service denies the second ID. It is polled once, and the first ID keeps its grace time.
 #[test]
 fn invalid_alias_does_not_hide_a_task() {
     for bad in [400, 403, 500] {

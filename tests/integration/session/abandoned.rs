@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{Answer, LEFT_AFTER, Service, Workspace, json as answer, numbered_jobs};
 
-/// A batch whose only task was abandoned, at a service where it ends once the switch is thrown.
+/// A batch with one abandoned task, which ends once the switch is set.
 fn abandoned() -> (Service, Workspace, Arc<AtomicBool>) {
     let (service, ends) = Service::slow();
     let here = Workspace::with_manifest(&numbered_jobs(1));
@@ -26,7 +26,7 @@ fn running_abandoned_task_is_polled_once() {
         here.run(&service, &[]).ends_with(1);
         assert_eq!((service.polls(), here.states()), (polls + run, vec!["failed".to_owned()]));
     }
-    // Downloads alone ask about no task.
+    // `fetch` without missing URLs polls no task.
     here.shotlist(&["fetch", "m.yaml"]).ends_with(0);
     assert_eq!((service.polls(), service.posts().len()), (polls + 2, 1));
 }
@@ -51,7 +51,7 @@ fn abandoned_task_of_another_account_is_not_polled() {
     let polls = service.polls();
     here.run(&service, &[]).env("SHOTLIST_API_KEY", "another").ends_with(1);
     assert_eq!(service.polls(), polls);
-    // The first poll finds it running, so the retry is bought; from then on, that one counts.
+    // The first poll finds the task running, so the retry is bought. From then on, the retry counts.
     here.run(&service, &["--retry-failed", "--deadline", LEFT_AFTER]).ends_with(1);
     assert_eq!(service.posts().len(), 2);
     ends.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The service's bill, held against the ledger: what agrees, what does not, what is settled, and bills that no one should believe.
+//! Reconciliation of the service's bill with the ledger: matches, differences, settlements, and hostile bills.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn reconcile(here: &Workspace, bill: &str, arguments: &[&str]) -> Ended {
 
 const DAYS_AGO: SignedDuration = SignedDuration::from_hours(72);
 
-/// As if all of it had happened days ago: what was charged a moment ago is on no bill yet.
+/// Dates all attempts back by days, because a bill has no recent charges.
 fn long_ago(here: &Workspace) {
     let hours = DAYS_AGO.as_hours();
     let ago = |field: &str| format!("strftime('%Y-%m-%dT%H:%M:%fZ', record ->> '$.{field}', '-{hours} hours')");
@@ -60,7 +60,7 @@ fn long_ago(here: &Workspace) {
     open_ledger(&here.path(".shotlist/ledger.db")).execute_batch(&sql).expect("moved");
 }
 
-/// So many days before today and after it.
+/// Dates a number of days before and after today.
 fn days(around: i64) -> [String; 4] {
     let (today, span) = (jiff::Zoned::now().date(), jiff::Span::new().days(around));
     ["--since".into(), (today - span).to_string(), "--until".into(), (today + span).to_string()]
@@ -104,7 +104,7 @@ fn bill_differences_are_listed_and_applied_on_demand() {
         here.ledger("SELECT job, is_charged, substr(billed_source, 1, 17) FROM attempt WHERE is_charged IS NOT NULL");
     assert_eq!(source, [["paid", "1", "bill.csv (sha256 "], ["free", "0", "bill.csv (sha256 "]]);
     here.shotlist(&["ledger", "check"]).ends_with(0);
-    // A copy counts what the bill found free as the ledger does: nowhere.
+    // A copy counts a charge that the bill found free as zero, like its source.
     here.shotlist(&["ledger", "backup", "bak.db"]).ends_with(0);
     here.shotlist(&["ledger", "copy", "bak.db", "copy.db"]).ends_with(0);
     let sums = |ledger: &str| {
@@ -118,9 +118,9 @@ fn bill_differences_are_listed_and_applied_on_demand() {
     let charges: Vec<&str> = (0..5).map(|at| report["jobs"][at]["charge"].as_str().expect("a charge")).collect();
     assert_eq!(charges, ["charged", "charged", "none", "unknown", "unknown"]);
     assert_eq!(report["jobs"][2]["cost_usd"], "0.00");
-    // A second time, it says nothing new.
+    // The second reconciliation changes nothing.
     reconcile(&here, bill, &["--apply", "--log-format", "json"]).hides("bill-applied");
-    // Nothing that was charged, or not, is bought again by itself.
+    // Neither a charged nor a free job is bought again without a request.
     assert_eq!(here.planned(&[]).0, 0);
 }
 
@@ -140,7 +140,7 @@ fn printed_command_settles_a_doubt_from_the_bill() {
         "{}",
         ended.stdout
     );
-    // While a line is unexplained, what the bill does not have says nothing.
+    // With an unexplained line, a missing task is no proof of a free one.
     assert!(ended.stdout.contains("): 1\n  free of m (free) $3.75"), "{}", ended.stdout);
     let words = shlex::split(offer).expect("words");
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
@@ -161,12 +161,12 @@ fn printed_command_settles_a_doubt_from_the_bill() {
         assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
         assert!(ended.stdout.ends_with("bill and ledger agree\n"), "{}", ended.stdout);
     }
-    // A charge that turns up later outweighs one that was not seen.
+    // A later charge replaces the result that there was none.
     let late = "task,usd\nt0,0.90\npaid,3.75\ntook,0.90\nfree,3.75\n";
     assert_eq!(reconcile(&here, late, &["--apply"]).code, Some(0));
     assert!(here.shotlist(&["spend"]).ends_with(0).stdout.contains("spent: $9.30, at risk: $0.00"));
     here.shotlist(&["ledger", "check"]).ends_with(0);
-    // Without its days, a bill says nothing of what it does not have.
+    // Without dates, a task missing in the bill is no proof of a free one.
     let fewer = reconcile(&here, "task,usd\nt0,0.90\npaid,3.75\n", &[]);
     assert!(fewer.code == Some(1) && fewer.stdout.contains("only in the ledger: 2"), "{}", fewer.stdout);
 }
@@ -189,8 +189,8 @@ fn hostile_bill_settles_nothing_else() {
         assert!(here.ledger("SELECT job FROM attempt WHERE is_charged IS NOT NULL").is_empty(), "{bill}");
     }
     let (_, here) = bought();
-    // What was charged and given back was not charged.
-    // A sum with tasks behind it is no total, but a fee.
+    // A refunded charge counts as none.
+    // A sum before further task lines is a fee, and no total.
     let fee = reconcile(&here, "task,usd\nt0,0.90\n,0.90\npaid,3.75\n,4.65\n", &[]);
     assert!(fee.stdout.contains("$0.90") && fee.code == Some(1), "{}", fee.stdout);
     let refunded = reconcile(&here, "task,usd\npaid,3.75\npaid,-3.75\n", &["--apply"]);
@@ -242,7 +242,7 @@ fn reconcile_skips_a_locked_batch() {
     drop(service);
 }
 
-/// Tasks of two keys in one ledger: the bill of one says nothing of the other.
+/// Tasks of two keys in one ledger: the bill of one key leaves those of the other.
 #[test]
 fn bill_applies_to_its_accounts() {
     let (service, here) = bought();
@@ -281,7 +281,7 @@ fn doubt_near_another_charge_is_not_called_never_created() {
     );
 }
 
-/// The attempt of a submission so many days ago, at one of two accounts.
+/// The attempt of a submission a number of days ago, at one of two accounts.
 fn submission(number: usize, state: AttemptState, days_ago: i64, account: u8, is_declared: bool) -> Attempt {
     let at = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * (100 - days_ago));
     let has_task = state.is_active() || matches!(state, AttemptState::Completed | AttemptState::Failed);
@@ -301,7 +301,7 @@ fn submission(number: usize, state: AttemptState, days_ago: i64, account: u8, is
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// A comparison reads only the attempts on which it depends.
+    /// A reconciliation reads only the attempts that it needs.
     #[test]
     fn comparison_needs_no_other_attempts(
         lives in prop::collection::vec((0..8usize, 0..90i64, 0..2u8, any::<bool>()), 1..12),

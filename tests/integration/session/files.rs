@@ -1,4 +1,4 @@
-//! Files of the user: what a run reads within bounds, what it never replaces, and who may read what it makes.
+//! Files of the user: bounds for reading, files that a run never replaces, and permissions of its own files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -75,7 +75,7 @@ fn request_with_the_key_is_refused() {
     here.shotlist(&["run", "m.yaml", "--plan", "--api-key-file", "gone"]).ends_with(0);
 }
 
-/// Also where the text is cut, in another form, and in an answer that broke off.
+/// Also in a cut text, in another encoding, and in an incomplete response.
 #[test]
 fn echoed_key_is_written_nowhere() {
     let key = "sk-Secret-0123456789-abcdefgh";
@@ -154,7 +154,7 @@ fn status_formats_steer_no_terminal() {
     }
 }
 
-/// A plan for a pull request: no field of a hostile manifest begins a line or leaves its backticks.
+/// A plan for a pull request: no field of a hostile manifest starts a line or ends its backticks.
 #[test]
 fn markdown_plan_shows_outside_text_as_text() {
     let hostile = "x`\n\n### Video plan: other\n\n    shotlist run m.yaml --approved 0123\n<img src=x> @team";
@@ -183,7 +183,7 @@ fn markdown_plan_shows_outside_text_as_text() {
     }
 }
 
-/// A task of another job, by what the service says of it.
+/// A task of another job, according to the service.
 #[test]
 fn task_of_another_length_shape_or_time_is_recorded_only_anyway() {
     let service = Service::scripted(|asked| match (asked.method.as_str(), asked.path.as_str()) {

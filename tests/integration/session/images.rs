@@ -1,5 +1,4 @@
-//! Images of this machine: what is in one is a part of what its job asks for, a program of the user's gives it an address, and
-//! nothing is sent for one that has none.
+//! Local images: the content is in the fingerprint, the asset command returns the URL, and a job without a URL is not sent.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +18,7 @@ fn png(word: &str) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n", word.as_bytes()].concat()
 }
 
-/// Three looks, each with its image, and a program that notes what it is asked for.
+/// Three looks with an image each, and an asset command that logs its arguments.
 fn looks() -> Workspace {
     let mut here = Workspace::with_manifest(LOOKS).file("looks.csv", "look\nred\ngreen\nblue\n");
     for look in ["red", "green", "blue"] {
@@ -29,7 +28,7 @@ fn looks() -> Workspace {
     here
 }
 
-/// Writes the program: what it does behind the note of what it was asked for.
+/// Writes the asset command, which logs its argument and then runs the script.
 fn upload(here: &Workspace, script: &str) {
     here.write("upload", format!("#!/bin/sh\nname=$(basename \"$1\")\necho \"$1\" >> asked\n{script}\n"));
     std::fs::set_permissions(here.path("upload"), PermissionsExt::from_mode(0o755)).expect("made a program");
@@ -89,7 +88,7 @@ fn image_content_is_in_the_fingerprint_and_its_url_is_not() {
     let sent = names(&images(&service));
     assert_eq!(sent, ["https://cdn.example/blue.png", "https://cdn.example/green.png", "https://cdn.example/red.png"]);
     assert_eq!(asked(&here).len(), 3);
-    // Another day, other addresses, and an image under another name: nothing is due, and no one is asked.
+    // With other URLs and another file name, nothing is due, and the command does not run.
     std::fs::rename(here.path("frames/red.png"), here.path("frames/rot.png")).expect("renamed");
     here.write(
         "m.yaml",
@@ -170,7 +169,7 @@ fn job_without_an_image_url_waits_for_the_next_run() {
         let ended = run(&here, &service, &["--program-timeout", "2s"]).ends_with(1);
         let ended = ended.shows("not-sent");
         assert!(ended.stderr.contains(told), "{script}: {}", ended.stderr);
-        // Whoever looks later finds the reason, in every form.
+        // Every later report has the reason.
         let told_by = [
             ended.stdout,
             here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).stdout,
@@ -231,7 +230,7 @@ jobs:
     let ended = run(&here, &service, &[]).ends_with(1);
     drop(ended.shows("not-sent"));
     assert!((3..=7).contains(&asked(&here).len()), "{:?}", asked(&here));
-    // What needs no image is none the worse.
+    // Jobs without an image are not affected.
     assert_eq!(service.posts().len(), 1);
     for option in ["--asset-command", "--exec"] {
         for (program, told) in [
@@ -255,7 +254,7 @@ fn local_image_without_a_command_is_not_sent() {
     assert_eq!(service.posts().len(), 0);
     let unclosed = here.run(&service, &["--asset-command", "it's"]).ends_with(2).stderr;
     assert!(has_code(&unclosed, "program-invalid"), "{unclosed}");
-    // What is wrong with an image is reported before anything is priced.
+    // An invalid image is an error before the price.
     here.write("notes.png", "no image");
     std::fs::create_dir(here.path("directory.png")).expect("a directory");
     let large = std::fs::File::create(here.path("large.png")).expect("a file");
@@ -332,9 +331,9 @@ jobs: [{ id: v, prompt: Walk, for_each: [{ pic: '' }], image_file: \"{{ row.pic 
     );
     let service = Service::well();
     here.run(&service, &[]).ends_with(0);
-    // A blank name falls back to the default's address, whose key is in for it.
+    // A blank name leaves the default's URL, with its `image_key`.
     assert_eq!(here.planned(&["--set", "day=tue"]).0, 0);
-    // And a blank address to the default's image, of which the key says nothing.
+    // A blank URL leaves the default's local image, without the `image_key`.
     here.write(
         "m.yaml",
         "version: 1

@@ -50,7 +50,7 @@ fn labels_are_stored_with_purchases_and_reported() {
     );
     assert!(rows.next().is_some_and(|row| row.ends_with(",a lake,0.90,0.00,,,,12,1280,720,25,no,,,acme,de,")));
     assert!(read(&here, "report.html").contains("<bdi>client Zoë &#38; Co</bdi>"));
-    // What was bought for someone stays bought for him, whatever the manifest says now, and costs nothing.
+    // A purchase keeps its labels after the manifest changes, and costs nothing again.
     here.write("m.yaml", CLIENTS.replace("acme", "brand-new"));
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
@@ -102,7 +102,7 @@ fn spending_is_grouped_by_label() {
     assert!(slip.contains("one of the labels: client, country, order"), "{slip}");
 }
 
-/// The plan refuses it, the ledger refuses it where two runs are at it, and no one else is held up.
+/// The plan enforces the limit, the ledger enforces it between two runs, and other labels continue.
 #[test]
 fn limit_of_a_label_applies_to_its_jobs_only() {
     let limited =
@@ -122,7 +122,7 @@ fn limit_of_a_label_applies_to_its_jobs_only() {
     assert_eq!(service.posts().len(), 5);
 }
 
-/// A task that fails is bought again for the client's money only as far as his other jobs leave some.
+/// A retry uses only the money of the label that its other jobs leave.
 #[test]
 fn retries_of_one_client_leave_the_money_of_the_others_alone() {
     let service = Service::scripted(|asked| match asked.method.as_str() {

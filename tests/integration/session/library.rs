@@ -25,7 +25,7 @@ mod example;
 mod service_example;
 
 fn sound(path: &Path) -> Manifest {
-    manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound().expect("a sound manifest")
+    manifest::load(&manifest::Options::new(path), Catalog::embedded()).sound().expect("a sound manifest")
 }
 
 /// A session with real money, against the scripted service.

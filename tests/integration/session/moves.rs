@@ -1,4 +1,4 @@
-//! Jobs that have a new id: nothing is bought again, whatever state they are in, and whenever the process dies.
+//! Moved jobs: a new ID buys nothing again, in any state of the job and after a kill at any step.
 
 use std::sync::atomic::Ordering;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Answer, Ended, LEFT_AFTER, Service, Workspace, json as answer, kill, wait_until};
 
-/// One job in each state that a run leaves behind: by what its prompt says.
+/// A service whose response depends on the prompt, for one job in each state.
 fn every_state() -> Service {
     Service::scripted(|asked| {
         let says = |word: &str| asked.body.contains(word) || asked.path.contains(word);
@@ -47,7 +47,7 @@ fn moved_job_keeps_its_purchases_in_any_state() {
     assert_eq!(here.states(), states);
     let (bought, videos) = (service.posts().len(), service.fetched().len());
 
-    // Without a word, all of it looks like a rename, and the line that fixes it can be taken as it is.
+    // Without `moved`, the plan suspects a rename, and its `moved` line works when pasted.
     here.write("m.yaml", manifest(&NEW, "[]"));
     let refused = here.run(&service, &[]).ends_with(3).stderr;
     assert!(refused.contains("`- { from: a, to: a2 }`"), "{refused}");
@@ -55,7 +55,7 @@ fn moved_job_keeps_its_purchases_in_any_state() {
     assert_eq!(service.posts().len(), bought);
 
     here.write("m.yaml", manifest(&NEW, ALL));
-    // What was refused cost nothing, and is asked for again under any name.
+    // A rejected job was free, so it is submitted under the new ID.
     assert_eq!(here.planned(&[]), (1, "0.90".to_owned()));
     assert_eq!(
         here.ledger("SELECT count(*) FROM attempt WHERE bought_as IS NOT NULL"),
@@ -72,7 +72,7 @@ fn moved_job_keeps_its_purchases_in_any_state() {
         [["c2", "c"]],
         "a doubt is known by its new id"
     );
-    // The entry may go, and the user settles what is in doubt under the new id.
+    // The entry may be removed, and the doubt is resolved under the new ID.
     here.write("m.yaml", manifest(&NEW, "[]"));
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(7);
     assert_eq!((here.states(), service.posts().len()), (states.map(str::to_owned).to_vec(), bought + 2));
@@ -92,7 +92,7 @@ fn move_follows_a_chain_and_can_be_undone() {
     };
     for (id, moved) in [
         ("a", ""),
-        // Whichever way round the chain is written, and with links of which nothing was bought.
+        // The entries of a chain may have any order, and IDs without purchases.
         ("c", "{ from: b, to: c }, { from: a, to: b }"),
         ("d", "{ from: b, to: c }, { from: c, to: d }, { from: a, to: b }"),
         ("a", "{ from: d, to: a }"),
@@ -134,7 +134,7 @@ moved: [{ from: a, to: b }]
     );
 }
 
-/// Killed before and after the move is durable, and in the middle of what comes after it.
+/// Killed before the move is durable, after it, and during the following steps.
 #[test]
 fn killed_move_buys_nothing_twice() {
     for halt in ["before-commit:1", "after-commit:1", "before-commit:2", "after-commit:2", "before-commit:3"] {
@@ -162,14 +162,14 @@ moved: [{ from: a, to: b }]
         drop(Ended::of(child));
         done.store(true, Ordering::SeqCst);
         let ended = here.run(&service, &[]).ends();
-        // The intent of `c` may be without an answer; whatever it is, `b` is what `a` was.
+        // The intent of `c` may have no response. In each case, `b` has the purchase of `a`.
         assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
         assert_eq!(service.posts().iter().filter(|post| post.contains("\"x\"")).count(), 1, "{halt}");
         assert_eq!(here.states()[0], "completed", "{halt}");
     }
 }
 
-/// The old report knows a doubt by its old id, which another job may have later: that one was never bought.
+/// The old report has a doubt under its old ID. A later job with that ID was never bought.
 #[test]
 fn old_id_is_free_after_its_doubt_was_moved() {
     let service = Service::scripted(|asked| if asked.body.contains("\"old\"") { Answer::Hangup } else { Answer::Well });
@@ -188,7 +188,7 @@ fn old_id_is_free_after_its_doubt_was_moved() {
     assert_eq!(here.states(), ["in_doubt", "completed"]);
 }
 
-/// The lines that are reported for takes can be taken as they stand, all of them.
+/// The reported `moved` lines of all takes work when pasted.
 #[test]
 fn renamed_takes_are_reported_separately() {
     let list = |id: &str, moved: &str| {
