@@ -1,4 +1,4 @@
-//! The topics, by their names.
+//! The reference: topics about more than one option. `shotlist help TOPIC` prints the Markdown of a topic, wrapped. Imports no other module.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -18,18 +18,22 @@ const fn topic(name: &'static str, aliases: &'static [&'static str], text: &'sta
 
 /// All topics, in reading order.
 pub(crate) const TOPICS: [Topic; 12] = [
-    topic("manifest", &["face", "faces", "template", "spreadsheet"], include_str!("manifest.md")),
-    topic("money", &["confirmation", "budget", "limit", "doubt", "cost"], include_str!("money.md")),
-    topic("again", &["takes", "retry", "retake"], include_str!("again.md")),
-    topic("exit-codes", &[], include_str!("exit-codes.md")),
-    topic("reports", &[], include_str!("reports.md")),
-    topic("cron", &[], include_str!("cron.md")),
-    topic("machines", &[], include_str!("machines.md")),
-    topic("videos", &[], include_str!("videos.md")),
-    topic("hooks", &[], include_str!("hooks.md")),
-    topic("service", &["proxy", "gateway"], include_str!("service.md")),
-    topic("editors", &[], include_str!("editors.md")),
-    topic("words", &["glossary"], include_str!("words.md")),
+    topic(
+        "manifest",
+        &["face", "faces", "template", "spreadsheet", "sheet", "excel"],
+        include_str!("reference/manifest.md"),
+    ),
+    topic("money", &["confirmation", "budget", "limit", "doubt", "cost"], include_str!("reference/money.md")),
+    topic("again", &["takes", "retry", "retake"], include_str!("reference/again.md")),
+    topic("exit-codes", &[], include_str!("reference/exit-codes.md")),
+    topic("reports", &[], include_str!("reference/reports.md")),
+    topic("cron", &[], include_str!("reference/cron.md")),
+    topic("machines", &[], include_str!("reference/machines.md")),
+    topic("videos", &[], include_str!("reference/videos.md")),
+    topic("hooks", &[], include_str!("reference/hooks.md")),
+    topic("service", &["proxy", "gateway"], include_str!("reference/service.md")),
+    topic("editors", &[], include_str!("reference/editors.md")),
+    topic("words", &["glossary"], include_str!("reference/words.md")),
 ];
 
 impl Topic {
