@@ -66,39 +66,32 @@ impl Exit {
         }
     }
 
+    /// The code, and a short description.
+    fn row(self) -> (u8, &'static str) {
+        match self {
+            Self::Done => (0, "all jobs are completed"),
+            Self::SomeFailed => (1, "a job is not finished"),
+            Self::Held => (5, "only held jobs are left"),
+            Self::InDoubt => (7, "a job is in doubt"),
+            Self::NotAllowed => (3, "a spend limit or a missing confirmation"),
+            Self::Unreachable => (6, "the service is unreachable"),
+            Self::KeyRefused => (4, "the service refused the key"),
+            Self::Busy => (75, "another run has the batch lock"),
+            Self::CannotWrite => (74, "a write failed"),
+            Self::Usage => (2, "usage error or invalid manifest"),
+            // As in shells: 128 and the signal.
+            Self::Signal(number) => (u8::try_from(128 + number).unwrap_or(u8::MAX), "interrupted by a signal"),
+        }
+    }
+
     /// A short description.
     pub fn meaning(self) -> &'static str {
-        match self {
-            Self::Done => "all jobs are completed",
-            Self::SomeFailed => "a job is not finished",
-            Self::Held => "only held jobs are left",
-            Self::InDoubt => "a job is in doubt",
-            Self::NotAllowed => "a spend limit or a missing confirmation",
-            Self::Unreachable => "the service is unreachable",
-            Self::KeyRefused => "the service refused the key",
-            Self::Busy => "another run has the batch lock",
-            Self::CannotWrite => "a write failed",
-            Self::Usage => "usage error or invalid manifest",
-            Self::Signal(_) => "interrupted by a signal",
-        }
+        self.row().1
     }
 
     /// The code.
     pub fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::SomeFailed => 1,
-            Self::Held => 5,
-            Self::InDoubt => 7,
-            Self::NotAllowed => 3,
-            Self::Unreachable => 6,
-            Self::KeyRefused => 4,
-            Self::Busy => 75,
-            Self::CannotWrite => 74,
-            Self::Usage => 2,
-            // As in shells: 128 and the signal.
-            Self::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
-        }
+        self.row().0
     }
 }
 
@@ -165,6 +158,13 @@ impl Failure {
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Adds another way out.
+    #[must_use]
+    pub(super) fn or(self, other: &str) -> Self {
+        let help = self.help.iter().map(String::as_str).chain([other]).collect::<Vec<_>>().join("; ");
+        self.with_help(help)
     }
 }
 

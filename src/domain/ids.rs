@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::text::normalized;
+use super::text::{displayed, normalized};
 
 /// The name of a job, unique in its batch: 1 to 128 of `A-Z a-z 0-9 . _ -`, starting with a letter or a digit.
 ///
@@ -65,11 +65,7 @@ impl TryFrom<String> for JobId {
     }
 }
 
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+displayed!(JobId(it): it.0);
 
 /// The service's name for a video task, as it came in `id` or `task_id` (interface §2).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
@@ -89,11 +85,7 @@ impl TaskId {
     }
 }
 
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+displayed!(TaskId(it): it.0);
 
 /// The names of one task at the service: the one for polls, and another where the service uses two.
 ///
@@ -179,11 +171,7 @@ impl Label {
     }
 }
 
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name, self.value)
-    }
-}
+displayed!(Label(it): format_args!("{} {}", it.name, it.value));
 
 /// The owner of a task. For other accounts, the task does not exist.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -194,11 +182,7 @@ pub struct Account {
     pub key: Arc<str>,
 }
 
-impl fmt::Display for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} with the key {}", self.service, self.key)
-    }
-}
+displayed!(Account(it): format_args!("{} with the key {}", it.service, it.key));
 
 /// The size of a hashed piece, in bytes.
 const PIECE: usize = 32 * 1024;
@@ -248,11 +232,7 @@ impl Write for Hasher {
     }
 }
 
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+displayed!(Digest(it): it.0);
 
 /// Two lower-case digits for each byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {

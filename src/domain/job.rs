@@ -1,7 +1,6 @@
 //! A job: its request before it is checked, with the plain fields of both model families, and the job with its price afterwards.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Attempt, Charging, Fingerprint, JobId, Labels, OutputPath, Request, Usd, hex, named};
+use super::{Attempt, Charging, Fingerprint, JobId, Labels, OutputPath, Request, Usd, displayed, hex, named};
 
 /// What one submission of a job buys. A [`Job`] plans it, an intent announces it, and an [`Attempt`] records it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -238,11 +237,7 @@ named! {
     }
 }
 
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+displayed!(Field(it): it.name());
 
 /// The two numbers of a size in pixels or an aspect ratio, neither of them zero: `1280x720`, `9:16`.
 pub(crate) fn sides(text: &str, between: char) -> Option<(u32, u32)> {

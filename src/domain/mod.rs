@@ -39,4 +39,4 @@ pub use review::{Choice, JobChoice, Review, ReviewOfTask, Reviewed, Takes, last_
 pub use terminal_states::TerminalStates;
 pub(crate) use terminal_states::retry_after;
 pub use text::normalized;
-pub(crate) use text::{causes, count, named, quoted, with_causes};
+pub(crate) use text::{causes, count, displayed, named, quoted, with_causes};

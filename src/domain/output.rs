@@ -2,13 +2,11 @@
 //!
 //! A service that ignores a field of a request delivers, and charges for, another video.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::{JobId, Usd, sides};
+use super::{JobId, Usd, displayed, sides};
 
 /// A path inside the output directory that means the same on every system: parts joined by `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -149,11 +147,7 @@ fn check_part(part: &str) -> Result<(), InvalidPath> {
     Ok(())
 }
 
-impl fmt::Display for OutputPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+displayed!(OutputPath(it): it.0);
 
 /// The smallest difference in duration, in seconds: encoders end at a whole frame, and services report measured durations.
 pub(crate) const MIN_DURATION_DIFFERENCE_S: f64 = 0.5;

@@ -7,7 +7,6 @@
 //! [`SendBy`] is the moment after which a request must not leave. A process can halt between two instructions: a laptop is closed, a debugger or a hypervisor stops it. Meanwhile, other runners may take
 //! over its work, so its request must not leave when it wakes up. The deadline is measured by a clock that counts the halt.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::job::one_or_list;
-use super::text::normalized;
+use super::text::{displayed, normalized};
 use super::{Field, LocalImage, Spec, hex};
 
 /// The body of `POST /v1/videos` for one job, with its fingerprint.
@@ -180,11 +179,7 @@ impl Fingerprint {
     }
 }
 
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+displayed!(Fingerprint(it): it.0);
 
 /// A JSON string with its quotes.
 fn write_text(text: &str, out: &mut String) {

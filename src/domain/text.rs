@@ -164,6 +164,19 @@ macro_rules! named {
 }
 pub(crate) use named;
 
+/// Displays types as an expression about them, with the width that the format has.
+macro_rules! displayed {
+    ($($type:ident($it:ident): $shown:expr),+ $(,)?) => {$(
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $it = self;
+                std::fmt::Display::fmt(&$shown, f)
+            }
+        }
+    )+};
+}
+pub(crate) use displayed;
+
 /// Returns a string with Unicode NFC, lowercase letters, single spaces, plain quotes and dashes, and no zero-width characters.
 pub fn normalized(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::IllegalEvent;
 use crate::domain::{
-    BatchKey, Explained, Freeze, JobId, MovedOnto, RUN_AGAIN, RefusalCode, SHOW_PLAN, TaskId, Usd, WRITABLE, explained,
+    BatchKey, Explained, Freeze, JobId, MovedOnto, RUN_AGAIN, RefusalCode, SHOW_PLAN, TaskId, Usd, WRITABLE, displayed,
+    explained,
 };
 
 /// The error of a store.
@@ -62,11 +62,7 @@ impl Explained for Unavailable {
     }
 }
 
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.what.fmt(f)
-    }
-}
+displayed!(Unavailable(it): it.what);
 
 impl Error for Unavailable {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

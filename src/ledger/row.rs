@@ -120,33 +120,25 @@ pub(super) enum Value<'v> {
     Text(Option<Cow<'v, str>>),
 }
 
-impl From<i64> for Value<'_> {
-    fn from(number: i64) -> Self {
-        Self::Number(number)
-    }
+macro_rules! values {
+    ($($from:ty: $it:ident => $value:expr;)+) => {$(
+        impl<'v> From<$from> for Value<'v> {
+            fn from($it: $from) -> Self {
+                $value
+            }
+        }
+    )+};
 }
-
-impl From<bool> for Value<'_> {
-    fn from(is: bool) -> Self {
-        Self::Number(is.into())
-    }
-}
-
-impl From<String> for Value<'_> {
-    fn from(text: String) -> Self {
-        Self::Text(Some(text.into()))
-    }
+values! {
+    i64: number => Self::Number(number);
+    bool: is => Self::Number(is.into());
+    String: text => Self::Text(Some(text.into()));
+    Option<&'v str>: text => Self::Text(text.map(Into::into));
 }
 
 impl<'v, T: AsRef<str> + ?Sized> From<&'v T> for Value<'v> {
     fn from(text: &'v T) -> Self {
         Self::Text(Some(text.as_ref().into()))
-    }
-}
-
-impl<'v> From<Option<&'v str>> for Value<'v> {
-    fn from(text: Option<&'v str>) -> Self {
-        Self::Text(text.map(Into::into))
     }
 }
 

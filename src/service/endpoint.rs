@@ -15,7 +15,6 @@
 //! The HTTP library reports a GOAWAY only for requests above the last stream and for unwritten ones. It cancels only requests that it returns complete.
 
 use std::error::Error;
-use std::fmt;
 use std::iter::successors;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +24,7 @@ use reqwest::{Client, ClientBuilder, Url, redirect};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
-use crate::domain::{SendBy, explained};
+use crate::domain::{SendBy, displayed, explained};
 
 /// A base URL that may get the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,11 +122,7 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.0.as_str().trim_end_matches('/'))
-    }
-}
+displayed!(Endpoint(it): it.0.as_str().trim_end_matches('/'));
 
 /// The timeout of a connection. Nothing is sent before, so a timeout costs nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

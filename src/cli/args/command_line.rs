@@ -169,7 +169,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, env = "SHOTLIST_STATE", help_heading = "Jobs", value_name = "STATE", value_delimiter = ',', value_parser = state())]
     pub state: Vec<JobState>,
     /// Format of the output
-    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
 }
 
@@ -308,7 +308,7 @@ pub(crate) struct SpendArgs {
     #[arg(long, env = "SHOTLIST_BY", value_name = "day|batch|model|LABEL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub by: Option<String>,
     /// Format of the output
-    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: SpendFormat,
 }
 

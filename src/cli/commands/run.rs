@@ -77,13 +77,8 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     // Names the refused batch: tomorrow, a template may have another value.
     ended.map_err(|failure| {
         let failure = failure.of_this_ledger(session.ledger(), &args.manifest);
-        match &failure.help {
-            Some(help) if failure.exit == Exit::NotAllowed && !args.money.plan => {
-                let help = format!("{help}; `{to_look}` shows what it would buy");
-                failure.with_help(help)
-            }
-            _ => failure,
-        }
+        let can_look = failure.help.is_some() && failure.exit == Exit::NotAllowed && !args.money.plan;
+        if can_look { failure.or(&format!("`{to_look}` shows what it would buy")) } else { failure }
     })
 }
 
@@ -151,11 +146,12 @@ impl Run<'_> {
     /// Refuses an unattended run if the manifest has a warning about a wrong purchase.
     fn check_risks(&self, plan: &Plan) -> Result<(), Failure> {
         let is_accepted = self.args.accept_warnings || self.args.manifest.sandbox || self.terminal.can_ask();
-        let is_refused = self.is_risky && !is_accepted && plan.totals().submit > 0;
+        if is_accepted || !self.is_risky || plan.totals().submit == 0 {
+            return Ok(());
+        }
         let message = "the manifest has warnings that may mean a wrong purchase";
-        let refused = || Failure::new(RefusalCode::WarningsNotAccepted, message);
-        let help = "correct the manifest, or pass `--accept-warnings`";
-        if is_refused { Err(refused().with_help(help)) } else { Ok(()) }
+        let failure = Failure::new(RefusalCode::WarningsNotAccepted, message);
+        Err(failure.with_help("correct the manifest, or pass `--accept-warnings`"))
     }
 
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
@@ -285,15 +281,9 @@ impl Run<'_> {
             let wall = Duration::from_secs(plan.estimate.wall_s);
             connect(address, &args.manifest, &args.service, wall).await
         };
-        let connection = connection.await;
-        if plan.asks_about_tasks() {
-            return connection.map(Some);
-        }
-        let why = "or skip the download of missing videos with `--no-download`";
-        connection.map(Some).map_err(|failure| {
-            let help = failure.help.as_deref().map_or_else(|| why.to_owned(), |help| format!("{help}; {why}"));
-            failure.with_help(help)
-        })
+        let only_downloads = !plan.asks_about_tasks();
+        let skip = "or skip the download of missing videos with `--no-download`";
+        connection.await.map(Some).map_err(|failure| if only_downloads { failure.or(skip) } else { failure })
     }
 
     /// Prints the summary.
@@ -346,10 +336,8 @@ impl Run<'_> {
         })?;
         Ok(exit)
     }
-}
 
-impl Run<'_> {
-    pub(super) fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
+    fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
         let same_plan = next_commands::for_same_plan(&self.args.manifest, &self.session.manifest().key);
         let page = match self.args.money.format {
             PlanFormat::Text => {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use crate::domain::displayed;
 use crate::ledger::AddressError;
 
 /// The longest wait for a connection.
@@ -95,12 +96,8 @@ impl PostgresAddress {
     }
 }
 
-/// The address as given, with every host and option, and never with a password.
-impl fmt::Display for PostgresAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
-    }
-}
+// The address as given, with every host and option, and never with a password.
+displayed!(PostgresAddress(it): it.shown);
 
 /// A valid address without the password, which is behind the user or among the options. As for the client, the first `@` ends the user.
 fn without_password(text: &str) -> String {

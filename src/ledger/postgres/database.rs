@@ -1,6 +1,5 @@
 //! A ledger in a database: queries on a read-only connection, and locks of batches.
 
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,7 +14,7 @@ use super::facts::total_slots;
 use super::schema::{Found, IDENTITY, LIVE, create, recognize, recognize_durable};
 use super::store::PostgresStore;
 use super::transaction::{LOCK, PostgresError, Transaction, connect, is_canceled, is_lost};
-use crate::domain::BatchKey;
+use crate::domain::{BatchKey, displayed};
 use crate::ledger::intent::Times;
 use crate::ledger::locked::{SharedState, WriterHandle};
 use crate::ledger::row::{Kind, Value};
@@ -213,11 +212,7 @@ impl PostgresLedger {
     }
 }
 
-impl fmt::Display for PostgresLedger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.address.fmt(f)
-    }
-}
+displayed!(PostgresLedger(it): it.address);
 
 /// The operations of [`Ledger`](crate::ledger::Ledger).
 impl PostgresLedger {

@@ -13,7 +13,7 @@ use super::copy::{self, WriteLock, at_one_moment};
 use super::open::{is_there, open, open_to_read, store_error};
 use super::schema::WRITABLE;
 use super::store::{SqliteStore, commit, set_freeze};
-use crate::domain::BatchKey;
+use crate::domain::{BatchKey, displayed};
 use crate::files::on_a_thread;
 use crate::ledger::locked::WriterHandle;
 use crate::ledger::row::Kind;
@@ -139,11 +139,7 @@ impl fmt::Debug for SqliteLedger {
     }
 }
 
-impl fmt::Display for SqliteLedger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path.display().fmt(f)
-    }
-}
+displayed!(SqliteLedger(it): it.path.display());
 
 /// The operations of [`Ledger`](crate::ledger::Ledger).
 impl SqliteLedger {

@@ -372,7 +372,7 @@ impl RawTable {
 }
 
 /// The fields of a job. Every string may be a template.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RawFields {
     pub values: FieldValues<String>,
     /// Request fields that the interface does not document, sent unchanged.
@@ -381,10 +381,4 @@ pub(crate) struct RawFields {
     pub until_kept: bool,
     /// True if the job waits for its local images.
     pub waits_for_image: bool,
-}
-
-impl Default for RawFields {
-    fn default() -> Self {
-        Self { values: FieldValues(Vec::new()), extra: None, until_kept: false, waits_for_image: false }
-    }
 }

@@ -88,7 +88,7 @@ pub(in crate::manifest) enum FieldValue<S> {
 }
 
 /// The fields of a job, or of `defaults`, that have a value.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::manifest) struct FieldValues<S>(pub Vec<(JobField, FieldValue<S>)>);
 
 impl<S> FieldValues<S> {
