@@ -253,6 +253,26 @@ fn changed_id_buys_nothing_again() {
     assert_eq!(service.posts().len(), 3);
 }
 
+/// A purchase belongs to the job that still asks for it. A copy of that job under a new ID is a further video, not a repeated purchase.
+#[test]
+fn purchase_belongs_to_a_job_that_still_wants_it() {
+    let job = |id: &str, prompt: &str| format!("  - {{ id: {id}, model: alpha-2, prompt: {prompt} }}\n");
+    let manifest = |jobs: &[String]| format!("version: 1\njobs:\n{}", jobs.concat());
+    let first = [job("a", "waves"), job("b", "dunes")];
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest(&first)));
+    here.run(&service, &[]).ends_with(0);
+    let known = |jobs: &[String]| {
+        here.write("m.yaml", manifest(jobs));
+        let plan = plan(&here, "m.yaml");
+        let guarded = plan["bought_before"].as_array().expect("a list").iter();
+        guarded.map(|it| format!("{} {} {}", it["job"], it["known_from"], it["id"])).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(known(&[job("a", "waves"), job("copy", "waves"), job("b", "dunes")]), "");
+    assert_eq!(known(&[job("copy", "waves"), job("b", "dunes")]), "\"copy\" \"gone\" \"a\"");
+    let swapped = [job("a", "dunes"), job("b", "hills")];
+    assert_eq!(known(&swapped), "\"a\" \"changed\" \"b\"");
+}
+
 #[test]
 fn sandbox_buys_again_without_a_question() {
     let here = Workspace::with_manifest(TWO_JOBS);
