@@ -56,7 +56,7 @@ pub(super) fn load(
     wanted: Wanted<'_>,
     terminal: &Terminal,
 ) -> Result<Chosen, Failure> {
-    if is_sheet(&args.manifest) {
+    if manifest::is_spreadsheet(&args.manifest) {
         let what = format!("`{}` is a spreadsheet, not a manifest", args.manifest.display());
         let init = NextCommand::about(&args.manifest).command("init --from", &[]);
         return Err(
@@ -120,12 +120,6 @@ pub(super) fn load(
     let is_risky = diagnostics.iter().any(|one| one.rule.may_buy_the_wrong_thing() && is_selected(one));
     let warnings = diagnostics.into_iter().map(warning).collect();
     Ok(Chosen { manifest, selection, selected, warnings, is_risky })
-}
-
-/// Returns whether a file is a spreadsheet, by its name.
-pub(super) fn is_sheet(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
-    ending.is_some_and(|ending| ["csv", "tsv", "xlsx", "xlsm", "xls", "xlsb", "ods"].contains(&ending.as_str()))
 }
 
 /// The error of an empty selection: the pattern that matches nothing, with a suggestion.

@@ -1,28 +1,28 @@
 //! The way of a command line: read with the environment, executed until its end or a signal, and turned into an exit code.
 //!
 //! The command line beats the environment, also for options that exclude each other. An empty variable is not set: CI systems define empty
-//! ones. A variable with a format of another command is ignored.
+//! ones.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, FromArgMatches as _, ValueEnum};
+use clap::{Arg, Command, FromArgMatches as _};
 #[cfg(unix)]
 use tokio::signal::unix::SignalKind;
 
-use super::args::{Cli, LogFormat, PlanFormat, SpendFormat, TerminalArgs, When};
+use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::commands;
 use super::exit::{Exit, Failure};
 use crate::catalog::Catalog;
 use crate::domain::{JobId, NoticeCode, Usd};
-use crate::manifest::WORKBOOK_THREAD;
+use crate::manifest::{WORKBOOK_THREAD, is_spreadsheet};
 use crate::reference::{TOPICS, Topic};
 use crate::session::{RunEvent, Stop, StopReason};
 use crate::ui::{self, Terminal};
@@ -172,18 +172,17 @@ fn tip(usage: &clap::Error) -> Option<&'static str> {
         (ErrorKind::InvalidSubcommand, Some(topic), _) if Topic::named(topic).is_some() => {
             Some("a topic of the reference is shown by `shotlist help TOPIC`")
         }
-        (ErrorKind::InvalidSubcommand, Some(file), _) if is_manifest(file) => {
+        (ErrorKind::InvalidSubcommand, Some(file), _) if [".yaml", ".yml"].iter().any(|end| file.ends_with(end)) => {
             Some("a command comes first: `shotlist run MANIFEST`")
+        }
+        (ErrorKind::InvalidSubcommand, Some(file), _) if is_spreadsheet(Path::new(file)) => {
+            Some("`shotlist init SHEET` writes a manifest from a spreadsheet")
         }
         (ErrorKind::UnknownArgument, _, Some("-n" | "--dry" | "--check" | "--validate")) => {
             Some("`--plan` prices a manifest and sends nothing")
         }
         _ => None,
     }
-}
-
-fn is_manifest(word: &str) -> bool {
-    [".yaml", ".yml"].iter().any(|ending| word.to_lowercase().ends_with(ending))
 }
 
 /// Runs a future to its end, on one thread: waking another thread for each response costs more than the rest of a command.
@@ -301,7 +300,7 @@ pub(super) fn heeded(command: Command, words: &[OsString]) -> Command {
             "verbose" => quiet,
             _ => false,
         };
-        is_beaten || said(arg).is_some_and(|value| value.is_empty()) || is_for_another_command(arg)
+        is_beaten || said(arg).is_some_and(|value| value.is_empty())
     })
 }
 
@@ -312,17 +311,6 @@ fn heed(command: Command, is_deaf: &dyn Fn(&Arg) -> bool) -> Command {
 
 fn said(arg: &Arg) -> Option<OsString> {
     std::env::var_os(arg.get_env()?)
-}
-
-/// `--format` has more values for plans and for the ledger than elsewhere, and a single variable.
-fn is_for_another_command(arg: &Arg) -> bool {
-    let value = said(arg).and_then(|value| value.into_string().ok()).filter(|_| arg.get_id() == "format");
-    value.is_some_and(|value| {
-        let is_one = |forms: Vec<PossibleValue>| forms.iter().any(|form| form.matches(&value, false));
-        let of_a_plan = PlanFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-        let of_books = SpendFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-        is_one(of_a_plan.chain(of_books).collect()) && !is_one(arg.get_possible_values())
-    })
 }
 
 #[cfg(test)]

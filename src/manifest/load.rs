@@ -20,6 +20,7 @@ use super::source::reader::{self, Unparsed};
 use super::source::syntax::unindented;
 use super::source::text::{FileAccess, TextError};
 use super::source::{lints, syntax};
+use super::tables::rows::SHEET_ENDINGS;
 use super::template::bounds::template_diagnostic;
 use super::template::engine::Templates;
 use crate::catalog::Catalog;
@@ -151,7 +152,11 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
             let mut diagnostic = unreadable("manifest", options.path, &error, Location::File);
             diagnostic.help = Some(match &error {
                 TextError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    format!("check the path; `shotlist init {}` writes one to start from", options.path.display())
+                    let mut sheets = SHEET_ENDINGS.map(|ending| options.path.with_extension(ending)).into_iter();
+                    match sheets.find(|sheet| sheet.is_file()) {
+                        Some(sheet) => format!("write it from the spreadsheet: `shotlist init {}`", sheet.display()),
+                        None => format!("check the path; `shotlist init {}` writes a manifest", options.path.display()),
+                    }
                 }
                 TextError::Directory => "name the manifest in it".to_owned(),
                 TextError::Utf16 | TextError::NotUtf8 { .. } => {

@@ -8,8 +8,7 @@ use super::schema;
 use crate::catalog::Catalog;
 use crate::cli::args::{InitArgs, SchemaOf};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::manifest::is_sheet;
-use crate::domain::{NoticeCode, RefusalCode, Usd, count};
+use crate::domain::{NoticeCode, RefusalCode, Usd, count, quoted};
 use crate::manifest;
 use crate::manifest::draft::{self, Draft};
 use crate::report::NextCommand;
@@ -25,7 +24,7 @@ const SCHEMA: &str = "shotlist.schema.json";
 
 /// Writes a manifest, and never over an existing file.
 pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let is_table = |path: &&PathBuf| args.from.is_none() && (path.is_dir() || is_sheet(path) && path.exists());
+    let is_table = |path: &&PathBuf| args.from.is_none() && (path.is_dir() || manifest::is_spreadsheet(path));
     let (named, file) = match args.file.iter().find(is_table) {
         Some(sheet) => (Some(sheet), None),
         None => (args.from.as_ref(), args.file.clone()),
@@ -44,7 +43,8 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     write_new(&file, text.as_bytes()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             let failure = Failure::new(RefusalCode::FileExists, format!("`{}` exists", file.display()));
-            return failure.with_help("name another file: `shotlist init FILE`");
+            let from = named.map(|sheet| format!(" --from {}", quoted(&sheet.to_string_lossy()))).unwrap_or_default();
+            return failure.with_help(format!("name another file: `shotlist init FILE{from}`"));
         }
         cannot_write(&file, &error)
     })?;
@@ -58,7 +58,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
         terminal.note(NoticeCode::TableFound, &read);
     }
     if !unused.is_empty() {
-        terminal.note(NoticeCode::ColumnsUnused, &format!("columns that are not used: {}", unused.join(", ")));
+        terminal.failure(NoticeCode::ColumnsUnused, &format!("unused columns: {}", unused.join(", ")));
     }
     let run = |option: &str| format!("`{}`", NextCommand::about(&file).command("run", &[option]));
     let (jobs, next) = match comes_to(&file) {

@@ -1,5 +1,5 @@
-//! A draft of a manifest for a spreadsheet: [`sheet`] finds the table, [`columns`] the meaning of each column by its
-//! cells and its name, and [`text`] writes the draft.
+//! A draft of a manifest for a spreadsheet: [`sheet`] finds the table, [`written`] the meaning of each column,
+//! [`columns`] compares them, and [`text`] writes the draft.
 //!
 //! Every guess is in the text as a comment, and columns without a meaning are named, not dropped. A guess confirms nothing: the text sets
 //! no limit that a run could take for one.
@@ -7,5 +7,6 @@
 mod columns;
 mod sheet;
 mod text;
+mod written;
 
 pub use sheet::{Draft, DraftError, draft, draft_of_images};

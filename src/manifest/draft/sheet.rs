@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::columns::{self, Column, HEADERS, Meaning, PROMPT_LENGTH, is_like_a_model, is_ratio};
+use super::columns::{self, Column};
 use super::text::{Chosen, Table, head, quoted, shown, text, unused};
+use super::written::{HEADERS, Meaning, PROMPT_LENGTH, is_like_a_model, is_ratio};
 use crate::catalog::Catalog;
 use crate::domain::text::one_line;
 use crate::domain::{Field, count};
@@ -44,8 +45,8 @@ pub enum DraftError {
     /// The first row is one of the videos.
     #[error("the first row of `{0}` looks like data, not like the names of columns")]
     NoHeader(String),
-    /// The catalog has no such model.
-    #[error("found no model `{0}`")]
+    /// The catalog has no such model for it.
+    #[error("`{0}` is no model for these rows")]
     NoModel(String),
 }
 
@@ -116,12 +117,10 @@ pub fn draft_of_images(directory: &Path, images: &str, model: Option<&str>) -> R
         return Err(DraftError::Unreadable(message, help));
     }
     let takes_images = |name: &&str| catalog.model(name).is_some_and(|model| model.family.takes(Field::Image));
-    let model = match model {
-        Some(model) if takes_images(&model) => model,
-        Some(model) if catalog.model(model).is_none() => return Err(DraftError::NoModel(model.to_owned())),
-        Some(model) => return Err(DraftError::Unreadable(format!("{model} takes no images"), None)),
-        None => catalog.suggested_names().find(takes_images).unwrap_or_default(),
-    };
+    if let Some(model) = model.filter(|model| !takes_images(model)) {
+        return Err(DraftError::NoModel(model.to_owned()));
+    }
+    let model = model.or_else(|| catalog.suggested_names().find(takes_images)).unwrap_or_default();
     let texts = rows.iter().filter(|row| row.cells.get("text").is_some_and(|text| !text.is_empty())).count();
     let text = format!(
         "{}jobs:

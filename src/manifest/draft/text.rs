@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::columns::{self, Column, Meaning, is_taken, names_models, taker};
+use super::columns::{Column, alternatives, is_taken, names_models, taker};
+use super::written::Meaning;
 use crate::catalog::{Catalog, Model};
 use crate::domain::text::one_line;
 use crate::domain::{Field, count};
@@ -12,6 +13,9 @@ use crate::manifest::template::engine::slug;
 
 /// The longest beginning of an id that is made of a name, in characters.
 const MAX_STEM: usize = 60;
+
+/// Unused columns with a reason each. An export of a database may have hundreds.
+const MAX_UNUSED: usize = 20;
 
 /// The table with its columns.
 pub(super) struct Table<'t> {
@@ -47,9 +51,10 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     let why = match (model.is_given, names_models(columns)) {
         (_, true) => "for rows that name none",
         (true, false) => "as you chose",
-        (false, false) => "it takes most of what the sheet has, for least",
+        (false, false) => "the cheapest model that uses most of your columns",
     };
-    let of_rows = format!("row, {rows} now. The meaning of each column is a guess, noted beside it");
+    let of_rows =
+        format!("row, {rows} now. The meaning of each column is a guess; the list at the end has all of them");
     let mut text = head(file, &of_rows, why, model.name, catalog) + "jobs:\n";
     text += &id(&name, columns);
     text += &read.map(|read| format!("    # {read}\n")).unwrap_or_default();
@@ -64,7 +69,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     let mut excluded = Vec::new();
     for column in columns.iter().filter(|column| !column.left_out.is_empty()) {
         excluded.extend(column.left_out.iter().map(|state| excludes(column, state)));
-        let states = columns::alternatives(&column.left_out);
+        let states = alternatives(&column.left_out);
         why.push(format!("rows whose `{}` is {states}", one_line(&column.name)));
     }
     if !excluded.is_empty() {
@@ -79,11 +84,9 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
         let ((states, doubtful), name) = (&column.doubtful, one_line(&column.name));
         let with = excluded.iter().cloned().chain(states.iter().map(|state| excludes(column, state)));
         let line = for_each(file, &format!("{place}{skips}, exclude: [{}]", with.collect::<Vec<_>>().join(", ")));
-        let of_rows = format!("{} in {doubtful} of {}", columns::alternatives(states), count(rows, "row"));
-        text += &format!(
-            "    # `{name}` is {of_rows}, which become jobs all the same. To leave them out, write:\n    #{}",
-            &line[3..]
-        );
+        let of_rows = format!("{} in {doubtful} of {}", alternatives(states), count(rows, "row"));
+        text +=
+            &format!("    # `{name}` is {of_rows}, and they are jobs. To leave them out, write:\n    #{}", &line[3..]);
     }
     text += &prompt(columns);
     let Some(model) = catalog.model(model.name) else { return text };
@@ -92,10 +95,18 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     }
     text += &labels(columns);
     text += "    # The columns, with their first values:\n";
+    let mut unused = 0;
     for column in columns {
+        let read = read_as(column, columns, model, catalog).or_else(|why| {
+            unused += 1;
+            (unused <= MAX_UNUSED).then(|| format!("not used: {why}")).ok_or(())
+        });
+        let Ok(read) = read else { continue };
         let values = if column.values.is_empty() { String::new() } else { format!(" ({})", column.values.join(", ")) };
-        let read = read_as(column, columns, model, catalog).unwrap_or_else(|why| format!("not used: {why}"));
         text += &format!("    #   `{}`{values}: {read}\n", one_line(&column.name));
+    }
+    if unused > MAX_UNUSED {
+        text += &format!("    #   {} more: not used\n", unused - MAX_UNUSED);
     }
     text
 }
@@ -106,10 +117,10 @@ pub(super) fn head(file: &str, of_each: &str, why: &str, model: &str, catalog: &
     let rates: Vec<String> = catalog.suggested_names().filter_map(rate).collect();
     format!(
         "# yaml-language-server: $schema=shotlist.schema.json\n\
-         # Made of {}: a job for each {of_each}.\n\
+         # Made from {}: a job for each {of_each}.\n\
          version: 1\n\
          name: {}\n\n\
-         # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.\n\
+         # A run spends at most this, in USD. Without it, a run asks you first, and without a terminal it refuses.\n\
          # budget: {{ run: 10.00 }}\n\n\
          defaults:\n  \
            # {why}: {}\n  \
@@ -144,14 +155,14 @@ fn read_as(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Cata
     }
     let has_prompt = columns.iter().any(|column| column.meaning == Meaning::Prompt);
     let read = match column.meaning {
-        Meaning::Id { .. } => "the ID",
+        Meaning::Id => "the ID",
         Meaning::Prompt => "the prompt",
         Meaning::Field(field) => field.name(),
         Meaning::Shape => F::Shape.name(),
         Meaning::ImageFile { .. } => "image_file",
         Meaning::Tags => "tags",
         Meaning::Label => "a label",
-        Meaning::Takes => return Err("each take is paid for".to_owned()),
+        Meaning::Takes => return Err("each take costs its price".to_owned()),
         Meaning::Words if has_prompt || !column.has_words() => return Err(column.why_not()),
         Meaning::Words => "words for the prompt",
     };
@@ -159,33 +170,27 @@ fn read_as(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Cata
 }
 
 fn id(name: &str, columns: &[Column]) -> String {
-    let known = "    # What was paid is known by the id: ";
-    let found = columns.iter().find_map(|column| match column.meaning {
-        Meaning::Id { is_slugged } => Some((column, if is_slugged { " | slug" } else { "" })),
-        _ => None,
-    });
-    if let Some((column, filter)) = found {
-        let id = quoted(&format!("{{{{ {}{filter} }}}}", cell(&column.name)));
-        let counts = if column.is_counted_anew() {
-            "    # It counts the rows: if one is put in above others and they are counted anew, they are bought again.\n"
-        } else if column.is_count {
-            "    # It counts the rows: where one is put in above others, they keep their numbers, and it gets a new one.\n"
-        } else {
-            ""
-        };
+    let parts: Vec<&Column> = columns.iter().filter(|column| column.is_in_id).collect();
+    if parts.is_empty() {
+        let id = quoted(&format!("{}-{{{{ row_number }}}}", stem(name)));
+        let why = columns.iter().find_map(|column| Some((one_line(&column.name), column.why_no_id.as_ref()?)));
+        let why = why.map(|(name, why)| format!("    # `{name}` could be the id, but {why}.\n")).unwrap_or_default();
         return format!(
-            "  - id: {id}\n{known}a row whose `{}` changes is bought again.\n{counts}",
-            one_line(&column.name)
+            "  - id: {id}\n    # A paid video is known by its id. No column has a lasting name for each row: a row that you insert\n    \
+             # renumbers those below it, and they are bought again. A column of ids prevents that.\n{why}"
         );
     }
-    let id = quoted(&format!("{}-{{{{ row_number }}}}", stem(name)));
-    let twice = columns.iter().find_map(|column| Some((one_line(&column.name), one_line(column.twice.as_ref()?))));
-    let twice =
-        twice.map(|(name, cell)| format!("    # (`{name}` would be one, if `{cell}` did not stand there twice.)\n"));
+    let part = |column: &&Column| format!("{{{{ {}{} }}}}", cell(&column.name), column.filter);
+    let id = quoted(&parts.iter().map(part).collect::<Vec<_>>().join("-"));
+    let names = parts.iter().map(|column| format!("`{}`", one_line(&column.name))).collect::<Vec<_>>().join(" or ");
+    let counts = match parts[..] {
+        [column] if column.is_count => {
+            "    # It counts the rows: give an inserted row a new number, and keep the others.\n"
+        }
+        _ => "",
+    };
     format!(
-        "  - id: {id}\n{known}no column has a lasting name for each row, so a row that is put in\n    # above others \
-         makes them all new, and they are bought again. A column of ids would keep them.\n{}",
-        twice.unwrap_or_default()
+        "  - id: {id}\n    # A paid video is known by its id: a row whose {names} changes is bought again.\n{counts}"
     )
 }
 
@@ -196,11 +201,11 @@ fn prompt(columns: &[Column]) -> String {
     let words: Vec<String> = columns.iter().filter(|column| column.has_words()).map(filled).collect();
     // A blank prompt is an error until the user writes one. Words without a sentence would be bought.
     if words.is_empty() {
-        return "    # No column seems to be a prompt: write what the video shows.\n    prompt: \"\"\n".to_owned();
+        return "    # No column looks like a prompt: describe the video here.\n    prompt: \"\"\n".to_owned();
     }
     let words = quoted(&words.join(", "));
     format!(
-        "    # No column seems to be a prompt: write a sentence, with what belongs into it of {words}.\n    prompt: \"\"\n"
+        "    # No column looks like a prompt: describe the video in a sentence, for example with {words}.\n    prompt: \"\"\n"
     )
 }
 
@@ -219,17 +224,19 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
         // In a shot list for a camera, the column counts the recorded takes.
         Meaning::Takes => {
             let line = format!("takes: {}", quoted(&filled(column)));
-            return format!("    # {line} # each take is paid for: without the first `#`, rows ask for so many\n");
+            return format!(
+                "    # {line} # each take costs its price; remove the first `#` to buy as many as the sheet says\n"
+            );
         }
         Meaning::Tags => "tags",
         Meaning::Words if let Some(field) = column.promised => {
             let why = column.why_not();
             let key = field.name();
             return format!(
-                "    # {why}: write a `{key}` for all rows, or remove the line for the default.\n    {key}: \"\"\n"
+                "    # {why}: write one `{key}` for all rows, or remove the line for the default.\n    {key}: \"\"\n"
             );
         }
-        Meaning::Label | Meaning::Id { .. } | Meaning::Prompt | Meaning::Words => return String::new(),
+        Meaning::Label | Meaning::Id | Meaning::Prompt | Meaning::Words => return String::new(),
     };
     let line = format!("{key}: {}", quoted(&filled(column)));
     match not_taken(column, columns, model, catalog) {
@@ -247,7 +254,7 @@ fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Ca
     };
     if names_models(columns) || is_taken(column, model.family) {
         let is_missing = column.meaning == Meaning::ImageFile { is_here: false };
-        return is_missing.then(|| "some of these images are not in this directory".to_owned());
+        return is_missing.then(|| "some of these files are not in this directory".to_owned());
     }
     let instead = match model.family.instead_of(field) {
         Some(instead) => one_line(instead),
@@ -263,10 +270,10 @@ fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Ca
 /// The comment on a field that was read from a column.
 pub(super) fn shown(meaning: Meaning) -> &'static str {
     match meaning {
-        Meaning::ImageFile { .. } => " # needs `--asset-command`, which gives each an address",
-        Meaning::Field(Field::Model) => " # decides the price",
+        Meaning::ImageFile { .. } => " # needs `--asset-command`, which prints a URL for each file",
+        Meaning::Field(Field::Model) => " # the price depends on it",
         Meaning::Field(Field::Duration) => " # in seconds; some models are priced by it",
-        Meaning::Tags => " # `--tag NAME` takes only the jobs that have it",
+        Meaning::Tags => " # `--tag NAME` runs only the jobs with that tag",
         Meaning::Field(Field::Image) => " # the video starts with this image",
         _ => "",
     }
@@ -294,7 +301,12 @@ pub(super) fn unused(columns: &[Column], model: &str, catalog: &Catalog) -> Vec<
         let why = read_as(column, columns, model, catalog).err()?;
         Some(format!("`{}` ({why})", one_line(&column.name)))
     };
-    columns.iter().filter_map(reason).collect()
+    let (mut named, mut more) = (Vec::new(), 0);
+    for reason in columns.iter().filter_map(reason) {
+        if named.len() < MAX_UNUSED { named.push(reason) } else { more += 1 }
+    }
+    named.extend((more > 0).then(|| format!("and {more} more")));
+    named
 }
 
 /// The name of a cell in a template.

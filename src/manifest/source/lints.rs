@@ -23,8 +23,9 @@ const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// The namespace of the tags that YAML has itself, and those of plain scalars.
 const CORE: &str = "tag:yaml.org,2002:";
 const PLAIN_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
-/// Words for an empty cell.
-const NOTHING: [&str; 8] = ["n/a", "na", "none", "null", "tbd", "todo", "…", "..."];
+/// Words for an empty cell, and of the last row of a sheet.
+const NOTHING: [&str; 13] =
+    ["n/a", "na", "none", "null", "tbd", "todo", "total", "totals", "sum", "subtotal", "summe", "gesamt", "prompt"];
 /// The start of placeholder text.
 const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
@@ -43,7 +44,8 @@ pub(crate) fn unfilled_placeholder(
     place: impl FnOnce() -> Location,
 ) -> Option<Diagnostic> {
     let trimmed = prompt.trim();
-    let left = if NOTHING.iter().any(|nothing| trimmed.eq_ignore_ascii_case(nothing)) {
+    let is_nothing = |word: &&str| trimmed.eq_ignore_ascii_case(word);
+    let left = if NOTHING.iter().any(is_nothing) || !trimmed.is_empty() && !trimmed.contains(char::is_alphabetic) {
         Some(trimmed.to_owned())
     } else if let Some(left) = spelled_out(trimmed, &names) {
         Some(left)
@@ -70,7 +72,7 @@ pub(crate) fn unfilled_placeholder(
         };
         warning(
             Rule::PromptPlaceholder,
-            format!("the prompt contains an unfilled placeholder: `{left}`"),
+            format!("the prompt {} `{left}`", if left == trimmed { "is only" } else { "has an unfilled placeholder:" }),
             place(),
             help,
         )
@@ -80,11 +82,8 @@ pub(crate) fn unfilled_placeholder(
 /// A text that is the name of a cell, or that only keeps the place of another: `row.prompt`, `Lorem ipsum dolor`.
 fn spelled_out(trimmed: &str, names: &impl Fn() -> Vec<String>) -> Option<String> {
     let column = trimmed.strip_prefix("row.").filter(|column| names().iter().any(|name| name == column));
-    if column.is_some() {
-        return Some(trimmed.to_owned());
-    }
-    let beginning = trimmed.get(..LOREM.len()).filter(|beginning| beginning.eq_ignore_ascii_case(LOREM));
-    beginning.map(str::to_owned)
+    let lorem = trimmed.get(..LOREM.len()).filter(|beginning| beginning.eq_ignore_ascii_case(LOREM));
+    column.map(|_| trimmed).or(lorem).map(str::to_owned)
 }
 
 /// A word in capitals in brackets, or a name in a dollar sign and braces: `[PRODUCT]`, `${surface}`.

@@ -2,6 +2,7 @@
 //! of prompts has one text or one JSON object per line.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use encoding_rs::Encoding;
@@ -226,8 +227,16 @@ fn is_tabbed(text: &str) -> bool {
     lines.peek().is_some() && lines.all(|line| line.contains('\t'))
 }
 
+/// Returns whether a path has the ending of a spreadsheet.
+pub(crate) fn is_spreadsheet(path: &Path) -> bool {
+    ending(&path.to_string_lossy()).is_some_and(|ending| SHEET_ENDINGS.contains(&&*ending))
+}
+
+/// Endings of spreadsheets, those of workbooks last.
+pub(crate) const SHEET_ENDINGS: [&str; 7] = ["csv", "tsv", "xlsx", "xlsm", "xlsb", "xls", "ods"];
+
 fn is_workbook(file: &str) -> bool {
-    matches!(ending(file).as_deref(), Some("xlsx" | "xlsm" | "xlsb" | "xls" | "ods"))
+    ending(file).is_some_and(|ending| SHEET_ENDINGS[2..].contains(&&*ending))
 }
 
 fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {

@@ -273,7 +273,7 @@ fn json_report_always_matches_its_schema() {
     });
     let manifest = "version: 1\nfaces: { f: { review: pending } }\ndefaults: { model: beta-2.0-lite }\njobs:\n  \
                     - { id: a, prompt: good, tags: [x] }\n  - { id: b, prompt: bad }\n  - { id: c, prompt: in doubt }\n  \
-                    - { id: d, prompt: face, face: f }\n  - { id: e, prompt: '=1+1' }\n";
+                    - { id: d, prompt: face, face: f }\n  - { id: e, prompt: '=1+1 as text' }\n";
     let here = Workspace::with_manifest(manifest);
     here.run(&service, &["--concurrency", "1"]).ends_with(7);
     here.write("m.yaml", manifest.replace("prompt: good", "prompt: better"));

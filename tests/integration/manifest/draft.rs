@@ -21,27 +21,27 @@ fn planned(here: &Workspace, args: &[&str]) -> (u64, String) {
 }
 
 #[test]
-fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_reported() {
+fn draft_lists_the_guess_for_each_column() {
     let sheet = "Client;SKU;Product Name;Length (s);Size;Video Prompt;Price\n\
                  Acme;M 1;Mug;5;720x1280;A blue mug turns slowly on marble;9,99\n\
                  Beta;L 2;Lamp;8;720x1280;A brass lamp lights up a dark desk;19,99\n";
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
     # yaml-language-server: $schema=shotlist.schema.json
-    # Made of sheet.csv: a job for each row, 2 now. The meaning of each column is a guess, noted beside it.
+    # Made from sheet.csv: a job for each row, 2 now. The meaning of each column is a guess; the list at the end has all of them.
     version: 1
     name: "sheet"
 
-    # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.
+    # A run spends at most this, in USD. Without it, a run asks you first, and without a terminal it refuses.
     # budget: { run: 10.00 }
 
     defaults:
-      # it takes most of what the sheet has, for least: alpha-2 $0.90 a video, beta-2.0-lite $0.75 a second, beta-2.0-lite-fast $0.65 a second
+      # the cheapest model that uses most of your columns: alpha-2 $0.90 a video, beta-2.0-lite $0.75 a second, beta-2.0-lite-fast $0.65 a second
       model: beta-2.0-lite-fast
 
     jobs:
       - id: "{{ row.SKU | slug }}"
-        # What was paid is known by the id: a row whose `SKU` changes is bought again.
+        # A paid video is known by its id: a row whose `SKU` changes is bought again.
         for_each: "sheet.csv"
         prompt: "{{ row['Video Prompt'] }}"
         duration: "{{ row['Length (s)'] }}" # in seconds; some models are priced by it
@@ -62,37 +62,37 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_reported() {
 }
 
 #[test]
-fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest() {
+fn sheet_without_prompt_or_fitting_length_gives_a_draft() {
     let sheet = "Name,Color,Seconds,Aspect,Photo\nmug,blue,7,16:9,mug.png\nmug,red,7,9:16,none.png\n";
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
     # yaml-language-server: $schema=shotlist.schema.json
-    # Made of sheet.csv: a job for each row, 2 now. The meaning of each column is a guess, noted beside it.
+    # Made from sheet.csv: a job for each row, 2 now. The meaning of each column is a guess; the list at the end has all of them.
     version: 1
     name: "sheet"
 
-    # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.
+    # A run spends at most this, in USD. Without it, a run asks you first, and without a terminal it refuses.
     # budget: { run: 10.00 }
 
     defaults:
-      # it takes most of what the sheet has, for least: alpha-2 $0.90 a video, beta-2.0-lite $0.75 a second, beta-2.0-lite-fast $0.65 a second
+      # the cheapest model that uses most of your columns: alpha-2 $0.90 a video, beta-2.0-lite $0.75 a second, beta-2.0-lite-fast $0.65 a second
       model: alpha-2
 
     jobs:
-      - id: "{{ row.Color }}"
-        # What was paid is known by the id: a row whose `Color` changes is bought again.
+      - id: "{{ row.Name }}-{{ row.Color }}"
+        # A paid video is known by its id: a row whose `Name` or `Color` changes is bought again.
         for_each: "sheet.csv"
-        # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Name }}, {{ row.Color }}".
+        # No column looks like a prompt: describe the video in a sentence, for example with "{{ row.Name }}".
         prompt: ""
         # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
         shape: "{{ row.Aspect }}"
-        # image_file: "{{ row.Photo }}" # some of these images are not in this directory
+        # image_file: "{{ row.Photo }}" # some of these files are not in this directory
         # The columns, with their first values:
-        #   `Name` (mug, mug): words for the prompt
+        #   `Name` (mug, mug): the ID
         #   `Color` (blue, red): the ID
         #   `Seconds` (7, 7): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
         #   `Aspect` (16:9, 9:16): shape
-        #   `Photo` (mug.png, none.png): not used: some of these images are not in this directory
+        #   `Photo` (mug.png, none.png): not used: some of these files are not in this directory
     "#);
     // The words of a sheet are no prompt until the user writes a sentence.
     let refused = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(2).stderr;
@@ -102,7 +102,7 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
 }
 
 #[test]
-fn a_sheet_that_names_models_asks_for_what_each_row_says() {
+fn model_column_decides_the_model_of_each_row() {
     let sheet = "id,model,text,aspect_ratio,size,duration\n\
                  a,alpha-2,A dog runs,9:16,,\nb,beta-2.0-lite,A cat sleeps,,720x1280,10\nc,,A cow stands,,,\n";
     let (here, _) = drafted(sheet);
@@ -114,24 +114,22 @@ fn a_sheet_that_names_models_asks_for_what_each_row_says() {
 
 /// A time of day is no shape, a section no length, a pack no size, and a price no ID.
 #[test]
-fn what_only_looks_like_a_field_is_none() {
+fn columns_similar_to_fields_are_not_used() {
     let sheet = "Shot #,Time,Section,Pack,Price,Due,Client,Project\n\
                  1,10:30,7,2x3,9.99,2026-12-01,Acme,Spring\n1,11:15,8,4x6,8.99,2026-12-02,Acme,Autumn\n";
     let (_, text) = drafted(sheet);
     let jobs = text.split_once("jobs:\n").expect("jobs").1;
     insta::assert_snapshot!(jobs, @r#"
-    - id: "sheet-{{ row_number }}"
-      # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
-      # above others makes them all new, and they are bought again. A column of ids would keep them.
-      # (`Shot #` would be one, if `1` did not stand there twice.)
+    - id: "{{ row['Shot #'] }}-{{ row.Section }}"
+      # A paid video is known by its id: a row whose `Shot #` or `Section` changes is bought again.
       for_each: "sheet.csv"
-      # No column seems to be a prompt: write what the video shows.
+      # No column looks like a prompt: describe the video here.
       prompt: ""
       labels: { client: "{{ row.Client }}", project: "{{ row.Project }}" }
       # The columns, with their first values:
-      #   `Shot #` (1, 1): not used: `1` repeats
+      #   `Shot #` (1, 1): the ID
       #   `Time` (10:30, 11:15): not used: not a field of a job
-      #   `Section` (7, 8): not used: not a field of a job
+      #   `Section` (7, 8): the ID
       #   `Pack` (2x3, 4x6): not used: not a field of a job
       #   `Price` (9.99, 8.99): not used: not a field of a job
       #   `Due` (2026-12-01, 2026-12-02): not used: not a field of a job
@@ -147,13 +145,13 @@ fn shot_lists_and_campaign_sheets_are_understood() {
                  1,1,A courier climbs a stair in the rain,5.0,16:9,approved\n2,1,She rings a bell and waits,6,9:16,draft\n";
     insta::assert_snapshot!(drafted(shots).1.split_once("jobs:\n").expect("jobs").1, @r#"
     - id: "{{ row['Shot #'] }}"
-      # What was paid is known by the id: a row whose `Shot #` changes is bought again.
-      # It counts the rows: if one is put in above others and they are counted anew, they are bought again.
+      # A paid video is known by its id: a row whose `Shot #` changes is bought again.
+      # It counts the rows: give an inserted row a new number, and keep the others.
       for_each: "sheet.csv"
       prompt: "{{ row.Action }}"
       duration: "{{ row.Duration }}" # in seconds; some models are priced by it
       shape: "{{ row['Aspect Ratio'] }}"
-      tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
+      tags: "{{ row.Status }}" # `--tag NAME` runs only the jobs with that tag
       # The columns, with their first values:
       #   `Shot #` (1, 2): the ID
       #   `Scene` (1, 1): not used: not a field of a job
@@ -167,15 +165,15 @@ fn shot_lists_and_campaign_sheets_are_understood() {
                     Vase;;8,0;landscape;https://x.example/b.png;gestoppt;Acme;35 \u{20ac}\n";
     insta::assert_snapshot!(drafted(campaign).1.split_once("jobs:\n").expect("jobs").1, @r#"
     - id: "{{ row.Produkt }}"
-      # What was paid is known by the id: a row whose `Produkt` changes is bought again.
+      # A paid video is known by its id: a row whose `Produkt` changes is bought again.
       # Left out: rows whose `Status` is `gestoppt`.
       for_each: { file: "sheet.csv", exclude: [{ "Status": "gestoppt" }] }
-      # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Produkt }}, {{ row.Claim }}".
+      # No column looks like a prompt: describe the video in a sentence, for example with "{{ row.Produkt }}, {{ row.Claim }}".
       prompt: ""
       # duration: "{{ row['Länge'] }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
       shape: "{{ row.Format }}"
       image: "{{ row['Bild-URL'] }}" # the video starts with this image
-      tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
+      tags: "{{ row.Status }}" # `--tag NAME` runs only the jobs with that tag
       labels: { kunde: "{{ row.Kunde }}" }
       # The columns, with their first values:
       #   `Produkt` (Emaille-Becher, Vase): the ID
@@ -190,9 +188,9 @@ fn shot_lists_and_campaign_sheets_are_understood() {
     let twice = "ID,Prompt\nv1,A dog runs\nv1,A cat sleeps\n";
     insta::assert_snapshot!(drafted(twice).1.split_once("jobs:\n").expect("jobs").1, @r#"
     - id: "sheet-{{ row_number }}"
-      # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
-      # above others makes them all new, and they are bought again. A column of ids would keep them.
-      # (`ID` would be one, if `v1` did not stand there twice.)
+      # A paid video is known by its id. No column has a lasting name for each row: a row that you insert
+      # renumbers those below it, and they are bought again. A column of ids prevents that.
+      # `ID` could be the id, but `v1` repeats.
       for_each: "sheet.csv"
       prompt: "{{ row.Prompt }}"
       # The columns, with their first values:
@@ -203,7 +201,7 @@ fn shot_lists_and_campaign_sheets_are_understood() {
 
 /// A column with the name of a field is always used, so a wrong cell is an error and not a default.
 #[test]
-fn what_is_wrong_under_a_fields_own_name_is_reported_by_the_plan() {
+fn plan_reports_invalid_cells_of_a_field_column() {
     for (sheet, told) in [
         ("id,prompt,model\na,A dog,beta-2.0-lite\nb,A cat,beta-2-lite\n", "`beta-2-lite`"),
         ("id,prompt,duration\na,A dog,five\nb,A cat,7s\n", "five"),
@@ -219,7 +217,7 @@ fn what_is_wrong_under_a_fields_own_name_is_reported_by_the_plan() {
 
 /// `size` is for one family and `aspect_ratio` for the other. The help of the errors makes the sheet valid.
 #[test]
-fn a_sheet_of_both_families_is_mended_by_empty_cells() {
+fn empty_cells_fix_a_sheet_with_both_families() {
     let sheet = |alpha: &str, beta: &str| {
         let head = "id,model,prompt,duration,size,aspect_ratio";
         format!("{head}\na,alpha-2,A crane,{alpha}\nb,beta-2.0-lite,Waves,{beta}\n")
@@ -239,14 +237,14 @@ fn a_sheet_of_both_families_is_mended_by_empty_cells() {
 }
 
 #[test]
-fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
+fn lengths_of_things_are_no_durations_and_row_numbers_no_ids() {
     let sheet = "Nr,Produkt,Length (cm),Duration (s),Preis,Prompt\n\
                  1,Tasse,7,5,9.99,Eine blaue Tasse dreht sich langsam\n2,Lampe,9,6,19.99,Eine Lampe leuchtet im Dunkeln\n";
     let (here, text) = drafted(sheet);
     let jobs = text.split_once("jobs:\n").expect("jobs").1;
     insta::assert_snapshot!(jobs, @r#"
     - id: "{{ row.Produkt }}"
-      # What was paid is known by the id: a row whose `Produkt` changes is bought again.
+      # A paid video is known by its id: a row whose `Produkt` changes is bought again.
       for_each: "sheet.csv"
       prompt: "{{ row.Prompt }}"
       duration: "{{ row['Duration (s)'] }}" # in seconds; some models are priced by it
@@ -263,21 +261,21 @@ fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
 
 /// A column of row numbers is an ID only if there is no other: an inserted row may change the numbers.
 #[test]
-fn ids_that_count_the_rows_are_better_than_none() {
+fn row_numbers_are_ids_only_without_others() {
     let here = Workspace::new().file("sheet.csv", "id,prompt,takes\n1,A red ball rolls,2\n2,A blue ball rolls,2\n");
     here.shotlist(&["init", "--from", "sheet.csv", "--log-format", "json"]).ends_with(0).shows("columns-unused");
     let text = std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest");
     insta::assert_snapshot!(text.split_once("jobs:\n").expect("jobs").1, @r#"
     - id: "{{ row.id }}"
-      # What was paid is known by the id: a row whose `id` changes is bought again.
-      # It counts the rows: where one is put in above others, they keep their numbers, and it gets a new one.
+      # A paid video is known by its id: a row whose `id` changes is bought again.
+      # It counts the rows: give an inserted row a new number, and keep the others.
       for_each: "sheet.csv"
       prompt: "{{ row.prompt }}"
-      # takes: "{{ row.takes }}" # each take is paid for: without the first `#`, rows ask for so many
+      # takes: "{{ row.takes }}" # each take costs its price; remove the first `#` to buy as many as the sheet says
       # The columns, with their first values:
       #   `id` (1, 2): the ID
       #   `prompt` (A red ball rolls, A blue ball rolls): the prompt
-      #   `takes` (2, 2): not used: each take is paid for
+      #   `takes` (2, 2): not used: each take costs its price
     "#);
     here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(0);
     here.write("sheet.csv", "id,prompt\n3,A new ball rolls\n1,A red ball rolls\n2,A blue ball rolls\n");
@@ -287,7 +285,7 @@ fn ids_that_count_the_rows_are_better_than_none() {
 }
 
 #[test]
-fn a_prompt_of_one_word_is_one_and_a_number_of_an_article_is_an_id() {
+fn one_word_is_a_prompt_and_an_article_number_an_id() {
     for (head, first, second, id) in [
         ("sku", "m1", "m2", "row.sku"),
         ("Article number", "A 1", "A 2", "row['Article number'] | slug"),
@@ -301,7 +299,7 @@ fn a_prompt_of_one_word_is_one_and_a_number_of_an_article_is_an_id() {
 }
 
 #[test]
-fn a_sheet_of_a_workbook_is_named() {
+fn draft_names_the_sheet_of_a_workbook() {
     let here = Workspace::new().file("p.xlsx", include_bytes!("../../../examples/spring/products.xlsx"));
     here.shotlist(&["init", "--from", "p.xlsx", "--sheet", "Spring", "--model", "alpha-2"]).ends_with(0);
     let text = std::fs::read_to_string(here.path("p.yaml")).expect("a manifest");
@@ -316,7 +314,7 @@ fn a_sheet_of_a_workbook_is_named() {
 }
 
 #[test]
-fn nothing_is_replaced_and_what_is_no_sheet_is_refused() {
+fn init_replaces_no_file_and_refuses_invalid_sheets() {
     let (here, text) = drafted("id,prompt\na,A dog\n");
     let refused = here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(74).stderr;
     assert!(has_code(&refused, "file-exists"), "{refused}");
@@ -379,7 +377,7 @@ proptest! {
 
     /// Any sheet gives a manifest that loads. Only errors in cells are left to the plan.
     #[test]
-    fn any_sheet_gives_a_manifest_that_can_be_read(
+    fn draft_of_any_sheet_is_valid_yaml(
         file in prop_oneof![Just("s".to_owned()), Just("日本".to_owned()), "[a-z]{150}"],
         names in proptest::collection::btree_set(prop_oneof![proptest::sample::select(&NAMES).prop_map(str::to_owned), "[ -~äß日]{1,12}"], 1..6),
         rows in proptest::collection::vec(proptest::collection::vec(proptest::sample::select(&CELLS), 6), 1..4),

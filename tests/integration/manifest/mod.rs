@@ -3,6 +3,7 @@
 mod defaults;
 mod diagnostics;
 mod draft;
+mod draft_columns;
 mod expansion;
 mod hostile;
 mod images;

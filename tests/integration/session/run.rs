@@ -164,7 +164,7 @@ fn csv_report_has_the_columns_of_the_contract() {
     let manifest = "
 version: 1
 jobs:
-  - { id: formula, model: alpha-2, prompt: '=1+1', tags: [a, b] }
+  - { id: formula, model: alpha-2, prompt: '=1+1 as text', tags: [a, b] }
   - { id: text, model: alpha-2, prompt: \"two\\nlines, \\\"quoted\\\", Zoë\" }
 ";
     let (service, here) = (Service::well(), Workspace::with_manifest(manifest));
@@ -177,10 +177,10 @@ jobs:
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     insta::assert_snapshot!(reader.headers().expect("a header").iter().collect::<Vec<_>>().join(","), @"id,batch,model,state,charge,cost_usd,task_id,video_url,file,sha256,bytes,size,aspect_ratio,duration_s,take,tags,face,attempts,polls,submitted_at,completed_at,generation_s,error_code,error_message,prompt,price_usd,at_risk_usd,choice,reviewer,note,delivered_s,width,height,fps,audio,mismatch,reported_usd");
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("rows");
-    assert_eq!(&rows[0][24], "'=1+1");
+    assert_eq!(&rows[0][24], "'=1+1 as text");
     assert_eq!((&rows[0][5], &rows[0][15], &rows[0][17]), ("0.90", "a, b", "1"));
     assert_eq!(&rows[1][24], "two\nlines, \"quoted\", Zoë");
-    assert_eq!(here.report()["jobs"][0]["prompt"], "=1+1");
+    assert_eq!(here.report()["jobs"][0]["prompt"], "=1+1 as text");
     assert!(rows[0][19].ends_with('Z') && rows[0][19].contains('T'), "{:?}", &rows[0][19]);
 }
 

@@ -1,0 +1,345 @@
+//! Finds the meaning of one column from its cells, and where those are ambiguous, from its name (`headers.yaml`).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::catalog::{Catalog, SizeRule};
+use crate::domain::text::one_line;
+use crate::domain::{Field, SHAPES, ratio_meant_by};
+use crate::manifest::raw::job_field::JobField;
+use crate::manifest::raw::table::{seconds_in, whole_in};
+use crate::manifest::tables::rows::is_image_name;
+
+/// The meaning of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Meaning {
+    /// The ID, or a part of it.
+    Id,
+    /// The prompt.
+    Prompt,
+    /// A field of the request.
+    Field(Field),
+    /// The shape of the video, for any family.
+    Shape,
+    /// A local image. `is_here` if each file exists below the manifest's directory.
+    ImageFile { is_here: bool },
+    /// The number of takes.
+    Takes,
+    /// Tags, for `--tag`.
+    Tags,
+    /// A label, such as the client.
+    Label,
+    /// Words for a prompt.
+    Words,
+}
+
+impl Meaning {
+    /// The field that a column's name may promise, if the column has it.
+    pub(super) fn promise(self) -> Option<JobField> {
+        match self {
+            Self::Shape | Self::Field(Field::AspectRatio | Field::Size) => Some(JobField::Shape),
+            Self::Field(Field::Duration) => Some(JobField::Duration),
+            _ => None,
+        }
+    }
+}
+
+/// A text this long, with blanks in it, is a prompt under any name, in characters on average.
+pub(super) const PROMPT_LENGTH: usize = 30;
+/// The most characters of a cell that are shown.
+const SHOWN_CHARACTERS: usize = 24;
+/// No video has a side shorter than this, in pixels.
+const MIN_SIDE: u32 = 100;
+
+/// A test of a cell.
+type Test<'t> = &'t dyn Fn(&str) -> bool;
+
+/// A column: the parts of its name, and its non-empty cells.
+pub(super) struct Written<'c> {
+    /// The name in lower case, without blanks and signs, and its words.
+    plain: String,
+    words: Vec<String>,
+    /// The field with this name, if there is one.
+    own: Option<Field>,
+    /// The non-empty cells.
+    pub said: Vec<&'c str>,
+    catalog: &'c Catalog,
+    headers: &'static Headers,
+}
+
+impl<'c> Written<'c> {
+    pub(super) fn new(name: &str, cells: &[&'c str], catalog: &'c Catalog) -> Self {
+        Self {
+            plain: name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect(),
+            words: name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect(),
+            own: Field::named(&name.trim().to_lowercase()),
+            said: cells.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect(),
+            catalog,
+            headers: &HEADERS,
+        }
+    }
+
+    /// The most probable meaning.
+    pub(super) fn meaning(&self, directory: &Path) -> Meaning {
+        let Self { catalog, headers, .. } = self;
+        if let Some(field) = self.own_field() {
+            Meaning::Field(field)
+        } else if self.is_named(&headers.takes) && !self.said.is_empty() {
+            Meaning::Takes
+        } else if self.all(&|cell| catalog.model(cell).is_some())
+            || self.has_word(&headers.models) && self.any(&|cell| is_like_a_model(cell, catalog))
+        {
+            Meaning::Field(Field::Model)
+        } else if self.all(&|cell| SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= MIN_SIDE)) {
+            Meaning::Field(Field::Size)
+        } else if self.all(&is_ratio) || self.has_word(&headers.shapes) && self.any(&is_shape) {
+            Meaning::Shape
+        } else if self.is_length() && self.any(&is_seconds) {
+            Meaning::Field(Field::Duration)
+        } else if self.any(&is_url) && self.is_named_as_image() {
+            Meaning::Field(Field::Image)
+        } else if self.all(&is_image_file) || self.any(&is_image_file) && self.is_named_as_image() {
+            Meaning::ImageFile { is_here: self.all(&|cell| directory.join(cell).is_file()) }
+        } else if self.is_named(&headers.tags) {
+            Meaning::Tags
+        } else if self.is_named(&headers.labels) {
+            Meaning::Label
+        } else {
+            Meaning::Words
+        }
+    }
+
+    /// The field with the name of the column. The plan reports its invalid cells, row by row.
+    fn own_field(&self) -> Option<Field> {
+        let is_meant = |field: &Field| match field {
+            Field::Prompt | Field::Image => false,
+            // Things have sizes, too.
+            Field::Size => self.any(&|cell| SizeRule::parse(cell).is_some()),
+            _ => !self.said.is_empty(),
+        };
+        self.own.filter(is_meant)
+    }
+
+    /// The reason to leave the column unused: the first cell without a value of the header's type. With it, the field that the name promises if no
+    /// cell has a value for it: by default, the videos would be something else.
+    pub(super) fn why_not(&self) -> (String, Option<JobField>) {
+        let Self { catalog, headers, .. } = self;
+        let nothing = &|_: &str| false;
+        let (duration, shape) = (Some(JobField::Duration), Some(JobField::Shape));
+        let is_image = self.is_named_as_image() && !self.all(&|cell| whole_in(cell).is_some());
+        let is_end = self.names_an_image() && !is_image && self.has_word(&headers.ends);
+        let promises: [(bool, &str, Test<'_>, Option<JobField>); 8] = [
+            (self.is_length(), "is not a whole number of seconds", &is_seconds, duration),
+            (self.is_named(&headers.lengths), "is not the length of a video", &|cell| self.can_be_length(cell), None),
+            (self.has_word(&headers.lengths), "may be in another unit", nothing, None),
+            (self.has_word(&headers.shapes), "is not the shape of a video", &is_shape, shape),
+            (self.own == Some(Field::Size), "is not a size in pixels", nothing, None),
+            (self.has_word(&headers.models), "is not a model", &|cell| is_like_a_model(cell, catalog), None),
+            (is_end, "is for the end of a video, and images are for its start", nothing, None),
+            (is_image, "is neither a URL nor an image file", nothing, None),
+        ];
+        let broken = promises.iter().filter(|(is_promised, ..)| *is_promised).find_map(|(_, what, keeps, field)| {
+            let cell = shortened(self.said.iter().find(|cell| !keeps(cell))?);
+            Some((format!("`{cell}` {what}"), field.filter(|_| !self.any(keeps))))
+        });
+        let otherwise = if self.said.is_empty() { "it is empty" } else { "not a field of a job" };
+        broken.unwrap_or_else(|| (otherwise.to_owned(), None))
+    }
+
+    /// The list of names of IDs that has its name, and the place in it.
+    pub(super) fn place_in_ids(&self) -> Option<(usize, usize)> {
+        let place = |list: &[String]| list.iter().position(|known| *known == self.plain);
+        let named = self.headers.ids().into_iter().enumerate().find_map(|(list, words)| Some((list, place(words)?)));
+        // `Product SKU`, after all columns that have no other word.
+        named.or_else(|| self.has_word(&self.headers.id_words).then_some((0, usize::MAX)))
+    }
+
+    /// The rank as a prompt, if it may be one; less is better.
+    pub(super) fn as_prompt(&self) -> Option<usize> {
+        let characters: usize = self.said.iter().map(|cell| cell.chars().count()).sum();
+        let has_blank = |cell: &str| cell.contains(' ');
+        let is_wordy = characters >= PROMPT_LENGTH * self.said.len() && self.all(&has_blank);
+        // A number of a shot is no description of it.
+        let is_text = self.any(&has_blank) || self.is_named(&self.headers.sure_prompts) && !self.said.is_empty();
+        let place = self.headers.prompts.iter().position(|known| self.words.contains(known));
+        place.filter(|_| is_text).or(is_wordy.then_some(usize::MAX))
+    }
+
+    /// Returns whether each cell is a word with letters, and some are codes, such as `AC-008`. Prices, dates, and spoken words change.
+    pub(super) fn are_codes(&self) -> bool {
+        let is_code = |cell: &str| cell.contains(|c: char| c.is_ascii_digit() || "-_".contains(c));
+        self.all(&|cell| has_letters(cell) && !cell.contains(char::is_whitespace)) && self.any(&is_code)
+    }
+
+    /// Returns whether it has text for a prompt, and not only numbers, days, or notes.
+    pub(super) fn is_wording(&self) -> bool {
+        self.any(&has_letters) && !self.any(&is_url) && !self.is_aside() && !self.is_length()
+    }
+
+    /// Returns whether its name is that of a price, a date, or a note.
+    pub(super) fn is_aside(&self) -> bool {
+        self.has_word(&self.headers.aside)
+    }
+
+    /// The cells that exclude their rows.
+    pub(super) fn left_out(&self) -> (Vec<String>, usize) {
+        self.states(&[(&self.headers.tags, &self.headers.left_out)])
+    }
+
+    /// The cells that may exclude their rows, such as `no` under `Approved`.
+    pub(super) fn doubtful(&self) -> (Vec<String>, usize) {
+        let Headers { approvals, disapproved, finished, confirmed, tags, .. } = self.headers;
+        self.states(&[(approvals, disapproved), (finished, confirmed), (tags, finished)])
+    }
+
+    /// The distinct cells with one of these states under one of these names, and the number of their rows.
+    fn states(&self, lists: &[(&[String], &[String])]) -> (Vec<String>, usize) {
+        let said = self.said.iter().map(|cell| cell.to_lowercase());
+        let is_meant =
+            |state: &String| lists.iter().any(|(names, states)| self.is_named(names) && states.contains(state));
+        let states: Vec<String> = said.filter(is_meant).collect();
+        let rows = states.len();
+        (states.into_iter().collect::<BTreeSet<_>>().into_iter().collect(), rows)
+    }
+
+    fn all(&self, is: Test<'_>) -> bool {
+        !self.said.is_empty() && self.said.iter().all(|cell| is(cell))
+    }
+
+    /// One valid cell suffices: the plan reports the invalid ones, and an unused column would give them the default.
+    fn any(&self, is: Test<'_>) -> bool {
+        self.said.iter().any(|cell| is(cell))
+    }
+
+    fn is_named(&self, list: &[String]) -> bool {
+        list.contains(&self.plain)
+    }
+
+    fn has_word(&self, list: &[String]) -> bool {
+        list.iter().any(|known| self.words.contains(known))
+    }
+
+    /// Returns whether its name is that of the image that a video starts with.
+    fn is_named_as_image(&self) -> bool {
+        self.names_an_image() && !self.has_word(&self.headers.ends)
+    }
+
+    fn names_an_image(&self) -> bool {
+        self.headers.images.iter().any(|image| self.plain.contains(image))
+    }
+
+    /// Returns whether its name is that of a length of videos, or of a length, and each cell is one that a video can have.
+    fn is_length(&self) -> bool {
+        let Headers { durations, lengths, of_videos, .. } = self.headers;
+        let is_possible = || self.is_named(lengths) && self.all(&|cell| self.can_be_length(cell));
+        self.has_word(durations) || self.has_word(lengths) && (self.has_word(of_videos) || is_possible())
+    }
+
+    /// Returns whether some model makes videos of this length, in seconds.
+    fn can_be_length(&self, cell: &str) -> bool {
+        let families = self.catalog.model_names().filter_map(|name| Some(self.catalog.model(name)?.family));
+        let durations = families.map(|family| &family.fields.duration);
+        seconds_in(cell).is_some_and(|length| durations.into_iter().any(|rule| rule.broken_by(length).is_none()))
+    }
+}
+
+fn is_seconds(cell: &str) -> bool {
+    seconds_in(cell).is_some()
+}
+
+fn is_url(cell: &str) -> bool {
+    cell.starts_with("https://") || cell.starts_with("http://")
+}
+
+fn is_image_file(cell: &str) -> bool {
+    is_image_name(cell) && !is_url(cell)
+}
+
+fn has_letters(cell: &str) -> bool {
+    cell.chars().filter(|c| c.is_alphabetic()).count() > 1
+}
+
+/// Returns whether it is the name of a model, in any letter case.
+pub(super) fn is_like_a_model(cell: &str, catalog: &Catalog) -> bool {
+    catalog.model_names().any(|name| name.eq_ignore_ascii_case(cell))
+}
+
+/// Returns whether some model has this shape.
+fn is_shape(cell: &str) -> bool {
+    ratio_meant_by(cell).is_some_and(|ratio| SHAPES.contains(&ratio))
+}
+
+/// Returns whether it is the shape of some model in numbers. Others could be a time of day.
+pub(super) fn is_ratio(cell: &str) -> bool {
+    cell.contains(':') && is_shape(cell)
+}
+
+/// The beginning of a cell, on one line.
+pub(super) fn shortened(cell: &str) -> String {
+    let line = one_line(cell);
+    let is_short = line.chars().count() <= SHOWN_CHARACTERS;
+    if is_short { line } else { format!("{}…", line.chars().take(SHOWN_CHARACTERS - 1).collect::<String>()) }
+}
+
+/// The words.
+pub(super) static HEADERS: LazyLock<Headers> =
+    LazyLock::new(|| serde_yaml::from_str(include_str!("headers.yaml")).unwrap_or_default());
+
+/// Lists of words, the likelier ones first.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Headers {
+    pub lasting_ids: Vec<String>,
+    pub counted_ids: Vec<String>,
+    pub names: Vec<String>,
+    pub id_words: Vec<String>,
+    pub sure_prompts: Vec<String>,
+    pub prompts: Vec<String>,
+    pub durations: Vec<String>,
+    pub lengths: Vec<String>,
+    pub of_videos: Vec<String>,
+    pub models: Vec<String>,
+    pub shapes: Vec<String>,
+    pub images: Vec<String>,
+    pub ends: Vec<String>,
+    pub tags: Vec<String>,
+    pub takes: Vec<String>,
+    pub labels: Vec<String>,
+    pub aside: Vec<String>,
+    pub left_out: Vec<String>,
+    pub approvals: Vec<String>,
+    pub disapproved: Vec<String>,
+    pub finished: Vec<String>,
+    pub confirmed: Vec<String>,
+}
+
+impl Headers {
+    /// The headers of IDs: lasting ones, row counters, and names.
+    pub(super) fn ids(&self) -> [&[String]; 3] {
+        [&self.lasting_ids, &self.counted_ids, &self.names]
+    }
+
+    /// Every word that is the name of a column, or a part of one.
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+        let Self { prompts, durations, models, shapes, tags, takes, labels, aside, .. } = self;
+        let others = [prompts, durations, models, shapes, tags, takes, labels, aside].into_iter().flatten();
+        self.ids().into_iter().flatten().chain(others).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_words_are_in_lower_case() {
+        let read: Headers = serde_yaml::from_str(include_str!("headers.yaml")).expect("lists of words");
+        assert!(read.all().count() > 150);
+        for word in read.all() {
+            assert!(!word.contains(char::is_whitespace) && word == word.to_lowercase(), "{word}");
+        }
+    }
+}

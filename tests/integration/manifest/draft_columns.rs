@@ -1,0 +1,111 @@
+//! `init --from`: which columns identify the rows, why others are unused, and names of spreadsheets in other places.
+
+use crate::support::Workspace;
+
+fn drafted(sheet: &str) -> (Workspace, String) {
+    let here = Workspace::new().file("sheet.csv", sheet);
+    here.shotlist(&["init", "sheet.csv"]).ends_with(0);
+    let text = std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest");
+    (here, text)
+}
+
+/// An ID must stay with its row. A column whose cells repeat needs a second one, and spoken words are none.
+#[test]
+fn draft_finds_the_columns_that_identify_each_row() {
+    for (sheet, id) in [
+        ("SKU,Language,Prompt\nM1,en,A mug\nM1,de,Ein Becher\nM2,en,A cup\n", "{{ row.SKU }}-{{ row.Language }}"),
+        ("SKU,Format,Prompt\nM1,16:9,A mug\nM1,9:16,A mug\n", "{{ row.SKU }}-{{ row.Format | slug }}"),
+        (
+            "Scene,Shot,Visual,Voice-over\n1,1,A sea,Hello\n1,2,A gull,Hi\n2,1,A sun,Bye\n",
+            "{{ row.Scene }}-{{ row.Shot }}",
+        ),
+        ("Product SKU,Prompt\nM1,A mug turns\nM2,A cup turns\n", "{{ row['Product SKU'] }}"),
+        ("Asset,Prompt\nIMG_1,A mug turns\nIMG_2,A cup turns\n", "{{ row.Asset }}"),
+        ("Speaker,Prompt\nAnna,A mug turns\nTom,A cup turns\n", "sheet-{{ row_number }}"),
+        ("SKU,Prompt\nMug,A mug turns\nmug,A cup turns\n", "sheet-{{ row_number }}"),
+    ] {
+        let text = drafted(sheet).1;
+        assert!(text.contains(&format!("- id: \"{id}\"\n")), "{text}");
+    }
+}
+
+/// Each reason names the cell or the kind that is meant. `-q` hides none.
+#[test]
+fn draft_gives_the_reason_for_each_unused_column() {
+    let rows = |head: &str, first: &str, second: &str| {
+        format!("Prompt,{head}\nA red mug turns slowly,{first}\nA blue cup turns slowly,{second}\n")
+    };
+    let mut told = String::new();
+    for (head, first, second) in [
+        ("SKU", "Mug", "mug"),
+        ("SKU", "Mug", ""),
+        ("Image Position", "1", "2"),
+        ("End frame", "https://x.example/a.png", "https://x.example/b.png"),
+        ("Photo", "a mug", "a cup"),
+    ] {
+        let here = Workspace::new().file("sheet.csv", rows(head, first, second));
+        told += &here.shotlist(&["init", "-q", "sheet.csv"]).ends_with(0).stderr;
+    }
+    insta::assert_snapshot!(told, @r#"
+    warning[columns-unused]: unused columns: `SKU` (`mug` repeats)
+    warning[columns-unused]: unused columns: `SKU` (a cell is blank)
+    warning[columns-unused]: unused columns: `Image Position` (not a field of a job)
+    warning[columns-unused]: unused columns: `End frame` (`https://x.example/a.png` is for the end of a video, and images are for its start)
+    warning[columns-unused]: unused columns: `Photo` (`a mug` is neither a URL nor an image file)
+    "#);
+    // One URL suffices: without the column, the videos would not start with their images.
+    let here = Workspace::new().file("sheet.csv", rows("Image", "https://x.example/a.png", "picture"));
+    here.shotlist(&["init", "sheet.csv"]).ends_with(0);
+    here.shotlist(&["run", "sheet.yaml", "--plan"]).fails_with("image-not-a-url", 2);
+    let head: Vec<String> = (0..300).map(|number| format!("x{number}")).collect();
+    let sheet = format!("Prompt,{}\nA red mug turns slowly{}\n", head.join(","), ",7".repeat(300));
+    let here = Workspace::new().file("sheet.csv", sheet);
+    let warned = here.shotlist(&["init", "-q", "sheet.csv"]).ends_with(0).stderr;
+    assert!(warned.trim_end().ends_with("`x19` (not a field of a job), and 280 more"), "{warned}");
+    let text = std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest");
+    assert!(text.ends_with("#   280 more: not used\n") && text.len() < 4_000, "{text}");
+}
+
+/// A row below the last video, or a second header.
+#[test]
+fn prompt_without_a_word_is_a_placeholder() {
+    for prompt in ["2", "Total", "19,99 €", "—", "Prompt"] {
+        let here = Workspace::new().file("sheet.csv", format!("id;Prompt\na;A red mug turns\nz;{prompt}\n"));
+        here.shotlist(&["init", "sheet.csv"]).ends_with(0);
+        let plan = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0).shows("prompt-placeholder").stderr;
+        assert!(plan.contains(&format!("the prompt is only `{prompt}`")), "{plan}");
+    }
+}
+
+/// The file that is named, or beside the named one, is a spreadsheet.
+#[test]
+fn spreadsheet_in_place_of_a_manifest_is_explained() {
+    let here = Workspace::new().file("sheet.csv", "id,prompt\na,A dog runs\n");
+    let mut told = String::new();
+    let mut tell = |args: &[&str], code| told += &here.shotlist(args).ends_with(code).stderr;
+    tell(&["run", "sheet.yaml", "--plan"], 2);
+    tell(&["sheet.csv"], 2);
+    tell(&["init", "new.xlsx"], 2);
+    tell(&["init", "-q", "sheet.csv"], 0);
+    tell(&["init", "sheet.csv"], 74);
+    insta::assert_snapshot!(told, @r#"
+    error[unreadable]: can't read manifest `sheet.yaml`: No such file or directory (os error 2)
+    --> sheet.yaml
+     = help: write it from the spreadsheet: `shotlist init sheet.csv`
+
+    error[manifest-invalid]: `sheet.yaml` has 1 error
+      note: nothing was submitted; nothing was spent
+    error: unrecognized subcommand 'sheet.csv'
+
+      tip: `shotlist init SHEET` writes a manifest from a spreadsheet
+
+    Usage: shotlist [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    error[sheet-invalid]: can't read `new.xlsx`: No such file or directory (os error 2)
+      help: check the path
+    error[file-exists]: `sheet.yaml` exists
+      help: name another file: `shotlist init FILE --from sheet.csv`
+    "#);
+    assert!(!here.path("new.xlsx").exists());
+}
