@@ -156,7 +156,8 @@ impl History {
                 own.map(|reviewed| (reviewed.at, attempt.id, reviewed.review.clone()))
             };
             let last = self.attempts_of(&given.job).filter_map(own).max_by_key(|(at, id, _)| (*at, *id));
-            let is_said = last.is_some_and(|(_, id, review)| id == attempt.id && review == given.review);
+            let is_empty = given.review.choice.is_none() && given.review.note.is_empty();
+            let is_said = last.map_or(is_empty, |(_, id, review)| id == attempt.id && review == given.review);
             (!is_said).then_some((attempt.id, &given.review))
         };
         reviews.iter().filter_map(new).collect()

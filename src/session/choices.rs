@@ -44,13 +44,16 @@ pub struct ChoicesFile {
     /// The reviewer, unless `--by` names one.
     #[serde(default)]
     pub reviewer: Option<String>,
+    /// A random ID of the browser, for reviewers without a name.
+    #[serde(default)]
+    pub browser: Option<String>,
     /// IDs of the jobs whose video is kept.
     #[serde(default)]
     pub keep: Vec<String>,
     /// IDs of the jobs to retake.
     #[serde(default)]
     pub retake: Vec<String>,
-    /// By job ID, the task of the reviewed video.
+    /// By job ID, the task of the reviewed video. A job with neither a choice nor a note has its choice withdrawn.
     #[serde(default)]
     pub tasks: BTreeMap<String, String>,
     /// Notes, by job ID.
@@ -92,7 +95,8 @@ impl ChoicesFile {
         }
         let (keep, retake): (HashSet<&String>, HashSet<&String>) =
             (self.keep.iter().collect(), self.retake.iter().collect());
-        let ids: BTreeSet<&String> = self.keep.iter().chain(&self.retake).chain(self.notes.keys()).collect();
+        let ids: BTreeSet<&String> =
+            self.keep.iter().chain(&self.retake).chain(self.notes.keys()).chain(self.tasks.keys()).collect();
         let review = |id: &String| {
             let choice = keep.contains(id).then_some(Choice::Keep).or(retake.contains(id).then_some(Choice::Retake));
             let note = self.notes.get(id).map(|note| note.trim().to_owned()).unwrap_or_default();

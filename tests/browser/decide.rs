@@ -19,9 +19,7 @@ fn opened(width: u32) -> (Workspace, Browser) {
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
     let mut page =
         Browser::open(&format!("file://{}", here.path("shotlist-sandbox/sheet/report.html").display()), width, 900);
-    page.eval(
-        "localStorage.clear(); HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }",
-    );
+    page.eval("localStorage.setItem('shotlist unnamed', 'true'); HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }");
     (here, page)
 }
 
@@ -135,16 +133,16 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     page.eval("(() => { const it = document.querySelector('#decision'); it.value = ''; it.dispatchEvent(new Event('change')); })()");
     assert_eq!(page.eval("document.querySelector('#saved').checkVisibility()"), false);
     page.click("#save");
-    assert_eq!(text(&mut page, "#save"), "Saved: 1 keep, 1 retake");
+    assert_eq!(text(&mut page, "#save"), "Saved: 1 keep, 1 retake for $4.50");
     assert_eq!(
         text(&mut page, "#saved > span"),
-        "Saved choices.json with 1 keep, 1 retake, 0 noted, in this browser's download directory."
+        "Saved choices.json in this browser's download directory: 1 keep, 1 retake for $4.50."
     );
     let command = page.eval("document.querySelector('#saved .command').dataset.text");
     assert_eq!(command, "shotlist run m.yaml --retake '@~/Downloads/choices.json' --sandbox");
     page.click("#job-mug [data-choose=retake]");
     assert_eq!(text(&mut page, "#saved > span"), "Changed since choices.json was saved.");
-    assert_eq!(text(&mut page, "#save"), "Save choices: 1 keep, 2 retake");
+    assert_eq!(text(&mut page, "#save"), "Save: 1 keep, 2 retakes for $7.75");
     assert_eq!(page.eval("document.querySelector('#saved .command').checkVisibility()"), false);
     // A second save has another file, and the command names that one: the first still asks for what was chosen then.
     assert_eq!(page.eval("window.savedAs"), "choices.json");
@@ -192,7 +190,6 @@ fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
     let sheet = format!("file://{}", here.path("shotlist-sandbox/sheet/report.html").display());
     let mut page = Browser::open(&sheet, 1440, 900);
     page.eval("HTMLAnchorElement.prototype.click = function () {}");
-    page.eval("(() => { const by = document.querySelector('#by'); by.value = 'Anna'; by.dispatchEvent(new Event('input')); })()");
     let earlier = "[data-of=mug]";
     let task = page.eval(&format!("document.querySelector('{earlier}').dataset.task"));
     page.click("#job-mug [data-choose=retake]");
@@ -207,8 +204,15 @@ fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
     page.eval(&format!("document.querySelector('{earlier}').focus()"));
     page.press("2");
     assert_eq!(page.eval(&format!("document.querySelector('{earlier}').dataset.choice")), "keep");
+    // The first save asks who decides.
     page.click("#save");
-    let choices = saved(&mut page);
+    page.wait_for("document.querySelector('#who').open");
+    write(&mut page, "Anna");
+    page.click("#who [value=save]");
+    page.wait_for("document.querySelector('#save').dataset.saved === 'true'");
+    let mut choices = saved(&mut page);
+    assert!(choices["browser"].as_str().is_some_and(|id| id.len() == 16), "{choices}");
+    choices.as_object_mut().expect("an object").remove("browser");
     let expected = json!({ "name": "sheet", "batch": "", "reviewer": "Anna", "keep": ["mug"], "retake": [], "tasks": { "mug": task }, "notes": { "mug": "softer" } });
     assert_eq!(choices, expected);
     assert_eq!(page.complaints(), Vec::<String>::new());
@@ -225,8 +229,9 @@ fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
     );
     assert_eq!(decided(&mut page, "mug").0, "keep");
     assert_eq!(text(&mut page, "#job-mug .reviewed"), "keep (Anna): softer");
-    assert_eq!(page.eval("document.querySelector('#save').hidden"), true, "nobody signs for another");
+    assert_eq!(page.eval("document.querySelector('.saving').hidden"), true, "nobody signs for another");
     page.click("#job-mug [data-choose=keep]");
     assert_eq!(decided(&mut page, "mug").0, "", "a recorded choice can be taken back here");
+    assert_eq!(text(&mut page, "#save"), "Save: 1 withdrawn");
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

@@ -102,15 +102,10 @@ fn a_person_plays_filters_picks_and_copies() {
     }
     assert_eq!(page.eval("document.querySelector('#how-many').textContent"), "2 picked");
     page.call("Browser.grantPermissions", &json!({ "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"] }));
-    for (button, copied) in [
-        ("[data-copy='--retake']", "--retake hero --retake waves"),
-        ("[data-copy='--select']", "--select hero --select waves"),
-        ("[data-copy='']", "hero waves"),
-    ] {
-        page.click(button);
-        page.wait_for(&format!("document.querySelector('#copied').value === {copied:?}"));
-        page.wait_for(&format!("navigator.clipboard.readText().then((text) => text === {copied:?})"));
-    }
+    let copied = "'{hero,waves}'";
+    page.click("#copy");
+    page.wait_for(&format!("document.querySelector('#copied').value === \"{copied}\""));
+    page.wait_for(&format!("navigator.clipboard.readText().then((text) => text === \"{copied}\")"));
 
     // Side by side, and large.
     page.press("c");
@@ -137,8 +132,9 @@ fn a_person_plays_filters_picks_and_copies() {
 fn what_is_kept_and_what_is_asked_for_again_is_saved() {
     let here = rehearsed();
     let mut page = open(&here, REPORT, 1440, 1000);
-    page.eval("localStorage.clear(); URL.createObjectURL = (blob) => { window.saved = blob; return 'about:blank#'; }");
-    assert_eq!(page.eval("document.querySelector('#save').hidden"), true);
+    page.eval("URL.createObjectURL = (blob) => { window.saved = blob; return 'about:blank#'; }");
+    page.eval("localStorage.setItem('shotlist unnamed', 'true')");
+    assert_eq!(page.eval("document.querySelector('.saving').hidden"), true);
     page.click("#job-hero [data-choose=keep]");
     page.click("#job-waves [data-choose=retake]");
     page.eval("document.querySelector('#job-mug').focus()");
@@ -153,11 +149,12 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
     for key in ["d", "a", "r", "k"] {
         page.press(key);
     }
-    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 1 keep, 2 retake");
+    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save: 1 keep, 2 retakes for $7.75, 1 noted");
     page.eval("HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }");
     page.click("#save");
     let saved = page.eval("window.saved.text()");
-    let choices: serde_json::Value = serde_json::from_str(saved.as_str().expect("a text")).expect("JSON");
+    let mut choices: serde_json::Value = serde_json::from_str(saved.as_str().expect("a text")).expect("JSON");
+    choices.as_object_mut().expect("an object").remove("browser");
     let report = here.json(&REPORT.replace(".html", ".json"));
     let task = |id: &str| {
         let mut jobs = report["jobs"].as_array().expect("jobs").iter();
@@ -180,13 +177,13 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
         let says = format!("document.querySelector('#save')?.textContent === '{choices}'");
         page.wait_for(&format!("document.readyState === 'complete' && {says}"));
     };
-    read_again(&mut page, "Saved: 1 keep, 2 retake");
+    read_again(&mut page, "Saved: 1 keep, 2 retakes for $7.75, 1 noted");
     // What was chosen of a video is not chosen of the next one; what was noted stays.
     here.shotlist(&["run", "m.yaml", "--sandbox", "--retake", "@choices.json"]).ends_with(0);
-    read_again(&mut page, "Save choices: 1 keep, 0 retake");
+    read_again(&mut page, "Save: 1 keep, 1 noted");
     assert_eq!(page.eval("document.querySelector('#job-waves .note').value"), "dark");
     page.click("#job-waves [data-choose=keep]");
-    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 2 keep, 0 retake");
+    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save: 2 keep, 1 noted");
     // Accents are no hindrance.
     page.click("#text");
     for key in ["p", "à", "p", "é", "r"] {
@@ -238,7 +235,7 @@ fn without_the_files_it_plays_from_the_service_and_says_when_that_is_gone_too() 
     let fetched = service.fetched().len();
     let mut page = open(&here, "shotlist-out/m/report.html", 1000, 800);
     // The test's service gives something that no browser can play: it is asked for, and the page says what that means.
-    page.wait_for("document.querySelector('.frame').textContent.includes('The next run fetches it')");
+    page.wait_for("document.querySelector('.frame').textContent.includes('The video is not beside this page')");
     assert!(service.fetched().len() > fetched, "the address at the service was not tried");
 }
 

@@ -5,10 +5,9 @@ use std::fmt;
 use askama::Template;
 use askama::filters::{Escaper, Html};
 
-use crate::domain::{JobChoice, Usd, is_upright, text};
-use crate::report::found::JobState;
+use crate::domain::{JobChoice, Usd, is_upright, ratio_meant_by, text};
 use crate::report::row::{Detail, Row, Version};
-use crate::report::{JobNote, NextCommand};
+use crate::report::{JobNote, NextCommand, NoteKind};
 
 /// The takes of one job, in their order.
 #[derive(Template)]
@@ -34,11 +33,14 @@ struct Card<'r> {
     /// The kinds of all notes, by which the page filters.
     notes: String,
     price: String,
+    /// The requested shape; empty if it is unknown.
+    shape: String,
     is_upright: bool,
     exec: Option<&'r str>,
+    /// What each reviewer wants, if they disagree.
+    conflict: Option<&'r str>,
     /// The facts of the delivered video.
     delivered: Option<String>,
-    took: Option<String>,
     file_link: Option<String>,
     poster: Option<String>,
     url_link: Option<&'r str>,
@@ -53,6 +55,7 @@ struct Earlier<'r> {
     task_id: Option<&'r str>,
     name: &'r str,
     link: String,
+    shape: String,
     is_upright: bool,
 }
 
@@ -93,10 +96,11 @@ impl<'r> Card<'r> {
             command: note.zip(commands).and_then(|(note, commands)| command(note, row, commands)),
             notes: row.notes().iter().map(|note| note.kind.name()).collect::<Vec<_>>().join(" "),
             price: price(row),
+            shape: shape(row),
+            conflict: row.notes().iter().find(|it| it.kind == NoteKind::Conflict).and_then(|it| it.cause.as_deref()),
             is_upright: is_upright(row.aspect_ratio.as_deref(), row.size.as_deref()),
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()),
             delivered: delivered(row),
-            took: row.generation_s.map(|took| took_text(row.state, took)),
             file_link: row.file.as_deref().map(path_as_link),
             poster: row.detail.poster.as_deref().map(path_as_link),
             url_link: url.and_then(web_link),
@@ -116,8 +120,15 @@ impl<'r> Earlier<'r> {
     fn new(Version { file: path, task_id }: &'r Version, row: &'r Row) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         let is_upright = is_upright(row.aspect_ratio.as_deref(), row.size.as_deref());
-        Self { job: &row.id, task_id: task_id.as_deref(), name, link: path_as_link(path), is_upright }
+        let (link, shape) = (path_as_link(path), shape(row));
+        Self { job: &row.id, task_id: task_id.as_deref(), name, link, shape, is_upright }
     }
+}
+
+/// The requested shape: `16:9` also for a size that has it, and any other size in pixels.
+fn shape(row: &Row) -> String {
+    let written = row.size.as_deref().or(row.aspect_ratio.as_deref()).unwrap_or_default();
+    ratio_meant_by(written).map_or_else(|| written.to_owned(), |(wide, high)| format!("{wide}:{high}"))
 }
 
 /// The facts of the delivered video, as text.
@@ -137,11 +148,6 @@ fn delivered(row: &Row) -> Option<String> {
     (!facts.is_empty()).then(|| facts.join(", "))
 }
 
-fn took_text(state: JobState, took: f64) -> String {
-    let what = if state == JobState::Completed { "made in" } else { "ended after" };
-    format!("{what} {}", span(took))
-}
-
 /// The cost of the job: spent, at risk, and unknown, without zeros.
 fn price(row: &Row) -> String {
     let Detail { spent, unknown, .. } = row.detail;
@@ -149,7 +155,11 @@ fn price(row: &Row) -> String {
     let words = [(spent, "spent"), (row.at_risk_usd, "at risk"), (unknown, "unknown"), (to_submit, "to submit")];
     let said: Vec<String> =
         words.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, word)| format!("${usd} {word}")).collect();
-    if said.is_empty() { format!("${} not charged", row.price_usd) } else { said.join(", ") }
+    match said.as_slice() {
+        [] => format!("${} not charged", row.price_usd),
+        [_] if !spent.is_zero() => format!("${spent}"),
+        _ => said.join(", "),
+    }
 }
 
 /// The escaper of all templates. It also removes control characters.
@@ -179,23 +189,6 @@ pub(super) fn path_as_link(path: &str) -> String {
 pub(super) fn web_link(url: &str) -> Option<&str> {
     let is_web = ["https://", "http://"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
     (is_web && !url.chars().any(|c| c.is_control() || c.is_whitespace())).then_some(url)
-}
-
-/// A duration for the user: `40 ms`, `0.4 s`, `12 s`, `1 min 32 s`, `2 h 5 min`.
-pub(super) fn span(seconds: f64) -> String {
-    if seconds < 0.0995 {
-        return format!("{:.0} ms", seconds * 1000.0);
-    }
-    if seconds < 9.95 {
-        return format!("{seconds:.1} s");
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and a run is no century")]
-    let whole = seconds.round() as u64;
-    match whole {
-        0..60 => format!("{whole} s"),
-        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
-    }
 }
 
 #[cfg(test)]
@@ -238,19 +231,5 @@ mod tests {
             assert_eq!(web_link(bad), None, "{bad}");
         }
         assert_eq!(web_link("HTTPS://v.example/a.mp4?x=1"), Some("HTTPS://v.example/a.mp4?x=1"));
-    }
-
-    #[test]
-    fn spans_are_written_as_people_say_them() {
-        for (seconds, text) in [
-            (0.0, "0 ms"),
-            (0.0412, "41 ms"),
-            (0.44, "0.4 s"),
-            (9.96, "10 s"),
-            (92.4, "1 min 32 s"),
-            (7500.0, "2 h 5 min"),
-        ] {
-            assert_eq!(span(seconds), text);
-        }
     }
 }

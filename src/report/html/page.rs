@@ -19,8 +19,19 @@ use crate::report::row::{Row, Totals};
 use crate::report::rows::Report;
 use crate::report::{NextCommand, NoteKind, NotedJobs};
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+/// The parts of a file of the page, as one.
+macro_rules! parts {
+    ($($part:literal)*) => { concat!($(include_str!($part)),*) };
+}
+const STYLE: &str =
+    parts!("style/base.css" "style/top.css" "style/cards.css" "style/frames.css" "style/dialogs.css" "style/media.css");
+/// A module, so that no name of it is that of an element.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    parts!("script/page.js" "script/videos.js" "script/layout.js" "script/filter.js"),
+    parts!("script/choices.js" "script/saving.js" "script/viewer.js" "script/keys.js"),
+    "})();\n"
+);
 
 /// The part above the cards.
 #[derive(Template)]
@@ -123,21 +134,12 @@ struct Problem {
     command: Option<String>,
 }
 
-/// The longest cause above the cards, in characters: the card has all of it.
-const MAX_CAUSE: usize = 120;
-
 impl Problem {
     fn new(kind: NoteKind, noted: &NotedJobs, commands: Option<&NextCommand>) -> Self {
-        let short = |cause: &String| match cause.char_indices().nth(MAX_CAUSE) {
-            Some((end, _)) => format!(" ({}…)", &cause[..end]),
-            None => format!(" ({cause})"),
-        };
-        // Other causes are on the cards.
-        let cause =
-            noted.by_cause.keys().flatten().next().filter(|_| noted.by_cause.len() == 1 && noted.jobs > 1).map(short);
+        // The causes are on the cards.
         let (money, _) = kind.consequence(noted.usd);
         let between = if money.is_empty() { "" } else { ": " };
-        let text = format!("{}{}{between}{money}", kind.counted(noted.jobs), cause.unwrap_or_default());
+        let text = format!("{}{between}{money}", kind.counted(noted.jobs));
         let command = kind.command().zip(commands).map(|((name, options), commands)| commands.command(name, options));
         Self { shows: kind.name(), color: kind.state().name(), text, command }
     }

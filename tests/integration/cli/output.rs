@@ -311,7 +311,8 @@ fn sheet_adds_up_to_the_ledger() {
     let totals = here.report()["totals"].clone();
     assert_eq!((totals["spent_usd"].as_str(), totals["unknown_usd"].as_str()), (Some("18.75"), Some("3.75")));
     let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("the page");
-    assert!(page.contains("<dd>$18.75</dd>") && page.contains("<dd>$3.75<small> undocumented charge</small></dd>"));
+    assert!(page.contains("<dt>spent</dt><dd>$18.75</dd>"));
+    assert!(page.contains("<dt>of unknown charge</dt><dd>$3.75</dd>"));
     assert!(page.contains("<li class=\"price\">$3.75 spent, $3.75 unknown</li>"), "the card of one");
 }
 

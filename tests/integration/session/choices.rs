@@ -95,6 +95,37 @@ fn decision_ends_conflict_and_withdrawal_takes_choice_back() {
     choose(&["--decide", "j0=maybe"]).ends_with(2);
 }
 
+/// Two people who leave the name empty are two: the second file must not overrule the first.
+#[test]
+fn unnamed_reviewers_differ_by_their_browser() {
+    let (service, here) = bought(2);
+    let save = |file: &str, browser: &str, keep: &[&str], retake: &[&str]| {
+        let tasks = json!({ "j0": task(&here, "j0"), "j1": task(&here, "j1") });
+        let choices =
+            json!({ "name": "m", "batch": "", "browser": browser, "keep": keep, "retake": retake, "tasks": tasks });
+        here.write(file, choices.to_string());
+    };
+    save("one.json", "0123456789abcdef", &["j0"], &["j1"]);
+    save("two.json", "fedcba9876543210", &["j1"], &["j0"]);
+    here.shotlist(&["choose", "m.yaml", "one.json", "two.json"]).ends_with(0);
+    for job in ["j0", "j1"] {
+        let row = row(&here, job);
+        assert_eq!((&row["choice"], &row["reviewer"]), (&json!("conflict"), &json!("unnamed-012345, unnamed-fedcba")));
+    }
+    here.run(&service, &["--retake", "@two.json"]).ends_with(0);
+    assert_eq!(service.posts().len(), 2, "nothing is bought while they disagree");
+    // A job that the file lists without a choice is one whose choice was taken back on the page.
+    save("one.json", "0123456789abcdef", &[], &["j1"]);
+    here.shotlist(&["choose", "m.yaml", "one.json"]).ends_with(0);
+    assert_eq!((&row(&here, "j0")["choice"], &row(&here, "j1")["choice"]), (&json!("retake"), &json!("conflict")));
+    let again = here.shotlist(&["choose", "m.yaml", "one.json"]).ends_with(0).stdout;
+    assert!(
+        again.ends_with("recorded 0 new choices; nothing was spent\n")
+            || again.lines().any(|line| line.starts_with("recorded 0")),
+        "{again}"
+    );
+}
+
 #[test]
 fn conflict_between_reviewers_buys_nothing() {
     let (service, here) = bought(3);

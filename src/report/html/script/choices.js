@@ -1,0 +1,134 @@
+// Choices: keep, retake or nothing, and a note. They stay in this browser, under the name of the batch, until they are saved. A choice is about the video
+// that was looked at: once the card shows that of another task, only its note is left.
+const { name, batch = "" } = document.body.dataset;
+const kept = `shotlist choices ${JSON.stringify([name, batch])}`;
+const choices = (() => {
+  try {
+    return JSON.parse(localStorage.getItem(kept)) ?? {};
+  } catch {
+    return {};
+  }
+})();
+// Tells two reviewers without a name apart.
+const browser =
+  localValue("shotlist browser") ?? [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+keepLocally("shotlist browser", browser);
+
+// The cards of the takes of a job: its own, and those of its other videos.
+const takesOf = new Map();
+for (const card of cards) takesOf.set(jobOf(card), [...(takesOf.get(jobOf(card)) ?? []), card]);
+
+// One choice for each job, about one of its takes. Until there is one, what the ledger has counts.
+function chosen(card) {
+  const made = choices[jobOf(card)];
+  const recorded = { choice: card.dataset.recorded ?? "" };
+  if (!made) return recorded;
+  const about = takesOf.get(jobOf(card)).find(({ dataset }) => dataset.task === made.task);
+  // Its video was retaken or is gone: the choice is spent, and the note stays.
+  if (!about || (made.choice === "retake" && !isJob(about))) return isJob(card) ? { ...recorded, note: made.note } : recorded;
+  if (about === card) return made;
+  return made.choice ? {} : recorded;
+}
+const isDecidable = (card) => Boolean($("[data-choose]", card));
+const choiceOf = (card) =>
+  takesOf
+    .get(card.dataset.id)
+    .map((take) => chosen(take).choice)
+    .find(Boolean) ?? "";
+const decision = (card) => (isDecidable(card) ? choiceOf(card) || "none" : "");
+// Of this reviewer alone, so that no reviewer signs for another.
+const own = (choice) => jobs.filter((card) => choices[card.dataset.id] && choiceOf(card) === choice);
+
+function choose(card, change) {
+  const id = jobOf(card);
+  const { task, recorded } = card.dataset;
+  choices[id] = { ...chosen(card), task, ...change };
+  // What was recorded stays here without a choice: it is withdrawn.
+  if (!choices[id].choice && !choices[id].note && !recorded) delete choices[id];
+  tellChoices();
+}
+function toggle(card, choice) {
+  if (!isDecidable(card) || !$(`[data-choose=${choice}]`, card)) return;
+  const isOn = chosen(card).choice !== choice;
+  choose(card, { choice: isOn ? choice : "" });
+  if (isOn && viewer.open && $("#advance").checked) step(1);
+}
+
+// The same buttons and note, in the large view or under a video that is compared.
+const owners = new WeakMap();
+const ownerOf = (element) => owners.get(element.closest(".choice, figure")) ?? element.closest(".card");
+function copyOfChoice(card) {
+  if (!isDecidable(card)) return [];
+  const copy = $(".choice", card).cloneNode(true);
+  owners.set(copy, card);
+  return [copy];
+}
+function tellChoice(bar, { choice = "", note = "" }) {
+  for (const button of $$("[data-choose=keep], [data-choose=retake]", bar)) button.setAttribute("aria-pressed", button.dataset.choose === choice);
+  const field = $(".note", bar);
+  if (field.value !== note) field.value = note;
+  const button = $("[data-choose=note]", bar);
+  button.dataset.has = Boolean(note);
+  button.textContent = note ? "Noted" : "Note";
+  button.title = note;
+  button.setAttribute("aria-expanded", !field.hidden);
+}
+
+// Notes.
+function openNote(root) {
+  const field = $(".note", root);
+  if (!field) return null;
+  field.hidden = false;
+  tellChoices();
+  field.focus();
+  return field;
+}
+function leaveNote(field) {
+  field.hidden = true;
+  tellChoices();
+  const root = field.closest("figure, .card");
+  if (root) root.focus();
+  else $("[data-choose=note]", field.parentElement).focus();
+}
+// `0:07`, where the video is now.
+function noteTime(root) {
+  const video = $("video", root);
+  const field = video && openNote(root);
+  if (!field) return;
+  const seconds = Math.floor(video.currentTime);
+  const time = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} `;
+  field.value += (field.value && !field.value.endsWith("\n") ? "\n" : "") + time;
+  choose(ownerOf(field), { note: field.value });
+}
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-choose]");
+  for (const field of $$(".note:not([hidden])")) if (!field.parentElement.contains(event.target)) field.hidden = true;
+  if (!button) return;
+  const field = $(".note", button.parentElement);
+  if (button.dataset.choose !== "note") toggle(ownerOf(button), button.dataset.choose);
+  else if (field.hidden) openNote(button.parentElement);
+  else leaveNote(field);
+});
+document.addEventListener("input", (event) => {
+  if (event.target.classList.contains("note")) choose(ownerOf(event.target), { note: event.target.value });
+});
+for (const button of $$("#picked [data-do]"))
+  button.addEventListener("click", () => {
+    for (const card of picked()) if ($(`[data-choose=${button.dataset.do}]`, card)) choose(card, { choice: button.dataset.do });
+  });
+
+function tellChoices() {
+  for (const card of cards) {
+    card.dataset.choice = chosen(card).choice ?? "";
+    if (isDecidable(card)) tellChoice($(".choice", card), chosen(card));
+  }
+  for (const bar of $$("dialog .choice")) tellChoice(bar, chosen(ownerOf(bar)));
+  for (const option of $$("#decision option[value]")) {
+    const { value } = option;
+    const label = value === "none" ? "undecided" : value;
+    if (value) option.textContent = `${label} (${jobs.filter((card) => decision(card) === value).length})`;
+  }
+  $("#decision").hidden = !jobs.some(isDecidable);
+  keepLocally(kept, JSON.stringify(choices));
+  tellSaved();
+}
