@@ -154,7 +154,7 @@ fn entry_for_schemastore_has_the_address_of_the_schema() {
 #[test]
 fn schemas_match_the_types() {
     let here = Workspace::new();
-    for name in ["plan", "report", "spend", "diagnostics"] {
+    for name in ["manifest", "plan", "report", "spend", "diagnostics"] {
         let schema = here.shotlist(&["schema", name]).ends_with(0).stdout;
         let path = format!("schemas/{name}.schema.json");
         assert_eq!(read(&path), schema, "{path} differs: write it anew with `shotlist schema {name} > {path}`");
@@ -165,7 +165,7 @@ fn schemas_match_the_types() {
 fn every_example_plans_and_names_the_schema() {
     let here = Workspace::new();
     let mut seen = 0;
-    for (directory, way) in [("examples", ".."), ("examples/spring", "../..")] {
+    for (directory, way) in [("examples", ".."), ("examples/spring", "../.."), ("examples/chain", "../..")] {
         for entry in fs::read_dir(project(directory)).expect("the examples") {
             let path = entry.expect("an entry").path();
             if path.extension().is_none_or(|extension| extension != "yaml") {
@@ -178,7 +178,7 @@ fn every_example_plans_and_names_the_schema() {
             assert!(fs::read_to_string(path).expect("an example").starts_with(&first), "{path}");
         }
     }
-    assert!(seen >= 7, "{seen} examples");
+    assert!(seen >= 8, "{seen} examples");
 }
 
 #[test]
