@@ -200,8 +200,7 @@ async fn probe<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            Some(Readiness::Unusable(message)) => (StopReason::Unreachable, format!("{message}; check the base URL")),
-            Some(Readiness::Untrusted(message)) => (StopReason::Unreachable, message),
+            Some(Readiness::Unusable(message) | Readiness::Untrusted(message)) => (StopReason::Unreachable, message),
             Some(Readiness::KeyRefused(error)) => (StopReason::KeyRefused, error.message),
         };
         gateway.stop_because(reason, message);

@@ -194,9 +194,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         }
         let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
         if self.gateway.settings.max_failures.is_some_and(|most| failures >= most) {
-            let message = format!(
-                "as many jobs as --max-failures says ({failures}) failed, were rejected or are in doubt; active tasks are still polled"
-            );
+            let message = format!("{failures} jobs failed, were rejected, or are in doubt");
             self.gateway.stop_because(StopReason::TooManyFailures, message);
         }
     }

@@ -172,10 +172,7 @@ impl<S: VideoService> Submitter<'_, S> {
         (self.gateway.emit)(RunEvent::InDoubt { job: job.id().clone(), message, price: job.purchase.price });
         if let Some(doubts) = too_many {
             let doubts = if doubts == 1 { "1 job".to_owned() } else { format!("{doubts} jobs in a row") };
-            let message = format!(
-                "{doubts} in doubt; active tasks are still polled; resolve the jobs in doubt before the next run"
-            );
-            self.gateway.stop_because(StopReason::TooManyDoubts, message);
+            self.gateway.stop_because(StopReason::TooManyDoubts, format!("{doubts} in doubt"));
         }
         Submitted::InDoubt
     }

@@ -222,8 +222,7 @@ impl<S: VideoService> Submitter<'_, S> {
         self.gateway.failed_to_answer(message.to_owned());
         let is_unreachable = !self.gateway.was_ever_reached() && tries.unsent >= CONNECT_TRIES;
         if is_unreachable || self.slots.idle_time() > self.gateway.settings.deadline {
-            let message = format!("{message} (check the base URL and the network)");
-            self.gateway.stop_because(StopReason::Unreachable, message);
+            self.gateway.stop_because(StopReason::Unreachable, message.to_owned());
         }
         let longest = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(tries.unsent.min(16))).min(MAX_BACKOFF);
         self.slow_start.record_rejected_for_now();

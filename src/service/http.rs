@@ -261,7 +261,7 @@ impl HttpService {
 
     fn doubted_address(&self, mut error: ServiceError) -> ServiceError {
         let asked = self.endpoint.at(&["v1", "videos"]);
-        error.message.push_str(&format!("; requested {asked}: check the base URL, and for a proxy or login page"));
+        error.message.push_str(&format!("; requested {asked}"));
         error
     }
 

@@ -135,23 +135,21 @@ fn past_deadline(job: &JobId, said: Option<&str>, is_endless: bool, again: &Next
 }
 
 fn stopping(reason: StopReason, message: &str) -> Text {
-    let what = match reason {
-        StopReason::TooManyFailures => "too many failures",
-        StopReason::TooManyDoubts => "too many jobs in doubt",
-        StopReason::SpendLimit => "a spend limit is reached",
-        StopReason::Unreachable => "the service can't be reached",
-        StopReason::KeyRefused => {
-            "the service refuses the key (correct `SHOTLIST_API_KEY`, or the file of `--api-key-file`)"
-        }
-        StopReason::FilesFailed => "videos can't be written",
-        StopReason::Frozen => "purchases are frozen",
-        StopReason::PaidElsewhere => "another run paid for the same request",
-        StopReason::LedgerFailed => "the ledger can't be written",
-        StopReason::LeaseExpired => "another runner may have the batch",
-        StopReason::Signal(_) => "interrupted",
+    let help = match reason {
+        StopReason::TooManyFailures => "correct the cause; `--max-failures` and `--deadline` set the bounds",
+        StopReason::TooManyDoubts => "resolve the jobs in doubt before the next run",
+        StopReason::SpendLimit => "raise the limit, or run the rest once it allows it",
+        StopReason::Unreachable => "check the base URL and the network, and for a proxy or login page",
+        StopReason::KeyRefused => "check `SHOTLIST_API_KEY`, or the file of `--api-key-file`",
+        StopReason::FilesFailed => "make room for the videos, and run again",
+        StopReason::Frozen => "`shotlist limit set --unfreeze` allows purchases again",
+        StopReason::PaidElsewhere => "look at `--plan`; `--buy-again` buys it all the same",
+        StopReason::LedgerFailed => "make the ledger writable, and run again",
+        StopReason::LeaseExpired => "run again once the other runner has ended",
+        StopReason::Signal(_) => return Text::Warning(format!("interrupted: {message}")),
     };
-    let text = format!("stopped submitting, {what}: {message}");
-    if matches!(reason, StopReason::Signal(_)) { Text::Warning(text) } else { Text::Failure(text) }
+    let note = "active tasks are polled to their end; nothing else is submitted".to_owned();
+    Text::Error { message: format!("stopped submitting: {message}"), help: help.to_owned(), note }
 }
 
 /// The duration after which a silent service is shown.

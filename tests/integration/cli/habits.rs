@@ -189,7 +189,7 @@ fn wrong_url_is_reported_after_one_request() {
         let here = Workspace::with_manifest(&numbered_jobs(60));
         let ended = here.run(&service, &[]).ends_with(6);
         assert!(ended.stderr.contains(&service.url()) && ended.stderr.contains(told), "{}", ended.stderr);
-        assert_eq!(ended.stderr.matches("warning[stopping]").count(), 1, "{}", ended.stderr);
+        assert_eq!(ended.stderr.matches("error[stopping]").count(), 1, "{}", ended.stderr);
         assert_eq!(service.posts().len(), 1);
         assert!(here.states().iter().all(|state| state == "pending"), "{:?}", here.states());
     }
