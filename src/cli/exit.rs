@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::args::{ManifestArgs, RepeatArgs};
@@ -15,7 +14,7 @@ use crate::ui::Terminal;
 
 /// The end of a command, from best to worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Exit {
+pub(super) enum Exit {
     /// All work is done.
     Done,
     /// Only jobs with a pending face review are left.
@@ -42,7 +41,7 @@ pub enum Exit {
 
 impl Exit {
     /// The exit code of a refusal.
-    pub fn for_refusal(code: RefusalCode) -> Self {
+    pub(super) fn for_refusal(code: RefusalCode) -> Self {
         use RefusalCode as C;
         match code {
             C::AlreadyPaid
@@ -67,7 +66,7 @@ impl Exit {
     }
 
     /// The code, and a short description.
-    fn row(self) -> (u8, &'static str) {
+    pub(super) fn described(self) -> (u8, &'static str) {
         match self {
             Self::Done => (0, "all jobs are completed"),
             Self::SomeFailed => (1, "a job is not finished"),
@@ -84,20 +83,9 @@ impl Exit {
         }
     }
 
-    /// A short description.
-    pub fn meaning(self) -> &'static str {
-        self.row().1
-    }
-
     /// The code.
-    pub fn code(self) -> u8 {
-        self.row().0
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit.code())
+    pub(super) fn code(self) -> u8 {
+        self.described().0
     }
 }
 

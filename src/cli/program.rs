@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
         failure.show(&terminal);
         exit
     });
-    if terminal.tell_lost_results() { exit.max(Exit::CannotWrite).into() } else { exit.into() }
+    ExitCode::from(if terminal.tell_lost_results() { exit.max(Exit::CannotWrite) } else { exit }.code())
 }
 
 /// Hides panics in the library for workbooks: they are caught, and the workbook is refused.

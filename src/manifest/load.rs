@@ -152,11 +152,10 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
             let mut diagnostic = unreadable("manifest", options.path, &error, Location::File);
             diagnostic.help = Some(match &error {
                 TextError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    let mut sheets = SHEET_ENDINGS.map(|ending| options.path.with_extension(ending)).into_iter();
-                    match sheets.find(|sheet| sheet.is_file()) {
-                        Some(sheet) => format!("write it from the spreadsheet: `shotlist init {}`", sheet.display()),
-                        None => format!("check the path; `shotlist init {}` writes a manifest", options.path.display()),
-                    }
+                    let sheets = SHEET_ENDINGS.map(|ending| options.path.with_extension(ending));
+                    let sheet = sheets.iter().find(|sheet| sheet.is_file());
+                    let from = sheet.map_or_else(|| options.path.display(), |sheet| sheet.display());
+                    format!("check the path; `shotlist init {from}` writes a manifest")
                 }
                 TextError::Directory => "name the manifest in it".to_owned(),
                 TextError::Utf16 | TextError::NotUtf8 { .. } => {

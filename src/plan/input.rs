@@ -208,4 +208,9 @@ impl Limit {
     pub fn left(&self) -> Usd {
         self.usd.saturating_sub(self.used)
     }
+
+    /// Returns whether at least 80 % of it are used after a purchase.
+    pub fn is_near(&self, cost: Usd) -> bool {
+        (self.used + cost) * 5 >= self.usd * 4
+    }
 }

@@ -85,7 +85,13 @@ impl PlanNote<'_> {
             Self::InDoubt(..) => NoticeCode::InDoubt,
             Self::OldPrices(..) => NoticeCode::OldPrices,
             Self::WorstCase(..) => NoticeCode::WorstCase,
-            Self::Limit(limit, cost) if *cost <= limit.left() && limit.used <= limit.usd => NoticeCode::WithinLimit,
+            Self::Limit(limit, cost) if *cost <= limit.left() && limit.used <= limit.usd => {
+                if limit.is_near(*cost) {
+                    NoticeCode::NearLimit
+                } else {
+                    NoticeCode::WithinLimit
+                }
+            }
             Self::Limit(..) => NoticeCode::OverLimit,
             Self::RowsLeftOut(_) => NoticeCode::RowsLeftOut,
             Self::Reads(..) => NoticeCode::Reads,

@@ -149,8 +149,7 @@ pub(crate) fn log_finished(
     key: Option<&BatchKey>,
     report: Option<&Report>,
     is_simulated: bool,
-    exit_code: u8,
-    meaning: &str,
+    (exit_code, meaning): (u8, &str),
 ) {
     let (name, batch) = (key.map(|key| &*key.name), key.map(|key| &*key.batch));
     let totals = report.map(|report| &report.totals);

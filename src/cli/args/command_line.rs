@@ -8,8 +8,9 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::groups::PassedOptions;
-use super::groups::{ManifestArgs, NamedLedger, PathParser, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
+use super::groups::{
+    LogFormat, ManifestArgs, NamedLedger, PassedOptions, PathParser, ReportArgs, SelectArgs, ServiceArgs, StatusFormat,
+};
 use super::others::{DoctorArgs, FetchArgs, LimitArgs, SandboxArgs, StoreArgs};
 use super::run::RunArgs;
 use crate::domain::{Choice, JobId};
@@ -137,13 +138,6 @@ pub(crate) enum When {
     Auto,
     Always,
     Never,
-}
-
-/// The form of log lines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum LogFormat {
-    Text,
-    Json,
 }
 
 /// Options of `report`.

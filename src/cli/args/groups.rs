@@ -106,6 +106,13 @@ pub(crate) struct ServiceArgs {
     pub same_account: bool,
 }
 
+/// The form of log lines, or of limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
 /// The form of a status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum StatusFormat {

@@ -10,13 +10,13 @@ mod run;
 
 pub(super) use command_line::{
     ArchiveArgs, ChooseArgs, Cli, Command, CompletionsArgs, HelpArgs, ImportArgs, InitArgs, LedgerArgs, LedgerCommand,
-    LogFormat, ManArgs, ReconcileArgs, ReportCommandArgs, ResolveArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat,
-    StatusArgs, TerminalArgs, Verdict, When,
+    ManArgs, ReconcileArgs, ReportCommandArgs, ResolveArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat, StatusArgs,
+    TerminalArgs, Verdict, When,
 };
-pub(super) use groups::PassedOptions;
-pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, StatusFormat};
-pub(super) use groups::{NamedLedger, below_home};
-pub(super) use others::SandboxArgs;
-pub(super) use others::{DoctorArgs, NO_MANIFEST};
-pub(super) use others::{FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
+pub(super) use groups::{
+    LogFormat, ManifestArgs, NamedLedger, PassedOptions, ReportArgs, SelectArgs, ServiceArgs, StatusFormat, below_home,
+};
+pub(super) use others::{
+    DoctorArgs, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, NO_MANIFEST, SandboxArgs, StoreArgs,
+};
 pub(super) use run::{HookArgs, PlanFormat, RepeatArgs, RunArgs};

@@ -8,7 +8,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Subcommand};
 
 use super::groups::{
-    ManifestArgs, NamedLedger, PathParser, SelectArgs, ServiceArgs, at_least_one, decimal, name_and_value,
+    LogFormat, ManifestArgs, NamedLedger, PathParser, SelectArgs, ServiceArgs, at_least_one, decimal, name_and_value,
 };
 use super::run::HookArgs;
 use crate::domain::{Label, Usd};
@@ -41,7 +41,11 @@ pub(crate) enum LimitCommand {
     /// Set limits that no manifest can raise
     Set(LimitSetArgs),
     /// Show the limits, with the rest of each
-    Show,
+    Show {
+        /// Form of the output
+        #[arg(long, value_name = "FORMAT", default_value = "text")]
+        format: LogFormat,
+    },
 }
 
 /// Options of `limit set`.

@@ -39,7 +39,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
         exit
     });
     let exit = if terminal.tell_lost_results() { exit.max(Exit::CannotWrite) } else { exit };
-    ui::log_finished(facts.key.get(), facts.report.get(), args.manifest.sandbox, exit.code(), exit.meaning());
+    ui::log_finished(facts.key.get(), facts.report.get(), args.manifest.sandbox, exit.described());
     Ok(exit)
 }
 

@@ -48,18 +48,11 @@ struct Top<'p> {
     finished: usize,
     problems: Vec<Problem>,
     /// The states of the jobs. States that need attention come first, because a long list is cut.
-    chips: Vec<Chip>,
+    chips: Vec<(JobState, usize)>,
     models: Vec<&'p str>,
     tags: Vec<&'p str>,
     /// The command that takes saved choices, if it is known.
     retake: Option<String>,
-}
-
-/// A state that some jobs are in.
-struct Chip {
-    name: &'static str,
-    label: String,
-    count: usize,
 }
 
 /// The part below the cards.
@@ -117,7 +110,7 @@ fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&NextComm
             .filter(|(kind, _)| kind.needs_a_person())
             .map(|(kind, noted)| Problem::new(*kind, noted, commands))
             .collect(),
-        chips: chips.map(|state| Chip { name: state.name(), label: state.label(), count: count(state) }).collect(),
+        chips: chips.map(|state| (state, count(state))).collect(),
         models: models.into_iter().collect(),
         tags: tags.into_iter().collect(),
         // The usual directory of a browser; the page can't know where it saves.

@@ -145,6 +145,25 @@ fn readme_shows_the_plan_of_its_sheet() {
     assert!(plan.starts_with(&shown), "README.md lacks this plan:\n{plan}");
 }
 
+/// An agent follows the page to the word: each command works, and none can buy.
+#[test]
+fn every_command_of_the_skill_page_runs_and_buys_nothing() {
+    let skill = read("packaging/skill/SKILL.md");
+    assert!(skill.lines().count() <= 120);
+    let here =
+        Workspace::new().file("products.csv", "SKU,Prompt\nM1,A red mug turns slowly\nM2,A blue mug turns slowly\n");
+    let commands: Vec<String> = blocks(&skill, "sh").concat();
+    assert!(commands.len() >= 5, "{commands:?}");
+    for command in &commands {
+        let words = shlex::split(command).expect("a command");
+        let buys = words[1] == "run" && !words.iter().any(|word| word == "--plan" || word == "--sandbox");
+        assert!(words[0] == "shotlist" && !buys, "{command}");
+        here.shotlist(&words[1..].iter().map(String::as_str).collect::<Vec<_>>()).ends_with(0);
+    }
+    assert!(here.path("shotlist-sandbox/products/report.html").exists());
+    assert!(!here.path("shotlist-out").exists());
+}
+
 #[test]
 fn entry_for_schemastore_has_the_address_of_the_schema() {
     let json = |path: &str| serde_json::from_str::<serde_json::Value>(&read(path)).expect("JSON");

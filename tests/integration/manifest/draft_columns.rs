@@ -91,7 +91,7 @@ fn spreadsheet_in_place_of_a_manifest_is_explained() {
     insta::assert_snapshot!(told, @r#"
     error[unreadable]: can't read manifest `sheet.yaml`: No such file or directory (os error 2)
     --> sheet.yaml
-     = help: write it from the spreadsheet: `shotlist init sheet.csv`
+     = help: check the path; `shotlist init sheet.csv` writes a manifest
 
     error[manifest-invalid]: `sheet.yaml` has 1 error
       note: nothing was submitted; nothing was spent

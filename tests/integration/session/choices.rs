@@ -16,15 +16,19 @@ fn bought(jobs: usize) -> (Service, Workspace) {
 }
 
 fn task(here: &Workspace, job: &str) -> Value {
-    let report = here.report();
+    task_in(&here.report(), job)
+}
+
+fn task_in(report: &Value, job: &str) -> Value {
     let jobs = report["jobs"].as_array().expect("jobs");
     jobs.iter().find(|row| row["id"] == job).expect("the job")["task_id"].clone()
 }
 
 /// Saves choices about the videos in the report, as the page does.
 fn save(here: &Workspace, file: &str, by: &str, keep: &[&str], again: &[&str]) {
+    let report = here.report();
     let tasks: serde_json::Map<String, Value> =
-        keep.iter().chain(again).map(|id| ((*id).to_owned(), task(here, id))).collect();
+        keep.iter().chain(again).map(|id| ((*id).to_owned(), task_in(&report, id))).collect();
     let notes: serde_json::Map<String, Value> =
         again.iter().map(|id| ((*id).to_owned(), json!(format!("{by} wants another")))).collect();
     let choices = json!({ "name": "m", "batch": "", "reviewer": by, "keep": keep, "retake": again, "tasks": tasks, "notes": notes });
