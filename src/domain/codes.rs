@@ -235,7 +235,7 @@ codes! {
     Waiting "waiting" "The service asked to wait."
     WaitingForLock "waiting-for-lock" "The run waits for another run of the batch."
     WithinLimit "within-limit" "The plan keeps a spend limit."
-    NearLimit "near-limit" "With the plan, at least 80 % of a spend limit are used."
+    NearLimit "near-limit" "The plan uses at least 80 % of a spend limit."
     OldPrices "old-prices" "The prices of the catalog are older than 30 days."
     PriceMismatch "price-mismatch" "The service reports a higher cost than the catalog's price, and the model is not submitted any more."
     WorstCase "worst-case" "The most that the run can spend with its retries."

@@ -355,14 +355,14 @@ impl<'r> ImageUrls<'r> {
         if self.failed.load(Ordering::Relaxed) >= MAX_FAILED {
             return Err(format!("it was not asked for: the asset command failed {MAX_FAILED} times in a row"));
         }
-        match command.address(image).await {
+        match command.url_of(image).await {
             Ok(address) => {
                 self.failed.store(0, Ordering::Relaxed);
                 Ok(address)
             }
             Err(error) => {
                 // The fault of one image does not affect others.
-                self.failed.fetch_add(usize::from(error.is_of_the_command()), Ordering::Relaxed);
+                self.failed.fetch_add(usize::from(error.is_about_the_command()), Ordering::Relaxed);
                 Err(with_causes(&error))
             }
         }

@@ -1,13 +1,12 @@
-//! The user's programs that a run starts.
+//! Runs hooks: the user's programs for local images and downloaded videos.
 //!
-//! Only the command line and the environment name them. A manifest can't: a downloaded one must not start programs. They inherit neither the key nor any
-//! other setting of shotlist.
+//! Only the command line and the environment name hooks. A manifest can't, because a downloaded one must not start programs. Hooks inherit neither the
+//! key nor another setting of shotlist.
 //!
-//! [`program`] runs one without a shell, with a timeout, kills it with its child processes, passes the facts of a downloaded video,
-//! and gets URLs for local images.
+//! [`program`] starts one without a shell and with a timeout, kills it with its child processes, and returns the URL of an image.
 
 mod program;
 
 pub use program::AssetCommand;
 pub(crate) use program::Video;
-pub use program::{NoCommand, Program};
+pub use program::{InvalidCommand, Program};

@@ -16,39 +16,39 @@ use crate::domain::{Job, LocalImage, TaskId, VideoFile, has_password, why_no_web
 use crate::files::{ReadError, on_a_thread, read_at_most};
 
 /// Bytes kept of each stream, from its end. A URL or a log line is shorter.
-const MAX_KEPT: usize = 64 << 10;
+const MAX_OUTPUT_BYTES: usize = 64 << 10;
 /// Time to read output after the hook exits: a child process may keep the pipe open.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The maximum length of a line, in characters.
-const MAX_LINE: usize = 500;
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
+/// Characters kept of the last line.
+const MAX_LINE_CHARS: usize = 500;
 /// Variables with this prefix are not inherited; they include the API key.
-const OWN_VARIABLES: &str = "SHOTLIST_";
+const PRIVATE_PREFIX: &str = "SHOTLIST_";
 /// The search path without `PATH`: POSIX leaves it to the system, and both C libraries of Linux search there.
 #[cfg(unix)]
-const USUAL_FOLDERS: &str = "/bin:/usr/bin";
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// The user's program, with its first arguments.
 #[derive(Clone, Debug)]
 pub struct Program {
     words: Vec<String>,
-    limit: Duration,
+    timeout: Duration,
 }
 
-/// An invalid command line.
+/// A command line that names no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NoCommand(&'static str);
+pub struct InvalidCommand(&'static str);
 
-/// The output of a successful program.
+/// The output of a hook that succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    /// Standard output, at most its last bytes.
-    pub output: String,
+pub struct HookOutput {
+    /// Standard output, at most the last [`MAX_OUTPUT_BYTES`].
+    pub stdout: String,
     /// The last line of standard output, or else of standard error.
-    pub line: Option<String>,
+    pub last_line: Option<String>,
 }
 
-/// The reason why a program failed.
+/// The reason why a hook failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It can't be started.
@@ -60,39 +60,39 @@ pub enum ProgramError {
         source: io::Error,
     },
     /// It failed by its exit code, or was killed.
-    #[error("{status}{}", line.as_ref().map(|line| format!(": {line}")).unwrap_or_default())]
+    #[error("{status}{}", last_line.as_ref().map(|line| format!(": {line}")).unwrap_or_default())]
     Failed {
         /// The exit status.
         status: ExitStatus,
         /// The last line of standard error, or else of standard output.
-        line: Option<String>,
+        last_line: Option<String>,
     },
     /// It was killed after the timeout.
-    #[error("it took longer than {}, and was killed", spoken(*.0))]
-    TooLong(Duration),
+    #[error("it took longer than {}, and was killed", friendly(*.0))]
+    TimedOut(Duration),
     /// The wait for its end failed.
     #[error("can't wait for the program")]
-    Lost(#[source] io::Error),
+    WaitFailed(#[source] io::Error),
 }
 
 impl ProgramError {
     /// The last line of its output, if it exited.
-    pub fn line(&self) -> Option<&str> {
+    pub fn last_line(&self) -> Option<&str> {
         match self {
-            Self::Failed { line, .. } => line.as_deref(),
-            Self::NotStarted { .. } | Self::TooLong(_) | Self::Lost(_) => None,
+            Self::Failed { last_line, .. } => last_line.as_deref(),
+            Self::NotStarted { .. } | Self::TimedOut(_) | Self::WaitFailed(_) => None,
         }
     }
 }
 
 impl Program {
     /// Splits a command line into words as a shell does, without variables, pipes, and patterns.
-    pub fn parse(command: &str, limit: Duration) -> Result<Self, NoCommand> {
-        let words = shlex::split(command).ok_or(NoCommand("a quote in it is never closed"))?;
+    pub fn parse(command: &str, timeout: Duration) -> Result<Self, InvalidCommand> {
+        let words = shlex::split(command).ok_or(InvalidCommand("a quote in it is never closed"))?;
         if words.first().is_none_or(String::is_empty) {
-            return Err(NoCommand("it names no program"));
+            return Err(InvalidCommand("it names no program"));
         }
-        Ok(Self { words, limit })
+        Ok(Self { words, timeout })
     }
 
     /// Checks that the program exists. Other errors appear at its start.
@@ -102,37 +102,39 @@ impl Program {
     }
 
     /// Starts it with a path as its last argument, and waits for its end. Drop kills it.
-    pub async fn run(&self, path: &Path, variables: &[(String, String)]) -> Result<Said, ProgramError> {
+    pub async fn run(&self, path: &Path, variables: &[(String, String)]) -> Result<HookOutput, ProgramError> {
         let (mut child, group) = self.start(path, variables)?;
         let (out, err) = (child.stdout.take(), child.stderr.take());
-        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let ended = {
-            let mut words = Box::pin(async { futures::join!(read_end(out, &mut output), read_end(err, &mut errors)) });
-            let mut has_said_all = false;
-            let ended = tokio::time::timeout(self.limit, async {
+            let mut reading =
+                Box::pin(async { futures::join!(read_end(out, &mut stdout), read_end(err, &mut stderr)) });
+            let mut is_read = false;
+            let ended = tokio::time::timeout(self.timeout, async {
                 tokio::select! {
                     status = child.wait() => status,
-                    _ = &mut words => {
-                        has_said_all = true;
+                    _ = &mut reading => {
+                        is_read = true;
                         child.wait().await
                     }
                 }
             });
-            let Ok(ended) = ended.await else { return Err(ProgramError::TooLong(self.limit)) };
+            let Ok(ended) = ended.await else { return Err(ProgramError::TimedOut(self.timeout)) };
             group.ended();
             // Its children may keep the pipe open.
-            if !has_said_all {
-                drop(tokio::time::timeout(LAST_WORDS, words).await);
+            if !is_read {
+                drop(tokio::time::timeout(OUTPUT_GRACE, reading).await);
             }
             ended
         };
-        let status = ended.map_err(ProgramError::Lost)?;
-        let (output, errors) = (text(&output), text(&errors));
+        let status = ended.map_err(ProgramError::WaitFailed)?;
+        let (stdout, stderr) = (text(&stdout), text(&stderr));
         if !status.success() {
-            return Err(ProgramError::Failed { status, line: last_line(&errors).or_else(|| last_line(&output)) });
+            let last_line = last_line(&stderr).or_else(|| last_line(&stdout));
+            return Err(ProgramError::Failed { status, last_line });
         }
-        let line = last_line(&output).or_else(|| last_line(&errors));
-        Ok(Said { output, line })
+        let last_line = last_line(&stdout).or_else(|| last_line(&stderr));
+        Ok(HookOutput { stdout, last_line })
     }
 
     fn start(&self, path: &Path, variables: &[(String, String)]) -> Result<(Child, Group), ProgramError> {
@@ -140,7 +142,7 @@ impl Program {
         let mut command = Command::new(program);
         command.args(first).arg(path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| is_own(name)) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_private(name)) {
             command.env_remove(name);
         }
         // Invalid in a variable.
@@ -167,7 +169,7 @@ fn found(program: &str) -> io::Result<()> {
     if program.contains('/') {
         return usable(Path::new(program));
     }
-    let directories = std::env::var_os("PATH").unwrap_or_else(|| USUAL_FOLDERS.into());
+    let directories = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
     let mut found = std::env::split_paths(&directories).map(|directory| usable(&directory.join(program)));
     if found.any(|usable| usable.is_ok()) {
         Ok(())
@@ -182,8 +184,8 @@ fn found(_: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn is_own(name: &OsStr) -> bool {
-    name.to_string_lossy().to_ascii_uppercase().starts_with(OWN_VARIABLES)
+fn is_private(name: &OsStr) -> bool {
+    name.to_string_lossy().to_ascii_uppercase().starts_with(PRIVATE_PREFIX)
 }
 
 /// A running program with its child processes. Drop kills them.
@@ -213,8 +215,8 @@ async fn read_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     // An unreadable output ends here: the exit code decides.
     while let Ok(read @ 1..) = source.read(&mut buffer).await {
         kept.extend_from_slice(&buffer[..read]);
-        if kept.len() > MAX_KEPT {
-            kept.drain(..kept.len() - MAX_KEPT);
+        if kept.len() > MAX_OUTPUT_BYTES {
+            kept.drain(..kept.len() - MAX_OUTPUT_BYTES);
         }
     }
 }
@@ -226,10 +228,10 @@ fn text(bytes: &[u8]) -> String {
 /// The last line that is not blank, safe for a terminal.
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(one_line(line).chars().take(MAX_LINE).collect())
+    Some(one_line(line).chars().take(MAX_LINE_CHARS).collect())
 }
 
-fn spoken(duration: Duration) -> String {
+fn friendly(duration: Duration) -> String {
     jiff::SignedDuration::try_from(duration)
         .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }
@@ -253,7 +255,7 @@ pub struct Video<'v> {
 
 impl Program {
     /// Starts it for a video, with the video's path as its last argument, and waits for its end.
-    pub async fn run_for(&self, video: Video<'_>) -> Result<Said, ProgramError> {
+    pub async fn run_for(&self, video: Video<'_>) -> Result<HookOutput, ProgramError> {
         self.run(video.path, &video.variables()).await
     }
 }
@@ -295,8 +297,8 @@ fn in_capitals(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// The maximum length of a URL, in bytes, as of common servers.
-const MAX_ADDRESS: usize = 8 << 10;
+/// The maximum length of a URL, as of common servers.
+const MAX_URL_BYTES: usize = 8 << 10;
 
 /// The upload program.
 #[derive(Clone, Debug)]
@@ -307,13 +309,13 @@ pub struct AssetCommand {
 
 /// The reason why an image has no URL.
 #[derive(Debug, thiserror::Error)]
-pub enum NoAddress {
+pub enum ImageUrlError {
     /// The command failed.
     #[error("`--asset-command`")]
     Program(#[from] ProgramError),
     /// It succeeded, and printed something else.
     #[error("`--asset-command` printed {0}")]
-    Nonsense(String),
+    InvalidOutput(String),
     /// The image has changed since the manifest was read.
     #[error("it changed during the run; the next run plans with the new content")]
     Changed,
@@ -322,56 +324,56 @@ pub enum NoAddress {
     Gone(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl NoAddress {
+impl ImageUrlError {
     /// Returns whether the command is the cause, and not the image.
-    pub fn is_of_the_command(&self) -> bool {
-        matches!(self, Self::Program(_) | Self::Nonsense(_))
+    pub fn is_about_the_command(&self) -> bool {
+        matches!(self, Self::Program(_) | Self::InvalidOutput(_))
     }
 }
 
 impl AssetCommand {
     /// Uploads an image, and returns its URL.
-    pub async fn address(&self, image: &LocalImage) -> Result<String, NoAddress> {
+    pub async fn url_of(&self, image: &LocalImage) -> Result<String, ImageUrlError> {
         check_unchanged(image).await?;
-        let said = self.program.run(&image.path, &[]).await?;
-        let address = address_in(&said.output).map_err(NoAddress::Nonsense)?;
+        let output = self.program.run(&image.path, &[]).await?;
+        let url = only_url(&output.stdout).map_err(ImageUrlError::InvalidOutput)?;
         // The image may have changed during the upload.
         check_unchanged(image).await?;
-        Ok(address)
+        Ok(url)
     }
 }
 
-async fn check_unchanged(image: &LocalImage) -> Result<(), NoAddress> {
+async fn check_unchanged(image: &LocalImage) -> Result<(), ImageUrlError> {
     let path = image.path.clone();
     let read =
         on_a_thread(move || read_at_most(&path, LocalImage::MAX_BYTES).map(|bytes| LocalImage::new(path, &bytes)));
     let now = match read.await {
         Ok(Ok(now)) => now,
-        Ok(Err(ReadError::Io(error))) | Err(error) => return Err(NoAddress::Gone(error.into())),
-        Ok(Err(error)) => return Err(NoAddress::Gone(error.into())),
+        Ok(Err(ReadError::Io(error))) | Err(error) => return Err(ImageUrlError::Gone(error.into())),
+        Ok(Err(error)) => return Err(ImageUrlError::Gone(error.into())),
     };
-    if now.sha256 == image.sha256 { Ok(()) } else { Err(NoAddress::Changed) }
+    if now.sha256 == image.sha256 { Ok(()) } else { Err(ImageUrlError::Changed) }
 }
 
 /// The URL, if it is the whole output.
-fn address_in(output: &str) -> Result<String, String> {
+fn only_url(output: &str) -> Result<String, String> {
     let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
-    let Some(address) = lines.next() else { return Err("nothing, and one address is expected".to_owned()) };
+    let Some(url) = lines.next() else { return Err("nothing; it must print one URL".to_owned()) };
     let more = lines.count();
     if more > 0 {
-        return Err(format!("{} lines, and one address is expected", more + 1));
+        return Err(format!("{} lines; it must print one URL", more + 1));
     }
-    if address.len() > MAX_ADDRESS {
-        return Err(format!("an address of {} bytes, and no server takes that", address.len()));
+    if url.len() > MAX_URL_BYTES {
+        return Err(format!("a URL of {} bytes; a URL must have at most {MAX_URL_BYTES}", url.len()));
     }
-    if let Some(fault) = why_no_web_address(address) {
-        let shown: String = one_line(address).chars().take(100).collect();
+    if let Some(fault) = why_no_web_address(url) {
+        let shown: String = one_line(url).chars().take(100).collect();
         return Err(format!("`{shown}`, which {fault}"));
     }
-    if has_password(address) {
-        return Err("an address with a password in it, which the service and the ledger would get to know".to_owned());
+    if has_password(url) {
+        return Err("a URL with a password, which the service and the ledger would learn".to_owned());
     }
-    Ok(address.to_owned())
+    Ok(url.to_owned())
 }
 
 #[cfg(test)]
@@ -380,7 +382,7 @@ mod tests {
 
     #[test]
     fn one_address_is_expected_and_nothing_else() {
-        assert_eq!(address_in("https://x/a.png\r\n").as_deref(), Ok("https://x/a.png"));
+        assert_eq!(only_url("https://x/a.png\r\n").as_deref(), Ok("https://x/a.png"));
         for bad in [
             "",
             "\n",
@@ -393,9 +395,9 @@ mod tests {
             "https://x/a b.png",
             "https://me:secret@x/a.png",
         ] {
-            assert!(address_in(bad).is_err(), "{bad:?}");
+            assert!(only_url(bad).is_err(), "{bad:?}");
         }
-        assert!(address_in(&format!("https://x/{}", "a".repeat(MAX_ADDRESS))).is_err());
+        assert!(only_url(&format!("https://x/{}", "a".repeat(MAX_URL_BYTES))).is_err());
     }
 }
 
@@ -406,15 +408,15 @@ mod unix_tests {
     use super::*;
 
     fn shell(script: &str) -> Program {
-        Program { words: vec!["sh".into(), "-c".into(), script.into(), "sh".into()], limit: Duration::from_mins(1) }
+        Program { words: vec!["sh".into(), "-c".into(), script.into(), "sh".into()], timeout: Duration::from_mins(1) }
     }
 
     #[tokio::test]
     async fn hook_gets_the_path_and_the_variables() {
         let variables = [("SHOTLIST_ID".to_owned(), "hero\0".to_owned())];
-        let said = shell(r#"echo "$1|$SHOTLIST_ID""#);
-        let said = said.run(Path::new("a b.mp4"), &variables).await.expect("it ran");
-        assert_eq!((&*said.output, said.line.as_deref()), ("a b.mp4|hero \n", Some("a b.mp4|hero")));
+        let hook = shell(r#"echo "$1|$SHOTLIST_ID""#);
+        let output = hook.run(Path::new("a b.mp4"), &variables).await.expect("it ran");
+        assert_eq!((&*output.stdout, output.last_line.as_deref()), ("a b.mp4|hero \n", Some("a b.mp4|hero")));
     }
 
     #[test]
@@ -427,7 +429,7 @@ mod unix_tests {
     }
 
     #[tokio::test]
-    async fn how_a_program_fails_is_reported_in_its_own_last_words() {
+    async fn failure_is_reported_with_the_last_line() {
         let shown = async |script: &str| {
             let error = shell(script).run(Path::new("x"), &[]).await.expect_err("a failure");
             error.to_string()
@@ -456,7 +458,7 @@ mod unix_tests {
         let directory = tempfile::tempdir().expect("a directory");
         let alive = directory.path().join("pid");
         let mut program = shell("sleep 600 & echo $! > \"$1\"; wait");
-        program.limit = Duration::from_secs(1);
+        program.timeout = Duration::from_secs(1);
         let error = program.run(&alive, &[]).await.expect_err("it hangs");
         assert_eq!(error.to_string(), "it took longer than 1s, and was killed");
         let pid = std::fs::read_to_string(&alive).expect("it began").trim().to_owned();
@@ -468,18 +470,18 @@ mod unix_tests {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("what it started is still there: {:?}", state());
+        panic!("its child still runs: {:?}", state());
     }
 
     #[tokio::test]
     async fn hook_is_done_at_its_own_exit() {
-        let mut said = shell("sleep 600 & echo done; echo $! > \"$1\"");
-        // Children that it left behind don't count for its time.
-        said.limit = LAST_WORDS;
+        let mut hook = shell("sleep 600 & echo done; echo $! > \"$1\"");
+        // Its remaining children don't count for its time.
+        hook.timeout = OUTPUT_GRACE;
         let directory = tempfile::tempdir().expect("a directory");
         let pid = directory.path().join("pid");
-        let said = said.run(&pid, &[]).await.expect("it ended");
-        assert_eq!(said.line.as_deref(), Some("done"));
+        let output = hook.run(&pid, &[]).await.expect("it ended");
+        assert_eq!(output.last_line.as_deref(), Some("done"));
         let pid = std::fs::read_to_string(&pid).expect("a number");
         let killed = std::process::Command::new("kill").arg(pid.trim()).status().expect("kill is there");
         assert!(killed.success(), "it was killed before");
@@ -487,9 +489,8 @@ mod unix_tests {
 
     #[tokio::test]
     async fn endless_output_is_kept_from_its_end() {
-        let said =
-            shell("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done").run(Path::new("x"), &[]).await;
-        let said = said.expect("it ended");
-        assert_eq!((said.output.len(), said.line.as_deref()), (MAX_KEPT, Some("line 19999")));
+        let hook = shell("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done");
+        let output = hook.run(Path::new("x"), &[]).await.expect("it ended");
+        assert_eq!((output.stdout.len(), output.last_line.as_deref()), (MAX_OUTPUT_BYTES, Some("line 19999")));
     }
 }

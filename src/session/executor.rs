@@ -237,8 +237,8 @@ impl Executor<'_> {
         };
         tokio::select! {
             ended = self.program.run_for(video) => match ended {
-                Ok(said) => (None, said.line),
-                Err(error) => (Some(with_causes(&error)), error.line().map(str::to_owned)),
+                Ok(output) => (None, output.last_line),
+                Err(error) => (Some(with_causes(&error)), error.last_line().map(str::to_owned)),
             },
             () = late => (Some("it was killed, because the run had to end".to_owned()), None),
         }

@@ -41,7 +41,7 @@ mod start;
 pub use super::download::CopyVideoError;
 pub use super::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};
 pub use super::files::NoZone;
-pub use super::hooks::{AssetCommand, NoCommand, Program};
+pub use super::hooks::{AssetCommand, InvalidCommand, Program};
 pub use choices::{ChoicesFile, InvalidChoices, valid_reviewer};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use import::{BoughtTask, ImportOutcome};

@@ -124,7 +124,7 @@ fn limited(limit: &Limit, cost: Usd) -> String {
     let verdict = if cost <= limit.left() { "within" } else { "OVER" };
     let taken = limit.label.as_ref().map(|_| format!(", ${cost} to submit")).unwrap_or_default();
     let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
-    let near = if cost <= limit.left() && limit.is_near(cost) { "; 80 % or more of it are used then" } else { "" };
+    let near = if cost <= limit.left() && limit.is_near(cost) { "; that uses at least 80 % of it" } else { "" };
     format!("{verdict} the limit of ${} ({}){taken}{used}{near}", limit.usd, limit.source)
 }
 
