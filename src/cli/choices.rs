@@ -18,9 +18,6 @@ pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists ever
 /// The largest file of choices or IDs, in bytes: 200,000 jobs with IDs, task IDs, and notes.
 const MAX_FILE: u64 = 64 << 20;
 
-/// The digits of a browser's ID in the name of a reviewer without one.
-const BROWSER_DIGITS: usize = 6;
-
 /// The relevant part of a file of choices.
 #[derive(Clone, Copy)]
 pub(super) enum Chosen {
@@ -82,9 +79,9 @@ pub(super) fn parse_choices(file: &str, text: &str) -> Result<ChoicesFile, Failu
 
 /// The reviews in a file of choices, by this reviewer or by the one in the file.
 pub(super) fn reviews(file: &str, choices: &ChoicesFile, by: Option<&str>) -> Result<Vec<ReviewOfTask>, Failure> {
-    let unnamed = || choices.browser.as_ref().map(|browser| browser.chars().take(BROWSER_DIGITS).collect::<String>());
-    let by = by.or(choices.reviewer.as_deref()).map(str::to_owned);
-    let by = by.or_else(|| Some(format!("unnamed-{}", unnamed()?))).unwrap_or_else(user);
+    // Six digits of a browser's ID tell reviewers without a name apart.
+    let unnamed = || choices.browser.as_ref().map(|browser| format!("unnamed-{browser:.6}"));
+    let by = by.or(choices.reviewer.as_deref()).map(str::to_owned).or_else(unnamed).unwrap_or_else(user);
     choices.reviews(&by).map_err(|error| {
         let failure = refused(file, &error.to_string());
         match error {

@@ -130,8 +130,7 @@ impl Program {
         let status = ended.map_err(ProgramError::WaitFailed)?;
         let (stdout, stderr) = (text(&stdout), text(&stderr));
         if !status.success() {
-            let last_line = last_line(&stderr).or_else(|| last_line(&stdout));
-            return Err(ProgramError::Failed { status, last_line });
+            return Err(ProgramError::Failed { status, last_line: last_line(&stderr).or_else(|| last_line(&stdout)) });
         }
         let last_line = last_line(&stdout).or_else(|| last_line(&stderr));
         Ok(HookOutput { stdout, last_line })

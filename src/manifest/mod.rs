@@ -23,5 +23,4 @@ pub use raw::sections::{Budget, SpanBudget};
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};
 pub(crate) use source::location::{home, is_stream, nearest};
-pub(crate) use tables::WORKBOOK_THREAD;
-pub(crate) use tables::rows::is_spreadsheet;
+pub(crate) use tables::{WORKBOOK_THREAD, rows::is_spreadsheet};

@@ -96,6 +96,8 @@ struct Reader<'j> {
     /// The size of all values so far.
     size: usize,
     top: Option<Value>,
+    /// True if the last line has no line break, so that parsers differ about the one of a block scalar there.
+    is_open: bool,
     /// True if `yaml_serde` has to read the text: the rest of it is read for its bounds.
     is_left: bool,
 }
@@ -117,9 +119,10 @@ enum Content {
 impl<'j> Reader<'j> {
     fn build(text: &str, on_job: &'j mut dyn FnMut(RawEntry)) -> Result<Value, Interrupt> {
         // Line breaks of YAML 1.1 only: a text from a word processor would keep them, unseen.
-        let is_left = ["\u{85}", "\u{2028}", "\u{2029}"].iter().any(|line_break| text.contains(line_break));
-        let (open, anchors) = (Vec::new(), HashMap::new());
-        let mut reader = Self { on_job, open, anchors, size: 0, top: None, is_left };
+        let is_left = text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
+        let is_open = !text.ends_with('\n');
+        let mut reader =
+            Self { on_job, open: Vec::new(), anchors: HashMap::new(), size: 0, top: None, is_open, is_left };
         let limits = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
         for event in Parser::new_from_str_with_options(text, limits) {
             let (event, _) = event.map_err(|error| from_error(&error))?;
@@ -137,7 +140,8 @@ impl<'j> Reader<'j> {
                 let before = self.size;
                 self.size += text.len() + VALUE_BYTES;
                 let value = if style == ScalarStyle::Plain { plain(&text) } else { Some(Value::String(text.into())) };
-                self.is_left |= tag.is_some() || value.is_none();
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                self.is_left |= tag.is_some() || value.is_none() || is_block && self.is_open;
                 self.note_anchor(anchor, before);
                 self.add(value.unwrap_or_default());
             }
@@ -279,6 +283,8 @@ mod tests {
             "a: &| c",
             "<<: { a: 1 }",
             "a: b\u{2028}c",
+            ">\n - ",
+            "a: |\n  - b",
             "a: 1\na: 2",
             "a\n---\nb",
             "a: *b",
