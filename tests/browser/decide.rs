@@ -230,8 +230,20 @@ fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
     assert_eq!(decided(&mut page, "mug").0, "keep");
     assert_eq!(text(&mut page, "#job-mug .reviewed"), "keep (Anna): softer");
     assert_eq!(page.eval("document.querySelector('.saving').hidden"), true, "nobody signs for another");
+    // Another reviewer notes something, agrees, and takes that back. Anna's choice stays hers.
+    page.click("#job-mug [data-choose=note]");
+    write(&mut page, "x");
+    page.press("Escape");
+    assert_eq!((decided(&mut page, "mug").0, text(&mut page, "#save")), (json!("keep"), json!("Save: 1 noted")));
     page.click("#job-mug [data-choose=keep]");
-    assert_eq!(decided(&mut page, "mug").0, "", "a recorded choice can be taken back here");
-    assert_eq!(text(&mut page, "#save"), "Save: 1 withdrawn");
+    assert_eq!(text(&mut page, "#save"), "Save: 1 keep, 1 noted");
+    page.click("#job-mug [data-choose=keep]");
+    assert_eq!((decided(&mut page, "mug").0, text(&mut page, "#save")), (json!("keep"), json!("Save: 1 noted")));
+    // Anna herself withdraws it.
+    page.eval("localStorage.clear(); localStorage.setItem('shotlist reviewer', 'Anna')");
+    page.call("Page.reload", &json!({}));
+    page.wait_for("document.readyState === 'complete' && document.querySelector('#by')?.value === 'Anna'");
+    page.click("#job-mug [data-choose=keep]");
+    assert_eq!((decided(&mut page, "mug").0, text(&mut page, "#save")), (json!(""), json!("Save: 1 withdrawn")));
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

@@ -26,7 +26,7 @@ function chosen(card) {
   const about = takesOf.get(jobOf(card)).find(({ dataset }) => dataset.task === made.task);
   // Its video was retaken or is gone: the choice is spent, and the note stays.
   if (!about || (made.choice === "retake" && !isJob(about))) return isJob(card) ? { ...recorded, note: made.note } : recorded;
-  if (about === card) return made;
+  if (about === card) return made.choice || isMine(card) ? made : { ...made, ...recorded };
   return made.choice ? {} : recorded;
 }
 const isDecidable = (card) => Boolean($("[data-choose]", card));
@@ -36,20 +36,27 @@ const choiceOf = (card) =>
     .map((take) => chosen(take).choice)
     .find(Boolean) ?? "";
 const decision = (card) => (isDecidable(card) ? choiceOf(card) || "none" : "");
-// Of this reviewer alone, so that no reviewer signs for another.
-const own = (choice) => jobs.filter((card) => choices[card.dataset.id] && choiceOf(card) === choice);
+
+// No reviewer signs for another: a note on another's choice repeats no choice, and only the own one can be withdrawn.
+const me = () => $("#by").value.trim() || `unnamed-${browser.slice(0, 6)}`;
+const isMine = (card) => (card.dataset.reviewers ?? "").split(", ").includes(me());
+const own = (choice) => jobs.filter((card) => choices[card.dataset.id]?.choice === choice && choiceOf(card) === choice);
+function ownOf(card) {
+  const shown = chosen(card);
+  return shown === choices[jobOf(card)] || isMine(card) ? shown : { note: shown.note };
+}
 
 function choose(card, change) {
   const id = jobOf(card);
   const { task, recorded } = card.dataset;
-  choices[id] = { ...chosen(card), task, ...change };
-  // What was recorded stays here without a choice: it is withdrawn.
-  if (!choices[id].choice && !choices[id].note && !recorded) delete choices[id];
+  choices[id] = { ...ownOf(card), task, ...change };
+  const isWithdrawn = recorded && isMine(card);
+  if (!choices[id].choice && !choices[id].note && !isWithdrawn) delete choices[id];
   tellChoices();
 }
 function toggle(card, choice) {
   if (!isDecidable(card) || !$(`[data-choose=${choice}]`, card)) return;
-  const isOn = chosen(card).choice !== choice;
+  const isOn = ownOf(card).choice !== choice;
   choose(card, { choice: isOn ? choice : "" });
   if (isOn && viewer.open && $("#advance").checked) step(1);
 }
