@@ -197,10 +197,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         let mut state = self.state.lock();
         state.overdue += 1;
         if state.overdue >= self.gateway.settings.max_doubts && !state.has_ended {
-            let message = format!(
-                "{} tasks passed their deadline, and none has ended in this run; `--deadline` gives tasks more time",
-                state.overdue
-            );
+            let message = format!("{} tasks passed their deadline, and none has ended in this run", state.overdue);
             self.gateway.stop_because(StopReason::TooManyFailures, message);
         }
         Ending::Left(LeaveReason::Deadline)

@@ -116,7 +116,7 @@ pub(crate) fn details(note: &PlanNote<'_>) -> Vec<String> {
     lines
 }
 
-/// A limit, what of it is used, and for the limit of a label, what the plan takes of it.
+/// A limit with its used part, and for a label also the cost of its jobs.
 fn limited(limit: &Limit, cost: Usd) -> String {
     if limit.used > limit.usd {
         return format!("OVER the limit of ${} ({}) already: ${} used", limit.usd, limit.source, limit.used);
@@ -224,7 +224,7 @@ pub(super) fn bought_before(plan: &Plan) -> Vec<String> {
     lines.into_values().map(|alike| described(&plan.key, &asking(&alike), alike[0])).collect()
 }
 
-/// The jobs that ask for the same, with their verb.
+/// Jobs with equal requests, with the verb for their number.
 fn asking(alike: &[&AlreadyPaid]) -> String {
     let mut names: Vec<String> = alike.iter().take(MAX_NAMES).map(|before| before.job.to_string()).collect();
     if alike.len() > MAX_NAMES {
@@ -246,7 +246,7 @@ fn edits(own: &BatchKey, earlier: &BatchKey) -> String {
     name.into_iter().chain(batch).collect::<Vec<_>>().join(" and ")
 }
 
-/// One earlier purchase, and what to do about it.
+/// One earlier purchase, with the command or line that avoids another.
 fn described(own: &BatchKey, asking: &str, already_paid: &AlreadyPaid) -> String {
     let AlreadyPaid { job, before, state, price, task, video } = already_paid;
     let price = price.map_or_else(|| "unknown price".to_owned(), |price| format!("${price}"));
@@ -297,7 +297,7 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
         counted(other.doubtful, "submission", &at_risk),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    // One without a name is what a manifest without `batch` makes.
+    // A manifest without `batch` makes the unnamed batch.
     let batch = match &*other.batch {
         "" => "the unnamed batch".to_owned(),
         name => format!("another batch, `{name}`,"),
@@ -374,7 +374,7 @@ mod tests {
         let again = NextCommand::about(Path::new("m.yaml"));
         let shown = |note: &PlanNote| format!("{}: {}", note.code().code(), sentence(note, &again));
         let shown = notes.iter().map(shown).collect::<Vec<_>>().join("\n");
-        // The quoting of a shell is tested beside it.
+        // Other tests cover shell quoting.
         insta::assert_snapshot!(shown.replace(&quoted("hero*"), "'hero*'"));
     }
 }

@@ -1,4 +1,4 @@
-//! Decisions on the contact sheet, beside each video: by mouse, by keys, and by touch.
+//! Decisions on the contact sheet by mouse, keys, and touch.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn each_compared_video_is_decided_under_itself() {
 }
 
 #[test]
-fn the_large_view_opens_by_a_click_and_takes_a_choice_and_a_note() {
+fn large_view_opens_by_click_and_accepts_choice_and_note() {
     let (_here, mut page) = opened(1440);
     for way in ["#job-hero .id", "#job-hero .prompt", "#job-hero .enlarge"] {
         page.click(way);
@@ -119,7 +119,7 @@ fn the_large_view_opens_by_a_click_and_takes_a_choice_and_a_note() {
 }
 
 #[test]
-fn undecided_videos_are_found_and_saving_says_what_comes_next() {
+fn undecided_filter_works_and_save_shows_the_next_command() {
     let (here, mut page) = opened(1440);
     page.click("#job-hero [data-choose=keep]");
     page.click("#job-waves [data-choose=retake]");
@@ -144,7 +144,7 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     assert_eq!(text(&mut page, "#saved > span"), "Changed since choices.json was saved.");
     assert_eq!(text(&mut page, "#save"), "Save: 1 keep, 2 retakes for $7.75");
     assert_eq!(page.eval("document.querySelector('#saved .command').checkVisibility()"), false);
-    // A second save has another file, and the command names that one: the first still asks for what was chosen then.
+    // A second save writes another file, and the command names it. The first file still has the earlier choices.
     assert_eq!(page.eval("window.savedAs"), "choices.json");
     page.click("#save");
     assert_eq!(page.eval("window.savedAs"), "choices-2.json");
@@ -163,7 +163,7 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
 }
 
 #[test]
-fn a_finger_reads_the_whole_prompt_and_decides() {
+fn tap_opens_the_whole_prompt_and_decides() {
     let (_here, mut page) = opened(390);
     page.call("Emulation.setTouchEmulationEnabled", &json!({ "enabled": true }));
     let tap = |page: &mut Browser, selector: &str| {
@@ -183,7 +183,7 @@ fn a_finger_reads_the_whole_prompt_and_decides() {
 }
 
 #[test]
-fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
+fn earlier_take_is_kept_and_recorded_choices_are_shown() {
     let (here, page) = opened(1440);
     drop(page);
     here.shotlist(&["run", "m.yaml", "--sandbox", "--retake", "mug"]).ends_with(0);
@@ -204,7 +204,7 @@ fn an_earlier_take_is_kept_and_the_page_starts_with_what_is_recorded() {
     page.eval(&format!("document.querySelector('{earlier}').focus()"));
     page.press("2");
     assert_eq!(page.eval(&format!("document.querySelector('{earlier}').dataset.choice")), "keep");
-    // The first save asks who decides.
+    // The first save requests a name.
     page.click("#save");
     page.wait_for("document.querySelector('#who').open");
     write(&mut page, "Anna");

@@ -1,4 +1,4 @@
-//! The looks of the contact sheet: order, alignment, fit, contrast, and the diagnostics of axe-core.
+//! Layout of the contact sheet: rows, alignment, fit, contrast, and axe-core.
 
 use std::sync::OnceLock;
 
@@ -22,7 +22,7 @@ jobs:
 ";
 const REPORT: &str = "shotlist-out/looks/report.html";
 
-/// A run in which everything happens, with one take that was made again.
+/// A run with a job in each state, and one retake.
 fn mixed() -> &'static Workspace {
     static MIXED: OnceLock<(Workspace, Service)> = OnceLock::new();
     let (here, _) = MIXED.get_or_init(|| {
@@ -61,7 +61,7 @@ fn text(page: &mut Browser, selector: &str) -> String {
     page.eval(&format!("document.querySelector({selector:?}).innerText")).as_str().unwrap_or_default().to_owned()
 }
 
-/// What axe-core finds that is serious or worse: rule, place and why.
+/// Asserts that axe-core reports nothing serious.
 #[track_caller]
 pub fn assert_accessible(page: &mut Browser, what: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/target/axe/package/axe.min.js");
@@ -82,7 +82,7 @@ fn axe_finds_nothing_serious() {
         for scheme in ["light", "dark"] {
             let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
             page.call("Emulation.setEmulatedMedia", &features);
-            // What moves is looked at once it is.
+            // Transitions end first.
             page.eval("Promise.all(document.getAnimations().map((one) => one.finished))");
             assert_accessible(&mut page, &format!("{scheme} at {width}"));
         }
@@ -125,7 +125,7 @@ fn videos_come_first_and_everything_fits() {
             let rows = page.eval("new Set([...document.querySelectorAll('.tools > *')].filter((it) => it.checkVisibility()).map((it) => Math.round((it.getBoundingClientRect().top + it.getBoundingClientRect().bottom) / 16))).size");
             assert_eq!(rows, if width > 1100 { 1 } else { 2 }, "lines of the toolbar at {width}");
         }
-        // Nothing jumps when the counter says more.
+        // A longer counter moves nothing.
         let top = "document.querySelector('#sheet').getBoundingClientRect().top + scrollY";
         let before = page.eval(top);
         page.click(".chip[data-state=failed]");
@@ -135,7 +135,7 @@ fn videos_come_first_and_everything_fits() {
 }
 
 #[test]
-fn an_image_that_is_not_there_says_why_and_what_to_type() {
+fn missing_image_shows_its_cause_and_command() {
     let mut page = open(1440, 900);
     // Text of a card that is out of sight is not laid out.
     let told = |page: &mut Browser, id: &str| {
@@ -172,7 +172,7 @@ fn an_image_that_is_not_there_says_why_and_what_to_type() {
     page.wait_for(
         "navigator.clipboard.readText().then((text) => text === 'shotlist run m.yaml --select broken --retry-failed')",
     );
-    // Nothing of it is cut off, also where a card is narrow, and a command breaks between its words alone.
+    // Narrow cards cut off no word, and a command breaks only between words.
     for (width, media) in [(1440, ""), (1024, ""), (390, ""), (1440, "print")] {
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         page.call("Emulation.setDeviceMetricsOverride", &size);
@@ -230,7 +230,7 @@ fn takes_and_earlier_videos_follow_each_other_and_say_so() {
     assert_eq!(page.eval("document.querySelector('.takes').checkVisibility()"), false);
 }
 
-/// As on photo sites: the pictures of a row are of one height, in the shape that was asked for, and fill its width.
+/// Justified rows: pictures have one height and their requested shape, and fill the width.
 #[test]
 fn rows_are_filled_with_pictures_of_one_height() {
     for width in [1440, 1024, 768] {
@@ -275,7 +275,7 @@ fn cards_of_a_row_have_their_words_in_line() {
 }
 
 #[test]
-fn a_thumb_reaches_everything_and_times_are_local() {
+fn touch_targets_are_large_and_times_local() {
     let mut page = open(390, 844);
     page.call("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Asia/Tokyo" }));
     page.call("Page.reload", &json!({}));
@@ -290,7 +290,7 @@ fn a_thumb_reaches_everything_and_times_are_local() {
             page.eval(&format!("document.querySelector('#picked [data-do={button}]').getBoundingClientRect().height"));
         assert!(reach.as_f64().is_some_and(|height| height >= 36.0), "{button}: {reach}");
     }
-    // A sweep in the large view goes on to the next one.
+    // A swipe in the large view shows the next video.
     page.eval("document.querySelector('#job-done').focus()");
     page.press("Enter");
     page.wait_for("document.querySelector('#viewer').open");

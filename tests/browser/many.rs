@@ -1,11 +1,11 @@
-//! A contact sheet of very many jobs: it looks like one of a few, and scrolls like one.
+//! A contact sheet with thousands of jobs has the layout and the scrolling of a small one.
 
 use serde_json::json;
 
 use crate::browser::Browser;
 use crate::support::{Workspace, numbered_jobs};
 
-/// The page of jobs of which none was sent yet.
+/// A page of pending jobs.
 fn opened(manifest: &str) -> Browser {
     let here = Workspace::with_manifest(manifest);
     here.shotlist(&["report", "m.yaml"]).ends_with(0);
@@ -46,7 +46,7 @@ fn five_thousand_cards_scroll_like_five_hundred() {
     assert!(many < 2.5 * few, "five hundred: {few} ms, five thousand: {many} ms");
 }
 
-/// How many cards stand somewhere else than in one grid of the same cards, and how many there are.
+/// Counts cards at another place than without blocks, and all cards.
 const ELSEWHERE: &str = "(() => {
     const sheet = document.querySelector('#sheet'), cards = [...sheet.querySelectorAll('.card:not([hidden])')];
     const blocks = [...sheet.querySelectorAll('.block')], items = blocks.flatMap((block) => [...block.children]);
@@ -87,7 +87,7 @@ fn cards_in_blocks_stand_where_they_would_without() {
 }
 
 #[test]
-fn blocks_are_made_again_around_what_someone_reads() {
+fn resize_keeps_the_visible_card_in_place() {
     let mut page = opened(&numbered_jobs(2000));
     page.eval("document.querySelector('#job-j900').scrollIntoView({ block: 'center' })");
     page.wait_for("document.querySelector('#job-j900').getBoundingClientRect().top > 0");

@@ -1,4 +1,4 @@
-//! The contact sheet in a real browser: what the user does with it, and what hostile texts can't.
+//! The contact sheet in a real browser: play, filter, pick, print, and hostile texts.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -63,7 +63,7 @@ fn a_person_plays_filters_picks_and_copies() {
     assert_eq!(page.eval("document.title"), "sheet — contact sheet");
     assert_eq!(page.eval(SHOWN), json!(["hero", "hero-upright", "waves", "mug"]));
 
-    // The players are there, show the files beside the page, and play.
+    // Each card has a player of its file.
     page.wait_for("[...document.querySelectorAll('video')].filter((video) => video.readyState >= 2).length === 4");
     let sources =
         page.eval("[...document.querySelectorAll('video')].map((video) => decodeURIComponent(video.currentSrc))");
@@ -95,7 +95,7 @@ fn a_person_plays_filters_picks_and_copies() {
     page.click(".chip[data-state=completed]");
     assert_eq!(page.eval(SHOWN).as_array().map(Vec::len), Some(4));
 
-    // Keys, and what is copied.
+    // Keys and the clipboard.
     page.eval("document.activeElement.blur()");
     for key in ["j", "x", "ArrowRight", "ArrowRight", "x"] {
         page.press(key);
@@ -120,7 +120,7 @@ fn a_person_plays_filters_picks_and_copies() {
     page.wait_for("document.querySelector('#viewer h2').textContent === 'hero-upright'");
     page.press("Escape");
 
-    // What was picked is picked after the page was read again.
+    // The selection survives a reload.
     page.call("Page.reload", &json!({}));
     page.wait_for(
         "document.readyState === 'complete' && document.querySelector('#how-many')?.textContent === '2 picked'",
@@ -166,7 +166,7 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
     });
     assert_eq!(choices, expected);
     assert_eq!(page.eval("window.savedAs"), "choices.json");
-    // As it is, the next run takes it.
+    // The next run accepts the saved file.
     here.write("choices.json", saved.as_str().expect("a text"));
     let plan =
         here.shotlist(&["run", "m.yaml", "--sandbox", "--plan", "--retake", "@choices.json"]).ends_with(0).stdout;
@@ -178,7 +178,7 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
         page.wait_for(&format!("document.readyState === 'complete' && {says}"));
     };
     read_again(&mut page, "Saved: 1 keep, 2 retakes for $7.75, 1 noted");
-    // What was chosen of a video is not chosen of the next one; what was noted stays.
+    // A retake clears the choice of its video, and keeps the note.
     here.shotlist(&["run", "m.yaml", "--sandbox", "--retake", "@choices.json"]).ends_with(0);
     read_again(&mut page, "Save: 1 keep, 1 noted");
     assert_eq!(page.eval("document.querySelector('#job-waves .note').value"), "dark");
@@ -234,7 +234,7 @@ fn without_the_files_it_plays_from_the_service_and_says_when_that_is_gone_too() 
     fs::remove_file(here.path("shotlist-out/m/one.mp4")).expect("gone");
     let fetched = service.fetched().len();
     let mut page = open(&here, "shotlist-out/m/report.html", 1000, 800);
-    // The test's service gives something that no browser can play: it is asked for, and the page says what that means.
+    // The page requests the URL at the service, whose bytes no browser can play, and then explains the missing video.
     page.wait_for("document.querySelector('.frame').textContent.includes('The video is not beside this page')");
     assert!(service.fetched().len() > fetched, "the address at the service was not tried");
 }
@@ -269,7 +269,7 @@ fn texts_from_outside_stay_texts() {
     here.run(&service, &["--concurrency", "1", "--out", "out", "--accept-warnings"]).ends_with(1);
     let mut page = open(&here, "out/report.html", 1200, 1000);
     page.wait_for("document.querySelectorAll('.card').length === 4");
-    // Someone goes over everything.
+    // Focus and hover reach each element.
     assert!(
         !fs::read_to_string(here.path("out/report.html")).expect("the page").contains("\"None\""),
         "nothing became a word"
@@ -297,7 +297,7 @@ fn texts_from_outside_stay_texts() {
         page.eval("[...document.querySelectorAll('a')].filter((link) => link.protocol === 'javascript:').length"),
         0
     );
-    // Even if an escape failed: what was slipped in later does not run, by the page's own policy.
+    // The policy of the page blocks an injected script even if an escape fails.
     page.eval("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 6\">')");
     page.eval("(() => { const script = document.createElement('script'); script.textContent = 'window.hacked = 7'; document.body.append(script); })()");
     page.eval("new Promise((done) => setTimeout(done, 100))");

@@ -28,16 +28,16 @@ struct Card<'r> {
     row: &'r Row,
     /// The note in place of a video.
     note: Option<&'r JobNote>,
-    /// The command that it names.
+    /// Its command, restricted to this job.
     command: Option<String>,
-    /// The kinds of all notes, by which the page filters.
+    /// The kinds of all notes, for the filters.
     notes: String,
     price: String,
     /// The requested shape; empty if it is unknown.
     shape: String,
     is_upright: bool,
     exec: Option<&'r str>,
-    /// What each reviewer wants, if they disagree.
+    /// The wishes of all reviewers, if they disagree.
     conflict: Option<&'r str>,
     /// The facts of the delivered video.
     delivered: Option<String>,
@@ -109,7 +109,7 @@ impl<'r> Card<'r> {
     }
 }
 
-/// The command that helps this job alone.
+/// The command of a note, restricted to this job.
 fn command(note: &JobNote, row: &Row, commands: &NextCommand) -> Option<String> {
     let (name, options) = note.kind.command()?;
     let select: &[&str] = if name == "run" { &["--select", &row.id] } else { &[] };

@@ -9,7 +9,7 @@ fn drafted(sheet: &str) -> (Workspace, String) {
     (here, text)
 }
 
-/// An ID must stay with its row. A column whose cells repeat needs a second one, and spoken words are none.
+/// An ID belongs to its row for good. A column with repeated cells needs a second column, and a voice-over is no ID.
 #[test]
 fn draft_finds_the_columns_that_identify_each_row() {
     for (sheet, id) in [
@@ -29,7 +29,7 @@ fn draft_finds_the_columns_that_identify_each_row() {
     }
 }
 
-/// Each reason names the cell or the kind that is meant. `-q` hides none.
+/// Each reason quotes the invalid cell. `-q` hides no reason.
 #[test]
 fn draft_gives_the_reason_for_each_unused_column() {
     let rows = |head: &str, first: &str, second: &str| {
@@ -77,7 +77,7 @@ fn prompt_without_a_word_is_a_placeholder() {
     }
 }
 
-/// The file that is named, or beside the named one, is a spreadsheet.
+/// The user passes a spreadsheet, or a manifest beside one does not exist yet.
 #[test]
 fn spreadsheet_in_place_of_a_manifest_is_explained() {
     let here = Workspace::new().file("sheet.csv", "id,prompt\na,A dog runs\n");
