@@ -157,7 +157,10 @@ macro_rules! named {
 
             /// The value with this name.
             $visibility fn named(name: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|value| value.name() == name)
+                match name {
+                    $($text => Some(Self::$variant),)+
+                    _ => None,
+                }
             }
         }
     };

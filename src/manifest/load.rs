@@ -14,7 +14,7 @@ use super::expand::maker::Inputs;
 use super::raw::decode::{RawJob, RawManifest, decode_job};
 use super::raw::job_field::is_reserved;
 use super::raw::sections::{Budget, Review};
-use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
+use super::source::diagnostic::{Diagnostic, Findings, Severity, Sources, error, unreadable};
 use super::source::location::{Location, Pointer, directory_of, help_near, is_stream, read_origin};
 use super::source::reader::{self, Unparsed};
 use super::source::syntax::unindented;
@@ -24,7 +24,7 @@ use super::tables::rows::SHEET_ENDINGS;
 use super::template::bounds::template_diagnostic;
 use super::template::engine::Templates;
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Job, JobId, Move, Rule, Usd};
+use crate::domain::{BatchKey, Job, JobId, Move, Usd};
 use crate::files::own_zone;
 
 /// Additions of the command line and the environment to a manifest.
@@ -203,7 +203,7 @@ fn build(
     entries: Vec<RawJob>,
     options: &Options<'_>,
     catalog: &Catalog,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
 ) -> Manifest {
     let now = options.now.to_zoned(zone(raw, found));
     let today = now.date().to_string();
@@ -245,13 +245,11 @@ fn build(
 
 /// The manifest's name, or its file's. A stream may have another name the next time, or the same as another manifest's;
 /// jobs are known by it.
-fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
+fn name(raw: &RawManifest, path: &Path, found: &mut Findings) -> String {
     let has_name = raw.name.as_ref().is_some_and(|name| !name.trim().is_empty());
     if !has_name && is_stream(path) {
-        let message = "a manifest from stdin requires a `name`";
-        found.push(
-            Diagnostic::error(Rule::NameMissing, message, Location::File).with_help("write `name: …` at its top"),
-        );
+        found.push(error!(NameMissing, Location::File, "a manifest from stdin requires a `name`";
+            "write `name: …` at its top"));
     }
     name_or_stem(raw.name.as_deref(), path)
 }
@@ -263,12 +261,12 @@ pub(crate) fn name_or_stem(name: Option<&str>, path: &Path) -> String {
 }
 
 /// The approved reviews of a manifest's faces.
-fn face_reviews_of(raw: &RawManifest, today: Date, catalog: &Catalog, found: &mut Vec<Diagnostic>) -> FaceReviews {
+fn face_reviews_of(raw: &RawManifest, today: Date, catalog: &Catalog, found: &mut Findings) -> FaceReviews {
     for (face, day) in raw.faces.iter().filter_map(|(name, face)| Some((name, face.paid_on?))) {
         if day > today {
             let place = Pointer::top().key("faces").key(face).key("paid_on").value();
-            let message = format!("`paid_on` is in the future: {day}");
-            found.push(Diagnostic::error(Rule::ReviewPaidOn, message, place).with_help("write the day of the payment"));
+            found
+                .push(error!(ReviewPaidOn, place, "`paid_on` is in the future: {day}"; "write the day of the payment"));
         }
     }
     let approved = raw.faces.values().filter(|face| face.review == Review::Approved);
@@ -281,20 +279,20 @@ fn unsound(found: &[Diagnostic]) -> Vec<JobId> {
     errors.filter_map(|diagnostic| JobId::new(diagnostic.job.as_ref()?.id.clone()).ok()).collect()
 }
 
-fn zone(raw: &RawManifest, found: &mut Vec<Diagnostic>) -> TimeZone {
+fn zone(raw: &RawManifest, found: &mut Findings) -> TimeZone {
     let zone = match &raw.timezone {
         Some(name) => TimeZone::get(name)
             .map_err(|_| (format!("unknown time zone `{name}`"), Pointer::top().key("timezone").value())),
         None => own_zone().map_err(|error| (error.to_string(), Location::File)),
     };
     zone.unwrap_or_else(|(message, location)| {
-        let diagnostic = Diagnostic::error(Rule::TimezoneUnknown, message, location);
-        found.push(diagnostic.with_help("write `timezone:` with an IANA name such as Europe/Berlin, or UTC"));
+        found.push(error!(TimezoneUnknown, location, "{message}";
+            "write `timezone:` with an IANA name such as Europe/Berlin, or UTC"));
         TimeZone::UTC
     })
 }
 
-fn batch(raw: &RawManifest, templates: &Templates, found: &mut Vec<Diagnostic>) -> String {
+fn batch(raw: &RawManifest, templates: &Templates, found: &mut Findings) -> String {
     let Some(source) = &raw.batch else { return String::new() };
     let filled = templates.compile(source).and_then(|text| templates.render(&text, &Arc::default()));
     filled.unwrap_or_else(|error| {
@@ -303,7 +301,7 @@ fn batch(raw: &RawManifest, templates: &Templates, found: &mut Vec<Diagnostic>) 
     })
 }
 
-fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Vec<Diagnostic>) -> Vec<(String, Value)> {
+fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Findings) -> Vec<(String, Value)> {
     let mut vars = named_vars(&raw.vars, found);
     for (name, value) in options.set {
         if let Some(var) = vars.iter_mut().find(|(known, _)| known == name) {
@@ -311,30 +309,23 @@ fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Vec<Diagnostic>) -
             continue;
         }
         let known: Vec<&str> = vars.iter().map(|(name, _)| name.as_str()).collect();
-        let message = format!("`--set {name}=…`: the manifest has no variable `{name}`");
-        let diagnostic = Diagnostic::error(Rule::SetUnknown, message, Location::File);
-        found.push(diagnostic.with_help(help_near(name, "vars", &known)));
+        found.push(error!(SetUnknown, Location::File, "`--set {name}=…`: the manifest has no variable `{name}`";
+            "{}", help_near(name, "vars", &known)));
     }
     vars
 }
 
-fn named_vars(vars: &Mapping, found: &mut Vec<Diagnostic>) -> Vec<(String, Value)> {
+fn named_vars(vars: &Mapping, found: &mut Findings) -> Vec<(String, Value)> {
     let at = Pointer::top().key("vars");
     let mut named = Vec::with_capacity(vars.len());
     for (key, value) in vars {
         let Some(name) = key.as_str() else {
-            found.push(Diagnostic::error(
-                Rule::KeyNotText,
-                "the name of a variable must be a string",
-                at.clone().value(),
-            ));
+            found.push(error!(KeyNotText, at.value(), "the name of a variable must be a string"));
             continue;
         };
         if is_reserved(name) {
-            let message = format!("the variable name `{name}` is reserved for templates");
-            found.push(
-                Diagnostic::error(Rule::VarReserved, message, at.key(name).named()).with_help("rename the variable"),
-            );
+            found.push(error!(VarReserved, at.key(name).named(),
+                "the variable name `{name}` is reserved for templates"; "rename the variable"));
             continue;
         }
         named.push((name.to_owned(), value.clone()));

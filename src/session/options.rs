@@ -203,9 +203,12 @@ pub(super) fn check_outputs(
     if files.is_empty() {
         return Ok(());
     }
+    // Most jobs have a file of their ID, which ends so.
+    let has_video = files.keys().any(|file| Path::new(file).extension() == Some("mp4".as_ref()));
     // A directory of that name also blocks the file.
     let file_of = |video: &str| Path::new(video).ancestors().find_map(|part| files.get(part.to_str()?));
-    let replaced = jobs.iter().filter_map(|job| Some((job.id(), file_of(&job.output().folded())?)));
+    let named = jobs.iter().filter(|job| has_video || job.purchase.output.is_some());
+    let replaced = named.filter_map(|job| Some((job.id(), file_of(&job.output().folded())?)));
     match replaced.min() {
         Some((job, path)) => Err(Replaces { job: job.clone(), path: path.clone() }),
         None => Ok(()),

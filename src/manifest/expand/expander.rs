@@ -7,19 +7,19 @@ use super::fields::{Fields, PromptText};
 use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
 use super::maker::{Entry, Inputs};
-use crate::domain::{Field, Job, Labels, NoticeCode, Rule, count};
+use crate::domain::{Field, Job, Labels, NoticeCode, count};
 use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::sections::Faces;
-use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::tables::rows;
 
 impl Inputs<'_> {
     /// All jobs in file order. Jobs with an error are reported and left out. An entry is dropped when its jobs are
     /// made.
-    pub(crate) fn expand(&self, raw: &RawManifest, entries: Vec<RawJob>, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
+    pub(crate) fn expand(&self, raw: &RawManifest, entries: Vec<RawJob>, found: &mut Findings) -> Vec<Arc<Job>> {
         let at = Pointer::top().key("defaults");
         warn_of_extras(&raw.defaults, &at, found);
         let prompt = self.prompts.named_by(&raw.defaults);
@@ -56,7 +56,7 @@ impl Inputs<'_> {
         defaults: &Fields<'_>,
         faces: &Faces,
         finisher: &mut Finisher,
-        found: &mut Vec<Diagnostic>,
+        found: &mut Findings,
     ) -> Result<(), Box<Diagnostic>> {
         let at = Pointer::top().key("jobs").index(number);
         if raw_job.fields.values.has(F::File) {
@@ -88,7 +88,7 @@ impl Inputs<'_> {
         raw_job: &'t RawJob,
         prompt: Option<&'t PromptText>,
         at: &Pointer,
-        found: &mut Vec<Diagnostic>,
+        found: &mut Findings,
     ) -> Option<Fields<'t>> {
         raw_job.id.as_ref()?;
         let before = found.len();
@@ -117,38 +117,38 @@ fn values_of(combination: &Combination) -> Option<Arc<Labels>> {
 }
 
 /// The combinations of a job's matrix; one of nothing if it has none.
-fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Combination> {
+fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Findings) -> Vec<Combination> {
     let Some(matrix) = &job.matrix else { return vec![Vec::new()] };
     let combinations = matrix.combinations();
     // A matrix that was wrong is reported already.
     if combinations.is_empty() && !job.is_damaged {
         let place = at.key("matrix").named();
-        let diagnostic = Diagnostic::error(Rule::MatrixEmpty, "the matrix has no combination left", place);
-        found.push(diagnostic.with_help("exclude less, or remove the entry"));
+        found.push(
+            error!(MatrixEmpty, place, "the matrix has no combination left"; "exclude less, or remove the entry"),
+        );
     }
     combinations
 }
 
 /// A value of the matrix that the job itself has too, or that templates know as something else.
-fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
+fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Findings) {
     let mut shown = HashSet::new();
     for (name, at) in job.matrix.iter().flat_map(RawMatrix::names).filter(|(name, _)| shown.insert(*name)) {
         let field = JobField::named(name);
         if name == F::Id.name() || field.is_some_and(|field| own.says_any(field)) {
-            let message = format!("`{name}` is set on the job and in its matrix");
-            let diagnostic = Diagnostic::error(Rule::MatrixAndJob, message, at.clone().value());
-            found.push(diagnostic.with_help("keep one of the two"));
+            found.push(error!(MatrixAndJob, at.value(), "`{name}` is set on the job and in its matrix";
+                "keep one of the two"));
         } else if is_reserved(name) && !field.is_some_and(JobField::is_plain) {
-            let message = format!("the axis name `{name}` is reserved for templates");
-            found.push(Diagnostic::error(Rule::AxisReserved, message, at.clone().value()).with_help("rename the axis"));
+            found.push(error!(AxisReserved, at.value(), "the axis name `{name}` is reserved for templates";
+                "rename the axis"));
         }
     }
 }
 
 /// Names the fields under `extra` that no family documents, once for each entry.
-fn warn_of_extras(fields: &RawFields, at: &Pointer, found: &mut Vec<Diagnostic>) {
+fn warn_of_extras(fields: &RawFields, at: &Pointer, found: &mut Findings) {
     let names = fields.extra.iter().flat_map(|extra| extra.keys().filter_map(|key| key.as_str()));
     for name in names.filter(|name| Field::named(name).is_none()) {
-        found.push(undocumented(name, at.key(F::Extra.name()).key(name)));
+        found.push(undocumented(name, &at.key(F::Extra.name()).key(name)));
     }
 }

@@ -10,7 +10,7 @@ use serde_yaml::Mapping;
 use crate::domain::{LocalImage, Rule};
 use crate::manifest::raw::decode::{RawFields, RawJob};
 use crate::manifest::raw::job_field::{FieldValue, FieldValues, JobField, JobField as F};
-use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, unreadable};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::text::{FileAccess, MAX_PROMPT_BYTES, TextError};
 use crate::manifest::template::bounds::template_diagnostic;
@@ -44,7 +44,7 @@ impl<'t> Fields<'t> {
         prompt_in_file: Option<&'t PromptText>,
         job: &'t RawJob,
         at: Pointer,
-        found: &mut Vec<Diagnostic>,
+        found: &mut Findings,
     ) -> Self {
         let mut fields = Self::compile(templates, prompt_in_file, &job.fields, at, found);
         let id = job.id.as_ref().map(|id| templates.compile(id));
@@ -61,7 +61,7 @@ impl<'t> Fields<'t> {
         prompt_in_file: Option<&'t PromptText>,
         raw: &'t RawFields,
         at: Pointer,
-        found: &mut Vec<Diagnostic>,
+        found: &mut Findings,
     ) -> Self {
         let RawFields { until_kept, waits_for_image, ref extra, .. } = *raw;
         let mut compiled = Vec::with_capacity(raw.values.0.len() + 1);
@@ -103,7 +103,7 @@ impl<'t> Fields<'t> {
         templates: &'t Templates,
         prompt_in_file: Option<&'t PromptText>,
         raw: &'t RawFields,
-        found: &mut Vec<Diagnostic>,
+        found: &mut Findings,
     ) {
         let Some(path) = raw.values.text(F::PromptFile).filter(|_| !raw.values.has(F::Prompt)) else { return };
         let at = self.at(F::PromptFile);

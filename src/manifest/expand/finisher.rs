@@ -12,7 +12,7 @@ use crate::domain::{
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::sections::{Faces, RawMove, Review};
-use crate::manifest::source::diagnostic::{Diagnostic, JobLabel, RowLocation, Severity};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, RowLocation, Severity, error};
 use crate::manifest::source::lints;
 use crate::manifest::source::lints::Same;
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
@@ -62,7 +62,7 @@ impl Finisher {
         &mut self,
         origin: &Origin<'_>,
         at: &Pointer,
-        found: &mut Vec<Diagnostic>,
+        found: &mut Findings,
     ) -> Result<(), Box<Diagnostic>> {
         let mut rendered = render(origin.entry, origin.row, origin.combination);
         for field in rendered.passed_over.drain(..) {
@@ -108,7 +108,7 @@ impl Finisher {
         jobs: &mut [Arc<Job>],
         files: Option<Vec<String>>,
         place: impl Fn() -> Location,
-        list: &mut Vec<Diagnostic>,
+        list: &mut Findings,
     ) {
         // An id that is taken has its file, too: one message is enough.
         if !self.names_files || list.iter().any(|diagnostic| diagnostic.rule == Rule::IdDuplicate) {
@@ -121,9 +121,8 @@ impl Finisher {
             let path = file.unwrap_or_else(|| job.output().as_str().to_owned());
             match OutputPath::new(&path) {
                 Ok(path) if path.is_version() => {
-                    let message = format!("`{path}` is a name that earlier videos are kept under");
-                    let diagnostic = Diagnostic::error(Rule::FileInvalid, message, place());
-                    list.push(diagnostic.with_help("write a name without `~` and a number before the extension"));
+                    list.push(error!(FileInvalid, place(), "`{path}` is a name that earlier videos are kept under";
+                        "write a name without `~` and a number before the extension"));
                 }
                 Ok(path) => {
                     list.extend(lints::no_mp4(&path, place()));
@@ -131,10 +130,8 @@ impl Finisher {
                     job.purchase.output = Some(path.into());
                 }
                 Err(error) => {
-                    let diagnostic = Diagnostic::error(Rule::FileInvalid, format!("`{path}`: {error}"), place());
-                    list.push(
-                        diagnostic.with_help("write a path in the output directory, such as \"teasers/{{ id }}.mp4\""),
-                    );
+                    list.push(error!(FileInvalid, place(), "`{path}`: {error}";
+                        "write a path in the output directory, such as \"teasers/{{{{ id }}}}.mp4\""));
                 }
             }
         }
@@ -147,7 +144,7 @@ pub(in crate::manifest) fn moves(
     raw: &[RawMove],
     ids: &HashSet<&JobId>,
     is_complete: bool,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
 ) -> Vec<Move> {
     let mut by_old: HashMap<&JobId, &RawMove> = HashMap::new();
     let mut new: HashSet<&JobId> = HashSet::new();
@@ -155,24 +152,21 @@ pub(in crate::manifest) fn moves(
         let Move { from, to } = &a_move.entry;
         let (of_old, of_new) = (a_move.at.key("from").value(), a_move.at.key("to").value());
         if ids.contains(from) {
-            let message = format!("`{from}` is moved, but is still a job");
-            let diagnostic = Diagnostic::error(Rule::MovedFromJob, message, of_old);
-            found.push(diagnostic.with_help("write each ID once; to swap jobs, use two runs"));
+            found.push(error!(MovedFromJob, of_old, "`{from}` is moved, but is still a job";
+                "write each ID once; to swap jobs, use two runs"));
         } else if by_old.insert(from, a_move).is_some() {
-            let diagnostic = Diagnostic::error(Rule::MovedConflict, format!("`{from}` is moved twice"), of_old);
-            found.push(diagnostic.with_help("keep one of the two entries"));
+            found.push(error!(MovedConflict, of_old, "`{from}` is moved twice"; "keep one of the two entries"));
         } else if !new.insert(to) {
-            let diagnostic =
-                Diagnostic::error(Rule::MovedConflict, format!("`moved` has two entries to `{to}`"), of_new);
-            found.push(diagnostic.with_help("keep one of the two entries"));
+            found.push(
+                error!(MovedConflict, of_new, "`moved` has two entries to `{to}`"; "keep one of the two entries"),
+            );
         }
     }
     for a_move in raw.iter().filter(|a_move| is_complete && !is_known(&a_move.entry.to, ids, &by_old)) {
         let to = &a_move.entry.to;
-        let message = format!("`{to}` is not a job of this manifest");
         let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-        let diagnostic = Diagnostic::error(Rule::MovedToUnknown, message, a_move.at.key("to").value());
-        found.push(diagnostic.with_help(help_near(to.as_str(), "jobs", &names)));
+        found.push(error!(MovedToUnknown, a_move.at.key("to").value(), "`{to}` is not a job of this manifest";
+            "{}", help_near(to.as_str(), "jobs", &names)));
     }
     let mut ordered = Vec::with_capacity(raw.len());
     for first in raw.iter().filter(|a_move| !new.contains(&a_move.entry.from)) {
@@ -185,8 +179,7 @@ pub(in crate::manifest) fn moves(
     // A move that no chain reaches is part of a cycle.
     let is_ordered: HashSet<&JobId> = ordered.iter().map(|a_move| &a_move.from).collect();
     if let Some(a_move) = raw.iter().find(|a_move| !is_ordered.contains(&a_move.entry.from)) {
-        let message = format!("`moved` has a cycle at `{}`", a_move.entry.from);
-        found.push(Diagnostic::error(Rule::MovedCycle, message, a_move.at.clone().value()));
+        found.push(error!(MovedCycle, a_move.at.value(), "`moved` has a cycle at `{}`", a_move.entry.from));
     }
     ordered
 }
@@ -236,7 +229,7 @@ impl NamesInUse {
             (None, true) => format!("the ID `{id}` is not unique"),
         };
         let at = |entry: usize| Pointer::top().key("jobs").index(entry).key("id");
-        let mut diagnostic = Diagnostic::error(Rule::IdDuplicate, message, at(entry).value());
+        let mut diagnostic = error!(IdDuplicate, at(entry).value(), "{message}");
         if first.entry == entry {
             return Some(diagnostic.with_help(
                 "put what differs into the ID: a column of the row, `name-{{ row.column }}`, or a value of the matrix, \
@@ -261,10 +254,8 @@ impl NamesInUse {
             (None, None) => None,
         };
         if let Some(message) = message {
-            let diagnostic = Diagnostic::error(Rule::FileDuplicate, message, place);
-            return Some(
-                diagnostic.with_help("put the ID into the name: `file: \"{{ id }}.mp4\"`; each take has its own ID"),
-            );
+            return Some(error!(FileDuplicate, place, "{message}";
+                "put the ID into the name: `file: \"{{{{ id }}}}.mp4\"`; each take has its own ID"));
         }
         self.files.insert(folded, job.clone());
         None
@@ -290,12 +281,7 @@ pub(super) struct Origin<'o> {
 }
 
 /// The first take of a rendered job, unless an error keeps it from being one.
-fn checked(
-    rendered: Rendered<'_>,
-    first: Option<&JobId>,
-    origin: &Origin<'_>,
-    found: &mut Vec<Diagnostic>,
-) -> Option<Job> {
+fn checked(rendered: Rendered<'_>, first: Option<&JobId>, origin: &Origin<'_>, found: &mut Findings) -> Option<Job> {
     let Rendered { mut spec, model, tags, labels, up_to, .. } = rendered;
     // An error in a template is reported already; a second message that the field is missing would confuse.
     let is_told = |diagnostic: &Diagnostic| {
@@ -331,34 +317,31 @@ fn checked(
 }
 
 /// The id, if it is one.
-fn valid(id: &str, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<JobId> {
+fn valid(id: &str, origin: &Origin<'_>, found: &mut Findings) -> Option<JobId> {
     JobId::new(id)
         .map_err(|error| {
-            let place = origin.entry.own.at(F::Id).value();
-            let diagnostic = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{id}`"), place);
-            found.push(diagnostic.with_help(match id.trim_matches(['{', '}', ' ']) {
+            let help = match id.trim_matches(['{', '}', ' ']) {
                 name if id.starts_with('{') => format!("write `{{{{ {name} }}}}`"),
                 _ => "use letters, digits, dots, dashes, and underscores".to_owned(),
-            }));
+            };
+            found.push(error!(IdInvalid, origin.entry.own.at(F::Id).value(), "{error}: `{id}`"; "{help}"));
         })
         .ok()
 }
 
 /// The review that the job waits for. A face that is not declared is an error.
-fn review(spec: &Spec, model: Model<'_>, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<FaceReview> {
+fn review(spec: &Spec, model: Model<'_>, origin: &Origin<'_>, found: &mut Findings) -> Option<FaceReview> {
     let (face, rule) = (spec.face.as_ref()?, model.family.fields.face.as_ref()?);
     match origin.faces.get(face).map(|face| face.review) {
         Some(Review::Approved) => None,
         Some(Review::Pending) => Some(FaceReview { face: face.clone(), fee: rule.review_usd }),
         None => {
             let names: Vec<&str> = origin.faces.keys().map(String::as_str).collect();
-            let message = format!("the face `{face}` is not declared");
-            let diagnostic = Diagnostic::error(Rule::FaceUnknown, message, location(origin, F::Face));
-            found.push(diagnostic.with_help(if names.is_empty() {
-                format!("declare it at the top of the manifest: `faces: {{ {face}: {{ review: pending }} }}`")
-            } else {
-                help_near(face, "faces", &names)
-            }));
+            let help = match names[..] {
+                [] => format!("declare it at the top of the manifest: `faces: {{ {face}: {{ review: pending }} }}`"),
+                _ => help_near(face, "faces", &names),
+            };
+            found.push(error!(FaceUnknown, location(origin, F::Face), "the face `{face}` is not declared"; "{help}"));
             None
         }
     }

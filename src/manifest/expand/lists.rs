@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::fields::{Fields, Unusable};
 use super::maker::{Maker, Reported};
-use crate::domain::{Field, Labels, LocalImage, Rule, has_web_url, why_no_web_address};
+use crate::domain::{Field, Labels, LocalImage, has_web_url, why_no_web_address};
 use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::raw::table::tags_of;
-use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
+use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable, warning};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::TextError;
-use crate::manifest::template::engine::{Text, is_template};
+use crate::manifest::template::engine::{Made, Text, is_template};
 
 /// The longest value of a label, in characters: it is a name, and no text.
 const MAX_LABEL: usize = 200;
@@ -41,15 +41,15 @@ impl Maker<'_> {
         if name.is_empty() {
             // A row may well have none; who writes nothing at all has forgotten something.
             if matches!(text, Text::Plain(_)) {
-                let diagnostic = Diagnostic::warning(Rule::ImageFileBlank, "`image_file` is blank", at.value());
-                self.found.push(diagnostic.with_help("name an image, or remove `image_file`"));
+                self.found.push(warning!(ImageFileBlank, at.value(), "`image_file` is blank";
+                    "name an image, or remove `image_file`"));
             }
             return None;
         }
         if why_no_web_address(name).is_none() {
-            let message = format!("`image_file` must be a local image, found the URL `{name}`");
-            let diagnostic = Diagnostic::error(Rule::Unreadable, message, at.value());
-            self.found.push(diagnostic.with_help("write the URL under `image`"));
+            self.found
+                .push(error!(Unreadable, at.value(), "`image_file` must be a local image, found the URL `{name}`";
+                "write the URL under `image`"));
             return None;
         }
         match &*self.inputs.local_images.read(name) {
@@ -64,9 +64,8 @@ impl Maker<'_> {
                 self.found.push(diagnostic.with_help(help_for_an_image(error)));
             }
             Err(Unusable::NoPicture) => {
-                let message = format!("`{name}` is not an image");
-                let diagnostic = Diagnostic::error(Rule::ImageFileNoPicture, message, at.value());
-                self.found.push(diagnostic.with_help("name a PNG, JPEG, WebP, GIF, AVIF, or HEIC file"));
+                self.found.push(error!(ImageFileNoPicture, at.value(), "`{name}` is not an image";
+                    "name a PNG, JPEG, WebP, GIF, AVIF, or HEIC file"));
             }
         }
         None
@@ -83,9 +82,9 @@ impl Maker<'_> {
         let may_have_one =
             if self.own.says(F::Image) { self.own } else { self.defaults }.values.list(F::Image).is_some();
         if self.own.values.text(F::ImageKey).is_some() && !may_have_one && !has_url {
-            let message = "`image_key` requires an image, or a URL under `extra`";
-            let diagnostic = Diagnostic::error(Rule::ImageKeyAlone, message, self.own.at(F::ImageKey).named());
-            self.found.push(diagnostic.with_help("name an `image`, or remove `image_key`"));
+            self.found.push(error!(ImageKeyAlone, self.own.at(F::ImageKey).named(),
+                "`image_key` requires an image, or a URL under `extra`";
+                "name an `image`, or remove `image_key`"));
         }
         if !has_url {
             return None;
@@ -124,8 +123,11 @@ impl Maker<'_> {
                 let Ok(value) = self.fill(text, at) else { continue };
                 let value = value.trim();
                 if value.chars().count() > MAX_LABEL || value.contains(char::is_control) {
-                    let message = format!("the label `{name}` must have one line of at most {MAX_LABEL} characters");
-                    self.found.push(Diagnostic::error(Rule::LabelInvalid, message, at().value()));
+                    self.found.push(error!(
+                        LabelInvalid,
+                        at().value(),
+                        "the label `{name}` must have one line of at most {MAX_LABEL} characters"
+                    ));
                 } else if !value.is_empty() {
                     labels.insert(name.clone(), value.to_owned());
                 } else if matches!(text, Text::Plain(_)) {
@@ -150,10 +152,10 @@ impl Maker<'_> {
             for (key, value) in source.extra.into_iter().flatten() {
                 let at = source.at(F::Extra);
                 let Some(name) = key.as_str() else {
-                    self.found.push(Diagnostic::error(Rule::KeyNotText, "a field name must be a string", at.value()));
+                    self.found.push(error!(KeyNotText, at.value(), "a field name must be a string"));
                     continue;
                 };
-                if let Some(value) = self.extra_value(name, value, at.key(name)) {
+                if let Some(value) = self.extra_value(name, value, &at.key(name)) {
                     merged.insert(name.to_owned(), value);
                 }
             }
@@ -161,31 +163,29 @@ impl Maker<'_> {
         merged
     }
 
-    fn extra_value(&mut self, name: &str, value: &serde_yaml::Value, at: Pointer) -> Option<serde_json::Value> {
+    fn extra_value(&mut self, name: &str, value: &serde_yaml::Value, at: &Pointer) -> Option<serde_json::Value> {
         let is_taken = |field| self.model.is_some_and(|model| model.family.takes(field));
         let image = self.model.and_then(|model| model.family.fields.image.as_ref()?.sent_as.as_deref());
         let field = if image == Some(name) { Some(Field::Image) } else { Field::named(name) };
         if let Some(field) = field.filter(|field| is_taken(*field)) {
-            let message = format!("`extra` can't say `{name}`: the interface or the catalog documents that field");
-            let help = format!("write `{field}` on the job itself, where it is checked and priced");
-            self.found.push(Diagnostic::error(Rule::ExtraContradicts, message, at.named()).with_help(help));
+            self.found.push(error!(ExtraContradicts, at.named(),
+                "`extra` can't say `{name}`: the interface or the catalog documents that field";
+                "write `{field}` on the job itself, where it is checked and priced"));
             return None;
         }
         // A field that no family documents is reported once, when the entry is read.
         if Field::named(name).is_some() {
-            self.found.push(undocumented(name, at.clone()));
+            self.found.push(undocumented(name, at));
         }
         if !is_json(value) {
-            let message = format!("`{name}` must be a JSON number, found infinity or NaN");
-            self.found
-                .push(Diagnostic::error(Rule::ExtraNotJson, message, at.value()).with_help("write a finite number"));
+            self.found.push(error!(ExtraNotJson, at.value(), "`{name}` must be a JSON number, found infinity or NaN";
+                "write a finite number"));
             return None;
         }
         match serde_json::to_value(value) {
-            Ok(json) => self.fill_json(json, &at),
+            Ok(json) => self.fill_json(json, at),
             Err(error) => {
-                let message = format!("`{name}` can't be sent as JSON: {error}");
-                self.found.push(Diagnostic::error(Rule::ExtraNotJson, message, at.value()));
+                self.found.push(error!(ExtraNotJson, at.value(), "`{name}` can't be sent as JSON: {error}"));
                 None
             }
         }
@@ -207,9 +207,8 @@ impl Maker<'_> {
 }
 
 /// The warning that a field under `extra` is the user's own risk.
-pub(super) fn undocumented(name: &str, at: Pointer) -> Diagnostic {
-    let message = format!("`{name}` is not documented by the interface, and is sent as it is");
-    Diagnostic::warning(Rule::ExtraUndocumented, message, at.named())
+pub(super) fn undocumented(name: &str, at: &Pointer) -> Diagnostic {
+    warning!(ExtraUndocumented, at.named(), "`{name}` is not documented by the interface, and is sent as it is")
 }
 
 /// Returns whether JSON has all numbers of a value; the others would silently become null.
@@ -260,9 +259,8 @@ impl Maker<'_> {
         };
         let number = u32::try_from(takes).ok().filter(|_| (1..=MAX_TAKES).contains(&takes));
         Some(number.unwrap_or_else(|| {
-            let message = format!("`takes` must be 1 to {MAX_TAKES}, found {takes}");
-            let diagnostic = Diagnostic::error(Rule::TakesOutOfRange, message, at().value());
-            self.found.push(diagnostic.with_help("write 1 or more; exclude a job with `--exclude` or `--tag`"));
+            self.found.push(error!(TakesOutOfRange, at().value(), "`takes` must be 1 to {MAX_TAKES}, found {takes}";
+                "write 1 or more; exclude a job with `--exclude` or `--tag`"));
             1
         }))
     }
@@ -277,7 +275,7 @@ impl Maker<'_> {
             for take in 1..=takes {
                 let fields = &mut Arc::make_mut(&mut self.scope).fields;
                 fields.retain(|(name, _)| *name != "id" && *name != "take");
-                fields.extend([("id", take_id(id, take).into()), ("take", take.into())]);
+                fields.extend([("id", Made::Text(take_id(id, take))), ("take", Made::Whole(take.into()))]);
                 files.extend(self.fill(text, || source.at(F::File)));
             }
             // A blank string means the default name; an empty cell leaves the other source.

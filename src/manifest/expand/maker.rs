@@ -10,17 +10,17 @@ use minijinja::value::Serde;
 
 use super::fields::{Fields, LocalImages, PromptFiles};
 use crate::catalog::{Catalog, Model};
-use crate::domain::{Field, Labels, Rule, SHAPES, Spec, ratio_meant_by};
+use crate::domain::{Field, Labels, SHAPES, Spec, ratio_meant_by};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::table::{help_with_whole, seconds_in, whole_in, wrong_type};
-use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
+use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable};
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
 use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::bounds::template_diagnostic;
-use crate::manifest::template::engine::{Scope, Templates, Text};
+use crate::manifest::template::engine::{Made, Scope, Templates, Text};
 
 /// An entry rendered with one row.
 pub(super) struct Rendered<'c> {
@@ -124,20 +124,7 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
     let (image, local_images) = maker.images();
     let extra = maker.extra();
     let image_key = maker.image_key(&image, &extra);
-    let spec = Spec {
-        model: maker.made_text(F::Model).unwrap_or_default(),
-        prompt: maker.made_text(F::Prompt),
-        duration: maker.made(F::Duration).and_then(Value::as_i64),
-        aspect_ratio: maker.made_text(F::AspectRatio),
-        size: maker.made_text(F::Size),
-        image,
-        image_sent_as: None,
-        local_images,
-        face: maker.made_text(F::Face),
-        image_key,
-        extra,
-    };
-    if let Some(prompt) = &spec.prompt {
+    if let Some(Made::Text(prompt)) = maker.made(F::Prompt) {
         let scope = &maker.scope;
         let names = || {
             let columns = scope.row.iter().filter_map(|row| row.try_iter().ok()).flatten().map(|name| name.to_string());
@@ -149,9 +136,24 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
     }
     let tags = maker.tags();
     let labels = maker.labels();
-    let id = maker.made_text(F::Id);
     let (takes, up_to) = maker.takes();
+    let id = maker.take_text(F::Id);
     let files = id.as_deref().and_then(|id| maker.files(id, takes));
+    let spec = Spec {
+        model: maker.take_text(F::Model).unwrap_or_default(),
+        prompt: maker.take_text(F::Prompt),
+        duration: maker
+            .made(F::Duration)
+            .and_then(|made| if let Made::Whole(whole) = made { Some(*whole) } else { None }),
+        aspect_ratio: maker.take_text(F::AspectRatio),
+        size: maker.take_text(F::Size),
+        image,
+        image_sent_as: None,
+        local_images,
+        face: maker.take_text(F::Face),
+        image_key,
+        extra,
+    };
     let Maker { model, passed_over, found, .. } = maker;
     Rendered { id, spec, model, tags, labels, takes, up_to, files, passed_over, found }
 }
@@ -166,9 +168,8 @@ impl Maker<'_> {
                     continue;
                 }
                 if self.states[field as usize] == State::Busy {
-                    let message = format!("`{}` refers to itself", field.name());
                     let place = Location::Value(at(), Part::Fragment(field.name().to_owned(), 0));
-                    self.found.push(Diagnostic::error(Rule::TemplateCycle, message, place));
+                    self.found.push(error!(TemplateCycle, place, "`{}` refers to itself", field.name()));
                 }
                 return Err(Reported);
             }
@@ -197,26 +198,36 @@ impl Maker<'_> {
         at: impl FnOnce() -> Pointer,
     ) -> Result<i64, Reported> {
         whole_in(filled).ok_or_else(|| {
-            let message = format!("`{}` must be a whole number, found `{}`", field.name(), filled.trim());
-            let diagnostic = Diagnostic::error(Rule::WrongType, message, at().value());
-            self.found.push(diagnostic.with_help(help_with_whole(filled)));
+            let (field, found) = (field.name(), filled.trim());
+            self.found.push(error!(WrongType, at().value(), "`{field}` must be a whole number, found `{found}`";
+                "{}", help_with_whole(filled)));
             Reported
         })
     }
 
-    fn made(&self, field: JobField) -> Option<&Value> {
+    fn made(&self, field: JobField) -> Option<&Made> {
         self.scope.fields.iter().find(|(known, _)| *known == field.name()).map(|(_, value)| value)
     }
 
     pub(super) fn made_text(&self, field: JobField) -> Option<String> {
         self.made(field).map(ToString::to_string)
     }
+
+    /// Takes the text of a field that no template uses any more.
+    fn take_text(&mut self, field: JobField) -> Option<String> {
+        let fields = &mut Arc::make_mut(&mut self.scope).fields;
+        let place = fields.iter().position(|(known, _)| *known == field.name())?;
+        match fields.swap_remove(place).1 {
+            Made::Text(text) => Some(text),
+            Made::Whole(whole) => Some(whole.to_string()),
+        }
+    }
 }
 
 /// The location of a field: in the matrix, on the job, under the defaults, or nowhere, which points to the job.
 pub(super) fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'_>, combination: &[Cell]) -> Location {
     if let Some(cell) = combination.iter().find(|cell| cell.name == field.name()) {
-        return cell.at.clone().value();
+        return cell.at.value();
     }
     if own.says(field) {
         own.location(field)
@@ -255,7 +266,7 @@ impl<'e> Maker<'e> {
     /// The value of a plain field, if it has one: the job's own, else the default, else the family's.
     ///
     /// An empty template on the job, as for an empty cell, means the default.
-    fn value_of(&mut self, field: JobField) -> Result<Option<Value>, Reported> {
+    fn value_of(&mut self, field: JobField) -> Result<Option<Made>, Reported> {
         if let Some(value) = self.value_in_combination(field)? {
             return Ok(Some(value));
         }
@@ -275,7 +286,7 @@ impl<'e> Maker<'e> {
     }
 
     /// The text of `shape`, of the job or else of the defaults.
-    fn shape(&mut self) -> Result<Option<Value>, Reported> {
+    fn shape(&mut self) -> Result<Option<Made>, Reported> {
         let own = match self.value_in_combination(F::Shape)? {
             None => self.value_in(self.own, F::Shape)?,
             value => value,
@@ -285,21 +296,20 @@ impl<'e> Maker<'e> {
         let Some(value) = value.filter(|_| self.make(F::Model)) else { return Ok(None) };
         let place = || location_of(F::Shape, self.own, self.defaults, self.combination);
         if !ratio_meant_by(&value.to_string()).is_some_and(|ratio| SHAPES.contains(&ratio)) {
-            let message = format!("`shape` must be 16:9 or 9:16, found `{value}`");
-            let diagnostic = Diagnostic::error(Rule::ShapeUnknown, message, place());
-            self.found.push(diagnostic.with_help("write \"16:9\" or \"9:16\""));
+            self.found.push(error!(ShapeUnknown, place(), "`shape` must be 16:9 or 9:16, found `{value}`";
+                "write \"16:9\" or \"9:16\""));
             return Err(Reported);
         }
         let has_field = |model: Model<'_>| [Field::AspectRatio, Field::Size].iter().any(|it| model.family.takes(*it));
         if is_own && !self.model.is_some_and(has_field) {
-            let diagnostic = Diagnostic::error(Rule::FieldNotOfFamily, "the model has no field for a `shape`", place());
-            self.found.push(diagnostic.with_help("remove `shape`"));
+            self.found
+                .push(error!(FieldNotOfFamily, place(), "the model has no field for a `shape`"; "remove `shape`"));
         }
         Ok(Some(value))
     }
 
     /// The aspect ratio or the size that follows from `shape`.
-    fn value_by_shape(&mut self, field: Field) -> Result<Option<Value>, Reported> {
+    fn value_by_shape(&mut self, field: Field) -> Result<Option<Made>, Reported> {
         if !matches!(field, Field::AspectRatio | Field::Size) {
             return Ok(None);
         }
@@ -307,59 +317,54 @@ impl<'e> Maker<'e> {
             return Err(Reported);
         }
         let ratio = self.made_text(F::Shape).and_then(|text| ratio_meant_by(&text));
-        Ok(self.model.zip(ratio).and_then(|(model, ratio)| model.family.shaped(field, ratio)).map(Value::from))
+        Ok(self.model.zip(ratio).and_then(|(model, ratio)| model.family.shaped(field, ratio)).map(Made::Text))
     }
 
     /// The value that the job's combination of its matrix has for a field.
-    fn value_in_combination(&mut self, field: JobField) -> Result<Option<Value>, Reported> {
+    fn value_in_combination(&mut self, field: JobField) -> Result<Option<Made>, Reported> {
         let name = field.name();
         let Some(cell) = self.combination.iter().find(|cell| cell.name == name) else { return Ok(None) };
         let source = match &cell.value {
             serde_yaml::Value::String(text) => text.clone(),
             serde_yaml::Value::Number(number) => number.to_string(),
             other => {
-                self.found.push(wrong_type(
-                    &format!("`{name}`"),
-                    "a string or a number",
-                    other,
-                    cell.at.clone().value(),
-                ));
+                self.found.push(wrong_type(&format!("`{name}`"), "a string or a number", other, cell.at.value()));
                 return Err(Reported);
             }
         };
         let at = || cell.at.clone();
         let filled = self.fill_source(&source, at)?;
         if field == F::Duration {
-            return self.whole(field, &filled, at).map(|seconds| Some(seconds.into()));
+            return self.whole(field, &filled, at).map(|seconds| Some(Made::Whole(seconds)));
         }
-        Ok(Some(filled.into()))
+        Ok(Some(Made::Text(filled)))
     }
 
     /// The value that is in one of the two places, if one does and it is not empty.
-    fn value_in(&mut self, source: &'e Fields<'e>, field: JobField) -> Result<Option<Value>, Reported> {
+    fn value_in(&mut self, source: &'e Fields<'e>, field: JobField) -> Result<Option<Made>, Reported> {
         if let Some(seconds) = source.values.whole(field) {
-            return Ok(Some(seconds.into()));
+            return Ok(Some(Made::Whole(seconds)));
         }
         if field == F::Prompt && source.values.text(F::PromptFile).is_some() {
-            return self.prompt_of_file(source).map(|prompt| prompt.map(Value::from));
+            return self.prompt_of_file(source).map(|prompt| prompt.map(Made::Text));
         }
         let Some(text) = source.values.text(field) else { return Ok(None) };
         if let Text::Plain(plain) = text {
-            return Ok(Some((*plain).into()));
+            return Ok(Some(Made::Text((*plain).to_owned())));
         }
         let at = || source.at(field);
         let filled = if field == F::Prompt { self.fill_prompt(text, at)? } else { self.fill(text, at)? };
         let is_empty = filled.trim().is_empty();
         match field {
             // A blank prompt is reported where it is, unless an image makes it needless; a blank id always is.
-            F::Id => Ok(Some(filled.into())),
-            F::Prompt if is_empty && !self.own.says(F::Image) => Ok(Some(filled.into())),
+            F::Id => Ok(Some(Made::Text(filled))),
+            F::Prompt if is_empty && !self.own.says(F::Image) => Ok(Some(Made::Text(filled))),
             _ if is_empty => Ok(None),
             F::Duration => match seconds_in(&filled) {
-                Some(seconds) => Ok(Some(seconds.into())),
-                None => self.whole(field, &filled, at).map(|number| Some(number.into())),
+                Some(seconds) => Ok(Some(Made::Whole(seconds))),
+                None => self.whole(field, &filled, at).map(|number| Some(Made::Whole(number))),
             },
-            _ => Ok(Some(filled.into())),
+            _ => Ok(Some(Made::Text(filled))),
         }
     }
 
@@ -379,26 +384,23 @@ impl<'e> Maker<'e> {
         Ok(Some(self.defaults))
     }
 
-    fn family_default(&mut self, field: Field) -> Option<Value> {
+    fn family_default(&mut self, field: Field) -> Option<Made> {
         if field == Field::Model || !self.make(F::Model) {
             return None;
         }
         let family = self.model?.family;
         match field {
-            Field::Duration => Some(family.fields.duration.default.into()),
-            _ => family.default_text(field).map(Value::from),
+            Field::Duration => Some(Made::Whole(family.fields.duration.default)),
+            _ => family.default_text(field).map(|text| Made::Text(text.to_owned())),
         }
     }
 
     fn look_up_model(&mut self) {
         let Some(name) = self.made_text(F::Model) else {
             if self.states[F::Model as usize] != State::Broken {
-                let diagnostic =
-                    Diagnostic::error(Rule::ModelMissing, "this job has no `model`", self.own.at.clone().value());
                 let names: Vec<&str> = self.inputs.catalog.model_names().collect();
-                self.found.push(
-                    diagnostic.with_help(format!("write `model`, here or under `defaults`: {}", names.join(", "))),
-                );
+                self.found.push(error!(ModelMissing, self.own.at.value(), "this job has no `model`";
+                    "write `model`, here or under `defaults`: {}", names.join(", ")));
                 self.states[F::Model as usize] = State::Broken;
             }
             return;
@@ -407,8 +409,8 @@ impl<'e> Maker<'e> {
         if self.model.is_none() {
             let names: Vec<&str> = self.inputs.catalog.model_names().collect();
             let place = location_of(F::Model, self.own, self.defaults, self.combination);
-            let diagnostic = Diagnostic::error(Rule::ModelUnknown, format!("unknown model `{name}`"), place);
-            self.found.push(diagnostic.with_help(help_near(&name, "models", &names)));
+            self.found
+                .push(error!(ModelUnknown, place, "unknown model `{name}`"; "{}", help_near(&name, "models", &names)));
             self.states[F::Model as usize] = State::Broken;
         }
     }

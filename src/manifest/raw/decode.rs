@@ -10,8 +10,7 @@ use super::matrix::{Cell, RawMatrix};
 use super::sections::{Budget, Faces, RawMove};
 use super::table::{Table, kind, wrong_type};
 use super::{matrix, sections};
-use crate::domain::Rule;
-use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, error};
 use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::template::engine::is_template;
@@ -28,10 +27,10 @@ pub(super) fn field_keys() -> Vec<&'static str> {
 
 impl RawManifest {
     /// Decodes a file without its jobs, which are only counted here. Reports each error, and leaves out its value.
-    pub(crate) fn decode(value: Value, jobs: usize, found: &mut Vec<Diagnostic>) -> Option<Self> {
+    pub(crate) fn decode(value: Value, jobs: usize, found: &mut Findings) -> Option<Self> {
         if value.is_null() {
-            let diagnostic = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
-            found.push(diagnostic.with_help("`shotlist init` writes a manifest to start from"));
+            found.push(error!(Empty, Location::File, "the manifest is empty";
+                "`shotlist init` writes a manifest to start from"));
             return None;
         }
         let mut table = Table::open(value, Pointer::top(), "a manifest", found)?;
@@ -69,10 +68,9 @@ fn decode_version(table: &mut Table<'_>) {
         // As Docker Compose has it.
         Some(Value::String(text)) if text == "1" => return,
         Some(other) => {
-            let message = format!("`version` must be 1, found {}", shown_value(&other));
-            Diagnostic::error(Rule::VersionUnknown, message, table.at("version").value())
+            error!(VersionUnknown, table.at("version").value(), "`version` must be 1, found {}", shown_value(&other))
         }
-        None => Diagnostic::error(Rule::VersionMissing, "the manifest has no `version`", Pointer::top().value()),
+        None => error!(VersionMissing, Pointer::top().value(), "the manifest has no `version`"),
     };
     table.tell(diagnostic.with_help(help));
 }
@@ -83,8 +81,8 @@ fn decode_ledger(table: &mut Table<'_>) -> bool {
         None => false,
         Some(Value::String(text)) if text == "shared" => true,
         Some(_) => {
-            let diagnostic = Diagnostic::error(Rule::WrongType, "`ledger` must be `shared`", place);
-            table.tell(diagnostic.with_help("write `ledger: shared`, and name the database in `SHOTLIST_LEDGER`"));
+            table.tell(error!(WrongType, place, "`ledger` must be `shared`";
+                "write `ledger: shared`, and name the database in `SHOTLIST_LEDGER`"));
             true
         }
     }
@@ -123,8 +121,8 @@ fn check_jobs(table: &mut Table<'_>, jobs: usize) {
     match table.take("jobs") {
         Some(Value::Sequence(_)) | None if jobs > 0 => {}
         Some(Value::Sequence(_)) | None => {
-            let diagnostic = Diagnostic::error(Rule::NoJobs, "the manifest lists no jobs", at.named());
-            table.tell(diagnostic.with_help("write a list under `jobs`, each entry starting with `- id: …`"));
+            table.tell(error!(NoJobs, at.named(), "the manifest lists no jobs";
+                "write a list under `jobs`, each entry starting with `- id: …`"));
         }
         Some(other) => {
             let diagnostic = wrong_type("`jobs`", "a list", &other, at.value());
@@ -141,21 +139,19 @@ pub(crate) fn decode_job(entry: RawEntry, number: usize) -> (RawJob, Vec<Diagnos
     (job.unwrap_or_else(nothing), found)
 }
 
-fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
+fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Findings) -> Option<RawJob> {
     let mut table = Table::open(entry, at.clone(), "a job", found)?;
     // A key of the manifest in its list of jobs is no job with mistakes.
     if let Some(key) = ["defaults", "vars", "budget", "faces"].into_iter().find(|key| table.has(key)) {
         let place = Location::Value(table.at(key), Part::Key);
-        let diagnostic = Diagnostic::error(Rule::UnknownKey, format!("`{key}` is not a job"), place);
-        table.tell(diagnostic.with_help("move it out of the list of jobs, up to the column of `jobs`"));
+        table.tell(error!(UnknownKey, place, "`{key}` is not a job";
+            "move it out of the list of jobs, up to the column of `jobs`"));
         return None;
     }
     let id = table.field(F::Id);
     if id.is_none() && table.found().is_empty() {
-        let diagnostic = Diagnostic::error(Rule::IdMissing, "this job has no `id`", at.clone().value());
-        table.tell(
-            diagnostic.with_help("write an `id` that stays the same between runs, because payments belong to it"),
-        );
+        table.tell(error!(IdMissing, at.value(), "this job has no `id`";
+            "write an `id` that stays the same between runs, because payments belong to it"));
     }
     let for_each = decode_for_each(&mut table);
     let matrix = table.take("matrix").map(|value| matrix::decode(value, &table.at("matrix"), table.found()));
@@ -185,8 +181,8 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
             let at = table.at("for_each");
             let mut table = Table::open(Value::Mapping(map), at.clone(), "`for_each`", table.found())?;
             let Some(file) = table.text("file") else {
-                let diagnostic = Diagnostic::error(Rule::NoRows, "`for_each` names no `file`", at.named());
-                table.tell(diagnostic.with_help("write `{ file: looks.xlsx, sheet: Spring }`"));
+                table.tell(error!(NoRows, at.named(), "`for_each` names no `file`";
+                    "write `{{ file: looks.xlsx, sheet: Spring }}`"));
                 return Some(RawForEach::Rows(Vec::new()));
             };
             let file = decode_file(file, &mut table);
@@ -195,8 +191,7 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
         }
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
-            let diagnostic = Diagnostic::error(Rule::NoRows, "`for_each` has no rows", place);
-            table.tell(diagnostic.with_help("write at least one row, or remove `for_each`"));
+            table.tell(error!(NoRows, place, "`for_each` has no rows"; "write at least one row, or remove `for_each`"));
             Some(RawForEach::Rows(rows))
         }
         Value::Sequence(rows) => Some(RawForEach::Rows(rows)),
@@ -219,9 +214,8 @@ fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
     if let Some(label) = table.text("encoding") {
         decoded.encoding = Encoding::for_label(label.as_bytes());
         if decoded.encoding.is_none() {
-            let message = format!("found no encoding `{label}`");
-            let diagnostic = Diagnostic::error(Rule::EncodingUnknown, message, table.at("encoding").value());
-            table.tell(diagnostic.with_help("use a name such as `windows-1250`, `gbk`, `shift_jis`, or `macintosh`"));
+            table.tell(error!(EncodingUnknown, table.at("encoding").value(), "found no encoding `{label}`";
+                "use a name such as `windows-1250`, `gbk`, `shift_jis`, or `macintosh`"));
         }
     }
     if let Some(value) = table.take("hidden") {
@@ -247,8 +241,8 @@ fn decode_takes(table: &mut Table<'_>, until_kept: &mut bool) -> Option<FieldVal
     let (up_to, until) = (takes.whole_or_template("up_to"), takes.take("until"));
     takes.close(&["up_to", "until"]);
     if up_to.is_none() || until.as_ref().and_then(Value::as_str) != Some("kept") {
-        let diagnostic = Diagnostic::error(Rule::WrongType, "`takes` must have `up_to` and `until: kept`", at.value());
-        table.tell(diagnostic.with_help("write `takes: { up_to: 4, until: kept }`, or a whole number"));
+        table.tell(error!(WrongType, at.value(), "`takes` must have `up_to` and `until: kept`";
+            "write `takes: {{ up_to: 4, until: kept }}`, or a whole number"));
     }
     up_to
 }
@@ -262,9 +256,8 @@ fn decode_image_file(table: &mut Table<'_>, waits: &mut bool) -> Option<Vec<Stri
     let (path, wait) = (image.text("path"), image.take("wait"));
     image.close(&["path", "wait"]);
     if path.is_none() || wait.as_ref().is_some_and(|wait| wait.as_bool().is_none()) {
-        let message = "`image_file` must have `path` and `wait: true`";
-        let diagnostic = Diagnostic::error(Rule::WrongType, message, at.value());
-        table.tell(diagnostic.with_help("write `image_file: { path: frames/a.png, wait: true }`, or a path"));
+        table.tell(error!(WrongType, at.value(), "`image_file` must have `path` and `wait: true`";
+            "write `image_file: {{ path: frames/a.png, wait: true }}`, or a path"));
     }
     *waits = wait.and_then(|wait| wait.as_bool()).unwrap_or_default();
     path.map(|path| vec![path])
@@ -281,7 +274,8 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
     };
     let (mut until_kept, mut waits_for_image) = (false, false);
     let mut values = Vec::with_capacity(6);
-    for field in F::shared() {
+    let is_set = table.fields();
+    for field in F::shared().filter(|field| is_set[*field as usize]) {
         let name = field.name();
         let value = match field {
             F::Extra => continue,

@@ -8,8 +8,7 @@ use std::collections::HashSet;
 use serde_yaml::Value;
 
 use super::table::{Table, kind, wrong_type};
-use crate::domain::Rule;
-use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::diagnostic::{Findings, error, warning};
 use crate::manifest::source::location::{Pointer, help_near};
 
 /// The most combinations of one matrix: as many as the largest manifest has jobs.
@@ -55,9 +54,9 @@ impl Cell {
 pub(crate) type Combination = Vec<Cell>;
 
 /// Decodes a matrix. Reports each error, and leaves out its value.
-pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawMatrix {
+pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Findings) -> RawMatrix {
     let Value::Mapping(map) = value else {
-        let diagnostic = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.clone().value());
+        let diagnostic = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.value());
         found.push(diagnostic);
         return RawMatrix::default();
     };
@@ -75,25 +74,21 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
     matrix
 }
 
-fn name_of(key: &Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
+fn name_of(key: &Value, at: &Pointer, found: &mut Findings) -> Option<String> {
     if key.as_str().is_none() {
-        let message = format!("a name must be a string, found {}", kind(key));
-        found.push(Diagnostic::error(Rule::KeyNotText, message, at.clone().value()));
+        found.push(error!(KeyNotText, at.value(), "a name must be a string, found {}", kind(key)));
     }
     key.as_str().map(str::to_owned)
 }
 
-fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<(String, Vec<Cell>)> {
+fn axis(name: String, value: Value, at: &Pointer, found: &mut Findings) -> Option<(String, Vec<Cell>)> {
     let Value::Sequence(values) = value else {
-        let diagnostic = wrong_type(&format!("the axis `{name}`"), "a list of values", &value, at.clone().value());
+        let diagnostic = wrong_type(&format!("the axis `{name}`"), "a list of values", &value, at.value());
         found.push(diagnostic.with_help(format!("write `{name}: [one, another]`")));
         return None;
     };
     if values.is_empty() {
-        let message = format!("the axis `{name}` has no values");
-        found.push(
-            Diagnostic::error(Rule::AxisEmpty, message, at.clone().named()).with_help("write at least one value"),
-        );
+        found.push(error!(AxisEmpty, at.named(), "the axis `{name}` has no values"; "write at least one value"));
         return None;
     }
     let cells = values.into_iter().enumerate();
@@ -101,15 +96,14 @@ fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
     let mut seen = HashSet::with_capacity(cells.len());
     for cell in &cells {
         if !seen.insert(&cell.value) {
-            let diagnostic =
-                Diagnostic::error(Rule::AxisRepeats, "the axis has this value twice", cell.at.clone().value());
-            found.push(diagnostic.with_help("keep it once; write `takes: 2` for two videos of one request"));
+            found.push(error!(AxisRepeats, cell.at.value(), "the axis has this value twice";
+                "keep it once; write `takes: 2` for two videos of one request"));
         }
     }
     Some((name, cells))
 }
 
-fn cell(name: &str, value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> Option<Cell> {
+fn cell(name: &str, value: Value, at: Pointer, found: &mut Findings) -> Option<Cell> {
     if matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {
         return Some(Cell { name: name.to_owned(), value, at });
     }
@@ -118,10 +112,10 @@ fn cell(name: &str, value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> O
 }
 
 /// The list under `exclude`.
-pub(super) fn entries(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Vec<Cell>> {
+pub(super) fn entries(value: Value, at: &Pointer, found: &mut Findings) -> Vec<Vec<Cell>> {
     let Value::Sequence(items) = value else {
         if !value.is_null() {
-            found.push(wrong_type("this", "a list of mappings", &value, at.clone().value()));
+            found.push(wrong_type("this", "a list of mappings", &value, at.value()));
         }
         return Vec::new();
     };
@@ -158,33 +152,32 @@ impl RawMatrix {
         self.axes.iter().filter_map(|(name, values)| Some((name.as_str(), &values.first()?.at)))
     }
 
-    fn refuse_excludes_of_nothing(&self, found: &mut Vec<Diagnostic>) {
+    fn refuse_excludes_of_nothing(&self, found: &mut Findings) {
         let axes: Vec<&str> = self.axes.iter().map(|(name, _)| name.as_str()).collect();
         for cell in self.exclude.iter().flatten() {
-            let at = || cell.at.clone();
             match self.axes.iter().find(|(name, _)| *name == cell.name) {
                 None => {
-                    let message = format!("`exclude` has `{}`, which is not an axis of the matrix", cell.name);
-                    let diagnostic = Diagnostic::error(Rule::AxisUnknown, message, at().named());
-                    found.push(diagnostic.with_help(help_near(&cell.name, "axes", &axes)));
+                    found.push(error!(AxisUnknown, cell.at.named(),
+                        "`exclude` has `{}`, which is not an axis of the matrix", cell.name;
+                        "{}", help_near(&cell.name, "axes", &axes)));
                 }
                 // A misspelled value leaves nothing out.
                 Some((axis, values)) if !values.iter().any(|value| value.is_same(cell)) => {
-                    let message = format!("`exclude` has `{}`, which is not a value of `{axis}`", cell.text());
-                    let diagnostic = Diagnostic::warning(Rule::AxisUnknown, message, at().value());
-                    found.push(diagnostic.with_help("correct the value, or remove the entry"));
+                    found.push(warning!(AxisUnknown, cell.at.value(),
+                        "`exclude` has `{}`, which is not a value of `{axis}`", cell.text();
+                        "correct the value, or remove the entry"));
                 }
                 Some(_) => {}
             }
         }
     }
 
-    fn refuse_if_too_large(&mut self, at: &Pointer, found: &mut Vec<Diagnostic>) {
+    fn refuse_if_too_large(&mut self, at: &Pointer, found: &mut Findings) {
         let size = self.axes.iter().try_fold(1_usize, |size, (_, values)| size.checked_mul(values.len()));
         if size.is_none_or(|size| size > MAX_COMBINATIONS) {
-            let message = format!("the matrix must have at most {MAX_COMBINATIONS} combinations");
             found.push(
-                Diagnostic::error(Rule::MatrixTooLarge, message, at.clone().named()).with_help("use fewer values"),
+                error!(MatrixTooLarge, at.named(), "the matrix must have at most {MAX_COMBINATIONS} combinations";
+                "use fewer values"),
             );
             *self = Self::default();
         }

@@ -7,8 +7,8 @@ use serde_yaml::Value;
 
 use super::job_field::JobField as F;
 use super::table::{Table, text, wrong_type};
-use crate::domain::{InvalidUsd, JobId, Label, Move, Rule, Usd};
-use crate::manifest::source::diagnostic::Diagnostic;
+use crate::domain::{InvalidUsd, JobId, Label, Move, Usd};
+use crate::manifest::source::diagnostic::{Findings, error};
 use crate::manifest::source::location::Pointer;
 
 /// Limits on spending that a manifest sets.
@@ -49,7 +49,7 @@ fn spans(table: &mut Table<'_>) -> SpanBudget {
 }
 
 /// By name, by value: `{ client: { acme: { month: 200 } } }`.
-fn labels(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> BTreeMap<Label, SpanBudget> {
+fn labels(value: Value, at: &Pointer, found: &mut Findings) -> BTreeMap<Label, SpanBudget> {
     let mut limits = BTreeMap::new();
     let Some(names) = Table::open(value, at.clone(), "`labels`", found) else { return limits };
     for (name, values) in names.into_pairs() {
@@ -63,8 +63,7 @@ fn labels(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> BTreeMap<L
             amounts.close(&["day", "month"]);
             let place = at.key(&value).named();
             if limits.insert(Label { name: name.clone(), value: value.clone() }, limit).is_some() {
-                let message = format!("`{name}: {value}` has two limits");
-                found.push(Diagnostic::error(Rule::KeyDuplicate, message, place).with_help("keep one of the two"));
+                found.push(error!(KeyDuplicate, place, "`{name}: {value}` has two limits"; "keep one of the two"));
             }
         }
     }
@@ -72,15 +71,12 @@ fn labels(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> BTreeMap<L
 }
 
 /// A key as text. A whole number is taken as its digits: a client may be called 7.
-fn text_key(key: &Value, what: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
+fn text_key(key: &Value, what: &str, at: &Pointer, found: &mut Findings) -> Option<String> {
     match key {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
         _ => {
-            let message = format!("{what} must be a string");
-            found.push(
-                Diagnostic::error(Rule::KeyNotText, message, at.clone().value()).with_help("put quotes around it"),
-            );
+            found.push(error!(KeyNotText, at.value(), "{what} must be a string"; "put quotes around it"));
             None
         }
     }
@@ -100,12 +96,8 @@ fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
             return None;
         }
     };
-    text.parse()
-        .map_err(|error: InvalidUsd| {
-            let diagnostic = Diagnostic::error(Rule::NotMoney, error.to_string(), table.at(key).value());
-            table.tell(diagnostic);
-        })
-        .ok()
+    let usd = text.parse().map_err(|error: InvalidUsd| table.tell(error!(NotMoney, table.at(key).value(), "{error}")));
+    usd.ok()
 }
 
 /// The state of a face's review.
@@ -129,15 +121,15 @@ pub(crate) struct Face {
 pub(crate) type Faces = BTreeMap<String, Face>;
 
 /// Reads the declarations. An invalid one is reported and left out.
-pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces {
+pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Findings) -> Faces {
     let mut faces = Faces::new();
     let Value::Mapping(map) = value else {
-        found.push(wrong_type("`faces`", "a mapping of names to reviews", &value, at.clone().value()));
+        found.push(wrong_type("`faces`", "a mapping of names to reviews", &value, at.value()));
         return faces;
     };
     for (key, value) in map {
         let Some(name) = key.as_str() else {
-            found.push(Diagnostic::error(Rule::KeyNotText, "the name of a face must be a string", at.clone().value()));
+            found.push(error!(KeyNotText, at.value(), "the name of a face must be a string"));
             continue;
         };
         // An invalid declaration counts, so that jobs with this face get no second diagnostic.
@@ -147,28 +139,25 @@ pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Vec<Diagnosti
     faces
 }
 
-fn face(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Face> {
+fn face(value: Value, at: &Pointer, found: &mut Findings) -> Option<Face> {
     let help = "write `{ review: approved }` or `{ review: pending }`";
     let mut table = Table::open(value, at.clone(), "a face", found)?;
     let (said, day) = (table.text("review"), table.text("paid_on"));
     let paid_on = day.as_ref().and_then(|day| day.parse().ok());
     if let Some(day) = day.as_ref().filter(|_| paid_on.is_none()) {
-        let message = format!("`paid_on` must be a date, found `{day}`");
-        let diagnostic = Diagnostic::error(Rule::ReviewPaidOn, message, at.key("paid_on").value());
-        table.tell(diagnostic.with_help("write the day of the payment, such as 2026-11-02"));
+        table.tell(error!(ReviewPaidOn, at.key("paid_on").value(), "`paid_on` must be a date, found `{day}`";
+            "write the day of the payment, such as 2026-11-02"));
     }
     let review = match said.as_deref() {
         Some("approved") => Some(Review::Approved),
         Some("pending") => Some(Review::Pending),
         Some(other) => {
-            let message = format!("`review` must be `approved` or `pending`, found `{other}`");
-            table.tell(Diagnostic::error(Rule::ReviewUnknown, message, at.key("review").value()).with_help(help));
+            table.tell(error!(ReviewUnknown, at.key("review").value(),
+                "`review` must be `approved` or `pending`, found `{other}`"; "{help}"));
             None
         }
         None => {
-            table.tell(
-                Diagnostic::error(Rule::ReviewMissing, "this face has no `review`", at.clone().named()).with_help(help),
-            );
+            table.tell(error!(ReviewMissing, at.named(), "this face has no `review`"; "{help}"));
             None
         }
     };
@@ -201,7 +190,7 @@ pub(super) fn decode_moves(table: &mut Table<'_>) -> Vec<RawMove> {
     entries.filter_map(|(index, entry)| one(entry, at.index(index), table.found())).collect()
 }
 
-fn one(value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> Option<RawMove> {
+fn one(value: Value, at: Pointer, found: &mut Findings) -> Option<RawMove> {
     let mut table = Table::open(value, at.clone(), "an entry of `moved`", found)?;
     let (from, to) = (id(&mut table, "from"), id(&mut table, "to"));
     table.close(&["from", "to"]);
@@ -212,17 +201,16 @@ fn id(table: &mut Table<'_>, key: &str) -> Option<JobId> {
     let before = table.found().len();
     let Some(text) = table.text(key) else {
         if table.found().len() == before {
-            let diagnostic =
-                Diagnostic::error(Rule::IdMissing, format!("this entry has no `{key}`"), table.at(key).named());
-            table.tell(diagnostic.with_help("write `{ from: OLD-ID, to: NEW-ID }`"));
+            table.tell(error!(IdMissing, table.at(key).named(), "this entry has no `{key}`";
+                "write `{{ from: OLD-ID, to: NEW-ID }}`"));
         }
         return None;
     };
     JobId::new(text.as_str())
         .map_err(|error| {
             let place = table.at(key).value();
-            let diagnostic = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{text}`"), place);
-            table.tell(diagnostic.with_help("an entry must name one job by its ID, without patterns and templates"));
+            table.tell(error!(IdInvalid, place, "{error}: `{text}`";
+                "an entry must name one job by its ID, without patterns and templates"));
         })
         .ok()
 }
@@ -241,9 +229,8 @@ pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String
     for (name, value) in labels.into_pairs() {
         let Some(name) = text_key(&name, "the name of a label", &at, table.found()) else { continue };
         if let Some(wrong) = what_is_wrong_with(&name) {
-            let message = format!("the label name `{name}` is invalid: {wrong}");
-            let diagnostic = Diagnostic::error(Rule::LabelInvalid, message, at.key(&name).named());
-            table.tell(diagnostic.with_help("rename the label"));
+            table.tell(error!(LabelInvalid, at.key(&name).named(), "the label name `{name}` is invalid: {wrong}";
+                "rename the label"));
         }
         let value = Some(value).filter(|value| !value.is_null());
         let value = value.and_then(|value| text(value, &name, || at.key(&name), table.found()));

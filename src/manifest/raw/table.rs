@@ -6,8 +6,7 @@
 use serde_yaml::Value;
 
 use super::job_field::{FieldValue, JobField};
-use crate::domain::Rule;
-use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
 use crate::manifest::source::location::{Location, Part, Pointer, help_with_key};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::source::{lints, syntax};
@@ -20,17 +19,12 @@ const MAX_SUGGESTIONS: usize = 100;
 pub(crate) struct Table<'f> {
     pairs: Vec<(Value, Value)>,
     at: Pointer,
-    found: &'f mut Vec<Diagnostic>,
+    found: &'f mut Findings,
 }
 
 impl<'f> Table<'f> {
     /// A mapping at this place. Reports any other value, and returns `None`.
-    pub(crate) fn open(
-        value: impl Into<RawEntry>,
-        at: Pointer,
-        what: &str,
-        found: &'f mut Vec<Diagnostic>,
-    ) -> Option<Self> {
+    pub(crate) fn open(value: impl Into<RawEntry>, at: Pointer, what: &str, found: &'f mut Findings) -> Option<Self> {
         match value.into() {
             RawEntry::Mapping(pairs) => Some(Self { pairs, at, found }),
             RawEntry::Other(other) => {
@@ -54,6 +48,15 @@ impl<'f> Table<'f> {
         self.pairs.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
     }
 
+    /// The fields of a job among the keys that are left, by number.
+    pub(crate) fn fields(&self) -> [bool; JobField::ALL.len()] {
+        let mut is_set = [false; JobField::ALL.len()];
+        for field in self.pairs.iter().filter_map(|(name, _)| JobField::named(name.as_str()?)) {
+            is_set[field as usize] = true;
+        }
+        is_set
+    }
+
     /// Returns whether a key is left.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
@@ -70,7 +73,7 @@ impl<'f> Table<'f> {
     }
 
     /// The diagnostics, for a mapping inside this one.
-    pub(crate) fn found(&mut self) -> &mut Vec<Diagnostic> {
+    pub(crate) fn found(&mut self) -> &mut Findings {
         self.found
     }
 
@@ -99,13 +102,16 @@ impl<'f> Table<'f> {
     /// A string of a job. Removes typographic quotes around a word, and reports them. Others may be intended, and must not change an identity.
     pub(crate) fn field(&mut self, field: JobField) -> Option<String> {
         let mut text = self.text(field.name())?;
-        if let Some((character, visible)) = lints::invisible(&text).filter(|_| field.is_a_word()) {
-            let message = format!("`{}` contains the invisible character {character}", field.name());
-            let diagnostic = Diagnostic::error(Rule::Invisible, message, self.at(field.name()).value());
-            self.found.push(diagnostic.with_help("write the value again by hand"));
+        if !field.is_a_word() {
+            return Some(text);
+        }
+        if let Some((character, visible)) = lints::invisible(&text) {
+            self.found.push(error!(Invisible, self.at(field.name()).value(),
+                "`{}` contains the invisible character {character}", field.name();
+                "write the value again by hand"));
             text = visible;
         }
-        if let Some(inside) = lints::typographic(&text).filter(|_| field.is_a_word()) {
+        if let Some(inside) = lints::typographic(&text) {
             let inside = inside.to_owned();
             self.found.push(lints::typographic_quotes(&text, self.at(field.name()).value()));
             text = inside;
@@ -163,8 +169,7 @@ impl<'f> Table<'f> {
         let mut unknown = 0;
         for (key, value) in &self.pairs {
             let Value::String(name) = key else {
-                let message = format!("a key must be a string, found {}", kind(key));
-                let mut diagnostic = Diagnostic::error(Rule::KeyNotText, message, self.at.clone().value());
+                let mut diagnostic = error!(KeyNotText, self.at.value(), "a key must be a string, found {}", kind(key));
                 if let (Value::Number(decimals), Value::Null) = (key, value) {
                     diagnostic.message = format!("the comma before {decimals} begins another key");
                     diagnostic.help = Some("write a decimal with a point, such as 12.50".to_owned());
@@ -178,12 +183,12 @@ impl<'f> Table<'f> {
             }
             let place = Location::Value(self.at.key(name), Part::Key);
             if let Some((character, _)) = lints::invisible(name) {
-                let message = format!("the key `{name}` contains the invisible character {character}");
-                let diagnostic = Diagnostic::error(Rule::Invisible, message, place);
-                self.found.push(diagnostic.with_help("write the key again by hand"));
+                self.found.push(error!(Invisible, place,
+                    "the key `{name}` contains the invisible character {character}";
+                    "write the key again by hand"));
                 continue;
             }
-            let mut diagnostic = Diagnostic::error(Rule::UnknownKey, format!("unknown key `{name}`"), place);
+            let mut diagnostic = error!(UnknownKey, place, "unknown key `{name}`");
             unknown += 1;
             // The rest is not shown.
             if unknown <= MAX_SUGGESTIONS {
@@ -199,12 +204,7 @@ pub(crate) fn tags_of(text: &str) -> Vec<String> {
     text.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
 }
 
-pub(super) fn text(
-    value: Value,
-    key: &str,
-    at: impl FnOnce() -> Pointer,
-    found: &mut Vec<Diagnostic>,
-) -> Option<String> {
+pub(super) fn text(value: Value, key: &str, at: impl FnOnce() -> Pointer, found: &mut Findings) -> Option<String> {
     match value {
         Value::String(text) => Some(text),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
@@ -255,8 +255,7 @@ pub(crate) fn help_with_whole(written: &str) -> String {
 
 /// The diagnostic for a value of a wrong type, with help for surprises of YAML.
 pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> Diagnostic {
-    let diagnostic =
-        Diagnostic::error(Rule::WrongType, format!("{what} must be {wanted}, found {}", kind(value)), place);
+    let diagnostic = error!(WrongType, place, "{what} must be {wanted}, found {}", kind(value));
     match value {
         Value::Mapping(map) if map.len() == 1 && map.keys().all(Value::is_mapping) => {
             diagnostic.with_help("put quotes around the template: \"{{ … }}\"")

@@ -16,6 +16,23 @@ use crate::domain::text::shortened;
 #[error("the spreadsheet has an error")]
 pub(in crate::manifest) struct BrokenCell;
 
+/// An error of a rule at a place: its message, and after a semicolon its help, both as for [`format!`].
+macro_rules! error {
+    ($rule:ident, $place:expr, $($message:expr),+ $(; $($help:expr),+)?) => {
+        $crate::manifest::source::diagnostic::Diagnostic::error($crate::domain::Rule::$rule, format!($($message),+), $place)
+            $(.with_help(format!($($help),+)))?
+    };
+}
+
+/// The same as a warning.
+macro_rules! warning {
+    ($($parts:tt)+) => {
+        $crate::manifest::source::diagnostic::error!($($parts)+).into_warning()
+    };
+}
+
+pub(in crate::manifest) use {error, warning};
+
 /// One thing that is wrong with a manifest.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diagnostic {
@@ -36,6 +53,9 @@ pub struct Diagnostic {
     /// A second place, with its caption.
     pub other: Option<(Location, &'static str)>,
 }
+
+/// The diagnostics so far.
+pub(in crate::manifest) type Findings = Vec<Diagnostic>;
 
 /// The ID and labels of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,9 +90,10 @@ impl Diagnostic {
         }
     }
 
-    /// A warning: a probable error that does not stop the run.
-    pub fn warning(rule: Rule, message: impl Into<String>, place: Location) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(rule, message, place) }
+    /// The same as a warning: a probable error that does not stop the run.
+    #[must_use]
+    pub(in crate::manifest) fn into_warning(self) -> Self {
+        Self { severity: Severity::Warning, ..self }
     }
 
     /// Adds how to fix it.

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use granit_parser::{Event, Parser, ScalarStyle};
-use memchr::{memchr2_iter, memchr3};
+use memchr::memchr3;
 
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, error, warning};
 use super::location::{Location, Marks, Part, Pointer, nearest};
-use crate::domain::{Job, Label, OutputPath, Rule, Spec};
+use crate::domain::{Job, Label, OutputPath, Spec};
 
 /// Errors that spreadsheets write into a cell, in several languages.
 pub(in crate::manifest) static OF_SPREADSHEETS: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -31,11 +31,6 @@ const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
 const PAGES: [(&str, &str); 4] =
     [("drive.google.com", "/file/"), ("docs.google.com", "/"), ("www.dropbox.com", "/s"), ("photos.app.goo.gl", "/")];
-
-/// A warning.
-fn warning(rule: Rule, message: String, place: Location, help: &str) -> Diagnostic {
-    Diagnostic::warning(rule, message, place).with_help(help)
-}
 
 /// An unfilled placeholder in a finished prompt. `names` are the possible meanings.
 pub(crate) fn unfilled_placeholder(
@@ -70,12 +65,8 @@ pub(crate) fn unfilled_placeholder(
         } else {
             "write a prompt, or remove the row"
         };
-        warning(
-            Rule::PromptPlaceholder,
-            format!("the prompt {} `{left}`", if left == trimmed { "is only" } else { "has an unfilled placeholder:" }),
-            place(),
-            help,
-        )
+        let has = if left == trimmed { "is only" } else { "has an unfilled placeholder:" };
+        warning!(PromptPlaceholder, place(), "the prompt {has} `{left}`"; "{help}")
     })
 }
 
@@ -103,13 +94,10 @@ fn in_capitals(prompt: &str) -> Option<String> {
 /// An empty cell among the words of a prompt. `earlier` counts the earlier uses of its name.
 pub(crate) fn empty_cell(column: &str, prompt: Pointer, earlier: usize) -> Diagnostic {
     let place = Location::Value(prompt, Part::Fragment(format!("row.{column}"), earlier));
-    let message = format!("`row.{column}` is empty in the middle of the prompt");
-    // This keeps the prompts of rows with the cell: a changed space would cost again.
-    let help = format!(
+    // The help keeps the prompts of rows with the cell: a changed space would cost again.
+    warning!(PromptEmptyCell, place, "`row.{column}` is empty in the middle of the prompt";
         "fill the cell, or write {{% if row.{column} | trim %}}{{{{ row.{column} }}}}{{% endif %}} around it and its words; a paid job \
-         whose prompt changes, even by a space, costs again"
-    );
-    warning(Rule::PromptEmptyCell, message, place, &help)
+         whose prompt changes, even by a space, costs again")
 }
 
 /// A name in the brackets of other tools, or in half of our own: `{brand}`, `{ brand }`, `${brand}`, `[BRAND]`, `<brand>`,
@@ -139,14 +127,14 @@ pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Locati
     let names: HashSet<&str> = jobs.iter().flat_map(|job| job.purchase.labels.keys()).map(String::as_str).collect();
     if !names.contains(label.name.as_str()) {
         let meant = nearest(&label.name, names)?;
-        let message = format!("no job has the label `{}` of this limit", label.name);
-        return Some(warning(Rule::LimitUnmatched, message, place, &format!("a similar label exists: `{meant}`")));
+        return Some(warning!(LimitUnmatched, place, "no job has the label `{}` of this limit", label.name;
+            "a similar label exists: `{meant}`"));
     }
     let values: HashSet<&str> =
         jobs.iter().filter_map(|job| Some(job.purchase.labels.get(&label.name)?.as_str())).collect();
     let meant = (!values.contains(label.value.as_str())).then(|| nearest(&label.value, values)).flatten()?;
-    let message = format!("no job has the label `{}: {}` of this limit", label.name, label.value);
-    Some(warning(Rule::LimitUnmatched, message, place, &format!("a similar label exists: `{meant}`")))
+    Some(warning!(LimitUnmatched, place, "no job has the label `{}: {}` of this limit", label.name, label.value;
+        "a similar label exists: `{meant}`"))
 }
 
 /// An image URL that leads to a web page about the image.
@@ -159,15 +147,14 @@ pub(crate) fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> O
         !direct && PAGES.iter().any(|(page, below)| host == *page && format!("/{path}").starts_with(below))
     };
     let url = spec.image.iter().find(leads_to_page)?;
-    let help = "link the image itself, with a URL that ends in .png or .jpg";
-    Some(warning(Rule::ImageIsAPage, format!("`{url}` is a page, not an image"), place(), help))
+    Some(warning!(ImageIsAPage, place(), "`{url}` is a page, not an image";
+        "link the image itself, with a URL that ends in .png or .jpg"))
 }
 
 /// A video's file with the ending of something else.
 pub(crate) fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
     let is_mp4 = path.as_str().to_ascii_lowercase().ends_with(".mp4");
-    let message = || format!("`{path}` will contain an MP4");
-    (!is_mp4).then(|| warning(Rule::FileIsAnMp4, message(), place, "write a name that ends in .mp4"))
+    (!is_mp4).then(|| warning!(FileIsAnMp4, place, "`{path}` will contain an MP4"; "write a name that ends in .mp4"))
 }
 
 /// The index of the first job with each request, by the first bytes of its fingerprint: a copy of each fingerprint would take more memory.
@@ -189,9 +176,8 @@ impl Same {
             self.0.insert(beginning, before.len());
             return None;
         };
-        let help = "remove one of the jobs, or write `takes` for several videos of one request";
-        let message = format!("`{}` has the same request as `{}`", job.id(), first.id());
-        Some(warning(Rule::SameRequest, message, place(), help))
+        Some(warning!(SameRequest, place(), "`{}` has the same request as `{}`", job.id(), first.id();
+            "remove one of the jobs, or write `takes` for several videos of one request"))
     }
 }
 
@@ -204,9 +190,10 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     for (number, line) in (1..).zip(text.split('\n')) {
         if let Some((at, cut)) = cut(line) {
             let column = line[..at].chars().count() + 1;
-            let message = format!("`{cut}` starts a YAML comment, which cuts off the string");
-            let help = "put quotes around the string, or a space after the `#` of a comment";
-            found.push((start + at, warning(Rule::TextCutOff, message, Location::At(number, column), help)));
+            let cut = warning!(TextCutOff, Location::At(number, column),
+                "`{cut}` starts a YAML comment, which cuts off the string";
+                "put quotes around the string, or a space after the `#` of a comment");
+            found.push((start + at, cut));
         }
         start += line.len() + 1;
     }
@@ -216,15 +203,9 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     found.into_iter().filter(|(at, _)| !is_inside(*at)).map(|(_, diagnostic)| diagnostic).collect()
 }
 
-/// Scalars that YAML reads in an unexpected way: paths in double quotes, numbers without a value, and tags. A second parser finds them, so it runs only on
-/// suspicion.
+/// Scalars that YAML reads in an unexpected way: paths in double quotes, and tags. A second parser finds them, so it runs only on suspicion.
 pub(crate) fn odd_scalars(text: &str) -> Vec<Diagnostic> {
-    let bytes = text.as_bytes();
-    let is_exponent = |at: usize| {
-        let digits = bytes[at + 1..].iter().skip_while(|byte| **byte == b'+').take(3);
-        at > 0 && bytes[at - 1].is_ascii_digit() && digits.filter(|byte| byte.is_ascii_digit()).count() == 3
-    };
-    if !text.contains(['\\']) && !text.contains("!!") && !memchr2_iter(b'e', b'E', bytes).any(is_exponent) {
+    if !text.contains(['\\']) && !text.contains("!!") {
         return Vec::new();
     }
     let events = Parser::new_from_str(text).map_while(Result::ok);
@@ -238,27 +219,16 @@ pub(crate) fn odd_scalars(text: &str) -> Vec<Diagnostic> {
         );
         let odd_tag = tag.filter(|tag| tag.handle() == CORE && !PLAIN_TAGS.contains(&tag.suffix()));
         Some(if let Some(tag) = odd_tag {
-            let message = format!("the tag `!!{}` is not supported", tag.suffix());
-            Diagnostic::error(Rule::Yaml, message, place).with_help("remove the tag, and write plain text")
-        } else if style == ScalarStyle::Plain && is_out_of_range(&value) {
-            let message = format!("the number `{value}` is too large");
-            Diagnostic::error(Rule::Yaml, message, place)
-                .with_help("write a smaller number, or put quotes around a string")
+            error!(Yaml, place, "the tag `!!{}` is not supported", tag.suffix(); "remove the tag, and write plain text")
         } else if style == ScalarStyle::DoubleQuoted && value.contains(char::is_control) && has_windows_path(written) {
-            let message =
+            warning!(EscapeInPath, place,
                 "a `\\` in double quotes is an escape, here of a line break, a tab, or another control character";
-            warning(Rule::EscapeInPath, message.to_owned(), place, "use single quotes, or `/` in a path")
+                "use single quotes, or `/` in a path")
         } else {
             return None;
         })
     });
     found.collect()
-}
-
-fn is_out_of_range(scalar: &str) -> bool {
-    scalar.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
-        && scalar.ends_with(|c: char| c.is_ascii_digit())
-        && scalar.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
 /// Returns whether a quoted string has a word such as `C:\new` or `prompts\new.txt`.
@@ -301,8 +271,8 @@ pub(crate) fn typographic(value: &str) -> Option<&str> {
 /// The diagnostic of a text in typographic quotes.
 pub(crate) fn typographic_quotes(value: &str, place: Location) -> Diagnostic {
     let (first, last) = (value.chars().next().unwrap_or_default(), value.chars().last().unwrap_or_default());
-    let message = format!("typographic quotes `{first}` and `{last}` are part of the string");
-    Diagnostic::error(Rule::TypographicQuotes, message, place).with_help("write \" instead, or remove the quotes")
+    error!(TypographicQuotes, place, "typographic quotes `{first}` and `{last}` are part of the string";
+        "write \" instead, or remove the quotes")
 }
 
 #[cfg(test)]

@@ -81,13 +81,13 @@ impl Pointer {
     }
 
     /// The value there.
-    pub fn value(self) -> Location {
-        Location::Value(self, Part::Value)
+    pub fn value(&self) -> Location {
+        Location::Value(self.clone(), Part::Value)
     }
 
     /// The key there.
-    pub fn named(self) -> Location {
-        Location::Value(self, Part::Key)
+    pub fn named(&self) -> Location {
+        Location::Value(self.clone(), Part::Key)
     }
 }
 

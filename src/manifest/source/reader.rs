@@ -10,9 +10,8 @@ use std::collections::{HashMap, HashSet};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, options};
 use serde_yaml::Value;
 
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, error};
 use super::location::Location;
-use crate::domain::Rule;
 
 /// Bytes of all scalars of a manifest, aliases followed, and of all of its requests.
 pub(crate) const MAX_TEXT: usize = 64 << 20;
@@ -77,14 +76,13 @@ fn from_error(error: &ScanError) -> Interrupt {
         return None;
     }
     let place = Location::At(error.marker().line(), error.marker().col() + 1);
-    let diagnostic = Diagnostic::error(Rule::YamlLimit, "the manifest is nested too deeply", place);
-    Some(Box::new(diagnostic.with_help("reduce the nesting")))
+    Some(Box::new(error!(YamlLimit, place, "the manifest is nested too deeply"; "reduce the nesting")))
 }
 
 fn too_large() -> Box<Diagnostic> {
-    let message = format!("the manifest's references must expand to at most {} MiB", MAX_TEXT >> 20);
-    let diagnostic = Diagnostic::error(Rule::YamlLimit, message, Location::File);
-    Box::new(diagnostic.with_help("use fewer `*name` references, or put the text into a `prompt_file`"))
+    Box::new(error!(YamlLimit, Location::File,
+        "the manifest's references must expand to at most {} MiB", MAX_TEXT >> 20;
+        "use fewer `*name` references, or put the text into a `prompt_file`"))
 }
 
 /// The values of one document while its events arrive.
@@ -125,7 +123,14 @@ impl<'j> Reader<'j> {
             Self { on_job, open: Vec::new(), anchors: HashMap::new(), size: 0, top: None, is_open, is_left };
         let limits = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
         for event in Parser::new_from_str_with_options(text, limits) {
-            let (event, _) = event.map_err(|error| from_error(&error))?;
+            let (event, span) = event.map_err(|error| from_error(&error))?;
+            if let Event::Scalar(text, ScalarStyle::Plain, ..) = &event
+                && is_infinite(text)
+            {
+                let place = Location::At(span.start.line(), span.start.col() + 1);
+                return Err(Some(Box::new(error!(Yaml, place, "the number `{text}` is too large";
+                    "write a smaller number, or put quotes around a string"))));
+            }
             reader.on_event(event)?;
             if reader.size > MAX_TEXT {
                 return Err(Some(too_large()));
@@ -221,12 +226,27 @@ fn has_duplicates(pairs: &[(Value, Value)]) -> bool {
     pairs.iter().enumerate().any(|(nth, (key, _))| pairs[..nth].iter().any(|(other, _)| other == key))
 }
 
+/// Returns whether it is a decimal number beyond all numbers.
+fn is_infinite(text: &str) -> bool {
+    text.len() > 3
+        && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+        && text.ends_with(|c: char| c.is_ascii_digit())
+        && text.parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
 /// The value of a scalar without quotes, unless `yaml_serde` refuses it.
 fn plain(text: &str) -> Option<Value> {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_');
-    // A number, a Boolean, or null starts with one of these. Without a digit or a letter, `yaml_serde` would read a YAML indicator.
+    // A number, a Boolean, or null has no other letters than these, after the mark of its base. Without a digit or a letter, `yaml_serde` would read a
+    // YAML indicator.
+    let digits = text.trim_start_matches(['+', '-']);
+    let is_of_a_base = digits.len() > 2 && digits.starts_with('0');
+    let is_typed = |byte: u8| {
+        byte.is_ascii_digit()
+            || matches!(byte, b'+' | b'-' | b'.' | b'_')
+            || if is_of_a_base { byte.is_ascii_alphanumeric() } else { b"aefilnrstuAEFILNRSTU".contains(&byte) }
+    };
     let may_be_typed = text.starts_with(|c: char| c.is_ascii_digit() || "+-.nNtTfF".contains(c))
-        && text.bytes().all(is_word)
+        && text.bytes().all(is_typed)
         && text.bytes().any(|byte| byte.is_ascii_alphanumeric());
     match text {
         "" | "~" => Some(Value::Null),

@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Sources};
+use memchr::memchr2_iter;
+
+use super::diagnostic::{Diagnostic, Sources, error};
 use super::location::{Location, Marks, Part, Pointer};
 use super::reader::MAX_TEXT;
-use crate::domain::{Job, Rule, count};
+use crate::domain::{Job, count};
 
 /// A code fence of Markdown, which chat programs write around YAML.
 const FENCE: &str = "```";
@@ -16,26 +18,26 @@ const FENCE: &str = "```";
 /// The help for a key without a space after its colon.
 pub(crate) const SPACED: &str = "write `key: value`, with a colon and a space";
 
-fn error(message: String, place: Location, help: &str) -> Diagnostic {
-    Diagnostic::error(Rule::Yaml, message, place).with_help(help)
-}
-
 /// A layout error that stops the parser on a line, from 1.
 pub(super) fn layout_error(text: &str, line: usize) -> Option<Diagnostic> {
     let written = text.lines().nth(line.checked_sub(1)?)?;
     if text.starts_with("{\\rtf") {
-        let message = "this is an RTF document, not plain text".to_owned();
-        return Some(error(message, Location::At(1, 1), "save it as plain text in the editor that wrote it"));
+        return Some(error!(Yaml, Location::At(1, 1), "this is an RTF document, not plain text";
+            "save it as plain text in the editor that wrote it"));
     }
     if written.trim_start().starts_with(FENCE) {
-        let message = "a line of backticks is Markdown, not YAML".to_owned();
-        return Some(error(message, Location::At(line, 1), "remove the lines that begin with three backticks"));
+        return Some(error!(Yaml, Location::At(line, 1), "a line of backticks is Markdown, not YAML";
+            "remove the lines that begin with three backticks"));
     }
     unindented(text).or_else(|| on_one_line(written, line))
 }
 
 /// A text below `key: |` that is not indented further than its key.
 pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
+    let may_open_block = |at: usize| matches!(text.as_bytes()[..at].last(), Some(b' ' | b'\t' | b':'));
+    if !memchr2_iter(b'|', b'>', text.as_bytes()).any(may_open_block) {
+        return None;
+    }
     let start_of = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
     let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()).peekable();
     while let Some((line, _)) = lines.next() {
@@ -50,9 +52,8 @@ pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
         let colon = start_of(line) + column + name.len();
         let is_inside = || Marks::of_texts(text).iter().any(|text| text.contains(&colon));
         if indent <= column && is_text && !is_inside() {
-            let message = format!("the text of `{name}` is not indented");
-            let help = format!("indent the lines of the text below `{name}`");
-            return Some(error(message, Location::At(*number, indent + 1), &help));
+            return Some(error!(Yaml, Location::At(*number, indent + 1), "the text of `{name}` is not indented";
+                "indent the lines of the text below `{name}`"));
         }
     }
     None
@@ -63,9 +64,8 @@ fn on_one_line(written: &str, line: usize) -> Option<Diagnostic> {
     let (_, start, value) = key(written)?;
     let (_, next) = value.split_once(", ").filter(|_| !value.starts_with(['{', '[', '"', '\'']))?;
     let (name, ..) = key(next).filter(|(name, ..)| is_key(name))?;
-    let message = format!("`{name}` is on the line of another key");
-    let place = Location::At(line, start + 1);
-    Some(error(message, place, "write one key a line, or put them in braces: { id: a, prompt: \"…\" }"))
+    Some(error!(Yaml, Location::At(line, start + 1), "`{name}` is on the line of another key";
+        "write one key a line, or put them in braces: {{ id: a, prompt: \"…\" }}"))
 }
 
 /// A key that stands further in than the one before it, which has a value already; or, where the parser stops at it, in a column in which no key
@@ -88,7 +88,9 @@ pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Opti
     } else {
         return None;
     };
-    Some(error(message, Location::At(number + 1, column + 1), "begin keys of one mapping in the same column"))
+    Some(
+        error!(Yaml, Location::At(number + 1, column + 1), "{message}"; "begin keys of one mapping in the same column"),
+    )
 }
 
 /// The byte of a key's colon without a space after it, or of a full-width colon.
@@ -142,18 +144,17 @@ impl Room {
         self.jobs = self.jobs.checked_sub(jobs.len()).ok_or_else(|| too_many(at))?;
         let text: usize = jobs.iter().map(|job| job.purchase.request.body().len()).sum();
         self.text = self.text.checked_sub(text).ok_or_else(|| {
-            let message = format!("the requests of the manifest must have at most {} MiB", MAX_TEXT >> 20);
-            let diagnostic = Diagnostic::error(Rule::TooMuchText, message, at.clone().value());
-            Box::new(diagnostic.with_help("split the manifest, or shorten the prompts"))
+            Box::new(error!(TooMuchText, at.value(),
+                "the requests of the manifest must have at most {} MiB", MAX_TEXT >> 20;
+                "split the manifest, or shorten the prompts"))
         })?;
         Ok(())
     }
 }
 
 fn too_many(at: &Pointer) -> Box<Diagnostic> {
-    let message = format!("the manifest must make at most {MAX_JOBS} jobs");
-    let diagnostic = Diagnostic::error(Rule::TooManyJobs, message, at.clone().value());
-    Box::new(diagnostic.with_help("split the manifest; rows, combinations, and takes multiply"))
+    Box::new(error!(TooManyJobs, at.value(), "the manifest must make at most {MAX_JOBS} jobs";
+        "split the manifest; rows, combinations, and takes multiply"))
 }
 
 /// The number of lines before the parser's line that are searched for an error.
@@ -166,7 +167,7 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
     if said.contains("duplicate entry") {
         let duplicates = sources.marks().duplicates();
         if !duplicates.is_empty() {
-            return duplicates.into_iter().map(duplicate_key).collect();
+            return duplicates.iter().map(duplicate_key).collect();
         }
     }
     if let Some(diagnostic) = control_character(&said, sources) {
@@ -174,11 +175,10 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
     }
     let Some(location) = error.location() else {
         if said.contains("more than one document") {
-            let message = "the file contains more than one YAML document";
-            let diagnostic = Diagnostic::error(Rule::Yaml, message, Location::File);
-            return vec![diagnostic.with_help("split it at the `---` lines: one manifest for each file")];
+            return vec![error!(Yaml, Location::File, "the file contains more than one YAML document";
+                "split it at the `---` lines: one manifest for each file")];
         }
-        return vec![Diagnostic::error(Rule::Yaml, format!("invalid YAML: {said}"), Location::File)];
+        return vec![error!(Yaml, Location::File, "invalid YAML: {said}")];
     };
     if let Some(diagnostic) = open_quote(&said) {
         return vec![diagnostic];
@@ -188,13 +188,14 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
         return vec![diagnostic];
     }
     if said.contains("expected any YAML value") {
-        let diagnostic = Diagnostic::error(Rule::Yaml, "this number is too large", Location::At(line, column));
-        return vec![diagnostic.with_help("put quotes around a string")];
+        return vec![
+            error!(Yaml, Location::At(line, column), "this number is too large"; "put quotes around a string"),
+        ];
     }
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
     let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
-    let diagnostic = Diagnostic::error(Rule::Yaml, format!("invalid YAML: {message}"), Location::At(line, column));
+    let diagnostic = error!(Yaml, Location::At(line, column), "invalid YAML: {message}");
     vec![if indent.contains('\t') {
         diagnostic.with_help("YAML does not allow tabs for indentation: use spaces")
     } else if message.contains("unknown anchor") {
@@ -216,24 +217,24 @@ fn common_error(text: &str, line: usize) -> Option<Diagnostic> {
     let first = line.saturating_sub(LINES_BEFORE + 1);
     let looked_at = lines.iter().enumerate().skip(first);
     let at = |number: usize, bytes: usize| Location::At(number + 1, lines[number][..bytes].chars().count() + 1);
-    let error =
-        |message: &str, place: Location, help: &str| Diagnostic::error(Rule::Yaml, message, place).with_help(help);
     looked_at.rev().find_map(|(number, written)| {
         if let Some((bytes, help)) = look_alike(written) {
             let character = written[bytes..].chars().next()?;
             let shown = if character.is_whitespace() { String::new() } else { format!("`{character}`, ") };
-            let message = format!("found {shown}U+{:04X}, which YAML reads as a letter", u32::from(character));
-            return Some(error(&message, at(number, bytes), help));
+            let code = u32::from(character);
+            return Some(
+                error!(Yaml, at(number, bytes), "found {shown}U+{code:04X}, which YAML reads as a letter"; "{help}"),
+            );
         }
         if let Some(bytes) = unspaced(written) {
-            return Some(error("a space is missing after this colon", at(number, bytes), SPACED));
+            return Some(error!(Yaml, at(number, bytes), "a space is missing after this colon"; "{SPACED}"));
         }
         let (start, value) = value_of(written)?;
         let is_trouble = value.contains(": ") || value.contains(" #");
         if let Some(quote) = value.chars().next().filter(|quote| is_trouble && "“”„‟«‘’‚".contains(*quote))
         {
-            let help = "write \" instead; YAML has no other quotes";
-            return Some(error(&format!("`{quote}` is a typographic quote"), at(number, start), help));
+            return Some(error!(Yaml, at(number, start), "`{quote}` is a typographic quote";
+                "write \" instead; YAML has no other quotes"));
         }
         if let Some(end) = end_of_quoted(value).filter(|end| goes_on(&value[*end..])) {
             let help = if value.starts_with('"') {
@@ -241,11 +242,12 @@ fn common_error(text: &str, line: usize) -> Option<Diagnostic> {
             } else {
                 "put the whole text into one pair of quotes, and write a ' inside it twice: ''"
             };
-            return Some(error("found more characters after the closing quote", at(number, start + end), help));
+            let place = at(number, start + end);
+            return Some(error!(Yaml, place, "found more characters after the closing quote"; "{help}"));
         }
         if value.starts_with("{{") {
-            let help = "put quotes around the whole text: \"{{ … }} …\"";
-            return Some(error("a string that begins with a brace needs quotes", at(number, start), help));
+            return Some(error!(Yaml, at(number, start), "a string that begins with a brace needs quotes";
+                "put quotes around the whole text: \"{{{{ … }}}} …\""));
         }
         out_of_line(&lines, number, line)
     })
@@ -311,28 +313,24 @@ fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
     let before = sources.text().get(..at)?;
     let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |newline| newline + 1));
     let character = sources.text()[at..].chars().next()?;
-    let message = format!("YAML does not allow the character U+{:04X}", u32::from(character));
     let place = Location::At(line, before[start..].chars().count() + 1);
-    Some(Diagnostic::error(Rule::Yaml, message, place).with_help("remove the invisible character"))
+    Some(error!(Yaml, place, "YAML does not allow the character U+{:04X}", u32::from(character);
+        "remove the invisible character"))
 }
 
 /// A quote that is never closed swallows the rest of the file, so the parser's own place is the end of it.
 fn open_quote(said: &str) -> Option<Diagnostic> {
     let (_, opened) = said.split_once("while scanning a quoted scalar at line ")?;
     let (line, column) = opened.split_once(" column ")?;
-    let diagnostic = Diagnostic::error(
-        Rule::Yaml,
-        "this quote is never closed",
-        Location::At(line.parse().ok()?, column.parse().ok()?),
-    );
-    Some(diagnostic.with_help("close the quote, or use the other kind of quotes"))
+    Some(error!(Yaml, Location::At(line.parse().ok()?, column.parse().ok()?), "this quote is never closed";
+        "close the quote, or use the other kind of quotes"))
 }
 
-fn duplicate_key(pointer: Pointer) -> Diagnostic {
-    let message = format!("the key `{pointer}` is set twice");
-    let mut diagnostic = Diagnostic::error(Rule::KeyDuplicate, message, Location::Value(pointer.clone(), Part::Again));
-    diagnostic.other = Some((Location::Value(pointer, Part::Key), "first written here"));
-    diagnostic.with_help("keep one of the two")
+fn duplicate_key(pointer: &Pointer) -> Diagnostic {
+    let again = Location::Value(pointer.clone(), Part::Again);
+    let mut diagnostic = error!(KeyDuplicate, again, "the key `{pointer}` is set twice"; "keep one of the two");
+    diagnostic.other = Some((pointer.named(), "first written here"));
+    diagnostic
 }
 
 #[cfg(test)]

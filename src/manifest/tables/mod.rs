@@ -15,9 +15,8 @@ mod workbook;
 #[cfg(not(feature = "xlsx"))]
 mod workbook {
     use super::sheet::{Beginning, Row};
-    use crate::domain::Rule;
     use crate::manifest::raw::decode::RawTable;
-    use crate::manifest::source::diagnostic::Diagnostic;
+    use crate::manifest::source::diagnostic::{Findings, error};
     use crate::manifest::source::location::Pointer;
 
     /// No thread has this name.
@@ -27,10 +26,10 @@ mod workbook {
         Vec::new()
     }
 
-    pub(super) fn parse(_: &[u8], table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
-        let message = format!("can't read workbook {}: this build of shotlist reads no workbooks", table.file);
-        let help = "save it as CSV UTF-8, or use a build with the feature `xlsx`";
-        found.push(Diagnostic::error(Rule::Unreadable, message, at.clone().value()).with_help(help));
+    pub(super) fn parse(_: &[u8], table: &RawTable, at: &Pointer, found: &mut Findings) -> Vec<Row> {
+        found.push(error!(Unreadable, at.value(),
+            "can't read workbook {}: this build of shotlist reads no workbooks", table.file;
+            "save it as CSV UTF-8, or use a build with the feature `xlsx`"));
         Vec::new()
     }
 }

@@ -19,7 +19,7 @@ use crate::files::table::Undecoded;
 use crate::manifest::raw::decode::{RawForEach, RawTable};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::table::wrong_type;
-use crate::manifest::source::diagnostic::{Diagnostic, RowLocation, unreadable};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, unreadable, warning};
 use crate::manifest::source::location::{Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, TextError, is_url, table_text};
@@ -28,7 +28,7 @@ use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES
 const MAX_NAMED: usize = 8;
 
 /// The rows of a job's `for_each`. Reports invalid rows, and returns the others.
-pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Findings) -> Vec<Row> {
     let mut rows: Vec<Row> = match from {
         RawForEach::Rows(rows) => {
             let mut made: Vec<Row> = Vec::with_capacity(rows.len());
@@ -43,7 +43,7 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
         }
         RawForEach::File(table) if is_pattern(&table.file) && !access.path_of(&table.file).exists() => {
             images(&table.file, access).unwrap_or_else(|(rule, message, help)| {
-                found.push(Diagnostic::error(rule, message, at.clone().value()).with_help(help));
+                found.push(Diagnostic::error(rule, message, at.value()).with_help(help));
                 Vec::new()
             })
         }
@@ -60,17 +60,17 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
 }
 
 /// Leaves out the rows that the table excludes, and those with `skip` in a column `status`. The others keep their numbers.
-fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) {
+fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Findings) {
     for cell in table.exclude.iter().flatten() {
         // Objects of JSON need not all have the same names.
         if rows.iter().any(|row| row.cells.get(&cell.name).is_some()) {
             continue;
         }
-        let message = format!("`exclude` names `{}`, which is not a column of {}", cell.name, table.file);
-        let diagnostic = Diagnostic::error(Rule::ColumnUnknown, message, cell.at.clone().named());
         let names = rows.first().map(|row| row.cells.columns().names()).unwrap_or_default();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        found.push(diagnostic.with_help(help_near(&cell.name, "columns", &names)));
+        found.push(error!(ColumnUnknown, cell.at.named(),
+            "`exclude` names `{}`, which is not a column of {}", cell.name, table.file;
+            "{}", help_near(&cell.name, "columns", &names)));
     }
     let all = rows.len();
     let mut left_out = Vec::new();
@@ -89,19 +89,14 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Po
     let hidden: Vec<String> =
         rows.iter().filter(|row| row.is_hidden).filter_map(|row| Some(row.place.as_ref()?.line.to_string())).collect();
     if !hidden.is_empty() {
-        let message = format!(
-            "{} of {} {}: row {}",
-            count(hidden.len(), "hidden row"),
-            table.file,
-            if hidden.len() == 1 { "becomes a job" } else { "become jobs" },
-            hidden.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
-        );
-        let diagnostic = Diagnostic::warning(Rule::RowsHidden, message, at.clone().value());
-        found.push(diagnostic.with_help("`hidden: skip` under `for_each` leaves them out"));
+        let becomes = if hidden.len() == 1 { "becomes a job" } else { "become jobs" };
+        let named = hidden.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        found.push(warning!(RowsHidden, at.value(),
+            "{} of {} {becomes}: row {named}", count(hidden.len(), "hidden row"), table.file;
+            "`hidden: skip` under `for_each` leaves them out"));
     }
     if rows.is_empty() {
-        let message = format!("every row of {} is left out", table.file);
-        found.push(Diagnostic::error(Rule::NoRows, message, at.clone().value()));
+        found.push(error!(NoRows, at.value(), "every row of {} is left out", table.file));
     }
 }
 
@@ -239,20 +234,16 @@ fn is_workbook(file: &str) -> bool {
     ending(file).is_some_and(|ending| SHEET_ENDINGS[2..].contains(&&*ending))
 }
 
-fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Findings) -> Vec<Row> {
     let file = table.file.as_str();
     let ending = ending(file);
     // A synchronized directory shows an online sheet as a link to it, too.
     if is_url(file) || ending.as_deref() == Some("gsheet") {
-        let diagnostic =
-            Diagnostic::error(Rule::Unreadable, "`for_each` must name a file, found a link", at.clone().value());
-        found.push(
-            diagnostic
-                .with_help("in the sheet, choose File, Download, \"Comma-separated values\", then name that file"),
-        );
+        found.push(error!(Unreadable, at.value(), "`for_each` must name a file, found a link";
+            "in the sheet, choose File, Download, \"Comma-separated values\", then name that file"));
         return Vec::new();
     }
-    let refused = |diagnostic: Diagnostic, found: &mut Vec<Diagnostic>| {
+    let refused = |diagnostic: Diagnostic, found: &mut Findings| {
         found.push(diagnostic);
         Vec::new()
     };
@@ -261,9 +252,9 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         Err(error) => return refused(cannot_read(file, access, &error, at), found),
     };
     if is_page(&bytes) {
-        let message = format!("{file} is a web page, whatever its name says");
-        let diagnostic = Diagnostic::error(Rule::Unreadable, message, at.clone().value());
-        return refused(diagnostic.with_help("open it in a spreadsheet program, and save it as .xlsx"), found);
+        let page = error!(Unreadable, at.value(), "{file} is a web page, whatever its name says";
+            "open it in a spreadsheet program, and save it as .xlsx");
+        return refused(page, found);
     }
     if is_workbook(file) {
         return workbook::parse(&bytes, table, at, found);
@@ -274,12 +265,8 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         Err(error) => return refused(cannot_read(file, access, &error, at), found),
     };
     if table.sheet.is_some() || table.skips_hidden {
-        let diagnostic = Diagnostic::error(
-            Rule::SheetUnknown,
-            format!("{file} is not a workbook, and has no sheets and no hidden rows"),
-            at.clone().value(),
-        );
-        found.push(diagnostic.with_help("leave out `sheet` and `hidden`"));
+        found.push(error!(SheetUnknown, at.value(), "{file} is not a workbook, and has no sheets and no hidden rows";
+            "leave out `sheet` and `hidden`"));
     }
     match ending.as_deref() {
         Some("jsonl" | "ndjson") => objects(&text, file, at, found),
@@ -289,7 +276,7 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
 }
 
 fn cannot_read(file: &str, access: &FileAccess, error: &TextError, at: &Pointer) -> Diagnostic {
-    let diagnostic = unreadable("file of rows", &access.path_of(file), error, at.clone().value());
+    let diagnostic = unreadable("file of rows", &access.path_of(file), error, at.value());
     diagnostic.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
 }
 
@@ -301,8 +288,7 @@ fn undecoded(file: &str, why: &Undecoded, at: &Pointer) -> Diagnostic {
         ),
         Undecoded::Utf32 | Undecoded::Damaged(_) => "save the file as \"CSV UTF-8\"".to_owned(),
     };
-    let message = format!("can't read {file}: {why}");
-    Diagnostic::error(Rule::EncodingUnnamed, message, at.clone().value()).with_help(help)
+    error!(EncodingUnnamed, at.value(), "can't read {file}: {why}"; "{help}")
 }
 
 /// A row of the manifest. Null means the same as an empty cell of a spreadsheet.
@@ -315,12 +301,12 @@ fn with_empty_cells(cells: &Mapping) -> Mapping {
 const TEXT: &str = "text";
 
 /// Each line that is not blank, as a row with the one column `text`.
-pub(super) fn texts(file_text: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub(super) fn texts(file_text: &str, file: &str, at: &Pointer, found: &mut Findings) -> Vec<Row> {
     each(file_text, file, at, found, |line| Ok(Value::from_pairs([(TEXT, line)])))
 }
 
 /// Each line that is not blank, a JSON object, as a row with a column for each name.
-pub(super) fn objects(file_text: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub(super) fn objects(file_text: &str, file: &str, at: &Pointer, found: &mut Findings) -> Vec<Row> {
     each(file_text, file, at, found, |line| {
         let cells: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(line).map_err(|error| format!("a line must be a JSON object: {error}"))?;
@@ -334,7 +320,7 @@ fn each(
     text: &str,
     file: &str,
     at: &Pointer,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
     row_of: impl Fn(&str) -> Result<Value, String>,
 ) -> Vec<Row> {
     let (file, before): (Arc<str>, usize) = (file.into(), found.len());
@@ -342,26 +328,22 @@ fn each(
     for (line, written) in (1..).zip(text.lines()).filter(|(_, written)| !written.trim().is_empty()) {
         let place = RowLocation { file: Arc::clone(&file), line };
         if rows.len() >= MAX_JOBS {
-            let diagnostic = Diagnostic::error(
-                Rule::CsvTooLong,
-                format!("{file} has more than {MAX_JOBS} rows"),
-                at.clone().value(),
-            );
-            let diagnostic = diagnostic.with_job(None, Some(place));
-            found.push(diagnostic.with_help("split it, and give each part an entry or a manifest of its own"));
+            let too_long = error!(CsvTooLong, at.value(), "{file} has more than {MAX_JOBS} rows";
+                "split it, and give each part an entry or a manifest of its own");
+            found.push(too_long.with_job(None, Some(place)));
             break;
         }
         match row_of(written.trim()) {
             Ok(value) => rows.push(Row::of_values(value, Some(place), rows.last())),
             Err(message) => {
-                let diagnostic =
-                    Diagnostic::error(Rule::JsonlMalformed, message, at.clone().value()).with_job(None, Some(place));
-                found.push(diagnostic.with_help("write one object a line: {\"id\": \"a\", \"prompt\": \"…\"}"));
+                let malformed = error!(JsonlMalformed, at.value(), "{message}";
+                    "write one object a line: {{\"id\": \"a\", \"prompt\": \"…\"}}");
+                found.push(malformed.with_job(None, Some(place)));
             }
         }
     }
     if rows.is_empty() && found.len() == before {
-        found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has no rows"), at.clone().value()));
+        found.push(error!(CsvNoRows, at.value(), "{file} has no rows"));
     }
     rows
 }

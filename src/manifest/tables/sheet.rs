@@ -9,7 +9,7 @@ use minijinja::{Error, ErrorKind, Value};
 use crate::domain::text::as_written;
 use crate::domain::{Cells, Columns, Rule, count};
 use crate::files::table::{line_of, separated, separator, unclosed};
-use crate::manifest::source::diagnostic::{BrokenCell, Diagnostic, RowLocation};
+use crate::manifest::source::diagnostic::{BrokenCell, Diagnostic, Findings, RowLocation, error};
 use crate::manifest::source::lints::OF_SPREADSHEETS;
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::syntax::MAX_JOBS;
@@ -32,11 +32,11 @@ pub(super) fn beginning(csv: &str, most: usize) -> Beginning {
 }
 
 /// The rows below the header, which is in this line.
-pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found: &mut Findings) -> Vec<Row> {
     let file: Arc<str> = file.into();
     let before = found.len();
     let (csv, separator, above) = below(csv, header_row);
-    let place = || at.clone().value();
+    let place = || at.value();
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(csv.as_bytes());
     let header = columns(&mut reader, &file, place()).and_then(|header| match unclosed(csv, separator) {
         None => Ok(Arc::new(header)),
@@ -59,7 +59,7 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
         let cells = match record {
             Ok(cells) => cells,
             Err(error) => {
-                found.push(Diagnostic::error(Rule::CsvMalformed, format!("{file}: {error}"), place()));
+                found.push(error!(CsvMalformed, place(), "{file}: {error}"));
                 break;
             }
         };
@@ -74,9 +74,9 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
             let diagnostic = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
             found.push(diagnostic.with_help("put cells that contain the separator or a quote into double quotes"));
         } else if rows.len() >= MAX_JOBS {
-            let message = format!("{file} has more than {MAX_JOBS} rows");
-            let diagnostic = Diagnostic::error(Rule::CsvTooLong, message, place()).with_job(None, Some(row));
-            found.push(diagnostic.with_help("split it, and give each part an entry or a manifest of its own"));
+            let too_long = error!(CsvTooLong, place(), "{file} has more than {MAX_JOBS} rows";
+                "split it, and give each part an entry or a manifest of its own");
+            found.push(too_long.with_job(None, Some(row)));
             break;
         } else {
             let cells = Cells::new(Arc::clone(&header), cells.iter().map(as_written));
@@ -84,7 +84,7 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
         }
     }
     if rows.is_empty() && found.len() == before {
-        found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has a header and no rows"), place()));
+        found.push(error!(CsvNoRows, place(), "{file} has a header and no rows"));
     }
     rows
 }
@@ -104,16 +104,14 @@ fn columns(reader: &mut csv::Reader<&[u8]>, file: &str, place: Location) -> Resu
     let header = match reader.headers() {
         Ok(names) if !names.iter().all(str::is_empty) => header(names, place.clone())?,
         _ => {
-            let diagnostic = Diagnostic::error(Rule::CsvNoHeader, format!("{file} has no header row"), place);
-            let help = "the first line names the columns: `{{ row.NAME }}` reads a cell";
-            return Err(Box::new(diagnostic.with_help(help)));
+            return Err(Box::new(error!(CsvNoHeader, place, "{file} has no header row";
+                "the first line names the columns: `{{{{ row.NAME }}}}` reads a cell")));
         }
     };
     match header.names() {
         [only] if only.contains('|') => {
-            let message = format!("the columns of {file} are separated by `|`");
-            let diagnostic = Diagnostic::error(Rule::CsvSeparator, message, place);
-            Err(Box::new(diagnostic.with_help("separate them by commas, semicolons, or tabs")))
+            Err(Box::new(error!(CsvSeparator, place, "the columns of {file} are separated by `|`";
+                "separate them by commas, semicolons, or tabs")))
         }
         _ => Ok(header),
     }
@@ -137,8 +135,7 @@ fn steadiest(csv: &str, most: usize) -> u8 {
 fn header(names: &StringRecord, place: Location) -> Result<Columns, Box<Diagnostic>> {
     let names = names.iter().map(|name| name.trim().to_owned()).collect();
     Columns::new(names).map_err(|name| {
-        let message = format!("the CSV file has two columns named `{name}`");
-        Box::new(Diagnostic::error(Rule::CsvDuplicateColumn, message, place).with_help("rename one of them"))
+        Box::new(error!(CsvDuplicateColumn, place, "the CSV file has two columns named `{name}`"; "rename one of them"))
     })
 }
 

@@ -11,7 +11,7 @@ use super::parts;
 use super::sheet::{Beginning, NO_RESULT, Row};
 use crate::domain::{Cells, Columns, Rule, count};
 use crate::manifest::raw::decode::RawTable;
-use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, warning};
 use crate::manifest::source::location::{Location, Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
 
@@ -73,8 +73,8 @@ pub(super) fn beginnings(bytes: &[u8], most: usize) -> Vec<(String, Beginning)> 
 }
 
 /// The rows below the header of a sheet.
-pub(super) fn parse(bytes: &[u8], table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
-    let place = at.clone().value();
+pub(super) fn parse(bytes: &[u8], table: &RawTable, at: &Pointer, found: &mut Findings) -> Vec<Row> {
+    let place = at.value();
     let made = Book::open(bytes).map_err(|problem| diagnostic(problem, &table.file, &place)).and_then(|mut book| {
         let sheet = chosen(&book, table, &place)?;
         let grid = book.grid(&sheet, MAX_JOBS).map_err(|problem| diagnostic(problem, &table.file, &place))?;
@@ -114,30 +114,28 @@ fn chosen(book: &Book<'_>, table: &RawTable, place: &Location) -> Result<String,
         return Ok(wanted.clone());
     }
     let known: Vec<&str> = sheets.iter().map(|(name, _)| name.as_str()).collect();
-    let diagnostic = Diagnostic::error(Rule::SheetUnknown, format!("{file} has no sheet `{wanted}`"), place.clone());
-    Err(Box::new(diagnostic.with_help(help_near(wanted, "sheets", &known))))
+    Err(Box::new(error!(SheetUnknown, place.clone(), "{file} has no sheet `{wanted}`";
+        "{}", help_near(wanted, "sheets", &known))))
 }
 
-fn rows(
-    mut grid: Grid,
-    table: &RawTable,
-    place: &Location,
-    found: &mut Vec<Diagnostic>,
-) -> Result<Vec<Row>, Box<Diagnostic>> {
+fn rows(mut grid: Grid, table: &RawTable, place: &Location, found: &mut Findings) -> Result<Vec<Row>, Box<Diagnostic>> {
     let (file, too_long) = (&table.file, |problem| diagnostic(problem, &table.file, place));
     let named = table.sheet.as_ref().map_or_else(|| file.clone(), |sheet| format!("the sheet `{sheet}` of {file}"));
     let merged = grid.fill_merged(table.header_row).map_err(too_long)?;
     if merged > 0 {
         let cells = count(merged, "merged cell");
-        let message = format!("{named} has {cells} over several rows: each of these rows has the value");
-        found.push(Diagnostic::warning(Rule::CellsMerged, message, place.clone()));
+        found.push(warning!(
+            CellsMerged,
+            place.clone(),
+            "{named} has {cells} over several rows: each of these rows has the value"
+        ));
     }
     let above = grid.lines.partition_point(|line| line.number < table.header_row);
     let mut lines = grid.lines.into_iter().skip(above);
     let is_there = |head: &Line| table.header_row == 1 || head.number == table.header_row;
     let Some(head) = lines.next().filter(is_there) else {
-        let diagnostic = Diagnostic::error(Rule::CsvNoHeader, format!("{named} has no header row"), place.clone());
-        return Err(Box::new(diagnostic.with_help("the first row names the columns: `{{ row.NAME }}` reads a cell")));
+        return Err(Box::new(error!(CsvNoHeader, place.clone(), "{named} has no header row";
+            "the first row names the columns: `{{{{ row.NAME }}}}` reads a cell")));
     };
     let width = head.width();
     if lines.len() * width > MAX_PLACES {
@@ -147,9 +145,8 @@ fn rows(
     let name = |text: &str| if text == NO_RESULT { String::new() } else { text.to_owned() };
     let names = head.texts(width).into_iter().map(name).collect();
     let columns = Arc::new(Columns::new(names).map_err(|name| {
-        let message = format!("{named} has two columns named `{name}`");
-        let diagnostic = Diagnostic::error(Rule::CsvDuplicateColumn, message, place.clone());
-        Box::new(diagnostic.with_help("rename one of them"))
+        Box::new(error!(CsvDuplicateColumn, place.clone(), "{named} has two columns named `{name}`";
+            "rename one of them"))
     })?);
     let file: Arc<str> = file.as_str().into();
     let rows: Vec<Row> = lines
@@ -160,8 +157,7 @@ fn rows(
         })
         .collect();
     if rows.is_empty() {
-        let message = format!("{named} has a header and no rows");
-        return Err(Box::new(Diagnostic::error(Rule::CsvNoRows, message, place.clone())));
+        return Err(Box::new(error!(CsvNoRows, place.clone(), "{named} has a header and no rows")));
     }
     Ok(rows)
 }

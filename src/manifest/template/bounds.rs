@@ -269,6 +269,19 @@ impl<'t> Named<'t> {
         Some(Self(parts))
     }
 
+    /// Its text for a job, if each name is a column or a finished field, and a text. Any other name is for the engine.
+    pub(super) fn filled<'f>(&self, row: Option<&Value>, field: impl Fn(&str) -> Option<&'f str>) -> Option<String> {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Segment::Words(words) => text.push_str(words),
+                Segment::Column(column) => text.push_str(row?.get_attr(column).ok()?.as_str()?),
+                Segment::Name(name) => text.push_str(field(name)?),
+            }
+        }
+        Some(text).filter(|text| text.len() <= MAX_TEXT_BYTES)
+    }
+
     /// The columns among words that are empty in a row, each with the number of earlier columns that start with its name.
     pub(super) fn holes(&self, row: &Value) -> Vec<(&'t str, usize)> {
         let has_words = self.0.iter().any(|part| matches!(part, Segment::Words(words) if !words.trim().is_empty()));

@@ -3,6 +3,7 @@
 //! An undefined name is an error at its place, never an empty string. A template may use a bounded number of steps, so
 //! no manifest can block the loader, and [`bounds`] limits the growth of its texts.
 
+use std::fmt;
 use std::sync::Arc;
 
 use memchr::memchr;
@@ -52,6 +53,22 @@ pub(crate) struct Compiled<'t> {
     pub(super) named: Option<Named<'t>>,
 }
 
+/// The value of a field that is rendered. The engine makes a copy only of those that a template names.
+#[derive(Clone, Debug)]
+pub(crate) enum Made {
+    Text(String),
+    Whole(i64),
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Whole(whole) => whole.fmt(f),
+        }
+    }
+}
+
 /// The scope of one job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
@@ -60,7 +77,7 @@ pub(crate) struct Scope {
     /// Its number among the rows, from 1.
     pub row_number: Option<usize>,
     /// The job's fields that are rendered already.
-    pub fields: Vec<(&'static str, Value)>,
+    pub fields: Vec<(&'static str, Made)>,
     /// The values of the job's matrix.
     pub matrix: Vec<(String, Value)>,
 }
@@ -93,6 +110,12 @@ impl Object for Scope {
 }
 
 impl Scope {
+    /// The text of a field that is rendered already.
+    fn text(&self, field: &str) -> Option<&str> {
+        let (_, made) = self.fields.iter().find(|(name, _)| *name == field)?;
+        if let Made::Text(text) = made { Some(text) } else { None }
+    }
+
     /// The value of a name for this job.
     pub(super) fn value(&self, key: &str) -> Option<Value> {
         if key == "row" {
@@ -101,9 +124,11 @@ impl Scope {
         if key == "row_number" {
             return self.row_number.map(Value::from);
         }
-        let field = self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
-        let value = field.or_else(|| self.matrix.iter().find(|(name, _)| name == key).map(|(_, value)| value));
-        value.cloned()
+        match self.fields.iter().find(|(name, _)| *name == key) {
+            Some((_, Made::Text(text))) => Some(text.into()),
+            Some((_, Made::Whole(whole))) => Some((*whole).into()),
+            None => self.matrix.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()),
+        }
     }
 }
 
@@ -147,7 +172,11 @@ impl Templates {
     pub(crate) fn render(&self, text: &Text<'_>, scope: &Arc<Scope>) -> Result<String, TemplateError> {
         match text {
             Text::Plain(source) => Ok((*source).to_owned()),
-            Text::Template(Compiled { template, .. }) => {
+            Text::Template(Compiled { template, named, .. }) => {
+                let filled = named.as_ref().and_then(|named| named.filled(scope.row.as_ref(), |name| scope.text(name)));
+                if let Some(text) = filled {
+                    return Ok(text);
+                }
                 let mut text = Bounded(Vec::new());
                 match template.render_captured_to(Value::from_dyn_object(Arc::clone(scope)), &mut text) {
                     Ok(_) => Ok(String::from_utf8(text.0).unwrap_or_default()),
