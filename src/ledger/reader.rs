@@ -123,10 +123,12 @@ impl Ledger {
 
     /// The purchases of all batches since a time, oldest first, summed up by quarters of an hour.
     pub async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
-        question!(self, Vec::new(), sql => async {
-            sql.verify_attempts().await?;
-            sql::spending(sql, since).await
-        })
+        question!(self, Vec::new(), sql => sql::spending(sql, since))
+    }
+
+    /// The attempts of jobs with a review of a purchase since a time, by batch and job, oldest first.
+    pub async fn reviewed(&self, since: Timestamp) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
+        question!(self, Vec::new(), sql => sql::reviewed(sql, since))
     }
 
     /// The selected submissions of all batches and the first of each account, oldest first, without their request bodies.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::domain::{Attempt, TaskId};
+use crate::domain::{Attempt, TaskId, Usd};
 
 /// An attempt in a store.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,6 +53,7 @@ impl Row {
             attempt.particulars.declared.is_some().into(),
             attempt.is_unfinished().into(),
             attempt.needs_download().into(),
+            (!attempt.particulars.reviews.is_empty()).into(),
             attempt.cost().micros().into(),
             task.map(|task| task.id.as_str()).into(),
             task.and_then(|task| task.alias.as_ref()).map(TaskId::as_str).into(),
@@ -67,10 +68,13 @@ macro_rules! columns {
 }
 
 /// The columns of an attempt in every store. All but the record repeat facts of it for queries and indexes.
-pub(super) const COLUMNS: [&str; 19] = columns!(
-    id batch job fingerprint normalized model labels service key state charge is_declared is_unfinished needs_download
+pub(super) const COLUMNS: [&str; 20] = columns!(
+    id batch job fingerprint normalized model labels service key state charge is_declared is_unfinished needs_download is_reviewed
     price_micros task alias intended_us record
 );
+
+/// The columns that keep their first value. An update that does not name them spares their indexes.
+pub(super) const FIXED: [&str; 7] = ["id", "batch", "fingerprint", "normalized", "model", "labels", "intended_us"];
 
 /// A value of the ledger that can't be read or written. Another program changed it, and a guess would cost money.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +94,14 @@ pub(super) enum Unreadable {
         column: &'static str,
         /// The value.
         value: String,
+    },
+    /// The attempts of some time.
+    #[error("its attempts cost ${sum}, and ${counted} by the sums for limits")]
+    Sums {
+        /// Their cost.
+        sum: Usd,
+        /// The same by the sums.
+        counted: Usd,
     },
     /// A value without JSON.
     #[error(transparent)]

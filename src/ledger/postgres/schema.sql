@@ -48,6 +48,7 @@ CREATE TABLE attempt (
     is_declared   BOOLEAN NOT NULL,
     is_unfinished BOOLEAN NOT NULL,
     needs_download BOOLEAN NOT NULL,
+    is_reviewed   BOOLEAN NOT NULL,
     price_micros  BIGINT NOT NULL,
     task          TEXT,
     alias         TEXT,

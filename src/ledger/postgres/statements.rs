@@ -14,7 +14,7 @@ use super::schema::read_freeze;
 use super::transaction::{NOW, PostgresError, Transaction};
 use crate::domain::{Attempt, AttemptId, BatchKey, History, TaskId};
 use crate::ledger::Controls;
-use crate::ledger::row::{COLUMNS, Row, Shared, Unreadable, Value};
+use crate::ledger::row::{COLUMNS, FIXED, Row, Shared, Unreadable, Value};
 use crate::ledger::rules::{Changes, SpentChange};
 use crate::ledger::sql::{self, Line, Sql, attempt, key};
 
@@ -66,9 +66,6 @@ pub(super) fn restored(text: String) -> String {
 
 /// The columns of a query for rows.
 pub(super) const ROW: &str = "attempt.id, record, attempt.batch, attempt.runner, attempt.version, was_forgotten";
-
-/// The columns that keep their first value. PostgreSQL cleans up an index sooner if no update names its columns.
-const FIXED: [&str; 7] = ["id", "batch", "fingerprint", "normalized", "model", "labels", "intended_us"];
 
 /// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
 ///

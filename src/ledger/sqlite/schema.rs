@@ -285,15 +285,6 @@ pub(super) fn verify_sums(connection: &Connection) -> rusqlite::Result<()> {
     expect(expected, sum_of(connection, "spent", "true")?, "the sums")
 }
 
-/// Verifies the attempts of all batches together: the sum of the checksums is that of all digests.
-pub(super) fn verify_attempts(connection: &Connection) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached("SELECT checksum FROM batch")?;
-    let checksums = statement.query_map([], |row| row.get::<_, i64>(0))?;
-    let expected = checksums.into_iter().try_fold(0_i64, |sum, of_batch| of_batch.map(|it| sum.wrapping_add(it)))?;
-    let sum = sum_of(connection, "attempt", "true")?.wrapping_add(sum_of(connection, "unsent", "true")?);
-    expect(expected, sum, "the attempts")
-}
-
 /// The error of a damaged file.
 pub(super) fn damaged(what: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(what.to_owned()))

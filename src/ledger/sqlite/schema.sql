@@ -23,6 +23,7 @@ CREATE TABLE attempt (
     is_declared   INTEGER NOT NULL,
     is_unfinished INTEGER NOT NULL,
     needs_download INTEGER NOT NULL,
+    is_reviewed   INTEGER NOT NULL,
     price_micros  BIGINT NOT NULL,
     task          TEXT,
     alias         TEXT,
@@ -32,6 +33,7 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_of_batch ON attempt (batch, id);
 CREATE INDEX attempt_of_job ON attempt (batch, job);
 CREATE INDEX attempt_unfinished ON attempt (batch) WHERE is_unfinished;
+CREATE INDEX attempt_reviewed ON attempt (intended_us) WHERE is_reviewed;
 CREATE INDEX attempt_by_time ON attempt (intended_us);
 CREATE INDEX attempt_by_task ON attempt (task) WHERE task IS NOT NULL;
 CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use rusqlite::types::{ToSqlOutput, Type};
@@ -13,7 +14,7 @@ use super::beside::{CommitCounter, count_commit};
 use super::open::store_error;
 use super::schema::{self, damaged, digest, expect, sum_of, verified_batch};
 use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Freeze, History, TaskId, with_causes};
-use crate::ledger::row::{COLUMNS, Row, Shared, Unreadable, Value};
+use crate::ledger::row::{COLUMNS, FIXED, Row, Shared, Unreadable, Value};
 use crate::ledger::rules::{BatchIntent, Changes, Facts};
 use crate::ledger::sql::{self, Line, Sql, attempt, ensure_batch, from_json, key, unsent};
 use crate::ledger::store::{self, Locked, Store, Transaction, crash_point};
@@ -258,10 +259,6 @@ impl Sql for Connection {
         schema::verify_sums(self)
     }
 
-    async fn verify_attempts(&self) -> rusqlite::Result<()> {
-        schema::verify_attempts(self)
-    }
-
     async fn save_now(&self, Changes { new, changed, sums }: &Changes<'_>) -> rusqlite::Result<()> {
         for row in new {
             insert(self, row)?;
@@ -283,20 +280,27 @@ fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }
 
-/// Inserts a row.
-pub(super) fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
+/// Inserts a row. An error rolls the transaction back, also below, so that SQLite keeps no copy of each page for a single statement.
+static INSERT: LazyLock<String> = LazyLock::new(|| {
     let places: Vec<String> = (1..=COLUMNS.len()).map(|place| format!("?{place}")).collect();
-    write(connection, &format!("INSERT INTO attempt ({}) VALUES ({})", COLUMNS.join(", "), places.join(", ")), row)
-}
+    format!("INSERT OR ROLLBACK INTO attempt ({}) VALUES ({})", COLUMNS.join(", "), places.join(", "))
+});
 
 /// Replaces a row.
-pub(super) fn replace(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
-    let sets: Vec<String> = COLUMNS.iter().zip(1..).map(|(column, place)| format!("{column} = ?{place}")).collect();
-    write(connection, &format!("UPDATE attempt SET {} WHERE id = ?1", sets.join(", ")), row)
+static REPLACE: LazyLock<String> = LazyLock::new(|| {
+    let columns = COLUMNS.iter().zip(1..).filter(|(column, _)| !FIXED.contains(column));
+    let sets: Vec<String> = columns.map(|(column, place)| format!("{column} = ?{place}")).collect();
+    format!("UPDATE OR ROLLBACK attempt SET {} WHERE id = ?1", sets.join(", "))
+});
+
+/// Inserts a row.
+pub(super) fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
+    connection.prepare_cached(&INSERT)?.execute(params_from_iter(row.values()?)).map(drop)
 }
 
-fn write(connection: &Connection, sql: &str, row: &Row) -> rusqlite::Result<()> {
-    connection.prepare_cached(sql)?.execute(params_from_iter(row.values()?)).map(drop)
+/// Replaces a row, without its [`FIXED`] columns.
+pub(super) fn replace(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
+    connection.prepare_cached(&REPLACE)?.execute(params_from_iter(row.values()?)).map(drop)
 }
 
 /// Returns whether a line with all columns has the values of a row, which was read from the last of them.
@@ -497,10 +501,6 @@ mod tests {
 
         async fn verify_sums(&self) -> rusqlite::Result<()> {
             self.0.verify_sums().await
-        }
-
-        async fn verify_attempts(&self) -> rusqlite::Result<()> {
-            self.0.verify_attempts().await
         }
 
         async fn save_now(&self, changes: &Changes<'_>) -> rusqlite::Result<()> {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::values::*;
+use super::admit::*;
 use crate::domain::{
     Attempt, AttemptState, Choice, Declaration, OutputPath, Review, ServiceError, TaskId, TaskNames, VideoFile,
 };

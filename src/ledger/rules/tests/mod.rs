@@ -1,5 +1,4 @@
-//! The rules alone, without a store: [`admit`], and [`events`] with task names and sums. [`values`] are what both begin with.
+//! The rules alone, without a store: [`admit`], with the values that both begin with, and [`events`] with task names and sums.
 
 mod admit;
 mod events;
-mod values;
