@@ -1,7 +1,7 @@
 //! The confirmation of a plan: by an option, by `--approved` with its digest or file, or by the user.
 
 use super::args::RunArgs;
-use super::exit::Failure;
+use super::exit::{Failure, failure};
 use super::service::service_view;
 use crate::domain::{Digest, JobId, NoticeCode, RefusalCode, Usd};
 use crate::files::read_text;
@@ -74,9 +74,8 @@ pub(super) fn check_retakes(plan: &Plan) -> Result<(), Failure> {
     if uncovered.is_empty() || plan.needs_service() {
         return Ok(());
     }
-    let message = format!("the approval doesn't cover retaking {}", ui::listed(&uncovered));
     let help = "leave out `--approved` to see the plan with the retake, and approve that";
-    Err(Failure::new(RefusalCode::PlanDiffers, message).with_help(help))
+    Err(failure!(PlanDiffers, "the approval doesn't cover retaking {}", ui::listed(&uncovered)).with_help(help))
 }
 
 /// Returns the confirmation of a plan at the service with this URL. Asks at most once for the sum, and not at all if an option confirms it. Without
@@ -112,8 +111,8 @@ pub(super) fn confirm(
 
 /// The jobs to buy again: those that `--buy-again` names, or all of them after a question.
 fn already_paid(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Terminal) -> Result<Vec<JobId>, Failure> {
-    let globs = IdGlobs::new(&args.again.buy_again)
-        .map_err(|error| Failure::new(RefusalCode::OptionInvalid, format!("`--buy-again`: {error}")))?;
+    let globs =
+        IdGlobs::new(&args.again.buy_again).map_err(|error| failure!(OptionInvalid, "`--buy-again`: {error}"))?;
     let jobs = || plan.already_paid.iter().map(|before| before.job.clone());
     if jobs().all(|job| globs.has(job.as_str())) {
         return Ok(jobs().collect());
@@ -127,5 +126,5 @@ fn already_paid(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Ter
 }
 
 fn confirmed(terminal: &Terminal, question: &str) -> Result<(), Failure> {
-    if terminal.ask(question) { Ok(()) } else { Err(Failure::new(RefusalCode::NotConfirmed, "not confirmed")) }
+    if terminal.ask(question) { Ok(()) } else { Err(failure!(NotConfirmed, "not confirmed")) }
 }

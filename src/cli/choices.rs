@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::below_home;
-use super::exit::Failure;
+use super::exit::{Failure, failure};
 use super::program::variable;
 use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId};
 use crate::files::read_text;
@@ -95,8 +95,8 @@ pub(super) fn reviews(file: &str, choices: &ChoicesFile, by: Option<&str>) -> Re
 }
 
 fn refused(file: &str, why: &str) -> Failure {
-    let failure = Failure::new(RefusalCode::ChoicesInvalid, format!("`@{file}`: {why}"));
-    failure.with_help("name a file with one ID a line, or the choices that the contact sheet saves")
+    failure!(ChoicesInvalid, "`@{file}`: {why}";
+        "name a file with one ID a line, or the choices that the contact sheet saves")
 }
 
 /// The path of `@FILE`. A shell expands `~/` only at the start of a word, which here is an `@`.
@@ -166,8 +166,9 @@ impl Patterns {
     pub(super) fn expect_matches(&self, option: &str, selected: &[Arc<Job>]) -> Result<(), Failure> {
         let ids: HashSet<&JobId> = selected.iter().map(|job| job.id()).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !ids.contains(id)) {
-            let message = format!("`{option} @{file}`: `{id}` is not among the selected jobs");
-            return Err(Failure::new(RefusalCode::NoMatch, message).with_help(LISTS_IDS));
+            return Err(
+                failure!(NoMatch, "`{option} @{file}`: `{id}` is not among the selected jobs").with_help(LISTS_IDS)
+            );
         }
         for glob in &self.globs {
             expect_match(option, glob, selected.iter()).map_err(|failure| {
@@ -211,8 +212,7 @@ impl Patterns {
         }
         let known: HashSet<&JobId> = jobs.iter().map(|job| job.id()).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !known.contains(id)) {
-            let failure = Failure::new(RefusalCode::NoMatch, format!("`@{file}`: no job has the ID `{id}`"));
-            return Err(failure.with_help(LISTS_IDS));
+            return Err(failure!(NoMatch, "`@{file}`: no job has the ID `{id}`").with_help(LISTS_IDS));
         }
         Ok(())
     }
@@ -229,6 +229,5 @@ pub(super) fn expect_match<'j>(
     if jobs.any(|job| globs.has(job.id().as_str())) {
         return Ok(());
     }
-    let failure = Failure::new(RefusalCode::NoMatch, format!("`{option} {glob}` matches no job"));
-    Err(failure.with_help(LISTS_IDS))
+    Err(failure!(NoMatch, "`{option} {glob}` matches no job").with_help(LISTS_IDS))
 }

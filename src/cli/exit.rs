@@ -107,6 +107,15 @@ pub(super) struct Failure {
     pub money: Option<&'static str>,
 }
 
+/// A failure with the code of a refusal: its message, and after a semicolon its help, both as for [`format!`].
+macro_rules! failure {
+    ($code:ident, $($message:expr),+ $(; $($help:expr),+)?) => {
+        $crate::cli::exit::Failure::new($crate::domain::RefusalCode::$code, format!($($message),+))
+            $(.with_help(format!($($help),+)))?
+    };
+}
+pub(super) use failure;
+
 impl Failure {
     /// A failure without help.
     pub(super) fn new(code: RefusalCode, message: impl Into<String>) -> Self {

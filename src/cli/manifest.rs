@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::args::{ManifestArgs, SelectArgs};
 use super::choices::{self, LISTS_IDS, Patterns, expect_match};
-use super::exit::Failure;
+use super::exit::{Failure, failure};
 use super::program::variable;
 use crate::catalog::Catalog;
 use crate::domain::{Job, RefusalCode, count, with_causes};
@@ -152,7 +152,7 @@ fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
 
 fn invalid(args: &ManifestArgs, errors: usize) -> Failure {
     let errors = count(errors, "error");
-    Failure::new(RefusalCode::ManifestInvalid, format!("`{}` has {errors}", args.manifest.display()))
+    failure!(ManifestInvalid, "`{}` has {errors}", args.manifest.display())
 }
 
 /// The largest catalog, in bytes.
@@ -162,8 +162,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(super) fn catalog(path: Option<&Path>) -> Result<&'static Catalog, Failure> {
     let Some(path) = path else { return Ok(Catalog::embedded()) };
     let refused = |why: String, help: &'static str| {
-        let failure = Failure::new(RefusalCode::CatalogInvalid, format!("`--catalog {}`: {why}", path.display()));
-        failure.with_help(help)
+        failure!(CatalogInvalid, "`--catalog {}`: {why}", path.display()).with_help(help)
     };
     let bytes = read_at_most(path, MAX_BYTES).map_err(|error| refused(error.to_string(), "check the path"))?;
     let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string(), "save it as UTF-8"))?;

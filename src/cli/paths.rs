@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::args::{ManifestArgs, NamedLedger, ReportArgs, RunArgs, StoreArgs};
 use super::choices::path_of;
-use super::exit::Failure;
-use crate::domain::{BatchKey, RefusalCode};
+use super::exit::{Failure, failure};
+use crate::domain::BatchKey;
 use crate::ledger::Ledger;
 use crate::manifest::is_stream;
 use crate::report::{NextCommand, Writer, form_of};
@@ -62,19 +62,18 @@ pub(super) fn existing_ledger(
     sandbox: bool,
 ) -> Result<Ledger, Failure> {
     if let Some(manifest) = manifest.filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
-        let failure = Failure::new(RefusalCode::ManifestMissing, format!("found no manifest `{}`", manifest.display()));
-        return Err(failure
-            .with_help("name a manifest, or its ledger with `--ledger`; without either, the command uses the working directory's ledger"));
+        return Err(failure!(ManifestMissing, "found no manifest `{}`", manifest.display();
+            "name a manifest, or its ledger with `--ledger`; without either, the command uses the working directory's ledger"));
     }
     let ledger = named_or_at_home(named, manifest.unwrap_or(Path::new("")), sandbox)?;
     if is_there(&ledger) {
         return Ok(ledger);
     }
-    let failure = Failure::new(RefusalCode::LedgerMissing, format!("found no ledger at `{ledger}`"));
-    if manifest.is_some() && named.is_none() {
-        return Err(failure.with_help("run the manifest first; `--sandbox` selects the simulator's ledger"));
-    }
-    Err(failure.with_help("name a manifest, or the ledger with `--ledger`; it is in `.shotlist` beside the manifest"))
+    let help = match (manifest, named) {
+        (Some(_), None) => "run the manifest first; `--sandbox` selects the simulator's ledger",
+        _ => "name a manifest, or the ledger with `--ledger`; it is in `.shotlist` beside the manifest",
+    };
+    Err(failure!(LedgerMissing, "found no ledger at `{ledger}`"; "{help}"))
 }
 
 fn home_of(manifest: &Path, sandbox: bool) -> DefaultPaths {
@@ -98,11 +97,15 @@ pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey)
 
 /// All files that are written, with the commands on a page.
 pub(super) fn writer(reports: &ReportArgs, out: &Path, on_page: NextCommand) -> Result<Writer, Failure> {
-    reports.report.iter().try_fold(Writer::usual(out, Some(on_page)), |writer, path| {
+    let usual = Writer::usual(out, Some(on_page)).with_track(reports.track.as_deref());
+    reports.report.iter().try_fold(usual, |writer, path| {
         let Some(form) = form_of(path) else {
             let workbook = if cfg!(feature = "xlsx") { "`.xlsx`, " } else { "" };
-            let message = format!("`--report {}` must end in `.csv`, {workbook}`.json`, or `.html`", path.display());
-            return Err(Failure::new(RefusalCode::OptionInvalid, message));
+            let path = path.display();
+            return Err(failure!(
+                OptionInvalid,
+                "`--report {path}` must end in `.csv`, {workbook}`.json`, `.html`, or `.otio`"
+            ));
         };
         Ok(writer.and(path.clone(), form))
     })

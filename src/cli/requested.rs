@@ -2,7 +2,7 @@
 
 use super::args::{HookArgs, RunArgs};
 use super::choices::{self, Patterns};
-use super::exit::Failure;
+use super::exit::{Failure, failure};
 use super::manifest::Chosen;
 use super::{next_commands, paths};
 use crate::domain::{RefusalCode, with_causes};
@@ -71,7 +71,7 @@ pub(super) fn check_hooks(args: &HookArgs) -> Result<(), Failure> {
         let Some(command) = command else { continue };
         program(option, command, args)?.find().map_err(|error| {
             let help = "name an executable program, by its path or by its name on the PATH";
-            Failure::new(RefusalCode::ProgramInvalid, format!("`{option}`: {}", with_causes(&error))).with_help(help)
+            failure!(ProgramInvalid, "`{option}`: {}", with_causes(&error)).with_help(help)
         })?;
     }
     Ok(())
@@ -91,6 +91,6 @@ pub(super) fn exec(args: &HookArgs) -> Result<Option<Program>, Failure> {
 fn program(option: &str, command: &str, args: &HookArgs) -> Result<Program, Failure> {
     Program::parse(command, args.program_timeout).map_err(|error| {
         let help = "write a program and its arguments, quoted as for a shell; put pipes and variables into a script";
-        Failure::new(RefusalCode::ProgramInvalid, format!("`{option}`: {error}")).with_help(help)
+        failure!(ProgramInvalid, "`{option}`: {error}").with_help(help)
     })
 }

@@ -7,10 +7,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::args::{ManifestArgs, RunArgs, ServiceArgs};
-use super::exit::Failure;
+use super::exit::{Failure, failure};
 use super::manifest::catalog;
 use super::program::variable;
-use crate::domain::{RefusalCode, with_causes};
+use crate::domain::with_causes;
 use crate::files::read_text;
 use crate::plan::{Plan, ServiceView};
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
@@ -27,8 +27,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The address that the user gave.
 pub(super) fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
     let Some(base_url) = &args.base_url else {
-        let failure = Failure::new(RefusalCode::UrlMissing, "the base URL is not set");
-        return Err(failure.with_help("pass `--base-url`, or set `SHOTLIST_BASE_URL`; `--sandbox` needs none"));
+        return Err(failure!(UrlMissing, "the base URL is not set";
+            "pass `--base-url`, or set `SHOTLIST_BASE_URL`; `--sandbox` needs none"));
     };
     Endpoint::parse(base_url, args.allow_http).map_err(|error| {
         let help = match error {
@@ -36,7 +36,7 @@ pub(super) fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
             crate::service::InvalidEndpoint::Versioned(_) => "leave out the version",
             _ => "write, for example, `https://api.example.com`",
         };
-        Failure::new(RefusalCode::UrlInvalid, format!("`--base-url`: {error}")).with_help(help)
+        failure!(UrlInvalid, "`--base-url`: {error}").with_help(help)
     })
 }
 
@@ -50,19 +50,19 @@ pub(super) fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
         // A key that is not UTF-8 is reported as invalid.
         (text.to_string_lossy().into_owned(), format!("`{KEY_VARIABLE}`"))
     } else {
-        let failure = Failure::new(RefusalCode::KeyMissing, "the API key is not set");
-        return Err(failure.with_help(format!("set `{KEY_VARIABLE}`, or name a file with `--api-key-file`")));
+        return Err(failure!(KeyMissing, "the API key is not set";
+            "set `{KEY_VARIABLE}`, or name a file with `--api-key-file`"));
     };
     keep_out_of_dumps();
     ApiKey::new(&text).map_err(|error| {
-        let failure = Failure::new(RefusalCode::KeyInvalid, format!("{source} must contain an API key: {error}"));
-        failure.with_help("copy the key again, as one line and without quotes")
+        failure!(KeyInvalid, "{source} must contain an API key: {error}";
+            "copy the key again, as one line and without quotes")
     })
 }
 
 /// The key, and the headers for a gateway.
 pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials, Failure> {
-    let refused = |error: String| Failure::new(RefusalCode::OptionInvalid, format!("`--header`: {error}"));
+    let refused = |error: String| failure!(OptionInvalid, "`--header`: {error}");
     // A variable of several lines ends in one that is empty.
     let said = args.header.iter().filter(|header| !header.trim().is_empty());
     let headers = said.map(|header| GatewayHeader::parse(header)).collect::<Result<Vec<_>, _>>();
@@ -121,8 +121,8 @@ pub(super) fn service_view(args: &RunArgs) -> Result<ServiceView, Failure> {
 /// The first line that a program prints, which is no argument and no part of any message. A password manager may print more below it.
 fn printed_by(command: &str) -> Result<String, Failure> {
     let refused = |why: String| {
-        let failure = Failure::new(RefusalCode::KeyInvalid, format!("`--api-key-command`: {why}"));
-        failure.with_help("name a program that prints the key and exits with 0; run it by itself to see its errors")
+        failure!(KeyInvalid, "`--api-key-command`: {why}";
+            "name a program that prints the key and exits with 0; run it by itself to see its errors")
     };
     let words = shlex::split(command).filter(|words| !words.is_empty());
     let words = words.ok_or_else(|| refused("it names no program".to_owned()))?;
@@ -148,8 +148,7 @@ fn printed_by(command: &str) -> Result<String, Failure> {
 /// The text of a key file, which may be a pipe from another program.
 fn read(path: &Path) -> Result<String, Failure> {
     let failure = |why: String, help: &str| {
-        let message = format!("can't read key file `{}`: {why}", path.display());
-        Failure::new(RefusalCode::KeyInvalid, message).with_help(help)
+        failure!(KeyInvalid, "can't read key file `{}`: {why}", path.display()).with_help(help)
     };
     let (tell, read) = std::sync::mpsc::channel();
     let from = path.to_owned();

@@ -194,7 +194,8 @@ async fn probe<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
         }
         let (reason, message) = match gateway.stop.unless_stopping(gateway.service.preflight()).await {
             None => return false,
-            Some(Readiness::Usable) => break,
+            // A submission that is refused or has to wait costs nothing.
+            Some(Readiness::Usable | Readiness::Forbidden(_) | Readiness::Waits(_)) => break,
             Some(Readiness::Unusable(message)) if attempt < TRIES => {
                 gateway.failed_to_answer(message);
                 tokio::time::sleep(PAUSE).await;

@@ -1,6 +1,6 @@
 //! Reports: views of the ledger for users, spreadsheets, and scripts.
 //!
-//! [`row`] is the model: a row for each job, in manifest order. [`rows`] makes rows from the facts of [`found`]. A [`job_note`] has the next step for a job. [`csv`], [`json`], [`html`], and [`xlsx`] format rows. [`writer`] replaces each file atomically, so a reader never
+//! [`row`] is the model: a row for each job, in manifest order. [`rows`] makes rows from the facts of [`found`]. A [`job_note`] has the next step for a job. [`csv`], [`json`], [`html`], [`xlsx`], and [`otio`] format rows. [`writer`] replaces each file atomically, so a reader never
 //! sees a part of one, also after a kill. [`earlier`] reads the purchases of a report whose ledger is lost.
 
 mod csv;
@@ -9,6 +9,7 @@ mod found;
 mod html;
 mod job_note;
 mod json;
+mod otio;
 mod prometheus;
 #[cfg_attr(not(feature = "xlsx"), expect(dead_code, reason = "only a workbook has types and widths"))]
 mod row;

@@ -1,6 +1,6 @@
 //! The files of a report, each replaced atomically.
 
-use crate::domain::explained;
+use crate::domain::{WRITABLE, explained};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read as _};
@@ -16,7 +16,7 @@ use super::job_note::NextCommand;
 use super::rows::Report;
 #[cfg(feature = "xlsx")]
 use super::xlsx;
-use super::{html, json};
+use super::{html, json, otio};
 use crate::files::{make_directories, open_plain, replace};
 
 /// The form of a report file.
@@ -31,6 +31,11 @@ pub enum Form {
     /// For spreadsheet programs, with types.
     #[cfg(feature = "xlsx")]
     Xlsx,
+    /// For editing programs.
+    Otio,
+    /// The page with its videos, as a ZIP file.
+    #[cfg(feature = "xlsx")]
+    Bundle,
     /// The videos with a mismatch, if there are any.
     Mismatches,
 }
@@ -43,6 +48,7 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
         "html" | "htm" => Some(Form::Html),
         #[cfg(feature = "xlsx")]
         "xlsx" => Some(Form::Xlsx),
+        "otio" => Some(Form::Otio),
         _ => None,
     }
 }
@@ -58,12 +64,21 @@ pub struct ReportError {
     pub source: io::Error,
 }
 
+impl ReportError {
+    /// What to do.
+    pub(crate) fn help(&self) -> &'static str {
+        if self.source.kind() == ErrorKind::InvalidData { otio::HELP } else { WRITABLE }
+    }
+}
+
 /// The report files of a run.
 #[derive(Clone, Debug)]
 pub struct Writer {
     files: Vec<(PathBuf, Form)>,
     /// The commands on a page, for copying.
     commands: Option<NextCommand>,
+    /// The label that gives a timeline its tracks.
+    track: Option<String>,
     /// The files that failed in the last write.
     missed: Arc<Mutex<HashSet<PathBuf>>>,
     /// The number of reports so far.
@@ -75,7 +90,14 @@ pub struct Writer {
 impl Writer {
     /// Writes to these files.
     pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
-        Self { files, commands: None, missed: Arc::default(), made: Arc::default(), newest: Arc::default() }
+        Self {
+            files,
+            commands: None,
+            track: None,
+            missed: Arc::default(),
+            made: Arc::default(),
+            newest: Arc::default(),
+        }
     }
 
     /// Adds a file.
@@ -83,6 +105,12 @@ impl Writer {
     pub fn and(mut self, path: PathBuf, form: Form) -> Self {
         self.files.push((path, form));
         self
+    }
+
+    /// Gives a timeline a track for each value of a label.
+    #[must_use]
+    pub(crate) fn with_track(self, label: Option<&str>) -> Self {
+        Self { track: label.map(str::to_owned), ..self }
     }
 
     /// The files.
@@ -124,6 +152,9 @@ impl Writer {
                 Form::Html => html::write(report, directory, now, self.commands.as_ref(), file),
                 #[cfg(feature = "xlsx")]
                 Form::Xlsx => xlsx::write(report, directory, file),
+                #[cfg(feature = "xlsx")]
+                Form::Bundle => html::write_bundle(report, now, file),
+                Form::Otio => otio::write(report, directory, self.track.as_deref(), file),
                 Form::Mismatches => write_mismatches(report, file),
             });
             if written.is_err() {
@@ -190,6 +221,9 @@ fn marks(form: Form) -> &'static [&'static str] {
         Form::Mismatches => &[MARK],
         Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
         Form::Html => &["name=\"generator\" content=\"shotlist"],
+        Form::Otio => &otio::MARK,
+        #[cfg(feature = "xlsx")]
+        Form::Bundle => &[html::BUNDLED_PAGE],
         // A workbook is compressed: its sheet is checked.
         #[cfg(feature = "xlsx")]
         Form::Xlsx => &[],

@@ -131,11 +131,15 @@ fn bare_error(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
 pub(super) fn readiness(answer: &Answer<'_>) -> Readiness {
     let is_json = json_value(answer.body).is_some_and(|body| body.is_object());
     match answer.status {
-        200..=299 if is_page(answer.body) => {
+        200..=299 | 400..=407 if is_page(answer.body) => {
             Readiness::Unusable(describe(answer, "the response is an HTML page").message)
         }
-        401 if !is_page(answer.body) => Readiness::KeyRefused(describe(answer, "the service refused the key")),
-        503 if answer.retry_after.is_some() || answer.is_overloaded => Readiness::Usable,
+        401 => Readiness::KeyRefused(describe(answer, refused_key(401))),
+        403 => Readiness::Forbidden(describe(answer, refused_key(403))),
+        404 | 405 if reason::denies_the_path(answer.body) => {
+            Readiness::Unusable(describe(answer, "the service has no such path").message)
+        }
+        _ if asks_to_wait(answer) => Readiness::Waits(asked_to_wait(answer)),
         408 | 500..=599 if !is_json => {
             Readiness::Unusable(describe(answer, "the service gave no answer of its own").message)
         }

@@ -268,6 +268,9 @@ impl HttpService {
     /// The host without a connection, with the reason.
     fn unreached(&self, error: &reqwest::Error) -> String {
         let why = why(error).replacen("client error (Connect): ", "", 1);
+        // The first bytes of a response without TLS.
+        let why = why
+            .replace("received corrupt message of type InvalidContentType", "it does not speak TLS; write `http://`");
         format!("can't connect to {}: {why}", self.endpoint.origin())
     }
 

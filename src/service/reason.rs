@@ -78,8 +78,23 @@ pub(super) fn beginning(answer: &str) -> Option<String> {
 /// Messages of web servers, frameworks, and gateways about a missing path, in lower case, or their first words.
 const OF_PATHS: &str = "not found|404 not found|page not found|resource not found|the requested resource was not found|\
     route not found|no route matched with those values|method not allowed";
-const OF_PATHS_BEGIN: [&str; 5] =
-    ["invalid url", "cannot post", "unknown url", "unrecognized request url", "no such route"];
+const OF_PATHS_BEGIN: [&str; 7] = [
+    "invalid url",
+    "cannot post",
+    "cannot get",
+    "unknown url",
+    "unrecognized request url",
+    "no such route",
+    "no such endpoint",
+];
+
+/// Returns whether a response to a GET names a missing path, and not only something that is not found, as a missing task may be.
+pub(super) fn denies_the_path(answer: &[u8]) -> bool {
+    let said = json_value(answer).as_ref().and_then(of_refusal).map(|error| error.message.trim().to_lowercase());
+    said.is_some_and(|words| {
+        OF_PATHS_BEGIN.iter().any(|start| words.starts_with(start)) || words == "method not allowed"
+    })
+}
 
 /// Returns whether a rejection may be about the URL: it has no reason, or one that is not about the request.
 pub(super) fn is_about_the_address(answer: &[u8]) -> bool {

@@ -6,6 +6,7 @@
 
 use std::fmt::Display;
 
+use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -86,6 +87,11 @@ impl Page {
         self.is_data |= page.is_data;
     }
 
+    /// Returns whether it is data, which has no colors.
+    pub(super) fn is_data(&self) -> bool {
+        self.is_data
+    }
+
     /// The text for a terminal of this width: long lines are wrapped at words, and commands have separate lines.
     pub(super) fn fitted(&self, width: usize) -> String {
         if self.is_data {
@@ -111,6 +117,40 @@ impl Page {
 
 fn plain(rows: impl IntoIterator<Item = Vec<String>>) -> impl Iterator<Item = Vec<String>> {
     rows.into_iter().map(|row| row.iter().map(|cell| one_line(cell)).collect())
+}
+
+/// Words of states and actions, and their styles.
+const STYLES: [(Style, &[&str]); 3] = [
+    (AnsiColor::Green.on_default(), &["completed", "done", "kept", "ok"]),
+    (AnsiColor::Yellow.on_default(), &["changed", "doubt", "held", "retake", "retry", "stale", "rejected", "conflict"]),
+    (AnsiColor::Red.on_default(), &["failed", "problem", "OVER"]),
+];
+const MONEY: Style = Style::new().bold();
+
+/// A finished text with colors: states and actions at the beginning of a line or after a number, and money in bold. Other words are in the same color as
+/// the names of jobs, which may be any word.
+pub(super) fn painted(text: &str) -> String {
+    let (mut painted, mut before) = (String::with_capacity(text.len()), "\n");
+    for word in text.split_inclusive([' ', '\n']) {
+        let bare = word.trim_end_matches([' ', '\n', ',', ':', ';', '.', ')']);
+        let is_counted = before.ends_with('\n') || before.ends_with(|c: char| c.is_ascii_digit()) || before == "in";
+        let style = if bare.trim_start_matches('(').starts_with('$') {
+            Some(MONEY)
+        } else {
+            STYLES.iter().find(|(_, words)| is_counted && words.contains(&bare)).map(|(style, _)| *style)
+        };
+        match style {
+            Some(style) => painted.extend([&*style.render().to_string(), bare, &style.render_reset().to_string()]),
+            None => painted.push_str(bare),
+        }
+        painted.push_str(&word[bare.len()..]);
+        if word.ends_with('\n') {
+            before = "\n";
+        } else if !bare.is_empty() {
+            before = bare;
+        }
+    }
+    painted
 }
 
 /// The start of a command in a text.

@@ -24,7 +24,7 @@ pub(crate) fn status_text(report: &Report, again: &NextCommand, width: u16, all:
     let mut page = Page::new();
     tell_notes(&mut page, report, again);
     page.line(format_args!("{}: {}", report.key, states(&report.totals)));
-    sum_up(&mut page, report, None);
+    sum_up(&mut page, report, None, &[]);
     let lists_completed = all || report.totals.jobs <= LISTED;
     let rows: Vec<Row> = report.rows_in(|state| lists_completed || state != JobState::Completed).collect();
     if rows.is_empty() {
@@ -83,12 +83,14 @@ pub(crate) fn summary_text(
 ) -> Page {
     let mut page = Page::new();
     page.line(states(&report.totals));
-    sum_up(&mut page, report, reserved);
+    let (pages, others): (Vec<&Path>, Vec<&Path>) = reports.iter().partition(|path| form_of(path) == Some(Form::Html));
+    let is_beside = |path: &&Path| has_videos(report) && path.parent() == Some(report.directory());
+    let (beside, others): (Vec<&Path>, Vec<&Path>) = others.into_iter().partition(is_beside);
+    sum_up(&mut page, report, reserved, &beside);
     tell_notes(&mut page, report, again);
     for line in not_done(report, left_out, again) {
         page.line(line);
     }
-    let (pages, others): (Vec<&Path>, Vec<&Path>) = reports.iter().partition(|path| form_of(path) == Some(Form::Html));
     if !others.is_empty() {
         let others: Vec<String> = others.iter().map(|path| path.display().to_string()).collect();
         page.line(format_args!("reports: {}", others.join(", ")));
@@ -158,8 +160,12 @@ fn opener() -> &'static str {
     }
 }
 
-/// The money, once; the videos; and the choices. `reserved` is the sum of the submissions of this run.
-fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>) {
+fn has_videos(report: &Report) -> bool {
+    report.totals.states.get(JobState::Completed.name()).is_some_and(|completed| *completed > 0)
+}
+
+/// The money, once; the videos, with the reports beside them; and the choices. `reserved` is the sum of the submissions of this run.
+fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>, beside: &[&Path]) {
     let totals = &report.totals;
     let possible = totals.spent_usd + totals.at_risk_usd + totals.unknown_usd;
     let by_this_run = reserved.filter(|usd| *usd != possible);
@@ -182,7 +188,10 @@ fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>) {
         let wanted = completed - totals.archived;
         let missing = if totals.videos < wanted { format!(" of {wanted}") } else { String::new() };
         let archived = if totals.archived > 0 { format!(", {} archived", totals.archived) } else { String::new() };
-        page.line(format_args!("videos: {}{missing} in {}{archived}", totals.videos, report.directory().display()));
+        let names = beside.iter().filter_map(|path| path.file_name()).map(|name| format!(", {}", name.display()));
+        let (directory, reports) =
+            (report.directory().display(), names.collect::<String>().replacen(", ", ", with ", 1));
+        page.line(format_args!("videos: {}{missing} in {directory}{archived}{reports}", totals.videos));
     }
     let choices = [(JobChoice::Keep, "kept"), (JobChoice::Retake, "to retake"), (JobChoice::Conflict, "in conflict")];
     let choices = choices.map(|(choice, what)| (totals.choices.get(choice.name()).copied().unwrap_or(0), what));

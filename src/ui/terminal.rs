@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 use terminal_size::{Height, Width, terminal_size_of};
 
-use super::page::{Page, wrapped};
+use super::page::{Page, painted, wrapped};
 use crate::domain::text::one_line;
 use crate::domain::{NoticeCode, RefusalCode};
 
@@ -63,6 +63,7 @@ impl Terminal {
             let mut stdout = anstream::stdout().lock();
             let fitted = columns(terminal_size_of(io::stdout())).map(|columns| page.fitted(columns.into()));
             let text = fitted.as_deref().unwrap_or(page.as_str());
+            let text = if page.is_data() { text.into() } else { painted(text) };
             stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
         });
         if written.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {

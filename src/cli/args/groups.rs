@@ -70,9 +70,12 @@ pub(crate) struct ReportArgs {
     /// It is beside the manifest. With `--sandbox`, it is `shotlist-sandbox/NAME[/BATCH]`, or `sandbox` in DIR
     #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write another report: csv, xlsx, json, or html; repeatable
+    /// Write another report: csv, xlsx, json, html, or otio; repeatable
     #[arg(value_parser = PathParser, long, hide_short_help = true, env = "SHOTLIST_REPORT", value_name = "PATH")]
     pub report: Vec<PathBuf>,
+    /// Give an otio report a track for each value of a label
+    #[arg(value_parser = label, long, hide_short_help = true, env = "SHOTLIST_TRACK", value_name = "label.NAME")]
+    pub track: Option<String>,
 }
 
 /// The service. Its address and key never come from a manifest.
@@ -128,6 +131,12 @@ pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
         return Err("the name before the = is empty".to_owned());
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// The name of the label in `label.NAME`.
+fn label(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("label.").filter(|name| !name.is_empty());
+    name.map(str::to_owned).ok_or_else(|| "write `label.NAME` with the name of a label".to_owned())
 }
 
 /// A decimal number in a range.

@@ -5,11 +5,11 @@ use std::time::SystemTime;
 
 use crate::cli::args::{ChooseArgs, SelectArgs};
 use crate::cli::choices::{parse_choices, read_choices, reviewer, reviews};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, variable};
 use crate::cli::{next_commands, paths};
-use crate::domain::{BatchKey, Choice, RefusalCode, ReviewOfTask};
+use crate::domain::{BatchKey, Choice, ReviewOfTask};
 use crate::session::{BatchView, ChoicesFile};
 use crate::ui::{self, Page, Terminal};
 
@@ -35,12 +35,11 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     if found.is_some() {
         if !terminal.can_ask() {
             terminal.result(&page);
-            let failure = Failure::new(RefusalCode::NotConfirmed, "not confirmed");
-            return Err(failure.with_help("name the file"));
+            return Err(failure!(NotConfirmed, "not confirmed"; "name the file"));
         }
         terminal.question(&page);
         if !terminal.ask("Record these choices?") {
-            return Err(Failure::new(RefusalCode::NotConfirmed, "not confirmed"));
+            return Err(failure!(NotConfirmed, "not confirmed"));
         }
     } else {
         terminal.result(&page);
@@ -74,9 +73,8 @@ fn newest(key: &BatchKey) -> Result<PathBuf, Failure> {
     let dated = entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())));
     let ours = dated.filter(|(_, path): &(SystemTime, PathBuf)| is_ours(path)).max();
     ours.map(|(_, path)| path).ok_or_else(|| {
-        let message = format!("found no choices for `{key}` in `{}`", dir.display());
-        let failure = Failure::new(RefusalCode::ChoicesInvalid, message);
-        failure.with_help("save the choices on the contact sheet, or name the file")
+        failure!(ChoicesInvalid, "found no choices for `{key}` in `{}`", dir.display();
+            "save the choices on the contact sheet, or name the file")
     })
 }
 
@@ -90,9 +88,8 @@ fn check_batch(file: &str, choices: &ChoicesFile, key: &BatchKey) -> Result<(), 
     if choices.key() == *key {
         return Ok(());
     }
-    let message = format!("`{file}` must be about `{key}`, found `{}`", choices.key());
-    let failure = Failure::new(RefusalCode::ChoicesInvalid, message);
-    Err(failure.with_help("name the manifest and the batch that the choices are about"))
+    Err(failure!(ChoicesInvalid, "`{file}` must be about `{key}`, found `{}`", choices.key();
+        "name the manifest and the batch that the choices are about"))
 }
 
 /// Refuses choices of one reviewer that contradict each other: their order is unknown.
@@ -105,7 +102,6 @@ fn check_agreement(earlier: &[ReviewOfTask], reviews: &[ReviewOfTask]) -> Result
             .any(|other| other.job == one.job && other.review.by == one.review.by && choice(other) != choice(one))
     };
     let Some(ReviewOfTask { job, review, .. }) = reviews.iter().find(differs) else { return Ok(()) };
-    let message = format!("two choices by `{}` disagree about `{job}`", review.by);
-    let failure = Failure::new(RefusalCode::ChoicesInvalid, message);
-    Err(failure.with_help("record one after the other, each with its reviewer: `--by NAME`"))
+    Err(failure!(ChoicesInvalid, "two choices by `{}` disagree about `{job}`", review.by;
+        "record one after the other, each with its reviewer: `--by NAME`"))
 }

@@ -2,7 +2,7 @@
 
 use super::help::{print_completions, write_man};
 use super::status::{self, report};
-use super::{archive, choose, doctor, help, import, init, ledger, reconcile, resolve, run, sandbox, schema, spend};
+use super::{archive, choose, doctor, help, import, init, ledger, reconcile, resolve, run, sandbox, spend};
 use crate::cli::args::Command;
 use crate::cli::exit::{Exit, Failure, NOTHING_SENT};
 use crate::ui::Terminal;
@@ -30,7 +30,7 @@ pub(crate) fn execute(command: &Command, terminal: &Terminal) -> Result<Exit, Fa
         Command::Doctor(args) => (doctor::doctor(args, terminal), None, None),
         Command::Init(args) => (init::init(args, terminal), None, None),
         Command::Sandbox(args) => (sandbox::serve(args, terminal), None, None),
-        Command::Schema(args) => (schema::print(args, terminal), None, None),
+        Command::Schema(args) => (help::print_schema(args, terminal), None, None),
         Command::Man(args) => (write_man(args, terminal), None, None),
         Command::Completions(args) => (Ok(print_completions(args, terminal)), None, None),
         Command::Help(args) => (help::print(args, terminal), None, None),

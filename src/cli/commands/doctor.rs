@@ -151,10 +151,11 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
             let message = format!("{origin} must answer 404 for a task that does not exist, found {found}");
             unusable(message, "check the base URL, the key, and what is in between")
         }
-        Readiness::KeyRefused(error) => {
+        Readiness::KeyRefused(error) | Readiness::Forbidden(error) => {
             let help = "set the key in `SHOTLIST_API_KEY`, or a file with `--api-key-file`";
             check("service", Err(problem(RefusalCode::KeyInvalid, format!("{origin}: {}", error.message), help)))
         }
+        Readiness::Waits(message) => unusable(message, "check again later; a run waits by itself"),
         Readiness::Unusable(message) => unusable(message, "check the base URL, and for a proxy or login page"),
         Readiness::Untrusted(message) => unusable(message, "or correct this machine's clock"),
     }];

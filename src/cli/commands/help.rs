@@ -1,14 +1,20 @@
-//! `shotlist help`, `man`, and `completions`: the help of a command, a topic of the reference, man pages, and shell completions.
+//! `shotlist help`, `man`, `completions`, and `schema`: the help of a command, a topic of the reference, man pages, shell completions, and JSON Schemas.
 
 use std::io::{IsTerminal as _, Write as _};
 
-use crate::cli::args::{Cli, CompletionsArgs, HelpArgs, ManArgs};
-use crate::cli::exit::{Exit, Failure};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RestrictFormats;
+
+use super::spend::SpendView;
+use crate::cli::args::{Cli, CompletionsArgs, HelpArgs, ManArgs, SchemaArgs, SchemaOf};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::domain::{NoticeCode, RefusalCode};
 use crate::files::{make_directories, replace};
 use crate::manifest::nearest;
+use crate::plan::PlanView;
 use crate::reference::{TOPICS, Topic};
-use crate::ui::{Page, Terminal};
+use crate::report::ReportView;
+use crate::ui::{self, Page, Terminal};
 
 /// The width of a topic, at most: longer lines are hard to read.
 const MAX_COLUMNS: u16 = 100;
@@ -40,7 +46,7 @@ fn unknown(words: &[String]) -> Failure {
         Some(near) => format!("a similar topic exists: `shotlist help {near}`"),
         None => format!("name a topic: {}; `shotlist help` lists the commands", topics.join(", ")),
     };
-    Failure::new(RefusalCode::TopicUnknown, format!("found no command or topic `{said}`")).with_help(help)
+    failure!(TopicUnknown, "found no command or topic `{said}`").with_help(help)
 }
 
 /// Writes all pages below a directory, for `man -M DIR`. Without a directory, prints the first page.
@@ -49,10 +55,8 @@ pub(super) fn write_man(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Fai
     program.build();
     let Some(directory) = &args.dir else {
         if std::io::stdout().is_terminal() {
-            let failure = Failure::new(RefusalCode::OptionInvalid, "a man page can't be printed on a terminal");
-            return Err(failure.with_help(
-                "write all pages with `shotlist man DIR`, or show the first with `shotlist man | man -l -`",
-            ));
+            return Err(failure!(OptionInvalid, "a man page can't be printed on a terminal";
+                "write all pages with `shotlist man DIR`, or show the first with `shotlist man | man -l -`"));
         }
         terminal.result(&Page::own(man_page(&program, "shotlist")));
         return Ok(Exit::Done);
@@ -63,9 +67,7 @@ pub(super) fn write_man(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Fai
         let path = directory.join("man1").join(format!("{name}.1"));
         let made = path.parent().map_or(Ok(()), make_directories);
         let written = made.and_then(|()| replace(&path, |_, file| file.write_all(text.as_bytes())));
-        written.map_err(|error| {
-            Failure::new(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
-        })?;
+        written.map_err(|error| failure!(NotWritable, "can't write `{}`: {error}", path.display()))?;
     }
     let wrote = format!("wrote {} pages; read one with `man -M {} shotlist`", pages.len(), directory.display());
     terminal.note(NoticeCode::Written, &wrote);
@@ -102,4 +104,34 @@ pub(super) fn print_completions(args: &CompletionsArgs, terminal: &Terminal) -> 
     clap_complete::generate(args.shell, &mut Cli::program(), "shotlist", &mut script);
     terminal.result(&Page::own(String::from_utf8_lossy(&script).into_owned()));
     Exit::Done
+}
+
+/// The schema of a manifest, for editors.
+const MANIFEST: &str = include_str!("../../../schemas/manifest.schema.json");
+
+/// Prints a schema.
+pub(super) fn print_schema(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    terminal.result(&schema(args.of)?);
+    Ok(Exit::Done)
+}
+
+/// A JSON Schema as a page, made from the types that write the files; that of a manifest is written by hand.
+pub(super) fn schema(of: SchemaOf) -> Result<Page, Failure> {
+    let settings = SchemaSettings::draft2020_12().with_transform(RestrictFormats::default());
+    let mut generator = settings.into_generator();
+    let (name, mut schema) = match of {
+        SchemaOf::Manifest => return Ok(Page::own(MANIFEST.to_owned())),
+        SchemaOf::Plan => ("plan", generator.into_root_schema_for::<PlanView<'static>>()),
+        SchemaOf::Report => ("report", generator.into_root_schema_for::<ReportView<'static>>()),
+        SchemaOf::Spend => ("spend", generator.into_root_schema_for::<SpendView>()),
+        SchemaOf::Diagnostics => {
+            // No field has them: a line on stderr shows `error[CODE]` or `warning[CODE]`, and an event of the JSON log `code`.
+            generator.subschema_for::<RefusalCode>();
+            generator.subschema_for::<NoticeCode>();
+            ("diagnostics", generator.into_root_schema_for::<ui::DiagnosticsView>())
+        }
+    };
+    // A name: nothing is fetched from it.
+    schema.insert("$id".to_owned(), format!("urn:shotlist:{name}:1").into());
+    Ok(Page::json(&schema)?)
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cli::args::{ImportArgs, SelectArgs};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::paths;
 use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
-use crate::domain::{BatchKey, JobId, RefusalCode, TaskId};
+use crate::domain::{BatchKey, JobId, TaskId};
 use crate::files::read_text;
 use crate::report::{EarlierJob, EarlierReport};
 use crate::session::{BatchView, BoughtTask, CLOCK_DIFFERENCE, ImportOutcome};
@@ -65,8 +65,8 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
 /// The tasks of a JSON report of this batch, or of a CSV, and whether it is a report.
 fn tasks_in(file: &Path, key: &BatchKey, is_simulated: bool) -> Result<(Vec<BoughtTask>, bool), Failure> {
     let refused = |why: String| {
-        let failure = Failure::new(RefusalCode::ImportInvalid, format!("`{}`: {why}", file.display()));
-        failure.with_help("name a `report.json` of this batch, or a CSV with the columns `id` and `task_id`")
+        failure!(ImportInvalid, "`{}`: {why}", file.display();
+            "name a `report.json` of this batch, or a CSV with the columns `id` and `task_id`")
     };
     let text = read_text(file, MAX_BYTES).map_err(|error| refused(format!("can't read the file: {error}")))?;
     let (rows, is_report): (Vec<EarlierJob>, bool) = if text.trim_start().starts_with('{') {

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::schema;
+use super::help;
 use crate::catalog::Catalog;
 use crate::cli::args::{InitArgs, SchemaOf};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::domain::{NoticeCode, RefusalCode, Usd, count, quoted};
 use crate::manifest;
 use crate::manifest::draft::{self, Draft};
@@ -31,8 +31,8 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     };
     let (file, Draft { text, unused, read }) = match named {
         None if args.sheet.is_some() || args.model.is_some() => {
-            let failure = Failure::new(RefusalCode::OptionInvalid, "`--sheet` and `--model` are for a spreadsheet");
-            return Err(failure.with_help("name one with `--from SHEET`"));
+            return Err(failure!(OptionInvalid, "`--sheet` and `--model` are for a spreadsheet";
+                "name one with `--from SHEET`"));
         }
         None => {
             let starter = Draft { text: STARTER.to_owned(), unused: Vec::new(), read: None };
@@ -42,14 +42,14 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     };
     write_new(&file, text.as_bytes()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            let failure = Failure::new(RefusalCode::FileExists, format!("`{}` exists", file.display()));
+            let failure = failure!(FileExists, "`{}` exists", file.display());
             let from = named.map(|sheet| format!(" --from {}", quoted(&sheet.to_string_lossy()))).unwrap_or_default();
             return failure.with_help(format!("name another file: `shotlist init FILE{from}`"));
         }
         cannot_write(&file, &error)
     })?;
     let schema = file.with_file_name(SCHEMA);
-    match write_new(&schema, schema::page(SchemaOf::Manifest)?.as_str().as_bytes()) {
+    match write_new(&schema, help::schema(SchemaOf::Manifest)?.as_str().as_bytes()) {
         // An existing file may be the user's.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         written => written.map_err(|error| cannot_write(&schema, &error))?,
@@ -120,5 +120,5 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
+    failure!(NotWritable, "can't write `{}`: {error}", path.display())
 }

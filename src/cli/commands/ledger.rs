@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::cli::args::{LedgerArgs, LedgerCommand, LimitArgs, LimitCommand, LimitSetArgs, LogFormat};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::paths;
 use crate::cli::program::block_on;
-use crate::domain::{NoticeCode, RefusalCode, Usd, count};
+use crate::domain::{NoticeCode, Usd, count};
 use crate::ledger::{Contents, LedgerLimit, SqliteLedger};
 use crate::session::{LedgerLimits, LimitChange};
 use crate::ui::{Page, Terminal};
@@ -44,8 +44,8 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
 fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
     let ledger = paths::ledger_of(&args.store)?;
     ledger.file().cloned().ok_or_else(|| {
-        Failure::new(RefusalCode::OptionInvalid, format!("can't check `{ledger}`: it is a database"))
-            .with_help("run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`")
+        failure!(OptionInvalid, "can't check `{ledger}`: it is a database";
+            "run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`")
     })
 }
 
@@ -56,9 +56,8 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
     if let LimitCommand::Set(LimitSetArgs { unfreeze: true, .. }) = &args.command
         && is_missing
     {
-        let failure =
-            Failure::new(RefusalCode::LedgerMissing, format!("can't unfreeze `{ledger}`: found no ledger there"));
-        return Err(failure.with_help("pass the ledger of the refused run with `--ledger`"));
+        return Err(failure!(LedgerMissing, "can't unfreeze `{ledger}`: found no ledger there";
+            "pass the ledger of the refused run with `--ledger`"));
     }
     block_on(async {
         if let LimitCommand::Set(set) = &args.command {

@@ -12,7 +12,6 @@ mod reconcile;
 mod resolve;
 mod run;
 mod sandbox;
-mod schema;
 mod spend;
 mod status;
 

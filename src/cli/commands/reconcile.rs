@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::bill::{Bill, BillError, Columns, Period, read};
 use crate::cli::args::ReconcileArgs;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::program::block_on;
 use crate::cli::{next_commands, paths};
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
@@ -26,7 +26,7 @@ const MAX_BILL: u64 = 512 << 20;
 
 /// Shows the differences between bill and ledger. With `--apply`, records the settled charges.
 pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let unread = |why: String| Failure::new(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
+    let unread = |why: String| failure!(BillInvalid, "bill `{}`: {why}", args.bill.display());
     let bytes = read_at_most(&args.bill, MAX_BILL).map_err(|error| unread(format!("can't read the file: {error}")))?;
     let source = source(&args.bill, &bytes);
     let columns = Columns { task: &args.task_column, usd: &args.usd_column, time: args.time_column.as_deref() };
@@ -71,7 +71,7 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
         return Ok(Period { from: Timestamp::MIN, to: Timestamp::MAX, is_said: false });
     };
     if until < since {
-        return Err(Failure::new(RefusalCode::OptionInvalid, format!("`--until {until}` is before `--since {since}`")));
+        return Err(failure!(OptionInvalid, "`--until {until}` is before `--since {since}`"));
     }
     let behind = until.tomorrow().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     // A bill has no future charges.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict as Given};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
@@ -54,7 +54,7 @@ async fn record(
     };
     match (task, abandon) {
         (Some(task), _) => {
-            let blank = || Failure::new(RefusalCode::OptionInvalid, "`--task` must name a task ID, found a blank");
+            let blank = || failure!(OptionInvalid, "`--task` must name a task ID, found a blank");
             let task = TaskId::new(task.trim()).ok_or_else(blank)?;
             let connection =
                 connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, Duration::ZERO).await?;

@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, confirm, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
-use crate::cli::exit::{Bought, Exit, Failure, NOTHING_SENT, exit_of, report_unsubmitted_repeats};
+use crate::cli::exit::{Bought, Exit, Failure, NOTHING_SENT, exit_of, failure, report_unsubmitted_repeats};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, first_signal, price_of, watch_signals};
 use crate::cli::service::{Address, address, check_secrets, connect, service_view};
 use crate::cli::{next_commands, paths, requested};
-use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
+use crate::domain::{BatchKey, JobId, NoticeCode};
 use crate::ledger::HoldError;
 use crate::plan::{Plan, PlanNote, PlanView, WarningView, notes};
 use crate::report::{NextCommand, Report};
@@ -149,9 +149,8 @@ impl Run<'_> {
         if is_accepted || !self.is_risky || plan.totals().submit == 0 {
             return Ok(());
         }
-        let message = "the manifest has warnings that may mean a wrong purchase";
-        let failure = Failure::new(RefusalCode::WarningsNotAccepted, message);
-        Err(failure.with_help("correct the manifest, or pass `--accept-warnings`"))
+        Err(failure!(WarningsNotAccepted, "the manifest has warnings that may mean a wrong purchase";
+            "correct the manifest, or pass `--accept-warnings`"))
     }
 
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
@@ -224,7 +223,7 @@ impl Run<'_> {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_AGAIN.min(until.saturating_duration_since(Instant::now()))) => {}
                 signal = first_signal() => {
-                    let failure = Failure::new(RefusalCode::BatchLocked, "interrupted while waiting for the batch lock");
+                    let failure = failure!(BatchLocked, "interrupted while waiting for the batch lock");
                     return Err(Failure { exit: Exit::Signal(signal), code: None, ..failure });
                 }
             }
@@ -332,7 +331,7 @@ impl Run<'_> {
             money: Some(
                 "what was paid for is in the ledger; the next run writes and fetches what is missing, without a charge",
             ),
-            ..Failure::cannot_write(&error)
+            ..Failure::cannot_write(&error).with_help(error.help())
         })?;
         Ok(exit)
     }

@@ -1,9 +1,9 @@
 //! `shotlist sandbox`: the simulator in the foreground.
 
 use crate::cli::args::SandboxArgs;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::catalog;
-use crate::domain::{NoticeCode, RefusalCode};
+use crate::domain::NoticeCode;
 use crate::sandbox::{Options, start};
 use crate::ui::{Page, Terminal};
 
@@ -17,8 +17,8 @@ pub(super) fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Fai
         catalog: catalog(args.catalog.as_deref())?,
     };
     let cannot = |error: std::io::Error| {
-        let failure = Failure::new(RefusalCode::NoClient, format!("can't serve on port {}: {error}", args.port));
-        failure.with_help("choose another port with `--port`; 0 selects a free one")
+        failure!(NoClient, "can't serve on port {}: {error}", args.port;
+            "choose another port with `--port`; 0 selects a free one")
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(cannot)?;
     runtime.block_on(async {

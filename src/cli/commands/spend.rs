@@ -1,6 +1,7 @@
 //! `shotlist spend`: money by day, batch, model, or label, from the ledger only.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -10,10 +11,10 @@ use serde::Serialize;
 
 use crate::catalog::Catalog;
 use crate::cli::args::{SpendArgs, SpendFormat};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::paths;
 use crate::cli::program::block_on;
-use crate::domain::{Charge, NoticeCode, RefusalCode, Usd};
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, JobChoice, Labels, NoticeCode, Takes, Usd};
 use crate::files::own_zone;
 use crate::ledger::Spending;
 use crate::manifest::{Options, load};
@@ -26,16 +27,16 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
         None => Timestamp::MIN,
         Some(day) => {
             let start = day.to_zoned(zone.clone());
-            start.map_err(|error| Failure::new(RefusalCode::OptionInvalid, format!("`--since`: {error}")))?.timestamp()
+            start.map_err(|error| failure!(OptionInvalid, "`--since`: {error}"))?.timestamp()
         }
     };
     let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), args.sandbox)?;
-    let spending = block_on(async { Ok(ledger.spending(since).await?) })?;
+    let (spending, reviewed) = block_on(async { Ok((ledger.spending(since).await?, ledger.reviewed(since).await?)) })?;
     let by = args.by.as_deref();
     if let Some(name) = label(by) {
         refuse_unknown(name, &spending)?;
     }
-    let mut books = SpendView::new(&spending, ledger.is_simulated(), by, &zone);
+    let mut books = SpendView::new(&spending, &decided(&reviewed, since), ledger.is_simulated(), by, &zone);
     if let Some(path) = args.manifest.as_deref().filter(|path| path.is_file() && !ledger.is_simulated()) {
         let reviews = load(&Options::new(path), Catalog::embedded()).face_reviews();
         if reviews.is_none() {
@@ -60,7 +61,7 @@ fn refuse_unknown(label: &str, spending: &[Spending]) -> Result<(), Failure> {
     if known.contains(label) || spending.is_empty() {
         return Ok(());
     }
-    let failure = Failure::new(RefusalCode::LabelUnknown, format!("`--by {label}`: no submitted job has this label"));
+    let failure = failure!(LabelUnknown, "`--by {label}`: no submitted job has this label");
     let known: Vec<&str> = known.into_iter().collect();
     Err(failure.with_help(if known.is_empty() {
         "pass `day`, `batch`, or `model`; a job has a label if you set `labels: { client: acme }` before it is submitted"
@@ -72,7 +73,8 @@ fn refuse_unknown(label: &str, spending: &[Spending]) -> Result<(), Failure> {
 
 fn csv(books: &SpendView, by: Option<&str>) -> std::io::Result<Page> {
     let owned = |heads: Vec<&str>| heads.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let head = [heads(by), vec!["attempts", "spent_usd", "at_risk_usd", "unknown_usd"]].concat();
+    let sums = ["attempts", "spent_usd", "at_risk_usd", "unknown_usd", "kept", "kept_s", "usd_per_kept_s"];
+    let head = [heads(by), sums.to_vec()].concat();
     let rows = books.lines.iter().map(|line| line.keys().into_iter().chain(cells(&line.sums, "")).collect());
     Page::csv([owned(head)].into_iter().chain(rows))
 }
@@ -95,25 +97,67 @@ fn text(books: &SpendView, by: Option<&str>, terminal: &Terminal) -> Page {
         Column::number("spent"),
         Column::number("at risk").spare(),
         Column::number("unknown").spare(),
+        Column::number("kept").spare(),
+        Column::number("kept s").spare(),
+        Column::number("$ per kept s"),
     ];
+    // Without a choice, there is nothing to show.
+    let sums = if books.totals.kept.decided == 0 { &sums[..4] } else { &sums[..] };
     let keys = heads.into_iter().map(|head| if head == "day" { Column::word(head) } else { Column::id(head) });
-    let columns: Vec<Column<'_>> = keys.chain(sums).collect();
-    let row = |line: &Line| joined(line.keys()).into_iter().chain(cells(&line.sums, "$")).collect();
+    let columns: Vec<Column<'_>> = keys.chain(sums.iter().copied()).collect();
+    let row = |line: &Line| joined(line.keys()).into_iter().chain(cells(&line.sums, "$")).take(columns.len()).collect();
     let mut page = Page::new();
     page.table(&columns, books.lines.iter().map(row), terminal.width());
-    let Sums { spent_usd, at_risk_usd, unknown_usd, .. } = books.totals;
+    let Sums { spent_usd, at_risk_usd, unknown_usd, kept, .. } = books.totals;
     page.line("");
     let simulated = if books.simulated { " (simulated)" } else { "" };
     page.line(format_args!("spent: ${spent_usd}{simulated}, at risk: ${at_risk_usd}, unknown: ${unknown_usd}"));
+    if let Some(usd) = KeptView::from(kept).usd_per_kept_s {
+        page.line(format_args!("kept: {} of {} decided videos, ${usd} per kept second", kept.videos, kept.decided));
+    }
     if let Some(usd) = books.face_reviews_usd.filter(|usd| !usd.is_zero()) {
         page.line(format_args!("face reviews of the manifest: ${usd}, paid outside the service"));
     }
     page
 }
 
-fn cells(sums: &Sums, sign: &str) -> [String; 4] {
+fn cells(sums: &Sums, sign: &str) -> [String; 7] {
     let money = |usd: Usd| format!("{sign}{usd}");
-    [sums.attempts.to_string(), money(sums.spent_usd), money(sums.at_risk_usd), money(sums.unknown_usd)]
+    let KeptView { kept, kept_s, usd_per_kept_s } = sums.kept.into();
+    [
+        sums.attempts.to_string(),
+        money(sums.spent_usd),
+        money(sums.at_risk_usd),
+        money(sums.unknown_usd),
+        kept.to_string(),
+        kept_s.map(|seconds| seconds.to_string()).unwrap_or_default(),
+        usd_per_kept_s.map(money).unwrap_or_default(),
+    ]
+}
+
+/// A job with a choice.
+pub(super) struct Decided<'a> {
+    /// Its attempts since the beginning of the spending, each with its batch.
+    attempts: Vec<&'a (BatchKey, Attempt)>,
+    /// Its video, if it is one of them, and whether it is kept.
+    video: Option<(&'a (BatchKey, Attempt), bool)>,
+}
+
+/// The jobs with a choice of all reviewers together, of the attempts of reviewed jobs.
+fn decided(reviewed: &[(BatchKey, Attempt)], since: Timestamp) -> Vec<Decided<'_>> {
+    let is_same = |(batch, one): &(BatchKey, Attempt), (other_batch, other): &(BatchKey, Attempt)| {
+        batch == other_batch && one.job() == other.job()
+    };
+    let decided = reviewed.chunk_by(is_same).filter_map(|job| {
+        let attempts = job.iter().map(|(_, attempt)| attempt);
+        let newest = attempts.clone().rfind(|attempt| attempt.state == AttemptState::Completed)?;
+        let takes = Takes::new(newest.purchase.fingerprint(), attempts)?;
+        let is_kept = takes.choice.filter(|choice| *choice != JobChoice::Conflict)? == JobChoice::Keep;
+        let attempts: Vec<_> = job.iter().filter(|(_, attempt)| attempt.intended_at >= since).collect();
+        let video = attempts.iter().find(|(_, attempt)| attempt.id == takes.video.id).map(|video| (*video, is_kept));
+        Some(Decided { attempts, video })
+    });
+    decided.collect()
 }
 
 /// The subjects of lines that are no label.
@@ -188,6 +232,57 @@ pub(super) struct Sums {
     pub at_risk_usd: Usd,
     /// Of tasks that are not completed, if the time of their charge is not documented.
     pub unknown_usd: Usd,
+    #[serde(flatten)]
+    #[schemars(with = "KeptView")]
+    kept: Kept,
+}
+
+/// The jobs with a choice.
+#[derive(Clone, Copy, Default, Debug, Serialize)]
+#[serde(into = "KeptView")]
+struct Kept {
+    /// The number of jobs with a choice.
+    decided: u32,
+    /// The charges of these jobs, of all their takes.
+    usd: Usd,
+    videos: u32,
+    /// The duration of the kept videos, and the number of those whose duration is unknown.
+    ms: u64,
+    unmeasured: u32,
+}
+
+/// The jobs whose videos are kept.
+#[derive(Serialize, JsonSchema)]
+struct KeptView {
+    /// The number of kept videos.
+    kept: u32,
+    /// Their seconds; null if the duration of one is unknown.
+    kept_s: Option<f64>,
+    /// The charges of the jobs with a choice, of all their takes, for each second of a kept video. Null below ten jobs with a choice.
+    usd_per_kept_s: Option<Usd>,
+}
+
+/// The fewest jobs with a choice that show a price of a second.
+const MIN_DECIDED: u32 = 10;
+
+impl From<Kept> for KeptView {
+    fn from(Kept { decided, usd, videos, ms, unmeasured }: Kept) -> Self {
+        let is_known = unmeasured == 0;
+        // Rounded to a hundredth of a cent.
+        let price = i64::try_from(ms).ok().filter(|ms| *ms > 0 && is_known && decided >= MIN_DECIDED);
+        let price = price.map(|ms| Usd::from_micros((usd.micros() * 10 + ms / 2) / ms * 100));
+        Self { kept: videos, kept_s: is_known.then(|| Duration::from_millis(ms).as_secs_f64()), usd_per_kept_s: price }
+    }
+}
+
+impl Kept {
+    fn add(&mut self, other: &Self) {
+        self.decided += other.decided;
+        self.usd += other.usd;
+        self.videos += other.videos;
+        self.ms += other.ms;
+        self.unmeasured += other.unmeasured;
+    }
 }
 
 impl Sums {
@@ -196,6 +291,7 @@ impl Sums {
         self.spent_usd += other.spent_usd;
         self.at_risk_usd += other.at_risk_usd;
         self.unknown_usd += other.unknown_usd;
+        self.kept.add(&other.kept);
     }
 
     fn for_spending(spending: &Spending) -> Self {
@@ -219,19 +315,47 @@ impl Line {
 
 impl SpendView {
     /// Sums by the grouping that was requested, in order. Days are those of a time zone.
-    pub(super) fn new(spending: &[Spending], simulated: bool, by: Option<&str>, zone: &TimeZone) -> Self {
+    pub(super) fn new(
+        spending: &[Spending],
+        decided: &[Decided<'_>],
+        simulated: bool,
+        by: Option<&str>,
+        zone: &TimeZone,
+    ) -> Self {
         let is_by = |subject| by.is_none_or(|by| by == subject);
         let mut lines: BTreeMap<Vec<String>, Line> = BTreeMap::new();
-        for spending in spending.iter().filter(|spending| spending.charge != Charge::None) {
+        let mut add = |at: Timestamp, batch: &BatchKey, model: &str, labels: &Labels, sums: &Sums| {
             let line = Line {
-                day: is_by("day").then(|| spending.at.to_zoned(zone.clone()).date()),
-                name: is_by("batch").then(|| spending.batch.name.clone()),
-                batch: is_by("batch").then(|| spending.batch.batch.clone()),
-                model: is_by("model").then(|| spending.model.clone()),
-                label: label(by).map(|name| spending.labels.get(name).cloned().unwrap_or_default()),
+                day: is_by("day").then(|| at.to_zoned(zone.clone()).date()),
+                name: is_by("batch").then(|| batch.name.clone()),
+                batch: is_by("batch").then(|| batch.batch.clone()),
+                model: is_by("model").then(|| model.to_owned()),
+                label: label(by).map(|name| labels.get(name).cloned().unwrap_or_default()),
                 sums: Sums::default(),
             };
-            lines.entry(line.keys()).or_insert(line).sums.add(&Sums::for_spending(spending));
+            lines.entry(line.keys()).or_insert(line).sums.add(sums);
+        };
+        for one in spending.iter().filter(|spending| spending.charge != Charge::None) {
+            add(one.at, &one.batch, &one.model, &one.labels, &Sums::for_spending(one));
+        }
+        let mut add_kept = |(batch, attempt): &(BatchKey, Attempt), kept: Kept| {
+            let purchase = &attempt.purchase;
+            let sums = Sums { kept, ..Sums::default() };
+            add(attempt.intended_at, batch, &purchase.model, &purchase.labels, &sums);
+        };
+        for Decided { attempts, video } in decided {
+            for one in attempts.iter().filter(|(_, attempt)| attempt.charge() == Charge::Charged) {
+                add_kept(one, Kept { usd: one.1.cost(), ..Kept::default() });
+            }
+            if let Some((video, is_kept)) = video {
+                let ms = video.1.file.as_ref().and_then(|file| file.footage.as_ref()?.duration_ms);
+                let kept = if *is_kept {
+                    Kept { videos: 1, ms: ms.unwrap_or_default(), unmeasured: ms.is_none().into(), ..Kept::default() }
+                } else {
+                    Kept::default()
+                };
+                add_kept(video, Kept { decided: 1, ..kept });
+            }
         }
         let lines: Vec<Line> = lines.into_values().collect();
         let mut totals = Sums::default();

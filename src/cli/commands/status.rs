@@ -11,6 +11,8 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::block_on;
 use crate::cli::{next_commands, paths};
 use crate::domain::{Job, JobId};
+#[cfg(feature = "xlsx")]
+use crate::report::Form;
 use crate::report::{LedgerState, Report, ReportView, metrics};
 use crate::session::{LedgerLimits, Options, Reported, Session};
 use crate::ui::{self, Page, Terminal};
@@ -89,11 +91,14 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     let key = &chosen.manifest.key;
     let (again, on_page) =
         (next_commands::for_batch(&args.manifest, key), next_commands::for_page(&args.manifest, key));
-    let options = Options { reports: paths::writer(&args.reports, &options.out, on_page)?, ..options };
+    let reports = paths::writer(&args.reports, &options.out, on_page)?;
+    #[cfg(feature = "xlsx")]
+    let reports = args.bundle.iter().fold(reports, |reports, path| reports.and(path.clone(), Form::Bundle));
+    let options = Options { reports, ..options };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let report = block_on(async {
         let Reported { report, written } = session.report().await?;
-        written.map_err(|error| Failure::cannot_write(&error))?;
+        written.map_err(|error| Failure::cannot_write(&error).with_help(error.help()))?;
         Ok(report)
     })?;
     if !terminal.is_quiet {

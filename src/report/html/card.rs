@@ -173,7 +173,7 @@ impl Escaper for Shown {
 }
 
 /// A path as a URL: all characters but letters, digits, and `-._~/` are escaped. A path on another drive of Windows is a `file:` URL.
-pub(super) fn path_as_link(path: &str) -> String {
+pub(in crate::report) fn path_as_link(path: &str) -> String {
     let has_drive = path.starts_with(|c: char| c.is_ascii_alphabetic()) && path.get(1..3) == Some(":/");
     let (root, path) = if has_drive { (format!("file:///{}", &path[..2]), &path[2..]) } else { (String::new(), path) };
     path.bytes().fold(root, |mut link, byte| {

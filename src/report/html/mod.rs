@@ -8,4 +8,7 @@
 mod card;
 mod page;
 
+pub(super) use card::path_as_link;
 pub(super) use page::write;
+#[cfg(feature = "xlsx")]
+pub(super) use page::{BUNDLED_PAGE, write_bundle};

@@ -1,7 +1,11 @@
 //! The page itself: the part above the cards, the cards one by one, and the part below.
 
 use std::collections::BTreeSet;
+#[cfg(feature = "xlsx")]
+use std::collections::HashSet;
 use std::fmt;
+#[cfg(feature = "xlsx")]
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -81,6 +85,32 @@ pub(crate) fn write(
         Group::new(&takes, report.simulated, commands).write_into(to)?;
     }
     Foot { script: SCRIPT }.write_into(to)
+}
+
+/// The page in a bundle, its first file.
+#[cfg(feature = "xlsx")]
+pub(crate) const BUNDLED_PAGE: &str = "report.html";
+
+/// Writes a ZIP file to send to somebody: the page without commands, which need the manifest, and each file of the output directory on it.
+#[cfg(feature = "xlsx")]
+pub(crate) fn write_bundle(report: &Report, written_at: Timestamp, to: &mut (impl Write + io::Seek)) -> io::Result<()> {
+    let mut archive = zip::ZipWriter::new(to);
+    let packed = zip::write::SimpleFileOptions::default();
+    archive.start_file(BUNDLED_PAGE, packed)?;
+    write(report, report.directory(), written_at, None, &mut archive)?;
+    // A video is compressed already, and all of them together may have more than 4 GiB.
+    let stored = packed.compression_method(zip::CompressionMethod::Stored).large_file(true);
+    let mut names = HashSet::new();
+    for row in report.rows() {
+        let versions = row.detail.versions.into_iter().map(|version| version.file);
+        for name in row.file.into_iter().chain(versions).chain(row.detail.poster) {
+            if names.insert(name.clone()) {
+                archive.start_file(&*name, stored)?;
+                io::copy(&mut File::open(report.directory().join(&name))?, &mut archive)?;
+            }
+        }
+    }
+    archive.finish().map(drop).map_err(io::Error::from)
 }
 
 fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&NextCommand>) -> Top<'p> {

@@ -85,7 +85,25 @@ fn wrong_key_address_and_clock_have_a_sentence_each() {
     );
 
     let problem = problem_of(&answering("403 x\r\ncontent-type: application/json", json));
-    assert!(problem.contains("must answer 404 for a task that does not exist, found 403"), "{problem}");
+    let told = "vip group (HTTP 403): no such key; set the key in `SHOTLIST_API_KEY`, or a file with `--api-key-file`";
+    assert!(problem.ends_with(told), "{problem}");
+
+    let problem = problem_of(&answering("503 x\r\nretry-after: 9\r\ncontent-type: application/json", "{}"));
+    assert!(
+        problem.ends_with("the service asked to wait (HTTP 503); check again later; a run waits by itself"),
+        "{problem}"
+    );
+
+    let no_route = "{\"error\":{\"message\":\"No such endpoint: GET /v2/v1/videos\"}}";
+    let wrong = answering("404 x\r\ncontent-type: application/json", no_route);
+    let told = "the service has no such path (HTTP 404): No such endpoint: GET /v2/v1/videos";
+    assert!(
+        problem_of(&wrong).ends_with(&format!("{told}; check the base URL, and for a proxy or login page")),
+        "{wrong}"
+    );
+    let run = here.shotlist(&["run", "m.yaml", "--yes", "--base-url", &wrong]).env("SHOTLIST_API_KEY", "k");
+    let stderr = run.ends_with(6).stderr;
+    assert!(stderr.lines().any(|line| line == format!("error[stopping]: stopped submitting: {told}")), "{stderr}");
 
     let problem = problem_of("http://127.0.0.1:9");
     assert!(

@@ -88,14 +88,15 @@ fn spending_is_grouped_by_label() {
     let csv = here.shotlist(&["spend", "--by", "client", "--format", "csv"]).ends_with(0).stdout;
     assert_eq!(
         csv,
-        "client,attempts,spent_usd,at_risk_usd,unknown_usd\n,1,0.90,0.00,0.00\nZoë & Co,1,0.90,0.00,0.00\nacme,2,1.80,0.00,0.00\n"
+        "client,attempts,spent_usd,at_risk_usd,unknown_usd,kept,kept_s,usd_per_kept_s\n,1,0.90,0.00,0.00,0,0,\nZoë & Co,1,0.90,0.00,0.00,0,0,\nacme,2,1.80,0.00,0.00,0,0,\n"
     );
     let csv = here.shotlist(&["spend", "--format", "csv"]).ends_with(0).stdout;
     assert!(csv.starts_with("day,name,batch,model,attempts,"), "{csv}");
     assert_eq!(
         books(&here, &["--by", "model"])["lines"],
         json!([
-            { "model": "alpha-2", "attempts": 4, "spent_usd": "3.60", "at_risk_usd": "0.00", "unknown_usd": "0.00" }
+            { "model": "alpha-2", "attempts": 4, "spent_usd": "3.60", "at_risk_usd": "0.00", "unknown_usd": "0.00",
+              "kept": 0, "kept_s": 0.0, "usd_per_kept_s": null }
         ])
     );
     let slip = here.shotlist(&["spend", "--by", "clinet"]).ends_with(2).stderr;

@@ -6,6 +6,7 @@ mod archive;
 mod bill;
 mod choices;
 mod confirmation;
+mod cut;
 mod delivery;
 mod doubts;
 mod exec;

@@ -172,7 +172,9 @@ fn spending_is_grouped_by_day_batch_and_model() {
     assert_eq!(json["lines"][0]["model"], "beta-2.0-lite");
     assert_eq!(
         json["totals"],
-        json!({ "attempts": 2, "spent_usd": "3.75", "at_risk_usd": "7.50", "unknown_usd": "0.00" })
+        json!({
+            "attempts": 2, "spent_usd": "3.75", "at_risk_usd": "7.50", "unknown_usd": "0.00", "kept": 0, "kept_s": 0.0, "usd_per_kept_s": null
+        })
     );
     let later = here.shotlist(&["spend", "--since", "2999-01-01"]).ends_with(0).stdout;
     assert!(later.ends_with("spent: $0.00, at risk: $0.00, unknown: $0.00\n"), "{later}");

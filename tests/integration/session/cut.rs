@@ -1,0 +1,189 @@
+//! The timeline of the videos for an editing program, and the cost of a kept second.
+
+use std::io::Read as _;
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Asked, Service, Workspace, clip, has_code, numbered_jobs, raw};
+
+const SPOTS: &str = "version: 1
+defaults: { model: alpha-2, labels: { language: de } }
+jobs:
+  - { id: lake, prompt: a lake, file: \"the lake/{{ id }}.mp4\" }
+  - { id: dune, prompt: a dune, labels: { language: fr } }
+  - { id: pier, prompt: a pier }
+  - { id: road, prompt: a road, labels: { language: '' } }
+";
+
+/// Records choices about the newest videos, each with a note.
+fn choose(here: &Workspace, keep: &[&str], retake: &[&str], notes: &Value) {
+    let report = here.report();
+    let tasks: serde_json::Map<String, Value> = report["jobs"]
+        .as_array()
+        .expect("jobs")
+        .iter()
+        .map(|job| (job["id"].as_str().expect("an ID").to_owned(), job["task_id"].clone()))
+        // A task without a choice would be a withdrawal.
+        .filter(|(id, _)| keep.contains(&&**id) || retake.contains(&&**id))
+        .collect();
+    let choices = json!({ "name": "m", "batch": "", "reviewer": "anna", "keep": keep, "retake": retake, "tasks": tasks, "notes": notes });
+    here.write("choices.json", choices.to_string());
+    here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0);
+}
+
+fn cut(here: &Workspace, file: &str, args: &[&str]) -> Value {
+    here.shotlist(&[&["report", "m.yaml", "--report", file], args].concat()).ends_with(0);
+    serde_json::from_str(&std::fs::read_to_string(here.path(file)).expect("a timeline")).expect("JSON")
+}
+
+fn tracks(timeline: &Value) -> &Vec<Value> {
+    timeline["tracks"]["children"].as_array().expect("tracks")
+}
+
+#[test]
+fn cut_has_a_clip_for_each_video() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
+    here.run(&service, &[]).ends_with(0);
+    choose(&here, &["pier"], &["lake"], &json!({ "pier": "crop at 0:07\nsound at 9:99" }));
+    here.run(&service, &["--retake", "@ledger"]).ends_with(0);
+    here.run(&service, &["--retake", "pier"]).ends_with(0);
+    let timeline = cut(&here, "cut/spots.otio", &["--track", "label.language"]);
+    let names: Vec<&Value> = tracks(&timeline).iter().map(|track| &track["name"]).collect();
+    assert_eq!(names, ["de", "fr", "(none)"]);
+    let of_track = |nth: usize| tracks(&timeline)[nth]["children"].as_array().expect("clips").clone();
+    let [lake, pier] = &of_track(0)[..] else { panic!("{timeline}") };
+    assert_eq!(
+        (&lake["name"], &of_track(1)[0]["name"], &of_track(2)[0]["name"]),
+        (&json!("lake"), &json!("dune"), &json!("road"))
+    );
+    let target = |reference: &Value| reference["target_url"].as_str().expect("a URL").to_owned();
+    let media = |clip: &Value| clip["media_references"].as_object().expect("references").clone();
+    assert_eq!(target(&media(lake)["DEFAULT_MEDIA"]), "../shotlist-out/m/the%20lake/lake.mp4");
+    // The kept take comes first, and the newer one is another.
+    let others = media(pier);
+    let others: Vec<(&str, String)> = others.iter().map(|(key, reference)| (key.as_str(), target(reference))).collect();
+    assert_eq!(
+        others,
+        [("DEFAULT_MEDIA", "../shotlist-out/m/pier~1.mp4".to_owned()), ("t5", "../shotlist-out/m/pier.mp4".to_owned())]
+    );
+    let whole = json!({
+        "OTIO_SCHEMA": "TimeRange.1",
+        "start_time": { "OTIO_SCHEMA": "RationalTime.1", "rate": 25.0, "value": 0.0 },
+        "duration": { "OTIO_SCHEMA": "RationalTime.1", "rate": 25.0, "value": 300.0 },
+    });
+    assert_eq!(pier["source_range"], whole);
+    let markers: Vec<(&Value, &Value)> = pier["markers"]
+        .as_array()
+        .expect("markers")
+        .iter()
+        .map(|marker| (&marker["comment"], &marker["marked_range"]["start_time"]["value"]))
+        .collect();
+    assert_eq!(markers, [(&json!("crop at 0:07"), &json!(175.0)), (&json!("sound at 9:99"), &json!(0.0))]);
+    assert_eq!(pier["metadata"]["shotlist"]["prompt"], "a pier");
+    // Without a label, there is one track, named as the manifest.
+    let timeline = cut(&here, "cut/spots.otio", &[]);
+    assert_eq!((tracks(&timeline).len(), &tracks(&timeline)[0]["name"]), (1, &json!("m")));
+    let wrong = here.shotlist(&["report", "m.yaml", "--report", "a.otio", "--track", "language"]).ends_with(2).stderr;
+    insta::assert_snapshot!(wrong, @"
+    error: invalid value 'language' for '--track <label.NAME>': write `label.NAME` with the name of a label
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn cut_refuses_a_second_frame_rate() {
+    let words = |words: [u32; 4]| words.map(u32::to_be_bytes).concat();
+    let service = Service::scripted_wholly(move |asked: &Asked| {
+        let Some(name) = asked.path.strip_prefix("/videos/") else { return Answer::Well };
+        let mut video = clip(12, 1280, 720, name);
+        if name == "t1.mp4" {
+            // Twenty frames a second.
+            let at = video.windows(16).position(|part| part == words([0, 1, 300, 40])).expect("its times");
+            video[at..at + 16].copy_from_slice(&words([0, 1, 240, 50]));
+        }
+        raw(200, &[], video)
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    here.run(&service, &["--concurrency", "1"]).ends_with(0);
+    let refused = here.shotlist(&["report", "m.yaml", "--report", "cut.otio"]).ends_with(74).stderr;
+    insta::assert_snapshot!(refused, @"
+    error[not-writable]: can't write report `cut.otio`: the videos must have one frame rate, found 25 and, in `shotlist-out/m/j1.mp4`, 20
+      help: convert the videos to one frame rate, or import them without a timeline
+    ");
+    // A foreign file stays.
+    here.write("cut.otio", "a letter");
+    let refused = here.shotlist(&["report", "m.yaml", "--report", "cut.otio"]).ends_with(2).stderr;
+    assert!(has_code(&refused, "not-a-report"), "{refused}");
+}
+
+/// Sent to somebody, the page has its videos with it.
+#[test]
+fn bundle_has_the_page_and_its_videos() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
+    here.run(&service, &[]).ends_with(0);
+    here.write("shotlist-out/m/dune.jpg", "a poster");
+    let bundle = || here.shotlist(&["report", "m.yaml", "--bundle", "out/page.zip"]);
+    bundle().ends_with(0);
+    let mut archive =
+        zip::ZipArchive::new(std::fs::File::open(here.path("out/page.zip")).expect("a file")).expect("a ZIP file");
+    let names: Vec<String> = (0..archive.len())
+        .map(|index| archive.by_index(index).expect("a file").name().expect("a name").to_string())
+        .collect();
+    assert_eq!(names, ["report.html", "the lake/lake.mp4", "dune.mp4", "dune.jpg", "pier.mp4", "road.mp4"]);
+    let read = |archive: &mut zip::ZipArchive<std::fs::File>, name: &str| {
+        let mut bytes = Vec::new();
+        archive.by_name(name).expect("a file").read_to_end(&mut bytes).expect("bytes");
+        bytes
+    };
+    assert_eq!(
+        read(&mut archive, "the lake/lake.mp4"),
+        std::fs::read(here.path("shotlist-out/m/the lake/lake.mp4")).expect("a video")
+    );
+    let page = String::from_utf8(read(&mut archive, "report.html")).expect("a page");
+    let files: Vec<&str> = page.split("data-file=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(files, ["the%20lake/lake.mp4", "dune.mp4", "pier.mp4", "road.mp4"]);
+    bundle().ends_with(0);
+    here.write("out/page.zip", "a letter");
+    assert!(has_code(&bundle().ends_with(2).stderr, "not-a-report"));
+}
+
+/// The same sums as over the rows of the reports.
+#[test]
+fn spend_has_the_cost_of_a_kept_second() {
+    let manifest =
+        format!("{}  - {{ id: light, model: beta-2.0-lite, duration: 5, prompt: a lamp }}\n", numbered_jobs(12));
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
+    here.run(&service, &[]).ends_with(0);
+    let by_model = || here.shotlist(&["spend", "--by", "model", "--format", "csv"]).ends_with(0).stdout;
+    let text = here.shotlist(&["spend", "--by", "model"]).ends_with(0).stdout;
+    assert_eq!(
+        text.lines().next().map(str::trim_end),
+        Some(" MODEL          TASKS   SPENT  AT RISK  UNKNOWN"),
+        "nobody has chosen"
+    );
+    choose(&here, &["j0", "j1", "j2", "light"], &["j3", "j4", "j5", "j6", "j7", "j8"], &json!({}));
+    let of_few = "model,attempts,spent_usd,at_risk_usd,unknown_usd,kept,kept_s,usd_per_kept_s\nalpha-2,12,10.80,0.00,0.00,3,36,\nbeta-2.0-lite,1,3.75,0.00,0.00,1,5,\n";
+    assert_eq!(by_model(), of_few);
+    // The retakes belong to the cost of their jobs, once these are decided again.
+    here.run(&service, &["--retake", "@ledger"]).ends_with(0);
+    choose(&here, &["j3", "j4", "j5", "j6", "j7", "j8"], &["j9"], &json!({}));
+    let sums: Vec<String> = by_model().lines().map(str::to_owned).collect();
+    assert_eq!(sums[1..], ["alpha-2,18,16.20,0.00,0.00,9,108,0.1333", "beta-2.0-lite,1,3.75,0.00,0.00,1,5,"]);
+    here.shotlist(&["report", "m.yaml"]).ends_with(0);
+    let (mut usd, mut kept_s) = (0.0, 0.0);
+    for job in here.report()["jobs"].as_array().expect("jobs") {
+        let is_decided = job["choice"].is_string() && job["model"] == "alpha-2";
+        usd += job["cost_usd"].as_str().filter(|_| is_decided).map_or(0.0, |usd| usd.parse().expect("a sum"));
+        kept_s += job["delivered_s"].as_f64().filter(|_| is_decided && job["choice"] == "keep").unwrap_or(0.0);
+    }
+    assert_eq!(format!("{:.4}", usd / kept_s), "0.1333");
+    insta::assert_snapshot!(here.shotlist(&["spend", "--by", "model"]).ends_with(0).stdout, @"
+     MODEL          TASKS   SPENT  AT RISK  UNKNOWN  KEPT  KEPT S  $ PER KEPT S
+     alpha-2           18  $16.20    $0.00    $0.00     9     108       $0.1333
+     beta-2.0-lite      1   $3.75    $0.00    $0.00     1       5
+
+    spent: $19.95, at risk: $0.00, unknown: $0.00
+    kept: 10 of 11 decided videos, $0.1606 per kept second
+    ");
+}
