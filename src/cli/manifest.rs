@@ -58,7 +58,7 @@ pub(super) fn load(
 ) -> Result<Chosen, Failure> {
     if manifest::is_spreadsheet(&args.manifest) {
         let what = format!("`{}` is a spreadsheet, not a manifest", args.manifest.display());
-        let init = NextCommand::about(&args.manifest).command("init --from", &[]);
+        let init = NextCommand::without_options(&args.manifest).command("init --from", &[]);
         return Err(
             Failure::new(RefusalCode::ManifestMissing, what).with_help(format!("write a manifest for it: `{init}`"))
         );

@@ -107,6 +107,6 @@ pub(super) fn writer(reports: &ReportArgs, out: &Path, on_page: NextCommand) -> 
                 "`--report {path}` must end in `.csv`, {workbook}`.json`, `.html`, or `.otio`"
             ));
         };
-        Ok(writer.and(path.clone(), form))
+        Ok(writer.with_file(path.clone(), form))
     })
 }

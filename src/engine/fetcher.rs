@@ -18,8 +18,8 @@ use crate::plan::{Download, DownloadPlan};
 use crate::service::{PollAnswer, VideoService};
 
 /// The maximum number of concurrent downloads: of this run's videos, and of earlier ones.
-const AT_ONCE: usize = 4;
-const EARLIER_AT_ONCE: usize = 2;
+const MAX_DOWNLOADS: usize = 4;
+const MAX_EARLIER_DOWNLOADS: usize = 2;
 /// The number of polls for a new URL, and the time between two of them.
 const MAX_POLLS: usize = 3;
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ pub(super) struct Fetcher<'r, S> {
 
 impl<'r, S: VideoService> Fetcher<'r, S> {
     pub(super) fn new(gateway: &'r Gateway<'r, S>, downloads: &'r dyn Downloads) -> Self {
-        let (permits, earlier_permits) = (Semaphore::new(AT_ONCE), Semaphore::new(EARLIER_AT_ONCE));
+        let (permits, earlier_permits) = (Semaphore::new(MAX_DOWNLOADS), Semaphore::new(MAX_EARLIER_DOWNLOADS));
         Self { gateway, downloads, permits, earlier_permits }
     }
 

@@ -54,7 +54,7 @@ impl<S> Gateway<'_, S> {
     }
 
     /// Reports a request without a usable response.
-    pub(super) fn failed_to_answer(&self, message: String) {
+    pub(super) fn record_unanswered(&self, message: String) {
         self.connectivity.0.lock().silent_since.get_or_insert_with(Instant::now);
         (self.emit)(RunEvent::RequestFailed { message });
     }
@@ -197,7 +197,7 @@ async fn probe<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
             // A submission that is refused or has to wait costs nothing.
             Some(Readiness::Usable | Readiness::Forbidden(_) | Readiness::Waits(_)) => break,
             Some(Readiness::Unusable(message)) if attempt < TRIES => {
-                gateway.failed_to_answer(message);
+                gateway.record_unanswered(message);
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }

@@ -29,7 +29,7 @@ pub(crate) struct Identity {
 
 /// The task that a response is about.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Whose {
+pub(crate) enum ReportOwner {
     /// This one.
     Own,
     /// Probably another task.
@@ -54,17 +54,17 @@ impl Identity {
     }
 
     /// Decides which task a report is about.
-    pub(crate) fn identify(&mut self, report: &TaskReport) -> Whose {
+    pub(crate) fn identify(&mut self, report: &TaskReport) -> ReportOwner {
         let Some(name) = report.other_id(&self.names).filter(|name| self.third.as_ref() != Some(*name)) else {
             self.other = None;
-            return Whose::Own;
+            return ReportOwner::Own;
         };
         let seen = match &self.other {
             Some((known, seen)) if known == name => seen + 1,
             _ => 1,
         };
         self.other = Some((name.clone(), seen));
-        if seen < STABLE { Whose::Other(name.clone()) } else { Whose::Renamed(name.clone()) }
+        if seen < STABLE { ReportOwner::Other(name.clone()) } else { ReportOwner::Renamed(name.clone()) }
     }
 
     /// Accepts an unknown ID as this task's own.
@@ -156,18 +156,21 @@ mod tests {
     fn stable_id_is_an_alias_and_a_changing_one_is_not() {
         let mut identity = Identity::new(name("t").into());
         for (id, whose) in [
-            ("t", Whose::Own),
-            ("a", Whose::Other(name("a"))),
-            ("a", Whose::Other(name("a"))),
-            ("b", Whose::Other(name("b"))),
-            ("a", Whose::Other(name("a"))),
-            ("a", Whose::Other(name("a"))),
-            ("a", Whose::Renamed(name("a"))),
+            ("t", ReportOwner::Own),
+            ("a", ReportOwner::Other(name("a"))),
+            ("a", ReportOwner::Other(name("a"))),
+            ("b", ReportOwner::Other(name("b"))),
+            ("a", ReportOwner::Other(name("a"))),
+            ("a", ReportOwner::Other(name("a"))),
+            ("a", ReportOwner::Renamed(name("a"))),
         ] {
             assert_eq!(identity.identify(&said(id)), whose);
         }
         identity.accept_alias(name("a"));
-        assert_eq!([identity.identify(&said("a")), identity.identify(&said("t"))], [Whose::Own, Whose::Own]);
+        assert_eq!(
+            [identity.identify(&said("a")), identity.identify(&said("t"))],
+            [ReportOwner::Own, ReportOwner::Own]
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::poller::{Bought, Poller};
 use super::settings::{Outcome, StopReason};
 use super::slots::Slot;
 use super::submit::{ImageUrls, Known, Submitted, Submitter};
-use super::watched::{Ending, Moment, Watched};
+use super::watched::{Ending, Moment, PolledTask};
 use crate::domain::{Attempt, AttemptId, Job, TaskNames};
 use crate::ledger::Event;
 use crate::plan::{Destination, Download, DownloadPlan, Plan};
@@ -201,7 +201,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
 
     /// Polls a task to its end, and records that. Its slot is free before: a download needs none.
     async fn settle(&self, slot: Slot<'r>, bought: &Bought<'_>, task: &mut TaskNames) -> Ended {
-        let mut watched = Watched::new(task.clone(), Moment { age: bought.age, at: self.gateway.now() });
+        let mut watched = PolledTask::new(task.clone(), Moment { age: bought.age, at: self.gateway.now() });
         let ending = self.poller.watch(bought, &mut watched).await;
         drop(slot);
         task.clone_from(watched.names());
@@ -209,7 +209,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     }
 
     /// Records the end of polling.
-    async fn finish(&self, bought: &Bought<'_>, ending: Ending, watched: &Watched) -> Ended {
+    async fn finish(&self, bought: &Bought<'_>, ending: Ending, watched: &PolledTask) -> Ended {
         let (job, task, polls) = (bought.job.clone(), watched.names().clone(), watched.polls);
         let mut ended = Ended::default();
         let (event, emitted) = match ending {
@@ -225,7 +225,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 (ended.has_failed, ended.has_no_video, ended.why) = (true, true, Some(message.clone()));
                 (Event::Failed { error, ended_at, polls }, RunEvent::Failed { job, task, message })
             }
-            Ending::Disowned { error, ended_at } => {
+            Ending::NotFound { error, ended_at } => {
                 ended.has_no_video = true;
                 let message = error.message.clone();
                 (Event::Disowned { error, ended_at, polls }, RunEvent::Failed { job, task, message })

@@ -50,7 +50,7 @@ mod watched;
 
 pub use event::{FetchedVideo, LeaveReason, RunEvent};
 pub use identity::echo_differences;
-pub(crate) use identity::{Identity, Whose};
+pub(crate) use identity::{Identity, ReportOwner};
 pub use run::Engine;
 pub use settings::{Outcome, Settings};
 pub use settings::{Stop, StopReason};

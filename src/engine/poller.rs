@@ -15,7 +15,7 @@ use super::event::{LeaveReason, RunEvent};
 use super::gateway::Gateway;
 use super::schedule::{Schedule, TypicalTime};
 use super::settings::StopReason;
-use super::watched::{Ending, GRACE, Moment, Next, Note, Pause, Watched};
+use super::watched::{Effect, Ending, GRACE, Moment, Next, Pause, PolledTask};
 use crate::domain::{AttemptId, JobId, NoticeCode, TaskId};
 use crate::ledger::{Event, LedgerError};
 use crate::service::{PollAnswer, TaskReport, VideoService};
@@ -63,7 +63,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 
     /// Polls a task until it ends, or the run leaves it.
-    pub(super) async fn watch(&self, bought: &Bought<'_>, watched: &mut Watched) -> Ending {
+    pub(super) async fn watch(&self, bought: &Bought<'_>, watched: &mut PolledTask) -> Ending {
         let (start, deadline) = (Instant::now(), self.gateway.settings.deadline);
         let to_its_end = async {
             let mut wait = self.schedule.first_wait(bought.typical_s, bought.age, fastrand::f64());
@@ -88,13 +88,18 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 
     /// Polls a task once, and acts on the response. Returns the wait before the next poll.
-    async fn poll(&self, bought: &Bought<'_>, watched: &mut Watched, start: Instant) -> ControlFlow<Ending, Duration> {
+    async fn poll(
+        &self,
+        bought: &Bought<'_>,
+        watched: &mut PolledTask,
+        start: Instant,
+    ) -> ControlFlow<Ending, Duration> {
         let answer = self.ask(watched.polled_id(), start + self.gateway.settings.deadline).await;
         let now = Moment { age: bought.age + start.elapsed(), at: self.gateway.now() };
-        let (mut next, mut notes) = watched.next(answer, now, self.grace);
+        let (mut next, mut effects) = watched.next(answer, now, self.grace);
         loop {
-            self.act(notes, bought).await;
-            (next, notes) = match next {
+            self.apply(effects, bought).await;
+            (next, effects) = match next {
                 Next::Poll(pause) => return ControlFlow::Continue(self.wait(pause, bought, watched, now.age)),
                 Next::End(ending) => {
                     self.state.lock().has_ended |= !matches!(ending, Ending::Left(_));
@@ -132,11 +137,11 @@ impl<'e, S: VideoService> Poller<'e, S> {
     async fn claim(
         &self,
         attempt: AttemptId,
-        watched: &mut Watched,
+        watched: &mut PolledTask,
         name: TaskId,
         report: TaskReport,
         now: Moment,
-    ) -> (Next, Vec<Note>) {
+    ) -> (Next, Vec<Effect>) {
         match self.gateway.ledger.record(attempt, Event::AlsoNamed(name.clone())).await {
             Ok(()) => watched.accept_alias(name, report, now),
             Err(taken @ LedgerError::TaskTaken { .. }) => watched.refuse_alias(&taken.to_string()),
@@ -147,38 +152,38 @@ impl<'e, S: VideoService> Poller<'e, S> {
         }
     }
 
-    /// Acts on notes.
-    async fn act(&self, notes: Vec<Note>, bought: &Bought<'_>) {
+    /// Applies effects.
+    async fn apply(&self, effects: Vec<Effect>, bought: &Bought<'_>) {
         let (gateway, job) = (self.gateway, || bought.job.clone());
-        for note in notes {
-            match note {
-                Note::NotLimited => gateway.pace.record_accepted(),
-                Note::Reached => gateway.record_reached(),
-                Note::Transient(message) => gateway.failed_to_answer(message),
-                Note::KeyRefused(message) => gateway.stop_because(StopReason::KeyRefused, message),
-                Note::Denied(message) => {
+        for effect in effects {
+            match effect {
+                Effect::NotLimited => gateway.pace.record_accepted(),
+                Effect::Reached => gateway.record_reached(),
+                Effect::Transient(message) => gateway.record_unanswered(message),
+                Effect::KeyRefused(message) => gateway.stop_because(StopReason::KeyRefused, message),
+                Effect::Denied(message) => {
                     (gateway.emit)(RunEvent::Warned { code: NoticeCode::TaskDenied, message });
                 }
-                Note::UnknownWord(status) => {
+                Effect::UnknownWord(status) => {
                     if self.state.lock().unknown.insert(status.clone()) {
                         (gateway.emit)(RunEvent::UnknownStatus { status });
                     }
                 }
-                Note::Started => _ = gateway.record(bought.attempt, Event::Started).await,
-                Note::Progress(percent) => (gateway.emit)(RunEvent::Progressed { job: job(), percent }),
-                Note::Made(echo) => {
+                Effect::Started => _ = gateway.record(bought.attempt, Event::Started).await,
+                Effect::Progress(percent) => (gateway.emit)(RunEvent::Progressed { job: job(), percent }),
+                Effect::Made(echo) => {
                     gateway.compare(bought.request, &echo, bought.is_new);
                     if let Some(usd) = echo.cost {
                         gateway.record_cost(bought.attempt, bought.request, usd).await;
                     }
                 }
-                Note::Alias(task) => (gateway.emit)(RunEvent::TaskAlias { job: job(), task }),
+                Effect::Alias(task) => (gateway.emit)(RunEvent::TaskAlias { job: job(), task }),
             }
         }
     }
 
     /// Returns the wait before the next poll of a task of this age.
-    fn wait(&self, pause: Pause, bought: &Bought<'_>, watched: &Watched, age: Duration) -> Duration {
+    fn wait(&self, pause: Pause, bought: &Bought<'_>, watched: &PolledTask, age: Duration) -> Duration {
         match pause {
             Pause::Usual => self.schedule.next_wait(bought.typical_s, &watched.progress, age, fastrand::f64()),
             Pause::AfterFailures(failures) => self.schedule.backoff(failures, fastrand::f64()),

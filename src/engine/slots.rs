@@ -24,7 +24,7 @@ struct State {
     tasks: usize,
     surplus: usize,
     /// The time of the last acceptance or end of a task.
-    moved_at: Instant,
+    last_progress_at: Instant,
 }
 
 /// A slot, released on drop.
@@ -38,7 +38,7 @@ pub(super) struct Slot<'r> {
 impl Slots {
     /// Creates this many slots.
     pub(super) fn new(count: usize) -> Self {
-        let state = State { tasks: 0, surplus: 0, moved_at: Instant::now() };
+        let state = State { tasks: 0, surplus: 0, last_progress_at: Instant::now() };
         Self { free: Arc::new(Semaphore::new(count)), state: Mutex::new(state) }
     }
 
@@ -61,12 +61,12 @@ impl Slots {
     /// Returns the time since the last acceptance or end of a task. Zero while a task is active.
     pub(super) fn idle_time(&self) -> Duration {
         let state = self.state.lock();
-        if state.tasks > 0 { Duration::ZERO } else { state.moved_at.elapsed() }
+        if state.tasks > 0 { Duration::ZERO } else { state.last_progress_at.elapsed() }
     }
 
     /// Restarts the idle time: after a response, and after a time without work.
     pub(super) fn restart_idle_time(&self) {
-        self.state.lock().moved_at = Instant::now();
+        self.state.lock().last_progress_at = Instant::now();
     }
 }
 
@@ -75,7 +75,7 @@ impl Slot<'_> {
     pub(super) fn occupy(&mut self) {
         let mut state = self.slots.state.lock();
         state.tasks += usize::from(!std::mem::replace(&mut self.has_task, true));
-        state.moved_at = Instant::now();
+        state.last_progress_at = Instant::now();
     }
 }
 
@@ -84,7 +84,7 @@ impl Drop for Slot<'_> {
         let mut state = self.slots.state.lock();
         if self.has_task {
             state.tasks -= 1;
-            state.moved_at = Instant::now();
+            state.last_progress_at = Instant::now();
         }
         match (state.surplus.checked_sub(1), self.permit.take()) {
             (Some(surplus), permit) => {

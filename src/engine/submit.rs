@@ -219,7 +219,7 @@ impl<S: VideoService> Submitter<'_, S> {
     /// No byte was sent. The first tries show whether the service is reachable at all; later, an outage may end.
     fn not_sent(&self, tries: &mut Tries, message: &str) {
         tries.unsent += 1;
-        self.gateway.failed_to_answer(message.to_owned());
+        self.gateway.record_unanswered(message.to_owned());
         let is_unreachable = !self.gateway.was_ever_reached() && tries.unsent >= CONNECT_TRIES;
         if is_unreachable || self.slots.idle_time() > self.gateway.settings.deadline {
             self.gateway.stop_because(StopReason::Unreachable, message.to_owned());
@@ -305,7 +305,7 @@ impl<S: VideoService> Submitter<'_, S> {
 }
 
 /// The maximum number of concurrent asset commands.
-const AT_ONCE: usize = 4;
+const MAX_UPLOADS: usize = 4;
 /// The failures in a row after which no asset command starts: each may run to its time limit.
 const MAX_FAILED: usize = 3;
 
@@ -324,7 +324,7 @@ pub(super) struct ImageUrls<'r> {
 
 impl<'r> ImageUrls<'r> {
     pub(super) fn new(command: Option<&'r AssetCommand>) -> Self {
-        let (asked, permits, failed) = (Mutex::default(), Semaphore::new(AT_ONCE), AtomicUsize::new(0));
+        let (asked, permits, failed) = (Mutex::default(), Semaphore::new(MAX_UPLOADS), AtomicUsize::new(0));
         Self { command, asked, permits, failed }
     }
 

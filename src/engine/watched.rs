@@ -1,6 +1,6 @@
 //! The meaning of one response for one task: a pure state machine, without clock, channel, or service.
 //!
-//! A failed poll never fails a job. Only a terminal state does, or a denial over a grace time. A [`Note`] is
+//! A failed poll never fails a job. Only a terminal state does, or a denial over a grace time. An [`Effect`] is
 //! about more than the task, such as a refused key, and the [`poller`](super::poller) acts on it.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::event::LeaveReason;
-use super::identity::{Identity, Whose};
+use super::identity::{Identity, ReportOwner};
 use super::schedule;
 use crate::domain::{ServiceError, TaskId, TaskNames};
 use crate::service::{Echo, PollAnswer, Status, TaskReport};
@@ -56,7 +56,7 @@ pub(super) enum Ending {
     /// It failed.
     Failed { error: ServiceError, ended_at: Timestamp },
     /// The service denies it for good.
-    Disowned { error: ServiceError, ended_at: Timestamp },
+    NotFound { error: ServiceError, ended_at: Timestamp },
     /// It is left active.
     Left(LeaveReason),
 }
@@ -76,7 +76,7 @@ pub(super) enum Pause {
 
 /// The meaning of a response beyond its task.
 #[derive(PartialEq, Debug)]
-pub(super) enum Note {
+pub(super) enum Effect {
     /// The service did not limit the request.
     NotLimited,
     /// The service responded.
@@ -101,7 +101,7 @@ pub(super) enum Note {
 
 /// A task with the results of its polls.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct PolledTask {
     identity: Identity,
     pub progress: schedule::Progress,
     /// The last time of a running state.
@@ -122,7 +122,7 @@ pub(super) struct Watched {
     percent: Option<u8>,
 }
 
-impl Watched {
+impl PolledTask {
     /// A task that was never polled.
     pub(super) fn new(names: TaskNames, now: Moment) -> Self {
         // It may have ended at any time since its submission.
@@ -156,7 +156,7 @@ impl Watched {
     }
 
     /// Decides the next step after a response. `grace` is the maximum time of denials.
-    pub(super) fn next(&mut self, answer: PollAnswer, now: Moment, grace: Duration) -> (Next, Vec<Note>) {
+    pub(super) fn next(&mut self, answer: PollAnswer, now: Moment, grace: Duration) -> (Next, Vec<Effect>) {
         use PollAnswer as A;
         self.polls += 1;
         if self.identity.is_polled_by_alias() && matches!(answer, A::Transient(_) | A::KeyRefused(_)) {
@@ -164,12 +164,12 @@ impl Watched {
             self.identity.on_denial();
             return (Next::Poll(Pause::Usual), Vec::new());
         }
-        let mut notes = Vec::new();
+        let mut effects = Vec::new();
         if !matches!(answer, A::Transient(_) | A::Wait(..)) {
-            notes.push(Note::NotLimited);
+            effects.push(Effect::NotLimited);
         }
         if !matches!(answer, A::Transient(_) | A::Report(_)) {
-            self.record_reached(&mut notes);
+            self.record_reached(&mut effects);
         }
         if !matches!(answer, A::Missing(_)) {
             self.denied_since = None;
@@ -179,19 +179,19 @@ impl Watched {
         }
         let next = match answer {
             A::Report(report) => match self.identity.identify(&report) {
-                Whose::Own => self.read(report, now, &mut notes),
-                Whose::Renamed(name) => Next::Claim(name, Box::new(report)),
-                Whose::Other(name) => {
+                ReportOwner::Own => self.read(report, now, &mut effects),
+                ReportOwner::Renamed(name) => Next::Claim(name, Box::new(report)),
+                ReportOwner::Other(name) => {
                     if self.identity.is_polled_by_alias() {
                         self.identity.on_denial();
                     }
-                    self.on_other_task(&format!("the response is about task {name}"), &mut notes)
+                    self.on_other_task(&format!("the response is about task {name}"), &mut effects)
                 }
             },
-            A::Missing(why) => self.on_denied(&why, now, grace, &mut notes),
+            A::Missing(why) => self.on_denied(&why, now, grace, &mut effects),
             A::KeyRefused(error) => {
                 self.key_refusals += 1;
-                notes.push(Note::KeyRefused(error.message));
+                effects.push(Effect::KeyRefused(error.message));
                 if self.key_refusals < KEY_REFUSALS {
                     Next::Poll(Pause::Usual)
                 } else {
@@ -201,46 +201,46 @@ impl Watched {
             }
             A::Wait(Some(wait), message) => Next::Poll(Pause::Asked(wait, message)),
             A::Wait(None, message) => Next::Poll(Pause::TooFast(message)),
-            A::Transient(message) => self.failed_to_answer(message, &mut notes),
+            A::Transient(message) => self.on_poll_error(message, &mut effects),
         };
-        (next, notes)
+        (next, effects)
     }
 
     /// Continues with a report after the ledger accepted its ID as an alias.
-    pub(super) fn accept_alias(&mut self, name: TaskId, report: TaskReport, now: Moment) -> (Next, Vec<Note>) {
+    pub(super) fn accept_alias(&mut self, name: TaskId, report: TaskReport, now: Moment) -> (Next, Vec<Effect>) {
         self.identity.accept_alias(name);
-        let mut notes = vec![Note::Alias(self.identity.names().clone())];
-        (self.read(report, now, &mut notes), notes)
+        let mut effects = vec![Effect::Alias(self.identity.names().clone())];
+        (self.read(report, now, &mut effects), effects)
     }
 
     /// Continues after the ledger found the ID to be another task's.
-    pub(super) fn refuse_alias(&mut self, why: &str) -> (Next, Vec<Note>) {
-        let mut notes = Vec::new();
-        (self.on_other_task(why, &mut notes), notes)
+    pub(super) fn refuse_alias(&mut self, why: &str) -> (Next, Vec<Effect>) {
+        let mut effects = Vec::new();
+        (self.on_other_task(why, &mut effects), effects)
     }
 
     /// A response about another task counts as a failed poll.
-    fn on_other_task(&mut self, why: &str, notes: &mut Vec<Note>) -> Next {
-        self.failed_to_answer(format!("poll for task {}: {why}", self.identity.names()), notes)
+    fn on_other_task(&mut self, why: &str, effects: &mut Vec<Effect>) -> Next {
+        self.on_poll_error(format!("poll for task {}: {why}", self.identity.names()), effects)
     }
 
-    fn failed_to_answer(&mut self, message: String, notes: &mut Vec<Note>) -> Next {
+    fn on_poll_error(&mut self, message: String, effects: &mut Vec<Effect>) -> Next {
         self.failures += 1;
         (self.said, self.is_endless) = (Some(message.clone()), false);
-        notes.push(Note::Transient(message));
+        effects.push(Effect::Transient(message));
         Next::Poll(Pause::AfterFailures(self.failures))
     }
 
-    fn record_reached(&mut self, notes: &mut Vec<Note>) {
+    fn record_reached(&mut self, effects: &mut Vec<Effect>) {
         self.failures = 0;
-        notes.push(Note::Reached);
+        effects.push(Effect::Reached);
     }
 
-    fn read(&mut self, report: TaskReport, now: Moment, notes: &mut Vec<Note>) -> Next {
-        self.record_reached(notes);
+    fn read(&mut self, report: TaskReport, now: Moment, effects: &mut Vec<Effect>) -> Next {
+        self.record_reached(effects);
         let ended_at = self.ended_at(&report, now);
         match report.status {
-            Status::Completed => self.on_completed(report, ended_at, notes),
+            Status::Completed => self.on_completed(report, ended_at, effects),
             Status::Failed => {
                 let error = report.error.unwrap_or_else(|| ServiceError {
                     message: "the service gave no reason".to_owned(),
@@ -252,9 +252,9 @@ impl Watched {
             Status::InProgress => {
                 self.progress.record(now.age, report.progress);
                 if !std::mem::replace(&mut self.is_started, true) {
-                    notes.extend([Note::Started, Note::Progress(report.progress)]);
+                    effects.extend([Effect::Started, Effect::Progress(report.progress)]);
                 } else if self.percent != report.progress {
-                    notes.push(Note::Progress(report.progress));
+                    effects.push(Effect::Progress(report.progress));
                 }
                 self.percent = report.progress;
                 self.on_unfinished(now)
@@ -262,7 +262,7 @@ impl Watched {
             // The task may have ended, and no later response will show it.
             Status::Unproven(word) => {
                 (self.said, self.is_endless) = (Some(format!("the service reports `{word}` without a video")), false);
-                notes.push(Note::UnknownWord(word));
+                effects.push(Effect::UnknownWord(word));
                 self.unproven_answers += 1;
                 if report.progress.is_none() && self.unproven_answers >= UNPROVEN_ANSWERS {
                     return Next::AskContent(ended_at);
@@ -272,12 +272,12 @@ impl Watched {
             Status::Unknown(word) => {
                 let is_over = report.progress == Some(100) || report.completed_at.is_some();
                 let error = report.error.filter(|_| report.video_url.is_none());
-                self.on_unknown_status(word, error, is_over, ended_at, notes)
+                self.on_unknown_status(word, error, is_over, ended_at, effects)
             }
         }
     }
 
-    fn on_completed(&mut self, report: TaskReport, ended_at: Timestamp, notes: &mut Vec<Note>) -> Next {
+    fn on_completed(&mut self, report: TaskReport, ended_at: Timestamp, effects: &mut Vec<Effect>) -> Next {
         if report.video_url.is_none() {
             self.urlless_answers += 1;
             // A service without such a field never adds it.
@@ -286,7 +286,7 @@ impl Watched {
             }
         }
         if !report.echo.is_empty() {
-            notes.push(Note::Made(*report.echo));
+            effects.push(Effect::Made(*report.echo));
         }
         Next::End(Ending::Completed { video_url: report.video_url.or(report.only_link), ended_at })
     }
@@ -299,17 +299,17 @@ impl Watched {
         error: Option<ServiceError>,
         is_over: bool,
         ended_at: Timestamp,
-        notes: &mut Vec<Note>,
+        effects: &mut Vec<Effect>,
     ) -> Next {
         let why = error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
         if let Some(error) = error {
             self.error_answers += 1;
             if is_over || self.error_answers >= ERROR_ANSWERS {
-                return Next::End(Ending::Disowned { error, ended_at });
+                return Next::End(Ending::NotFound { error, ended_at });
             }
         }
         (self.said, self.is_endless) = (Some(format!("the service reports `{word}`{why}")), true);
-        notes.push(Note::UnknownWord(word));
+        effects.push(Effect::UnknownWord(word));
         Next::Poll(Pause::Usual)
     }
 
@@ -321,21 +321,21 @@ impl Watched {
     }
 
     /// A denial of a task that the service created: it may not be visible everywhere yet, so it gets a grace time.
-    fn on_denied(&mut self, why: &str, now: Moment, grace: Duration, notes: &mut Vec<Note>) -> Next {
+    fn on_denied(&mut self, why: &str, now: Moment, grace: Duration, effects: &mut Vec<Effect>) -> Next {
         if self.identity.on_denial() {
             return Next::Poll(Pause::AfterFailures(0));
         }
         let message = format!("poll for task {}: {why}", self.identity.names());
         (self.said, self.is_endless) = (Some(message.clone()), false);
         let since = *self.denied_since.get_or_insert_with(|| {
-            notes.push(Note::Denied(message.clone()));
+            effects.push(Effect::Denied(message.clone()));
             now.age
         });
         if now.age.saturating_sub(since) < grace {
             return Next::Poll(Pause::Usual);
         }
         let error = ServiceError { message, code: Some(DENIED.to_owned()), ..ServiceError::default() };
-        Next::End(Ending::Disowned { error, ended_at: now.at })
+        Next::End(Ending::NotFound { error, ended_at: now.at })
     }
 
     /// Returns the end of generation: the service's time if it is between the last response that saw the task running
@@ -379,25 +379,25 @@ mod tests {
     }
 
     /// The step after the last of these responses about a task `t`, submitted in second 0 and polled every ten seconds,
-    /// with all notes but `Reached`.
-    fn after(names: TaskNames, answers: Vec<PollAnswer>) -> (Next, Vec<Note>) {
+    /// with all effects but `Reached`.
+    fn after(names: TaskNames, answers: Vec<PollAnswer>) -> (Next, Vec<Effect>) {
         let moment = |second: i64| Moment { age: Duration::from_secs(second.unsigned_abs()), at: at(second) };
-        let mut watched = Watched::new(names, moment(0));
+        let mut watched = PolledTask::new(names, moment(0));
         let (mut last, mut shown) = (USUAL, Vec::new());
         for (number, answer) in (1..).zip(answers) {
-            let (next, notes) = watched.next(answer, moment(10 * number), Duration::from_secs(25));
+            let (next, effects) = watched.next(answer, moment(10 * number), Duration::from_secs(25));
             last = next;
-            shown.extend(notes.into_iter().filter(|note| !matches!(note, Note::NotLimited | Note::Reached)));
+            shown.extend(effects.into_iter().filter(|effect| !matches!(effect, Effect::NotLimited | Effect::Reached)));
         }
         (last, shown)
     }
 
-    /// A name, the responses, the step after the last one, and its notes.
-    type Line = (&'static str, Vec<PollAnswer>, Next, Vec<Note>);
+    /// A name, the responses, the step after the last one, and its effects.
+    type Line = (&'static str, Vec<PollAnswer>, Next, Vec<Effect>);
 
     fn assert_table(table: Vec<Line>) {
-        for (what, answers, next, notes) in table {
-            assert_eq!(after(named("t").into(), answers), (next, notes), "{what}");
+        for (what, answers, next, effects) in table {
+            assert_eq!(after(named("t").into(), answers), (next, effects), "{what}");
         }
     }
 
@@ -422,7 +422,7 @@ mod tests {
                 "progress is shown once",
                 vec![said(half), said(half)],
                 USUAL,
-                vec![Note::Started, Note::Progress(Some(50))],
+                vec![Effect::Started, Effect::Progress(Some(50))],
             ),
             ("it ended since it was seen unfinished", vec![said(queued), said(done)], completed(20, "u"), vec![]),
             ("a URL that is to come is waited for", vec![said(no_url), said(no_url)], USUAL, vec![]),
@@ -434,17 +434,17 @@ mod tests {
                 failed("the service gave no reason"),
                 vec![],
             ),
-            ("a word that nobody knows", vec![said(limbo)], USUAL, vec![Note::UnknownWord("limbo".into())]),
+            ("a word that nobody knows", vec![said(limbo)], USUAL, vec![Effect::UnknownWord("limbo".into())]),
             (
                 "denied for less than the grace time",
                 vec![missing(), missing()],
                 USUAL,
-                vec![Note::Denied(denied.into())],
+                vec![Effect::Denied(denied.into())],
             ),
             (
                 "denied for longer",
                 vec![missing(), missing(), missing(), missing()],
-                Next::End(Ending::Disowned {
+                Next::End(Ending::NotFound {
                     error: ServiceError {
                         message: denied.into(),
                         code: Some(DENIED.into()),
@@ -452,19 +452,19 @@ mod tests {
                     },
                     ended_at: at(40),
                 }),
-                vec![Note::Denied(denied.into())],
+                vec![Effect::Denied(denied.into())],
             ),
             (
                 "the grace time begins anew once it was known",
                 vec![missing(), missing(), missing(), said(queued), missing()],
                 USUAL,
-                vec![Note::Denied(denied.into()), Note::Denied(denied.into())],
+                vec![Effect::Denied(denied.into()), Effect::Denied(denied.into())],
             ),
             (
                 "an answer about another task",
                 vec![said(r#"{"id":"x","status":"completed","video_url":"u"}"#)],
                 Next::Poll(Pause::AfterFailures(1)),
-                vec![Note::Transient("poll for task t: the response is about task x".into())],
+                vec![Effect::Transient("poll for task t: the response is about task x".into())],
             ),
         ];
         assert_table(rows);
@@ -478,23 +478,23 @@ mod tests {
                 "failures in a row wait longer",
                 vec![transient(), transient()],
                 Next::Poll(Pause::AfterFailures(2)),
-                vec![Note::Transient("lost".into()), Note::Transient("lost".into())],
+                vec![Effect::Transient("lost".into()), Effect::Transient("lost".into())],
             ),
             (
                 "and begin anew after an answer",
                 vec![transient(), said(queued), transient()],
                 Next::Poll(Pause::AfterFailures(1)),
-                vec![Note::Transient("lost".into()), Note::Transient("lost".into())],
+                vec![Effect::Transient("lost".into()), Effect::Transient("lost".into())],
             ),
-            ("the key is refused once", vec![key_refused()], USUAL, vec![Note::KeyRefused("bad key".into())]),
+            ("the key is refused once", vec![key_refused()], USUAL, vec![Effect::KeyRefused("bad key".into())]),
             (
                 "the key is refused again and again",
                 vec![key_refused(), key_refused(), key_refused()],
                 Next::End(Ending::Left(LeaveReason::KeyRefused)),
                 vec![
-                    Note::KeyRefused("bad key".into()),
-                    Note::KeyRefused("bad key".into()),
-                    Note::KeyRefused("bad key".into()),
+                    Effect::KeyRefused("bad key".into()),
+                    Effect::KeyRefused("bad key".into()),
+                    Effect::KeyRefused("bad key".into()),
                 ],
             ),
             (
@@ -519,10 +519,10 @@ mod tests {
         let Next::Claim(name, report) = next else { panic!("{next:?}") };
         assert_eq!(name, named("x"));
         let now = Moment { age: Duration::from_secs(30), at: at(30) };
-        let mut watched = Watched::new(named("t").into(), now);
-        let (next, notes) = watched.accept_alias(name, *report, now);
+        let mut watched = PolledTask::new(named("t").into(), now);
+        let (next, effects) = watched.accept_alias(name, *report, now);
         assert_eq!(next, Next::End(Ending::Completed { video_url: Some("u".into()), ended_at: at(30) }));
-        assert_eq!(notes[0], Note::Alias(TaskNames { id: named("t"), alias: Some(named("x")) }));
+        assert_eq!(effects[0], Effect::Alias(TaskNames { id: named("t"), alias: Some(named("x")) }));
         assert!(matches!(watched.refuse_alias("it is another's").0, Next::Poll(Pause::AfterFailures(1))));
     }
 
@@ -534,7 +534,7 @@ mod tests {
         for useless in [transient(), key_refused()] {
             assert_eq!(after(names(), vec![missing(), useless]), (USUAL, vec![]));
         }
-        let (next, notes) = after(names(), vec![missing(), missing()]);
-        assert_eq!((next, notes.len()), (USUAL, 1), "both were denied: the grace time begins");
+        let (next, effects) = after(names(), vec![missing(), missing()]);
+        assert_eq!((next, effects.len()), (USUAL, 1), "both were denied: the grace time begins");
     }
 }

@@ -176,7 +176,7 @@ pub(super) struct Times {
     /// The time until a write to an unreachable ledger fails.
     pub(super) outage: Duration,
     /// The wait before a deferred intent is tried again.
-    pub(super) look_again: Duration,
+    pub(super) poll_interval: Duration,
 }
 
 impl Times {
@@ -193,7 +193,7 @@ impl Times {
             lock: after(Duration::from_secs(30)),
             standstill: after(Duration::from_secs(5)),
             outage: after(Duration::from_mins(5)),
-            look_again: after(Duration::from_millis(500)),
+            poll_interval: after(Duration::from_millis(500)),
         }
     }
 }

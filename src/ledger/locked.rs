@@ -17,7 +17,7 @@ use super::{Event, Intent, LedgerError};
 use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
 
 /// The longest wait for the writer of a shared store, once no batch is locked.
-const FAREWELL: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The way to a writer.
 pub(in crate::ledger) enum WriterHandle {
@@ -87,15 +87,15 @@ impl WriterHandle {
 }
 
 impl Drop for WriterHandle {
-    /// Waits for the last commit, but for at most [`FAREWELL`] for a database.
+    /// Waits for the last commit, but for at most [`SHUTDOWN_TIMEOUT`] for a database.
     fn drop(&mut self) {
         let Self::Thread { commands, thread, shared } = self else { return };
         if let Some(shared) = shared {
-            shared.hurry.cancel();
+            shared.shutdown.cancel();
         }
         drop(commands.get_mut().take());
         let Some(thread) = thread.get_mut().take() else { return };
-        let until = Instant::now() + FAREWELL;
+        let until = Instant::now() + SHUTDOWN_TIMEOUT;
         while shared.is_some() && !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -158,8 +158,8 @@ impl LockedBatch {
     }
 
     /// Shortens the wait of each write for an unreachable ledger to seconds.
-    pub fn hurry(&self) {
-        self.shared().inspect(|shared| shared.hurry.cancel());
+    pub fn shutdown(&self) {
+        self.shared().inspect(|shared| shared.shutdown.cancel());
     }
 
     /// Returns once the lease of this runner has expired, and another one may lock the batch. Never returns for a file.
@@ -232,7 +232,7 @@ impl Drop for LockedBatch {
 #[derive(Debug, Default)]
 pub(super) struct SharedState {
     /// Cancelled when the run ends, which shortens the wait for an unreachable database to seconds.
-    pub(super) hurry: CancellationToken,
+    pub(super) shutdown: CancellationToken,
     /// Cancelled once the lease of this runner has expired, and another runner may lock its batches.
     pub(super) expired: CancellationToken,
     /// The deadline for the first byte of each new attempt.

@@ -10,7 +10,7 @@
 //!
 //! Wherever the process, the machine, or the disk dies, the next command finds the ledger as the last commit left it. For runs, tests kill at each
 //! commit (`killed_at_every_single_write_of_the_ledger`), at each step of a request (`killed_at_every_boundary_of_a_request`), and in a download
-//! (`a_run_that_is_killed_while_it_fetches_goes_on_where_it_was`). The people of `tests/endurance/people.rs` mix runs and other commands.
+//! (`killed_download_continues_in_the_next_run`). The people of `tests/endurance/people.rs` mix runs and other commands.
 //!
 //! | a run dies | state of the attempt | the next run |
 //! |---|---|---|
@@ -34,9 +34,9 @@
 //! | `import`, between its commits for a task | an intent, or a doubt declared as found | the job is not due, and the same command finishes that doubt (`killed_import_continues`) |
 //! | `resolve`, `resolve --undo` | each job before its one commit or after it | a verdict is taken back only until something was bought on it (`statement_can_be_undone_until_a_purchase`) |
 //! | `resolve --abandon` | the task active, or failed and declared as lost | its charge stays unknown or charged; only a run that retries failures buys again (`endless_task_can_be_abandoned_and_bought_again`) |
-//! | `archive`, for a video | a copy, then the record, then no original | the original goes last, and the same command continues (`random_choices_buy_each_agreed_retake_once_and_no_archived_video_comes_back`) |
+//! | `archive`, for a video | a copy, then the record, then no original | the original goes last, and the same command continues (`random_choices_buy_each_agreed_retake_once`) |
 //! | `ledger copy` | the source frozen, and no copy, or a committed one | the freeze comes before the first read; a new file gets its name after the verification, and an empty ledger is filled in one transaction; only the user ends the freeze (`copy_to_small_disk_is_whole_or_refused`) |
-//! | `ledger backup` | no file, or a whole one | it only reads, and a backup that is brought back is an older ledger (`backup_that_breaks_off_leaves_no_file`) |
+//! | `ledger backup` | no file, or a whole one | it only reads, and a backup that is brought back is an older ledger (`interrupted_backup_leaves_no_file`) |
 //! | an older ledger takes the place of this one | fewer commits than the counter beside it | refused until the user says that it is meant (`restored_backup_is_refused_and_can_be_accepted`) |
 //! | two processes run without a working lock | both may record intents | the rules refuse a second open attempt of a job (`two_runners_without_a_lock_buy_no_job_twice`) |
 //!

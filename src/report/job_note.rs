@@ -252,7 +252,7 @@ impl NextCommand {
     }
 
     /// The commands for this manifest, without options.
-    pub(crate) fn about(manifest: &Path) -> Self {
+    pub(crate) fn without_options(manifest: &Path) -> Self {
         Self::new(manifest, BTreeMap::new())
     }
 

@@ -102,7 +102,7 @@ impl Writer {
 
     /// Adds a file.
     #[must_use]
-    pub fn and(mut self, path: PathBuf, form: Form) -> Self {
+    pub fn with_file(mut self, path: PathBuf, form: Form) -> Self {
         self.files.push((path, form));
         self
     }

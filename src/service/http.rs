@@ -176,7 +176,7 @@ impl HttpService {
         };
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
-        let head = Head::of(&response, &self.words);
+        let head = Head::new(&response, &self.words);
         let readiness = match read(response).await {
             Ok(body) => classify::readiness(&head.answer(&body, &self.masked(&body), &self.words)),
             Err((error, _)) => Readiness::Unusable(self.unanswered(&error)),
@@ -209,7 +209,7 @@ impl HttpService {
             }
             Err(error) => return Submission::InDoubt(lost(&error, &[])),
         };
-        let head = Head::of(&response, &self.words);
+        let head = Head::new(&response, &self.words);
         match read(response).await {
             Ok(body) => self.meaning(&head, &body),
             // A rejection by its status is one, also with a partial body.
@@ -296,7 +296,7 @@ impl HttpService {
                 Err(error) if error.is_connect() => return PollAnswer::Transient(self.unreached(&error)),
                 Err(error) => return PollAnswer::Transient(why(&error)),
             };
-            let head = Head::of(&response, &self.words);
+            let head = Head::new(&response, &self.words);
             if let Some(next) = head.redirect_within(&url) {
                 url = next;
                 continue;
@@ -339,7 +339,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(response: &Response, words: &TerminalStates) -> Self {
+    fn new(response: &Response, words: &TerminalStates) -> Self {
         let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let header = |name| text(response.headers().get(name));
         Self {

@@ -42,7 +42,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    fn of(task: &Value, words: &TerminalStates) -> Self {
+    fn read(task: &Value, words: &TerminalStates) -> Self {
         let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
         let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(bounds::word);
         Self {
@@ -151,7 +151,7 @@ impl TaskReport {
             names_video_url: fields.contains_key("video_url"),
             completed_at,
             error,
-            echo: Box::new(Echo::of(&value, words)),
+            echo: Box::new(Echo::read(&value, words)),
             status,
         })
     }

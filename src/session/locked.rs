@@ -14,7 +14,7 @@ use super::start::Session;
 use super::{other_batches, purchases};
 use crate::domain::{Account, Attempt, Declaration, History, JobId, Usd};
 use crate::download::Downloader;
-use crate::engine::{Identity, Whose};
+use crate::engine::{Identity, ReportOwner};
 use crate::ledger::{Event, LockedBatch};
 use crate::plan::Plan;
 use crate::service::{PollAnswer, Status, VideoService as _};
@@ -133,7 +133,7 @@ pub(super) async fn take_completed(
 async fn completion(attempt: &Attempt, connection: &Connection) -> Option<Event> {
     let names = attempt.task.clone()?;
     let PollAnswer::Report(report) = connection.service().poll(&names.id).await else { return None };
-    if report.status != Status::Completed || Identity::new(names).identify(&report) != Whose::Own {
+    if report.status != Status::Completed || Identity::new(names).identify(&report) != ReportOwner::Own {
         return None;
     }
     let ended_at = report.completed_at.unwrap_or_else(Timestamp::now);

@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use crate::bill::{Bill, Comparison, Matched, Period, compare, depends_on};
 use crate::catalog::Catalog;
 use crate::domain::{Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, TaskId, TaskNames, explained};
-use crate::engine::{Identity, Whose, echo_differences};
+use crate::engine::{Identity, ReportOwner, echo_differences};
 use crate::ledger::{Event, Intent, Ledger, LockedBatch, OpenElsewhere, RUNNER_MAY_LIVE};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
@@ -380,9 +380,11 @@ async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, 
             }
         };
         let (alias, is_other_name) = match identity.identify(&report) {
-            Whose::Own => (report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned(), false),
-            Whose::Renamed(name) => (Some(name), true),
-            Whose::Other(_) => continue,
+            ReportOwner::Own => {
+                (report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned(), false)
+            }
+            ReportOwner::Renamed(name) => (Some(name), true),
+            ReportOwner::Other(_) => continue,
         };
         return Ok((TaskNames { id: task.clone(), alias }, is_other_name, report));
     }

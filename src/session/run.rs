@@ -126,7 +126,7 @@ impl Prepared<'_> {
         };
         tokio::select! {
             ended = Box::pin(async { futures::join!(runs, executes) }) => ended,
-            never = hurry(stop, &self.batch) => match never {},
+            never = shut_down(stop, &self.batch) => match never {},
             never = yield_batch(stop, &self.batch, &emit) => match never {},
             never = self.reporter.keep_writing(&has_news) => match never {},
             never = other_batches::release_done(self.session, &self.others) => match never {},
@@ -196,9 +196,9 @@ async fn prepare_tasks(
 }
 
 /// Shortens the wait for an unreachable ledger once you end the run. Never returns.
-async fn hurry(stop: &Stop, batch: &LockedBatch) -> Infallible {
+async fn shut_down(stop: &Stop, batch: &LockedBatch) -> Infallible {
     stop.aborting().await;
-    batch.hurry();
+    batch.shutdown();
     std::future::pending().await
 }
 

@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn event_texts_match_the_snapshot() {
-        let again = NextCommand::about(Path::new("m.yaml"));
+        let again = NextCommand::without_options(Path::new("m.yaml"));
         let shown = |event: &RunEvent| format!("{}: {:#?}", event.code().code(), text_of(event, &again));
         insta::assert_snapshot!(each_event().iter().map(shown).collect::<Vec<_>>().join("\n"));
     }

@@ -371,7 +371,7 @@ mod tests {
             PlanNote::OtherBatch(&doubtful),
             PlanNote::ToFetch(1),
         ];
-        let again = NextCommand::about(Path::new("m.yaml"));
+        let again = NextCommand::without_options(Path::new("m.yaml"));
         let shown = |note: &PlanNote| format!("{}: {}", note.code().code(), sentence(note, &again));
         let shown = notes.iter().map(shown).collect::<Vec<_>>().join("\n");
         // Other tests cover shell quoting.

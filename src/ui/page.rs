@@ -252,6 +252,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn states_and_money_have_colors_and_names_have_none() {
+        let shown = painted("  completed  failed  $3.25\n2 jobs: 1 failed, 1 in doubt\n").replace('\u{1b}', "^");
+        assert_eq!(
+            shown,
+            "  ^[32mcompleted^[0m  failed  ^[1m$3.25^[0m\n2 jobs: 1 ^[31mfailed^[0m, 1 in ^[33mdoubt^[0m\n"
+        );
+    }
+
+    #[test]
     fn line_breaks_are_escaped_in_a_line() {
         let mut page = Page::new();
         page.line("x: 1 job, $0.90\n\nSpend up to $0.90? [y/N] \u{1b}[8m");

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-/// What the browser is called on different systems.
+/// The names of the browser on different systems.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// The time after which a test gives up on anything: a machine with two cores runs sixteen browsers and more beside them.
+/// The longest wait of a test: a machine with two cores runs sixteen browsers and more.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// The event of the large view comes after it has closed, empties it, and takes the focus back to its card.
@@ -24,7 +24,7 @@ pub struct Browser {
     socket: WebSocket<TcpStream>,
     session: Value,
     calls: u64,
-    /// What the page complained about.
+    /// The errors of the page.
     complaints: Vec<String>,
     _profile: tempfile::TempDir,
 }
@@ -40,7 +40,7 @@ impl Browser {
         let mut lines = BufReader::new(child.stderr.take().expect("stderr")).lines();
         let address = lines.find_map(|line| line.ok()?.strip_prefix("DevTools listening on ").map(str::to_owned));
         let address = address.expect("the browser says where it listens");
-        // No one reads what it says from here on; it must not halt for that.
+        // Nobody reads its output any more, and it must not halt.
         std::thread::spawn(move || lines.for_each(drop));
         let host = address.trim_start_matches("ws://").split('/').next().expect("a host");
         let stream = TcpStream::connect(host).expect("a connection");
@@ -62,14 +62,14 @@ impl Browser {
         browser
     }
 
-    /// What the page complained about so far: errors of its script, of its policy, and of what it could not load.
+    /// The errors of the page so far: of its script, of its policy, and of missing resources.
     pub fn complaints(&mut self) -> Vec<String> {
-        // Whatever was said before this answer has come by then.
+        // Earlier messages precede this response.
         self.eval("0");
         self.complaints.clone()
     }
 
-    /// What an expression comes to.
+    /// The value of an expression.
     #[track_caller]
     pub fn eval(&mut self, expression: &str) -> Value {
         let wish = json!({
@@ -90,7 +90,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key, as the user does; `Control+p` with the control key held down.
+    /// Presses a key like a user; `Control+p` with the control key.
     pub fn press(&mut self, key: &str) {
         if let Some(key) = key.strip_prefix("Control+") {
             let event = json!({ "type": "rawKeyDown", "key": key, "modifiers": 2 });
@@ -98,7 +98,7 @@ impl Browser {
             return;
         }
         let text = if key.chars().count() == 1 { key } else { "" };
-        // What the browser itself does at a key, closing a dialog for example, hangs on its number.
+        // The browser's own action for a key, such as to close a dialog, depends on its number.
         let number = match key {
             "Enter" => 13,
             "Escape" => 27,
@@ -174,7 +174,7 @@ fn start(name: &str, profile: &Path) -> Option<Child> {
         "--disable-dev-shm-usage",
         "--mute-audio",
     ]);
-    // Nothing but what the test opens: no update, no field trial, no report home.
+    // Only the pages of the test: no update, no field trial, no telemetry.
     command.args(["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]);
     // In a container there is often nothing to build a sandbox of, and the page is our own.
     command.arg("--no-sandbox").arg(format!("--user-data-dir={}", profile.display()));
@@ -184,7 +184,7 @@ fn start(name: &str, profile: &Path) -> Option<Child> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Asked first: killed, it leaves the processes that it started, and what they write while their directory is being removed.
+        // A request precedes the kill: a killed browser leaves processes that write while their directory is removed.
         let order = json!({ "id": 0, "method": "Browser.close" });
         let _already_closed = self.socket.send(Message::text(order.to_string()));
         let start = Instant::now();

@@ -58,7 +58,7 @@ fn page_without_scripts_says_so_and_has_no_dead_button() {
 }
 
 #[test]
-fn a_person_plays_filters_picks_and_copies() {
+fn person_plays_filters_picks_and_copies() {
     let mut page = open(finished(), REPORT, 1440, 1000);
     assert_eq!(page.eval("document.title"), "sheet — contact sheet");
     assert_eq!(page.eval(SHOWN), json!(["hero", "hero-upright", "waves", "mug"]));
@@ -129,7 +129,7 @@ fn a_person_plays_filters_picks_and_copies() {
 }
 
 #[test]
-fn what_is_kept_and_what_is_asked_for_again_is_saved() {
+fn kept_and_retaken_videos_are_saved() {
     let here = rehearsed();
     let mut page = open(&here, REPORT, 1440, 1000);
     page.eval("URL.createObjectURL = (blob) => { window.saved = blob; return 'about:blank#'; }");
@@ -227,7 +227,7 @@ fn it_is_whole_on_a_phone_and_in_the_dark() {
 }
 
 #[test]
-fn without_the_files_it_plays_from_the_service_and_says_when_that_is_gone_too() {
+fn page_without_files_plays_from_the_service() {
     let (service, here) =
         (Service::well(), Workspace::with_manifest("version: 1\njobs: [{ id: one, model: alpha-2, prompt: x }]\n"));
     here.run(&service, &[]).ends_with(0);
@@ -307,7 +307,7 @@ fn texts_from_outside_stay_texts() {
 }
 
 #[test]
-fn a_thousand_cards_have_players_only_where_someone_polls() {
+fn thousand_cards_have_players_only_in_view() {
     let manifest = crate::support::numbered_jobs(1000);
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
     here.run(&service, &["--concurrency", "64", "-q"]).ends_with(0);

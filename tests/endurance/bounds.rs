@@ -14,7 +14,7 @@ use crate::support::fake::{FakeService, OwnBatch, jobs, run};
 use crate::support::plans::{SECOND, plan};
 use crate::support::{Answer, Ended, Program, Service, Workspace, has_code, json as answer, numbered_jobs};
 
-/// Plans with an address space of so many KiB.
+/// Plans with an address space of this number of KiB.
 fn plan_within(here: &Workspace, kib: u32) -> Ended {
     Program::script(here.root(), &format!("ulimit -v {kib}; exec \"$0\" run m.yaml --plan --format json")).ends()
 }
@@ -42,7 +42,7 @@ fn entry(fields: &str) -> String {
 }
 
 #[test]
-fn takes_rows_and_texts_that_multiply_are_refused_before_they_do() {
+fn multiplied_takes_rows_and_texts_are_refused_first() {
     let with_rows = |count, manifest: String| Workspace::with_manifest(&manifest).file("rows.csv", rows(count));
     refused(&with_rows(100_000, entry("prompt: x, takes: 1000")), "too-many-jobs");
     refused(&with_rows(250_000, entry("prompt: x")), "csv-too-long");
@@ -59,7 +59,7 @@ fn takes_rows_and_texts_that_multiply_are_refused_before_they_do() {
 }
 
 #[test]
-fn templates_that_grow_or_go_too_deep_are_refused() {
+fn growing_or_deep_templates_are_refused() {
     let manifest = |template: &str| {
         let template = template.replace('"', "\\\"");
         Workspace::with_manifest(&format!(
@@ -101,7 +101,7 @@ fn nesting_beyond_every_measure_is_refused_at_its_place() {
 }
 
 #[test]
-fn a_hundred_findings_are_shown_and_the_others_are_counted() {
+fn hundred_findings_are_shown_and_the_others_counted() {
     let jobs = |count: usize| {
         (0..count).fold(String::new(), |jobs, n| format!("{jobs}  - {{ id: j{n}, model: alpha-3, prompt: x }}\n"))
     };
@@ -122,7 +122,7 @@ fn a_hundred_findings_are_shown_and_the_others_are_counted() {
         assert_eq!(found["diagnostics"].as_array().map(Vec::len), Some(100));
         assert_eq!(found["more"], count - 100);
     }
-    // What stops the run is shown before what does not.
+    // Errors are shown before warnings.
     let extras = (0..200).fold(String::new(), |jobs, n| {
         format!("{jobs}  - {{ id: j{n}, model: alpha-2, prompt: x, extra: {{ seed: 1 }} }}\n")
     });
@@ -159,9 +159,9 @@ fn packed(parts: &[(&str, &str)]) -> Vec<u8> {
     book.finish().expect("a workbook").into_inner()
 }
 
-/// A small workbook that unpacks to more than any machine holds, one with a cell in its last corner, and one with too many.
+/// A small workbook that unpacks to more than the memory of a machine, one with a cell in its last corner, and one with too many cells.
 #[test]
-fn a_workbook_is_no_bomb() {
+fn workbook_bomb_is_refused() {
     let relations = "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\"><Relationship Id=\"r1\" Type=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet\" Target=\"worksheets/sheet1.xml\"/></Relationships>";
     let root = "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\"><Relationship Id=\"r1\" Type=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument\" Target=\"xl/workbook.xml\"/></Relationships>";
     let book = "<workbook xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\" xmlns:r=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships\"><sheets><sheet name=\"S\" sheetId=\"1\" r:id=\"r1\"/></sheets></workbook>";

@@ -1,5 +1,5 @@
-//! Everything at once: a client that is killed again and again while its jobs get new ids, its batches follow each other, half of
-//! its runs are approved plans, and every purchase has a label; against a service that loses answers, resets, fails and is.
+//! All features together: a client that is killed repeatedly while jobs get new IDs, batches follow each other, half of the runs are approved
+//! plans, and every purchase has a label; with a service that loses responses, resets connections, and fails.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
@@ -39,10 +39,10 @@ fn manifest(batch: usize, generation: usize, jobs: usize) -> String {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "whoever runs it long wants its figures")]
-fn killed_at_random_while_jobs_are_moved_approved_labeled_and_collected() {
+fn random_kills_during_moves_and_approvals_buy_nothing_twice() {
     // A whole thousand takes minutes: `SHOTLIST_TEST_KILLS=1000`.
     let kills = std::env::var("SHOTLIST_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(60);
-    // More than can be done between so many kills.
+    // More jobs than fit between the kills.
     let jobs = 25.max(kills / 2);
     let made: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let (book, next) = (Arc::clone(&made), AtomicUsize::new(0));
@@ -65,7 +65,7 @@ fn killed_at_random_while_jobs_are_moved_approved_labeled_and_collected() {
     }
     assert!(killed >= kills / 2, "only {killed} of {kills} kills happened");
     // In peace, until a run finds nothing to do any more: the first batch, too, because a slow machine has bought little until each kill.
-    // A page as the first answer ends a run with 6.
+    // A page as the first response ends a run with 6.
     for batch in [0, 0, batch, batch] {
         here.write("m.yaml", manifest(batch, GENERATIONS - 1, jobs));
         let ended = here.run(&service, &["-q", "--max-doubts", "1000"]).ends();
@@ -75,7 +75,7 @@ fn killed_at_random_while_jobs_are_moved_approved_labeled_and_collected() {
     println!("{killed} kills over {} batches, {} tasks made", BATCHES, made.lock().expect("no panic").len());
 }
 
-/// A run whose cost is confirmed by a high limit, or by a saved plan.
+/// A run with a confirmation by a high limit, or by a saved plan.
 fn start(here: &Workspace, service: &Service, is_approved: bool) -> std::process::Child {
     let pace = ["-q", "--concurrency", "4", "--max-doubts", "1000"];
     if !is_approved {
@@ -99,7 +99,7 @@ fn start(here: &Workspace, service: &Service, is_approved: bool) -> std::process
     run.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").starts()
 }
 
-/// What holds after all of it. `made` are the tasks that the service made, with their prompts.
+/// The invariants at the end. `made` has the tasks of the service, with their prompts.
 fn check(here: &Workspace, made: &[(String, String)], batch: usize) {
     let prompts: HashSet<&String> = made.iter().map(|(prompt, _)| prompt).collect();
     assert_eq!(prompts.len(), made.len(), "the service made two tasks for one job");
@@ -120,7 +120,7 @@ fn check(here: &Workspace, made: &[(String, String)], batch: usize) {
     let unfetched = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' AND file IS NULL");
     assert_eq!(unfetched, [["0"]]);
     assert!(attempts.iter().filter(|attempt| attempt[1] == "completed").count() > 25, "hardly anything was bought");
-    // The sums are those of the attempts, also by label, and the reports say what the ledger does.
+    // The sums match the attempts, also by label, and the reports match the ledger.
     here.shotlist(&["ledger", "check"]).ends_with(0);
     let totals = |by: &[&str]| {
         let books = here.shotlist(&[&["spend", "--format", "json"], by].concat()).ends_with(0).stdout;

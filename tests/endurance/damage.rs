@@ -1,4 +1,4 @@
-//! A damaged ledger is refused: whatever happened to its bytes, it is never believed, and nothing is bought on its word.
+//! A damaged ledger is refused: with any damage to its bytes, nothing is bought by it.
 
 use std::fs;
 use std::path::Path;
@@ -141,7 +141,7 @@ fn nothing_is_bought_on_the_word_of_a_damaged_ledger() {
     assert!(refused > 15, "{refused} refused");
 }
 
-/// A row that another program edits, with or without what it finds in the schema.
+/// A row that another program edits, with or without the triggers of the schema.
 #[test]
 fn edited_row_is_refused() {
     let (service, here) = ledger();

@@ -1,5 +1,5 @@
-//! How gateways and services of the same shape say it: each shape with what has to come of it (money, state, file, polls and
-//! words), by the whole program. One table; a test for each of its parts.
+//! Responses of gateways and similar services, each with its expected result (money, state, file, polls, and words) in the whole program.
+//! One table, with a test for each part.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use crate::support::{Answer, Service, Workspace, answer_of_video, raw};
 
 const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
 
-/// One answer: a status, headers and a body, with `$V` for the address of a video, `$C` for that of the content, and `$S` for
-/// the service's own.
+/// A response: status, headers, and body, with `$V` for the URL of a video, `$C` for that of the content, and `$S` for that of the
+/// service.
 #[derive(Clone)]
 pub struct Said {
     status: u16,
@@ -24,14 +24,14 @@ pub fn text(status: u16, headers: &[(&'static str, &'static str)], body: impl In
     Said { status, headers: headers.to_vec(), body: body.into() }
 }
 
-/// A service's way to answer, and what must come of one job on alpha-2.
+/// The responses of a service, and the expected result of one alpha-2 job.
 pub struct Dialect {
     pub name: &'static str,
     /// To the submission.
     pub post: Said,
-    /// To the polls, one after the other; the last one again and again. By the name that is asked by, where it starts so.
+    /// To the polls, in turn, and the last one to all later polls. By the polled name, if one is given.
     pub polls: Vec<(&'static str, Said)>,
-    /// To a request for the content; a video if none is said.
+    /// To a request for the content; by default a video.
     pub content: Option<Said>,
     pub must: Must,
 }
@@ -96,7 +96,7 @@ impl Dialect {
         for asked in service.asked() {
             assert_eq!(asked.headers.get("accept-encoding").map(String::as_str), Some("identity"), "{name}");
         }
-        // Whatever it was: the next run neither buys nor changes it, unless nothing was bought.
+        // In any case, the next run neither buys nor changes it, unless nothing was bought.
         if matches!(must.state, "completed" | "failed" | "in_doubt") {
             // It submits nothing, so it meets no wrong server.
             let exit = [("completed", 0), ("in_doubt", 7)].into_iter().find(|(state, _)| *state == must.state);
@@ -106,11 +106,11 @@ impl Dialect {
     }
 }
 
-/// What must come of it.
+/// The expected result.
 pub struct Must {
     pub state: &'static str,
     pub charge: &'static str,
-    /// How many polls the report counts; at least so many if the task never ends.
+    /// The number of polls in the report; the minimum if the task never ends.
     pub polls: u32,
     pub has_file: bool,
     pub shows: &'static str,
@@ -138,12 +138,12 @@ pub fn seen(name: &'static str, poll: &Value, must: Must) -> Dialect {
     Dialect { name, post, polls: vec![("", said(200, poll))], content: None, must }
 }
 
-/// A service whose polls are answered so, one after the other.
+/// A service with these responses to polls, in turn.
 pub fn looked(name: &'static str, polls: Vec<Said>, must: Must) -> Dialect {
     Dialect { polls: polls.into_iter().map(|poll| ("", poll)).collect(), ..seen(name, &json!({}), must) }
 }
 
-/// A service that answers a submission so, and is well else.
+/// A service with this response to a submission, and usual ones to all other requests.
 pub fn posted(name: &'static str, post: Said, must: Must) -> Dialect {
     let well = json!({ "status": "completed", "progress": 100, "video_url": "$V" });
     Dialect { post, ..seen(name, &well, must) }

@@ -1,11 +1,11 @@
-//! How a service says where a task stands.
+//! Responses about the state of a task.
 
 use serde_json::json;
 
 use super::dialect::{COMPLETED, Dialect, FAILED, Must, OPEN, RUNNING, all_hold, looked, said, seen, text};
 
 #[test]
-fn the_end_is_understood_by_its_word_or_by_its_video() {
+fn end_of_a_task_is_known_by_its_word_or_its_video() {
     all_hold(vec![
         seen(
             "interface",
@@ -42,7 +42,7 @@ fn the_end_is_understood_by_its_word_or_by_its_video() {
 }
 
 #[test]
-fn the_video_is_found_where_it_is_put() {
+fn video_is_found_in_each_known_field() {
     let content = |name, poll| seen(name, poll, COMPLETED);
     all_hold(vec![
         seen("metadata.url", &json!({ "status": "completed", "metadata": { "url": "$V" } }), COMPLETED),
@@ -56,7 +56,7 @@ fn the_video_is_found_where_it_is_put() {
             &json!({ "status": "completed", "video_url": "", "metadata": { "url": "$V" } }),
             COMPLETED,
         ),
-        // No such field at all: the content is asked for at once.
+        // Without such a field, the content is requested immediately.
         content(
             "OpenAI",
             &json!({ "id": "t0", "object": "video", "status": "completed", "progress": 100, "model": "alpha-2", "seconds": "12", "size": "1280x720" }),
@@ -69,7 +69,7 @@ fn the_video_is_found_where_it_is_put() {
         content("javascript:", &json!({ "status": "completed", "video_url": "javascript:alert(1)" })),
         content("relative", &json!({ "status": "completed", "video_url": "/videos/t0.mp4" })),
         content("no host", &json!({ "status": "completed", "video_url": "https://" })),
-        // A field that is there and empty may be filled in: it is asked for twice more.
+        // An empty field may be filled in later: it is polled twice more.
         seen("never filled in", &json!({ "status": "completed", "video_url": null }), Must { polls: 3, ..COMPLETED }),
         seen("a list", &json!({ "status": "completed", "video_url": ["$V"] }), Must { polls: 3, ..COMPLETED }),
         looked(
@@ -92,7 +92,7 @@ fn the_video_is_found_where_it_is_put() {
 }
 
 #[test]
-fn a_failure_is_understood_with_its_reason() {
+fn failure_is_recorded_with_its_reason() {
     let failed = |name, poll, shows| seen(name, poll, Must { shows, ..FAILED });
     all_hold(vec![
         failed(
@@ -136,7 +136,7 @@ fn a_failure_is_understood_with_its_reason() {
 }
 
 #[test]
-fn what_is_no_end_is_asked_about_again_and_reported() {
+fn unknown_state_is_polled_again_and_reported() {
     let running = |name, poll| seen(name, poll, RUNNING);
     let open = |name, poll, shows| seen(name, poll, Must { shows, ..OPEN });
     let trouble = |name, answer, shows| looked(name, vec![answer], Must { shows, ..OPEN });
@@ -209,7 +209,7 @@ fn what_is_no_end_is_asked_about_again_and_reported() {
 }
 
 #[test]
-fn a_word_that_no_one_knows_with_an_error_is_a_failure() {
+fn unknown_word_with_an_error_is_a_failure() {
     let refused = |status: &str, more: serde_json::Value| {
         let mut task = json!({ "id": "t0", "status": status, "error": { "message": "the prompt was refused" } });
         task.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -258,7 +258,7 @@ fn success_without_the_usual_marks_is_found() {
 }
 
 #[test]
-fn the_body_is_believed_whatever_the_status() {
+fn body_counts_with_any_status() {
     let failed = |name, status| {
         let body = json!({ "id": "t0", "status": "failed", "error": { "message": "CUDA out of memory" } });
         looked(name, vec![said(status, &body)], Must { shows: "CUDA out of memory", ..FAILED })

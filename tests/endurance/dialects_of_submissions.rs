@@ -1,4 +1,4 @@
-//! How a service takes or refuses a submission, and what it calls its task.
+//! Accepted and refused submissions, and the names of tasks.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const GZIP: [u8; 32] = [
 const DEFLATE: [u8; 20] = [120, 156, 171, 86, 202, 76, 81, 178, 82, 80, 42, 49, 80, 170, 5, 0, 22, 21, 3, 76];
 
 #[test]
-fn a_task_is_known_by_all_of_its_names() {
+fn task_is_known_by_each_of_its_names() {
     let well = || said(200, &json!({ "status": "completed", "video_url": "$V" }));
     let unknown = || said(404, &json!({ "error": { "message": "unknown" } }));
     let named = |name, post: &Value, polls, must| Dialect { name, post: said(200, post), polls, content: None, must };
@@ -91,7 +91,7 @@ fn a_task_is_known_by_all_of_its_names() {
 }
 
 #[test]
-fn a_submission_is_taken_or_in_doubt() {
+fn submission_is_accepted_or_in_doubt() {
     let id = json!({ "id": "t0", "status": "queued" });
     let doubt = |name, answer, shows| posted(name, answer, Must { shows, ..IN_DOUBT });
     all_hold(vec![
@@ -159,7 +159,7 @@ fn a_submission_is_taken_or_in_doubt() {
 }
 
 #[test]
-fn a_submission_is_refused_and_nothing_is_bought() {
+fn refused_submission_buys_nothing() {
     let rejected = |name, answer, shows| posted(name, answer, Must { shows, ..REJECTED });
     let moved = |name, status| {
         posted(

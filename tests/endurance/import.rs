@@ -3,7 +3,7 @@
 use crate::support::{Service, Workspace, numbered_jobs};
 
 #[test]
-fn the_report_of_946_jobs_makes_a_lost_ledger_again_and_nothing_is_due() {
+fn report_of_946_jobs_restores_a_lost_ledger() {
     const JOBS: usize = 946;
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(JOBS)));
     here.run(&service, &["--concurrency", "64"]).ends_with(0);

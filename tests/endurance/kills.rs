@@ -1,8 +1,7 @@
-//! The crash argument of the ledger, walked through with a real process and a real SIGKILL.
+//! The crash argument of the ledger, with a real process and a real SIGKILL.
 //!
-//! Each test kills the run at one place, starts it again until it ends on its own, and then compares what the service
-//! charged with what the ledger and the report say: at most one charge for each attempt, no task id missing that the
-//! client acknowledged, every job in a state of the contract.
+//! Each test kills the run at one place, repeats it until it succeeds, and compares the charges of the service with ledger and report: at most
+//! one charge for each attempt, each acknowledged task ID, and every job in a state of the contract.
 
 use std::collections::HashSet;
 use std::fs;
@@ -23,7 +22,7 @@ defaults: { model: alpha-2 }
 jobs: [{ id: a, prompt: a }, { id: b, prompt: b }, { id: c, prompt: c }]
 ";
 
-/// Runs until the run ends by itself; how it ended.
+/// Repeats the run until it ends without a kill. Returns its end.
 fn run_to_the_end(here: &Workspace, service: &Service) -> Ended {
     for _ in 0..5 {
         let ended = here.run(service, &[]).ends();
@@ -34,7 +33,7 @@ fn run_to_the_end(here: &Workspace, service: &Service) -> Ended {
     panic!("the run never ended by itself");
 }
 
-/// What holds after any crash. `charged` are the prompts that the service took, one for each charge.
+/// The invariants after any crash. `charged` has the prompt of each charge.
 fn check(here: &Workspace, service: &Service, what: &str) {
     let report = here.report();
     let states: Vec<&str> =
@@ -62,7 +61,7 @@ fn check(here: &Workspace, service: &Service, what: &str) {
     let completed = states.iter().filter(|state| **state == "completed").count();
     let spent = format!("{:.2}", 0.90 * f64::from(u32::try_from(completed).expect("few")));
     assert_eq!(report["totals"]["spent_usd"], spent, "{what}");
-    // Whatever task the client asked about, it had acknowledged: the report has it still.
+    // The client had acknowledged each polled task, so the report has it.
     for task in acknowledged(service) {
         let kept = report["jobs"].as_array().expect("jobs").iter().any(|job| job["task_id"] == task);
         assert!(kept, "{what}: the task {task} is lost");
@@ -72,7 +71,7 @@ fn check(here: &Workspace, service: &Service, what: &str) {
     assert!(posts.len() <= completed + at_risk, "{what}: {} charges, {states:?}", posts.len());
 }
 
-/// The tasks that the client asked about.
+/// The polled tasks.
 fn acknowledged(service: &Service) -> HashSet<String> {
     let polls = service.asked().into_iter().filter(|asked| asked.method == "GET");
     polls.filter_map(|asked| Some(asked.path.rsplit('/').next()?.to_owned())).collect()
@@ -94,7 +93,7 @@ impl Halted {
         halted.stands_still().then_some(halted)
     }
 
-    /// Lets it go on up to the next of its places; false if it ends before.
+    /// Continues to the next halt. Returns false if it ends first.
     fn goes_on(&mut self) -> bool {
         fs::remove_file(&self.file).expect("it stood still");
         self.stands_still()
@@ -127,7 +126,7 @@ fn killed_at_every_single_write_of_the_ledger() {
             let Some(halted) = Halted::start(&here, &service, &what) else { break };
             halted.dies();
             kills += 1;
-            // Exactly what had an intent and no answer is in doubt afterwards, and every task that was written down is kept.
+            // Exactly the intents without a response are in doubt afterwards, and every recorded task is kept.
             let open = here.ledger_if_any("SELECT job FROM attempt WHERE state = 'intended' ORDER BY job");
             let tasks = here.ledger_if_any("SELECT task FROM attempt WHERE task IS NOT NULL ORDER BY id");
             let ended = run_to_the_end(&here, &service);
@@ -148,7 +147,7 @@ fn killed_at_every_single_write_of_the_ledger() {
 
 #[test]
 fn killed_at_every_boundary_of_a_request() {
-    // The service has read its nth request and halts before the answer, until the client is dead.
+    // The service reads its nth request, and does not respond until the client is dead.
     for number in 0..8 {
         let (seen, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (count, go) = (Arc::clone(&seen), Arc::clone(&release));
@@ -182,8 +181,8 @@ fn has_ended(here: &Workspace) -> bool {
 
 #[test]
 fn power_lost_at_every_single_write_of_the_ledger() {
-    // What was not committed is gone. That a commit is synced is what `synchronous=FULL` promises, and a test beside the
-    // schema holds the ledger to it.
+    // Uncommitted changes are gone. `synchronous=FULL` promises that a commit is synced; a test next to the schema checks that
+    // setting.
     let mut losses = 0;
     for number in 2..200 {
         let Some((here, service)) = power_lost(number, 0) else { break };
@@ -196,7 +195,7 @@ fn power_lost_at_every_single_write_of_the_ledger() {
 }
 
 #[test]
-fn a_ledger_that_did_not_sync_its_last_commit_would_pay_twice() {
+fn ledger_without_its_last_commit_would_pay_twice() {
     // The control: with one commit less on the disk than was acknowledged, the promise must break somewhere. If it did
     // not, the test above could not fail.
     let mut broken = 0;
@@ -235,17 +234,17 @@ fn power_lost(number: usize, more: usize) -> Option<(Workspace, Service)> {
 
 const LEDGER: &str = ".shotlist/ledger.db";
 const LOG: &str = ".shotlist/ledger.db-wal";
-/// The ledger's commit counter is not synced, and what it noted last is gone with the power, too.
+/// The commit counter is not synced, so a power loss takes its last entry, too.
 const WITNESS: &str = ".shotlist/ledger.db.commits";
 /// The index of the log lives in memory, and is gone with the power.
 const INDEX: &str = ".shotlist/ledger.db-shm";
 
 #[test]
-fn killed_three_hundred_times_over_a_thousand_jobs_with_faults_on_the_wire() {
+fn three_hundred_kills_over_a_thousand_jobs_buy_nothing_twice() {
     random_kills(1000, 300);
 }
 
-/// A batch of jobs against a service that loses answers, resets, fails and is, with the client killed again and again.
+/// A batch with a service that loses responses, resets connections, and fails, and a client that is killed repeatedly.
 fn random_kills(jobs: usize, kills: usize) {
     let manifest = numbered_jobs(jobs);
     // Every task that was made, with its prompt.
@@ -268,7 +267,7 @@ fn random_kills(jobs: usize, kills: usize) {
         assert!(unanswered.len() <= 4, "one kill left {} doubts", unanswered.len());
     }
     assert!(happened >= kills / 2, "only {happened} of {kills} kills happened");
-    // A page as the first answer of all ends a run, because another server may be behind it.
+    // A page as the first response ends a run, because it may be of another server.
     for _ in 0..5 {
         let ended = here.run(&service, &["-q", "--concurrency", "16", "--max-doubts", "1000"]).ends();
         assert!([Some(0), Some(1), Some(6), Some(7)].contains(&ended.code), "{:?}\n{}", ended.code, ended.stderr);
@@ -305,7 +304,7 @@ fn random_kills(jobs: usize, kills: usize) {
     assert!(completed > jobs / 3, "only {completed} of {jobs} completed, {doubtful} in doubt");
 }
 
-/// The service's faults, by a number that goes on from request to request.
+/// The faults of the service, by the number of the request.
 pub(super) fn faulty(asked: &Asked, made: &Mutex<Vec<(String, String)>>, next: &AtomicUsize) -> Answer {
     let number = next.fetch_add(1, Ordering::SeqCst);
     if asked.method == "GET" {
@@ -330,7 +329,7 @@ pub(super) fn faulty(asked: &Asked, made: &Mutex<Vec<(String, String)>>, next: &
     let (prompt, task) = (body["prompt"].as_str().expect("a prompt").to_owned(), format!("t{number}"));
     made.lock().expect("no panic").push((prompt, task.clone()));
     match fault {
-        // Made and charged, and the answer lost.
+        // Created and charged, but the response is lost.
         4 => Answer::Hangup,
         5 => raw(502, &[], ""),
         6 => Answer::Bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"id\": \"".to_vec()),
@@ -340,7 +339,7 @@ pub(super) fn faulty(asked: &Asked, made: &Mutex<Vec<(String, String)>>, next: &
 }
 
 #[test]
-fn a_run_that_was_frozen_in_the_middle_goes_on() {
+fn frozen_run_continues_after_it_wakes_up() {
     // As a machine that slept for a moment: the service went on meanwhile.
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(THREE_JOBS));
     let child = here.run(&service, &[]).starts();

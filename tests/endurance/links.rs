@@ -15,13 +15,13 @@ fn planted(here: &Workspace) -> Vec<(String, Vec<u8>)> {
     kept
 }
 
-/// A project from somewhere else may hold a link under every name that this program uses. Whatever a link leads to, whether it
-/// is there or not, stays as it is.
+/// A downloaded project may have a link under every name that this program uses. The target of a link stays unchanged, present
+/// or not.
 #[test]
-fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project() {
+fn link_of_a_downloaded_project_is_never_written_through() {
     let service = Service::well();
     let run = |here: &Workspace| here.run(&service, &["--buy-again", "*", "--report", "more.csv"]).ends();
-    // The names are learned from a run without links, killed while it holds all of them, and from one to the end.
+    // The names come from a run without links that is killed with all of its files open, and from a complete one.
     let here = Workspace::with_manifest(TWO_JOBS);
     let (slow, _done) = Service::slow();
     let child = here.run(&slow, &["--report", "more.csv"]).starts();

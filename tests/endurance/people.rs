@@ -1,11 +1,11 @@
 //! A random model of the people who edit a manifest: no request is paid for twice without a question that names its job.
 //!
 //! Each step is an edit and a run of the real program against a service with its own books. Rows are inserted, deleted, sorted, and edited, in
-//! their words or only in their spelling; IDs are renamed, with `moved` and without; names, batches, and takes change; a run is about all
-//! jobs, a selection, a sample, or a retake, and some are killed. Funds run out in the middle of retakes, and the same command goes on later. In some
-//! lives, the ledger is lost, and made again from the report or not; in some, a job waits for the review of its face beside the others.
+//! their words or only in their spelling; IDs are renamed, with `moved` and without; names, batches, and takes change; a run has all
+//! jobs, a selection, a sample, or a retake, and some are killed. Funds run out during retakes, and the same command continues later. In some
+//! lives, the ledger is lost, and restored from the report or not; in some, a job waits for the review of its face.
 //! Videos are archived on another mount.
-//! `PEOPLE_STEPS` asks for more steps than the suite does.
+//! `PEOPLE_STEPS` sets a larger number of steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -173,11 +173,11 @@ impl Desk {
     }
 }
 
-/// A service whose account can be empty.
+/// A service with an account that may be empty.
 struct Paid {
     service: Service,
     is_empty: Arc<AtomicBool>,
-    /// The numbers of the submissions that it refused.
+    /// The numbers of refused submissions.
     refused: Arc<Mutex<BTreeSet<usize>>>,
 }
 
@@ -219,7 +219,7 @@ fn lose(here: &Workspace, paid: &Paid, imports: bool) -> &'static str {
         return "nothing to lose";
     }
     let refreshed = here.shotlist(&["report", "m.yaml"]).ends();
-    // The guard of an earlier loss keeps the report as it is.
+    // The guard of an earlier loss keeps the report unchanged.
     assert!(matches!(refreshed.code, Some(0 | 3)), "{:?}: {}", refreshed.code, refreshed.stderr);
     std::fs::remove_dir_all(here.path(".shotlist")).expect("a ledger");
     if !imports {
@@ -260,7 +260,7 @@ fn seen(batch: &str) -> String {
     shotlist::domain::normalized(batch)
 }
 
-/// The jobs that paid for a request, in whatever spelling, in batches with a value.
+/// The jobs that paid for a request in any spelling, in batches with a value.
 fn paid_in_rounds(here: &Workspace, request: &str) -> usize {
     let paid = "SELECT name, batch.batch, job, request FROM attempt JOIN batch ON batch.id = attempt.batch
          WHERE batch.batch <> '' AND state NOT IN ('void', 'rejected')";
@@ -273,7 +273,7 @@ fn paid_in_rounds(here: &Workspace, request: &str) -> usize {
     jobs.len()
 }
 
-/// The jobs that a plan buys, and those that it questions, each with its normalized request.
+/// The jobs to buy by a plan, and the questioned ones, each with its normalized request.
 fn plan(here: &Workspace, args: &[&str]) -> Option<(BTreeMap<String, String>, BTreeSet<String>)> {
     let shown = here.shotlist(&[&["run", "m.yaml", "--plan", "--format", "json"], args].concat()).ends();
     let plan: Value = serde_json::from_str(&shown.stdout).ok().filter(|_| shown.code == Some(0))?;
@@ -288,7 +288,7 @@ fn plan(here: &Workspace, args: &[&str]) -> Option<(BTreeMap<String, String>, BT
     Some((due.collect(), before.iter().map(|job| job["job"].as_str().expect("an ID").to_owned()).collect()))
 }
 
-/// The purchases that people wanted: for each batch and request the most jobs that asked for it at once, and the repeats that they agreed to.
+/// The wanted purchases: for each batch and request the largest number of simultaneous jobs, and the confirmed repeats.
 #[derive(Default)]
 struct Wanted(BTreeMap<(String, String), usize>);
 
@@ -347,7 +347,7 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
             let copies =
                 desk.rows.iter().enumerate().filter(|(_, row)| shotlist::domain::normalized(&row.prompt()) == *request);
             let copies: usize = copies.map(|(place, _)| desk.takes.get(&desk.id(place)).copied().unwrap_or(1)).sum();
-            // Without a batch value, what other rounds paid for is no new wish: the value may have been lost.
+            // Without a batch value, a purchase of another round is no new wish: the value may be lost.
             let earlier = if key.is_empty() { paid_in_rounds(&here, request) } else { 0 };
             let of_batch = wanted.0.entry((key.clone(), request.clone())).or_default();
             *of_batch = copies.saturating_sub(earlier).max(*of_batch);
@@ -370,12 +370,12 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
             let cut = run().ends();
             assert!(matches!(cut.code, Some(0..=3 | 5)), "{story:?}: {:?}: {}", cut.code, cut.stderr);
             paid.is_empty.store(false, Ordering::SeqCst);
-            // A run that ended by itself has ended its retake, too: the same command would be another one.
+            // A complete run has also ended its retake: the same command would be another one.
             if !has_code(&cut.stderr, "stopping") {
                 continue;
             }
             story.push("again".to_owned());
-            // A task of an earlier run has become a video meanwhile, and the plan shows its retake. What was due before is bought once.
+            // An earlier task is completed now, and the plan shows its retake. Earlier due jobs are bought once.
             let later = plan(&here, &args).map(|(later, _)| later).unwrap_or_default();
             for (_, request) in later.iter().filter(|(job, _)| !due.contains_key(*job)) {
                 *wanted.0.entry((format!("agreed {}", wanted.0.len()), request.clone())).or_default() += 1;
@@ -399,7 +399,7 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
         } else {
             let ended = program.ends();
             assert!(matches!(ended.code, Some(0..=3 | 5)), "{story:?}: {:?}: {}", ended.code, ended.stderr);
-            // What is held hides no failure, and a refusal bought nothing: the question stands.
+            // A held job hides no failure, and a refusal bought nothing: the question remains.
             assert!(ended.code != Some(5) || desk.holds, "{story:?}: {}", ended.stderr);
         }
         for (request, paid) in paid.books() {

@@ -1,4 +1,4 @@
-//! Real input: the 946 prompts of the `VBench` suite, through the simulator as a service of its own.
+//! Real input: the 946 prompts of the `VBench` suite, with the simulator as a separate service.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Numbers that look like chance and are the same in every run.
+//! Pseudorandom numbers, the same in every run.
 
 /// The generator, with its state.
 pub struct Rng(pub u64);

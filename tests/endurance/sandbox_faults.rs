@@ -20,7 +20,7 @@ fn rehearse(faults: &[&str]) -> (Workspace, Simulator, Ended) {
 
 fn run(here: &Workspace, simulator: &Simulator) -> Ended {
     let quick = ["run", "m.yaml", "--yes", "--first-poll", "40ms", "--poll-interval", "50ms", "--poll-floor", "5ms"];
-    // Here it is about each fault by itself, and not about the circuit breaker.
+    // This test is about each fault, not about the circuit breaker.
     simulator.used_by(here.shotlist(&[&quick[..], &["--max-doubts", "1000"]].concat())).ends()
 }
 
@@ -28,7 +28,7 @@ fn charges(simulator: &Simulator) -> Vec<Value> {
     simulator.ledger()["charges"].as_array().expect("charges").clone()
 }
 
-/// Each charge stands for one job, and each job's state says what became of it.
+/// Each charge belongs to one job, and each job has a state.
 fn assert_counted_once(here: &Workspace, simulator: &Simulator, what: &str) {
     let charged: HashMap<String, String> = charges(simulator)
         .iter()
@@ -48,7 +48,7 @@ fn assert_counted_once(here: &Workspace, simulator: &Simulator, what: &str) {
 }
 
 #[test]
-fn what_loses_no_submission_leaves_every_job_completed() {
+fn fault_without_a_lost_submission_completes_every_job() {
     for faults in [["--fault", "retry-after=0.08"], ["--fault", "slow=0.3"], ["--max-tasks", "3"]] {
         let (here, simulator, ended) = rehearse(&faults);
         assert_eq!(ended.code, Some(0), "{faults:?}: {}", ended.stderr);
@@ -59,7 +59,7 @@ fn what_loses_no_submission_leaves_every_job_completed() {
 }
 
 #[test]
-fn what_loses_submissions_leaves_doubt_and_nothing_is_sent_again() {
+fn lost_submission_is_in_doubt_and_never_sent_again() {
     for fault in ["lost-response=0.3", "server-error=0.3"] {
         let (here, simulator, ended) = rehearse(&["--fault", fault]);
         assert_eq!(ended.code, Some(7), "{fault}: {}", ended.stderr);
@@ -92,7 +92,7 @@ fn all_of_them_together() {
 }
 
 #[test]
-fn faults_are_what_they_are_called() {
+fn each_fault_has_its_effect() {
     let (here, key) = (Workspace::new(), "authorization: Bearer k");
     let body = r#"{"model": "alpha-2", "prompt": "x"}"#;
     let statuses = |fault: &str| -> HashSet<u16> {

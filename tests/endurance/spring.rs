@@ -1,4 +1,4 @@
-//! The directory that a team would copy: from a spreadsheet and six images to a page and a workbook, with the programs beside them.
+//! The example directory for teams: from a spreadsheet and six images to a page and a workbook, with its scripts.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt;
@@ -58,7 +58,7 @@ fn from_a_spreadsheet_and_image_to_a_page_and_a_workbook() {
         assert!(heads.iter().any(|other| other == head), "{head}: {heads:?}");
     }
     assert_eq!(sheet.rows().count(), 15);
-    // What the page writes when someone has chosen.
+    // The choices that the page saves.
     let report = here.json("spring/shotlist-sandbox/spring/report.json");
     let task = |id: &str| {
         report["jobs"].as_array().expect("jobs").iter().find(|job| job["id"] == id).expect("a job")["task_id"].clone()
@@ -76,7 +76,7 @@ fn from_a_spreadsheet_and_image_to_a_page_and_a_workbook() {
 }
 
 #[test]
-fn the_programs_beside_it_call_what_they_name() {
+fn scripts_of_the_example_run_as_written() {
     let here = copied();
     let call =
         |script: &str| with_programs(&here, Program::script(here.root(), script)).env("BUCKET", "ours").ends_with(0);

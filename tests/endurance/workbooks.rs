@@ -99,7 +99,7 @@ fn refused(cases: &[(&str, &str, Vec<u8>, &str)]) {
 }
 
 #[test]
-fn workbooks_that_claim_much_are_refused_at_once() {
+fn workbook_with_a_false_size_is_refused_quickly() {
     let far = row(1, &(cell("A1", 0) + &cell("B1", 1) + &cell("XFD1", 2)));
     let thin: String = (2..=100_000).map(|number| row(number, &cell(&format!("A{number}"), 2))).collect();
     let shared = |cells: &str| head() + &row(2, cells);
@@ -178,7 +178,7 @@ fn workbooks_that_claim_much_are_refused_at_once() {
 }
 
 #[test]
-fn sheets_that_repeat_rows_and_cells_are_refused_at_once() {
+fn sheet_of_repeated_rows_is_refused_quickly() {
     let repeated =
         |cell: &str| format!("<table:table-row table:number-rows-repeated=\"1048576\">{cell}</table:table-row>");
     let text = |columns: u64, text: &str| {
@@ -207,9 +207,9 @@ fn sheets_that_repeat_rows_and_cells_are_refused_at_once() {
     ]);
 }
 
-/// A value without contents ends where it begins: the text of the next formula is not one.
+/// An empty value has no end tag: the text of the next formula is not its value.
 #[test]
-fn formulas_without_results_are_errors_however_they_are_written() {
+fn formula_without_a_result_is_an_error_in_any_form() {
     let id = |number: usize| format!("<c r=\"A{number}\" t=\"inlineStr\"><is><t>a{number}</t></is></c>");
     for value in ["", "<v/>", "<v></v>", "<v> </v>"] {
         let rows: String = (2..4)

@@ -18,9 +18,9 @@ use std::process::{Child, Command, Stdio};
 
 use support::{Answer, Service, TWO_JOBS, Workspace, json, output_of, wait_until};
 
-/// Where the units say that the program is.
+/// The path of the program in the units.
 const INSTALLED: &str = "/usr/local/bin/shotlist";
-/// `no one`, who stands for the user that systemd makes.
+/// `nobody`, in place of the user that systemd creates.
 const NOBODY: u32 = 65534;
 
 fn examples() -> PathBuf {
@@ -56,7 +56,7 @@ fn systemd_finds_nothing_wrong_with_the_units() {
 /// The command of the unit as systemd starts it: as another user without any rights, in a system that is read-only but for its own
 /// directory, with its key as a credential.
 #[test]
-fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
+fn unit_writes_only_to_its_own_directories() {
     let unit = unit("shotlist.service");
     assert_eq!(settings(&unit, "WorkingDirectory"), ["%S/shotlist"]);
     assert_eq!(settings(&unit, "StateDirectory"), ["shotlist"]);
@@ -69,16 +69,16 @@ fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
     });
     let daily = fs::read_to_string(examples().join("../daily.yaml")).expect("the example");
     let here = Workspace::new().file("state/daily.yaml", daily).file("credentials/key", "from-the-credential\n");
-    // Whoever may write anything may write here, but for the system that is read-only.
+    // A user with all permissions may write here, except to the read-only system.
     fs::create_dir(here.path("open")).expect("a directory");
     fs::set_permissions(here.path("open"), fs::Permissions::from_mode(0o777)).expect("a mode");
-    // What systemd makes for that user: its directory, and its own copy of the key.
+    // The directory of that user and its copy of the key, which systemd creates.
     fs::set_permissions(here.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
     for (path, mode) in [("state", 0o755), ("credentials", 0o500), ("credentials/key", 0o400)] {
         chown(here.path(path), Some(NOBODY), Some(NOBODY)).expect("the tests run as root");
         fs::set_permissions(here.path(path), fs::Permissions::from_mode(mode)).expect("a mode");
     }
-    // The build's own directory may be one that no one else can read.
+    // Other users may lack access to the build directory.
     fs::copy(env!("CARGO_BIN_EXE_shotlist"), here.path("shotlist")).expect("a copy");
     let command = settings(&unit, "ExecStart")[0].replace(INSTALLED, &here.path("shotlist").to_string_lossy());
     let umask = settings(&unit, "UMask")[0];

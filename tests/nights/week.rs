@@ -95,7 +95,7 @@ impl Week {
         let said = |text: &str| text.replace(&self.service.url(), "https://service");
         let _infallible = writeln!(
             self.told,
-            "=== {night}: exit {code}\n--- stdout\n{}--- stderr\n{}--- day,attempts,spent,at risk,unknown\n{}\n",
+            "=== {night}: exit {code}\n--- stdout\n{}--- stderr\n{}--- day,attempts,spent,at risk,unknown,kept,kept s,usd per kept s\n{}\n",
             said(&ended.stdout),
             said(&ended.stderr),
             today.unwrap_or("nothing")
@@ -104,7 +104,7 @@ impl Week {
 }
 
 #[test]
-fn a_week_of_nights_is_quiet_where_it_went_well_and_says_what_to_do_where_it_did_not() {
+fn week_of_nights_is_quiet_unless_a_run_fails() {
     let mut week = Week::new();
     let ended = week.run(23, &[]).ends();
     week.note("Monday, and a face waits for its review", 23, &ended);

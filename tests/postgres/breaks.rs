@@ -1,4 +1,4 @@
-//! Connections that break at any point, and a server that goes and comes: no one pays twice, and no one is left in doubt.
+//! Broken connections at any point, and a server that stops and restarts: nothing is paid twice, and no job is in doubt.
 
 use std::process::Child;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ fn is_running(children: &mut [Child]) -> bool {
     children.iter_mut().any(|child| child.try_wait().expect("a status").is_none())
 }
 
-/// What breaks for a moment is no death: no one is called dead here within twelve seconds.
+/// A short outage ends no lease: none expires within twelve seconds.
 const PATIENT: &str = "5";
 
 /// While they run, something is done to them again and again.
@@ -26,7 +26,7 @@ fn troubled(team: &Team, mut trouble: impl FnMut()) {
 }
 
 #[test]
-fn backends_terminated_and_statements_canceled_at_random_leave_no_doubt() {
+fn terminated_backends_and_canceled_statements_leave_no_doubt() {
     let team = Team { time_scale: PATIENT, ..Team::of_batches(3, 100) };
     let mut terminated = 0;
     troubled(&team, || {
@@ -41,7 +41,7 @@ fn backends_terminated_and_statements_canceled_at_random_leave_no_doubt() {
     assert_eq!(team.agree(), (300, 0));
 }
 
-/// Four runners far away, behind a proxy that cuts connections and loses responses to COMMIT. Two runners are killed.
+/// Four distant runners behind a proxy that cuts connections and loses responses to COMMIT. Two runners are killed.
 #[test]
 fn cuts_at_counted_messages_and_kills_buy_nothing_twice() {
     let mut team = Team::of_batches(4, 100);
@@ -68,9 +68,9 @@ fn cuts_at_counted_messages_and_kills_buy_nothing_twice() {
     assert!(charges + doubts >= 400 && doubts <= 2 * 5, "{charges} charges, {doubts} doubts");
 }
 
-/// A connection that is silent for longer than anybody waits is broken, whatever the system says of it.
+/// A connection that is silent beyond the timeout is broken, even if the system reports it as open.
 #[test]
-fn a_connection_that_falls_silent_is_made_anew() {
+fn silent_connection_is_replaced() {
     let mut team = Team::of_batches(2, 50);
     let proxy = Proxy::to(Cluster::shared().port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
@@ -94,7 +94,7 @@ fn a_connection_that_falls_silent_is_made_anew() {
 }
 
 #[test]
-fn a_server_that_crashes_and_comes_back_is_waited_for() {
+fn run_waits_for_a_crashed_server() {
     let mut cluster = Cluster::start(&[]);
     let team = Team { time_scale: PATIENT, ..Team::on(cluster.database(), 2, 0, &["--speed", "400"]) };
     team.split(150);
@@ -111,10 +111,10 @@ fn a_server_that_crashes_and_comes_back_is_waited_for() {
     assert_eq!(team.agree(), (300, 0));
 }
 
-/// Behind a pooler, each transaction may meet another session; and where a session dies, it is the pooler that answers, which does not know
-/// whether the commit was made.
+/// Behind a pooler, each transaction may get another session. If a session dies, the pooler responds, and does not know whether the commit
+/// succeeded.
 #[test]
-fn a_pooler_that_hands_out_transactions_changes_nothing() {
+fn transaction_pooler_changes_nothing() {
     let mut team = Team { time_scale: PATIENT, ..Team::of_batches(3, 100) };
     let (directory, port) = (directory(), free_port());
     let settings = format!(
@@ -173,7 +173,7 @@ fn runners_survive_an_outage_longer_than_a_lease() {
     assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.runner WHERE expired_us IS NOT NULL"), "0");
 }
 
-/// A paid task whose ID can't be recorded is shown soon, and a signal ends the wait.
+/// An ID of a paid task that can't be recorded is shown soon, and a signal ends the wait.
 #[test]
 fn runner_without_ledger_shows_its_task_and_obeys_a_signal() {
     let mut team = Team::on(Cluster::shared().database(), 1, 3, &["--speed", "20", "--fault", "slow=1"]);
@@ -193,9 +193,9 @@ fn runner_without_ledger_shows_its_task_and_obeys_a_signal() {
     assert_eq!(ended.code, Some(74), "{}", said());
 }
 
-/// A restore takes seconds, in which the tables are gone. Whoever remembers waits for them.
+/// During a restore, the tables are missing for seconds. Runners with purchases wait for them.
 #[test]
-fn runners_wait_for_tables_that_are_gone_for_a_while() {
+fn runners_wait_for_missing_tables() {
     let mut team = Team::of_batches(2, 20);
     team.time_scale = PATIENT;
     let started = team.all_at_once(&["--concurrency", "2"]);
@@ -216,7 +216,7 @@ fn runners_wait_for_tables_that_are_gone_for_a_while() {
     assert_eq!(team.agree(), (40, 0));
 }
 
-/// No one else remembers what was bought.
+/// No other runner remembers the purchases.
 #[test]
 fn runner_names_its_purchases_if_the_tables_stay_away() {
     let team = Team::new(1, 40);

@@ -90,7 +90,7 @@ impl Cluster {
         Self::of_directory(directory, settings)
     }
 
-    /// Starts the one whose data is in this directory.
+    /// Starts the server with its data in this directory.
     pub fn of_directory(directory: tempfile::TempDir, settings: &[&str]) -> Self {
         let port = free_port();
         let keeper = Self::run(directory.path(), port, settings);
@@ -100,7 +100,7 @@ impl Cluster {
     }
 
     fn run(directory: &Path, port: u16, settings: &[&str]) -> Child {
-        // Whoever holds the other end of the input may be killed; the server then ends at once.
+        // If the test process is killed, its end of the pipe closes, and the server ends.
         let script = r#"exec 3<&0; server=$1; data=$2; shift 2; "$server" -D "$data" "$@" >"$data/../log" 2>&1 3<&- & pid=$!
             (cat <&3 >/dev/null; kill -QUIT $pid 2>/dev/null) & wait $pid
             if [ -e "$data/../sweep" ]; then cd /; rm -rf "${data%/data}"; fi; exit 0"#;
@@ -155,7 +155,7 @@ impl Cluster {
         self.wait();
     }
 
-    /// Ends it at once.
+    /// Ends it immediately.
     pub fn stop(&mut self) {
         drop(self.keeper.stdin.take());
         self.keeper.wait().expect("it ends");
@@ -186,7 +186,7 @@ impl Database {
         PostgresAddress::new(&self.url(), &|_| None).expect("an address")
     }
 
-    /// Asks the database itself: rows as lines, fields between bars.
+    /// Queries the database directly: rows as lines, fields separated by bars.
     pub fn sql(&self, sql: &str) -> String {
         done(psql(self.port, &self.name).args(["-c", sql])).trim().to_owned()
     }

@@ -1,4 +1,4 @@
-//! The commands beside `run`, on a ledger that machines share.
+//! The other commands on a shared ledger.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn videos(here: &Workspace) -> usize {
         .map_or(0, |files| files.flatten().filter(|file| file.path().extension().is_some_and(|it| it == "mp4")).count())
 }
 
-/// A second person looks while the first one's run is on.
+/// A second person looks at the ledger during a run.
 #[test]
 fn other_machine_sees_active_run() {
     let team = Team::new(2, 2);
@@ -61,7 +61,7 @@ fn other_machine_sees_active_run() {
 
 /// Each has its own, and brings the others' where it wants them.
 #[test]
-fn a_video_belongs_to_the_machine_that_fetched_it() {
+fn video_belongs_to_the_machine_of_its_download() {
     let mut team = Team::new(2, 2);
     let here = Workspace::new();
     team.simulator = crate::support::Simulator::start(&here, &["--speed", "400"]);
@@ -84,14 +84,14 @@ fn a_video_belongs_to_the_machine_that_fetched_it() {
     assert_eq!(videos(&team.desks[1]), 1, "{}", fetched.stdout);
     team.command(1, &["fetch", "m.yaml"]).ends_with(0);
     assert_eq!((videos(&team.desks[1]), runners_of(&team, 1)), (2, vec!["desk-1".into(), "desk-1".into()]));
-    // No one's videos are gone because someone else has them, too.
+    // Videos of one machine are not missing on another.
     team.command(0, &["fetch", "m.yaml"]).ends_with(0);
     team.command(0, &run).ends_with(0);
     assert_eq!((videos(&team.desks[0]), team.agree()), (2, (2, 0)));
 }
 
 #[test]
-fn a_ledger_moves_from_a_file_into_the_database_and_back() {
+fn ledger_moves_from_a_file_into_the_database_and_back() {
     let team = Team::new(2, 3);
     let in_a_file = |args: &[&str]| team.command(0, args).without_env("SHOTLIST_LEDGER");
     let quick = ["--yes", "--no-download", "--first-poll", "0s", "--poll-interval", "100ms"];
@@ -105,7 +105,7 @@ fn a_ledger_moves_from_a_file_into_the_database_and_back() {
     let refused = in_a_file(&[&["run", "m.yaml", "--select", "j1"], &quick[..]].concat()).ends_with(3).stderr;
     assert!(has_code(&refused, "frozen"), "{refused}");
     assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.attempt"), "1", "whole, or not at all");
-    // What was bought there is known here, and not bought again.
+    // Purchases of the other ledger are known here, and not bought again.
     let plan = team.command(1, &["run", "m.yaml", "--plan"]).ends_with(0).stdout;
     assert!(plan.contains("2 jobs to submit"), "{plan}");
     let shown = team.command(1, &["limit", "show"]).ends_with(0).stdout;
@@ -142,7 +142,7 @@ fn a_ledger_moves_from_a_file_into_the_database_and_back() {
     assert_eq!(books("back.db"), books(&url));
 }
 
-/// A runner takes over only the tasks of its own account: the service would not know the others.
+/// A runner takes over only tasks of its account: the service would not know the others.
 #[test]
 fn runner_of_another_account_is_refused() {
     let team = Team::new(2, 4);
@@ -157,7 +157,7 @@ fn runner_of_another_account_is_refused() {
     team.agree();
 }
 
-/// The copy has all that the source will ever have: no one buys between the reading and the end.
+/// The copy has all purchases of the source: nobody buys between the first read and the end.
 #[test]
 fn copy_freezes_its_source_before_it_reads() {
     let team = Team::new(2, 4);
@@ -175,7 +175,7 @@ fn copy_freezes_its_source_before_it_reads() {
     assert_eq!(Ended::of(copy).code, Some(0));
     assert_eq!(target.sql("SELECT count(*) FROM shotlist.attempt"), "1");
     assert!(reason().contains("it was copied to"), "{}", reason());
-    // A copy that fails leaves its source as it was.
+    // A failed copy leaves its source unchanged.
     team.command(0, &["limit", "set", "--unfreeze"]).ends_with(0);
     team.command(0, &["ledger", "copy", &team.ledger, &target.url()]).ends_with(2);
     assert_eq!(reason(), "");
@@ -183,7 +183,7 @@ fn copy_freezes_its_source_before_it_reads() {
     assert_eq!(team.agree(), (4, 0));
 }
 
-/// While runs go on, and without a word to them.
+/// During runs, and unnoticed by them.
 #[test]
 fn backup_of_a_database_freezes_only_the_backup() {
     let team = Team::new(2, 3);
@@ -200,13 +200,13 @@ fn backup_of_a_database_freezes_only_the_backup() {
     assert!(checked.contains("is whole"), "{checked}");
     let help = team.command(1, &["ledger", "check"]).ends_with(2).stderr;
     assert!(help.contains("`shotlist ledger backup FILE`"), "{help}");
-    // It lacks what was bought since.
+    // It lacks later purchases.
     team.command(1, &["run", "m.yaml", "--plan", "--ledger", "backup.db"]).fails_with("frozen", 3);
 }
 
-/// Days and months are the database's: a machine whose clock is wrong spends no other month's money.
+/// Days and months are the database's: a machine with a wrong clock doesn't spend the money of another month.
 #[test]
-fn clocks_that_differ_by_an_hour_change_nothing() {
+fn clocks_an_hour_apart_change_nothing() {
     let faketime = Command::new("faketime").arg("--version").output();
     assert!(faketime.is_ok(), "faketime is here: apt install faketime");
     let team = Team::of_batches(3, 50);
@@ -229,9 +229,9 @@ fn clocks_that_differ_by_an_hour_change_nothing() {
     assert_eq!(team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt"), "3");
 }
 
-/// A day's limit is spent by the ledger's day, also where someone's calendar is a day ahead.
+/// A daily limit follows the ledger's day, also on a machine with a calendar a day ahead.
 #[test]
-fn whose_calendar_is_ahead_spends_no_other_day() {
+fn runner_with_a_calendar_ahead_spends_the_same_day() {
     let team = Team::new(2, 2);
     let manifest = jobs(2).replace("jobs:\n", "timezone: UTC\nbudget: { day: 0.90 }\njobs:\n");
     for desk in &team.desks {
@@ -249,7 +249,7 @@ fn whose_calendar_is_ahead_spends_no_other_day() {
 
 /// The order that the reference gives: a run between the restore and the reconciled bill submits nothing.
 #[test]
-fn a_restored_dump_stays_frozen_in_the_documented_order() {
+fn restored_dump_stays_frozen_in_the_documented_order() {
     let team = Team::new(1, 4);
     team.run(0, &["--sample", "2"]).ends_with(0);
     let (file, address) = (team.desks[0].path("books.dump"), team.database.url());
@@ -275,7 +275,7 @@ fn a_restored_dump_stays_frozen_in_the_documented_order() {
 
 /// A ledger that can't be read to its end leaves no backup: an empty one would make everything due again.
 #[test]
-fn backup_that_breaks_off_leaves_no_file() {
+fn interrupted_backup_leaves_no_file() {
     let team = Team::new(1, 2);
     for batch in ["one", "two"] {
         team.run(0, &["--batch", batch]).ends_with(0);

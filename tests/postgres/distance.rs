@@ -1,4 +1,4 @@
-//! A database far away: what a write costs in round trips.
+//! A distant database: the round trips of a write.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn intent_and_acceptance_take_two_round_trips_each() {
         held.record(attempts[number], Event::Started).await.expect("recorded");
     });
     assert_eq!([intended, accepted, recorded], [2, 2, 2]);
-    // The intent sees what the event changed.
+    // The intent sees the change of the event.
     let both = fewest!(proxy, async |number: usize| {
         let started = held.record(attempts[number], Event::Started);
         let (started, next) = futures::join!(started, held.intend(intent_of(&format!("next{number}"))));

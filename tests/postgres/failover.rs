@@ -1,5 +1,5 @@
-//! A standby takes over that lacks the last commits: what the database has forgotten is put back, and no one buys on before the user has
-//! looked.
+//! Failover to a standby without the last commits: runners restore the lost purchases, and nobody buys until the user unfreezes the
+//! ledger.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn bought(team: &Team) -> u32 {
 }
 
 #[test]
-fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
+fn purchases_missing_on_a_standby_are_restored_and_all_stop() {
     let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
     let mut team = Team::on(primary.database(), 2, 0, &["--speed", "40"]);
     team.split(200);
@@ -67,7 +67,7 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
             .expect("a number")
             > 0
     );
-    // No one buys before the user has looked.
+    // Purchases stay frozen until the user unfreezes them.
     let before = bought(&team);
     let refused = team.run(1, &[]).ends();
     assert_eq!((refused.code, bought(&team)), (Some(74), before), "{}", refused.stderr);
@@ -78,8 +78,7 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     assert!(charges + doubts >= 400, "{charges} {doubts}");
 }
 
-/// Also when no one who runs has lost anything: whoever was alive and stays silent may be the one who has, and that it is called dead by now is no proof
-/// of the contrary.
+/// Also if no live runner has lost a purchase: a silent runner may have, even after its lease has expired.
 fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
     let mut team = Team::on(primary.database(), 2, 0, &["--speed", "40"]);
@@ -92,7 +91,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     });
     let copy = standby_of(&primary);
     proxy.close(true);
-    // It dies with the server, and with what only it knows.
+    // It dies with the server, and its knowledge is lost.
     crate::team::murdered(started.remove(0));
     if is_dead_by_then {
         started.drain(..).for_each(crate::team::murdered);
@@ -111,7 +110,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
     }
     assert!(team.database.sql("SELECT frozen FROM shotlist.ledger").contains("may be missing"));
-    // What only the dead runner and the dead server knew is known to no one; so much the less may anybody buy it.
+    // Nobody else knows the purchase of the dead runner and the dead server, so nobody may buy it again.
     let mut prompts: Vec<String> = team.charges().into_iter().map(|(prompt, _)| prompt).collect();
     let bought = prompts.len();
     prompts.sort();
@@ -120,16 +119,16 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
 }
 
 #[test]
-fn after_a_standby_took_over_no_one_buys_before_all_have_answered() {
+fn nobody_buys_after_a_failover_until_all_have_answered() {
     silent_after_a_change_of_server(false);
 }
 
 #[test]
-fn who_died_before_a_standby_took_over_is_not_forgotten() {
+fn runner_lost_before_a_failover_is_not_forgotten() {
     silent_after_a_change_of_server(true);
 }
 
-/// A team on a server whose copy, not started yet, has one purchase.
+/// A team with a server, and a stopped copy of it with one purchase.
 fn team_with_an_old_copy() -> (Cluster, Team, tempfile::TempDir) {
     let primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
     let team = Team::on(primary.database(), 2, 12, &["--speed", "400"]);
@@ -138,9 +137,9 @@ fn team_with_an_old_copy() -> (Cluster, Team, tempfile::TempDir) {
     (primary, team, copy)
 }
 
-/// The runner that bought has ended, and no one remembers: what survived can't show that something is missing.
+/// The buyer has ended, so no runner remembers, and the surviving database can't show the loss.
 #[test]
-fn standby_that_never_saw_a_runner_freezes_purchases() {
+fn standby_without_a_runner_freezes_purchases() {
     let (mut primary, mut team, copy) = team_with_an_old_copy();
     team.run(0, &["--sample", "5"]).ends_with(0);
     primary.stop();
@@ -155,7 +154,7 @@ fn standby_that_never_saw_a_runner_freezes_purchases() {
         assert!(is_told, "{told}");
     }
     assert_eq!((team.charges().len(), bought(&team)), (6, 1), "nothing is bought before a person has looked");
-    // One word is enough, and holds at once.
+    // One command is enough, with immediate effect.
     team.command(1, &["limit", "set", "--unfreeze"]).ends_with(0);
     team.run(1, &["--sample", "1"]).ends_with(0);
     assert_eq!(bought(&team), 2);
@@ -163,7 +162,7 @@ fn standby_that_never_saw_a_runner_freezes_purchases() {
 
 /// A copy of a ledger without a purchase, and one of a ledger that was just unfrozen.
 #[test]
-fn standby_that_saw_no_purchase_freezes_purchases() {
+fn standby_without_a_purchase_freezes_purchases() {
     for prepare in [&["limit", "set", "--month", "100"][..], &["limit", "set", "--unfreeze"]] {
         let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
         let mut team = Team::on(primary.database(), 2, 4, &["--speed", "400"]);
@@ -181,9 +180,9 @@ fn standby_that_saw_no_purchase_freezes_purchases() {
     }
 }
 
-/// A runner that lives through it, cut off for so long that another one begins before it.
+/// A runner survives the failover, but is disconnected until another runner has started.
 #[test]
-fn runner_that_a_standby_never_saw_puts_its_purchases_back() {
+fn runner_restores_purchases_after_a_failover() {
     let (mut primary, mut team, copy) = team_with_an_old_copy();
     let proxy = Proxy::to(primary.port);
     let direct = team.ledger.clone();
@@ -210,7 +209,7 @@ fn runner_that_a_standby_never_saw_puts_its_purchases_back() {
     let mut prompts: Vec<String> = team.charges().into_iter().map(|(prompt, _)| prompt).collect();
     prompts.sort();
     prompts.dedup();
-    // Each charge is known again, once. The intent at which it was halted is sent if its deadline is not over.
+    // Each charge is known again, once. The halted intent is sent unless its deadline has passed.
     let (charges, _) = team.agree();
     assert_eq!((prompts.len(), charges), (team.charges().len(), team.charges().len()));
     assert!(
@@ -239,7 +238,7 @@ fn set_standby_names(primary: &Cluster, names: &str) {
     wait_until("the server has the names", || primary.sql("postgres", &current) == "t");
 }
 
-/// The primary is lost, and then the standby comes back, without what it missed.
+/// The primary is lost, and the standby starts without the last commits.
 fn fail_over(mut primary: Cluster, standby: &mut Cluster, team: &mut Team) {
     primary.stop();
     standby.start_again();
@@ -248,13 +247,13 @@ fn fail_over(mut primary: Cluster, standby: &mut Cluster, team: &mut Team) {
     team.ledger = team.database.url();
 }
 
-/// A standby that was synchronous, and then was not, can't know that it lacks commits: it lacks the note of that, too.
+/// A formerly synchronous standby can't know that it lacks commits, because it lacks that note, too.
 #[test]
-fn standby_that_was_synchronous_freezes_purchases() {
+fn synchronous_standby_freezes_purchases() {
     let (primary, mut team, mut standby) = with_a_synchronous_standby();
     team.run(0, &["--sample", "2"]).ends_with(0);
     standby.stop();
-    // The usual answer of an administrator.
+    // The usual reaction of an administrator.
     set_standby_names(&primary, "");
     team.run(0, &[]).ends_with(0);
     assert_eq!(team.charges().len(), 22);
@@ -264,9 +263,9 @@ fn standby_that_was_synchronous_freezes_purchases() {
     assert_eq!(team.charges().len(), 22, "nothing is bought");
 }
 
-/// A commit whose wait for the standby is canceled or terminated succeeds, and the standby lacks it.
+/// A commit succeeds although its wait for the standby was canceled or terminated. The standby lacks it.
 #[test]
-fn canceled_waits_for_the_standby_freeze_purchases_after_a_failover() {
+fn canceled_wait_for_a_standby_freezes_purchases() {
     let (primary, mut team, mut standby) = with_a_synchronous_standby();
     team.run(0, &["--sample", "2"]).ends_with(0);
     standby.stop();
@@ -286,7 +285,7 @@ fn canceled_waits_for_the_standby_freeze_purchases_after_a_failover() {
     assert_eq!(team.charges().len(), before, "nothing is bought");
 }
 
-/// Nobody runs while a dump is restored, so no runner misses its purchases.
+/// No run is active during the restore of a dump, so no runner notices lost purchases.
 #[test]
 fn restored_dump_freezes_purchases() {
     let team = Team::new(2, 6);
@@ -305,7 +304,7 @@ fn restored_dump_freezes_purchases() {
     team.run(1, &["--sample", "1"]).ends_with(0);
 }
 
-/// A reason of its own, which the failover doesn't replace.
+/// An earlier reason, which the failover doesn't replace.
 #[test]
 fn failover_keeps_an_earlier_freeze() {
     let (mut primary, mut team, copy) = team_with_an_old_copy();

@@ -1,4 +1,4 @@
-//! The lease of a batch, seen from the library: each runner has a connection of its own, as on another machine.
+//! The lease of a batch, through the library: each runner has a separate connection, as on another machine.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn expire_all(store: &OnAServer, seconds: u32) {
     store.0.sql(&format!("{expire} - {seconds} * 1000000::bigint WHERE expired_us IS NULL AND ended_us IS NULL"));
 }
 
-/// Locks a batch by a runner of its own. Waits for the runner before it to release it.
+/// Locks a batch by a new runner. Waits until the previous runner has released it.
 async fn lock(store: &OnAServer, value: &str) -> LockedBatch {
     for _ in 0..500 {
         match store.ledger().lock(&batch(value)).await {
@@ -67,7 +67,7 @@ async fn expired_runner_records_only_responses_to_its_submissions() {
 }
 
 #[tokio::test]
-async fn intent_of_an_expired_runner_is_in_doubt_once_no_response_can_come() {
+async fn intent_of_an_expired_runner_is_in_doubt_in_the_end() {
     let store = OnAServer::fresh();
     let first = store.ledger().lock(&batch("")).await.expect("the batch");
     let sent = first.intend(intent_of("a")).await.expect("an intent");
@@ -148,7 +148,7 @@ async fn slots_are_divided_by_live_runners_and_never_exceeded() {
     assert_eq!(fill(&one, "e").await.len(), 0);
 }
 
-/// Whoever may change the tables can do anything. A change that lets rows vanish is found before money is spent.
+/// An owner of the tables can do anything. A change that loses rows is found before money is spent.
 #[tokio::test]
 async fn altered_tables_are_refused_before_a_submission() {
     for change in [
@@ -181,7 +181,7 @@ const SWALLOW: &str = "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsq
     CREATE TRIGGER swallow BEFORE INSERT ON shotlist.attempt FOR EACH ROW EXECUTE FUNCTION swallow()";
 
 #[tokio::test]
-async fn intent_that_a_new_trigger_swallows_is_refused() {
+async fn intent_swallowed_by_a_new_trigger_is_refused() {
     let store = OnAServer::fresh();
     let locked = lock(&store, "").await;
     locked.intend(intent_of("a")).await.expect("an intent");

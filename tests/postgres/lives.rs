@@ -20,7 +20,7 @@ fn halted(team: &Team, desk: usize, place: &str, args: &[&str]) -> (Child, std::
 
 /// Starts in one directory, with downloads, as pods with one volume.
 #[test]
-fn runners_that_start_one_after_the_other_share_a_directory() {
+fn runners_in_turn_share_a_directory() {
     for apart in [0, 1, 2] {
         let team = Team::new(1, 30);
         let run: Vec<&str> = quick(&WAIT).into_iter().filter(|arg| *arg != "--no-download").collect();
@@ -51,7 +51,7 @@ fn second_runner_ends_with_75_or_waits_for_the_lease() {
 }
 
 #[test]
-fn evicted_runner_leaves_its_batch_to_the_one_that_waits() {
+fn evicted_runner_leaves_its_batch_to_the_waiting_one() {
     let team = Team::new(2, 60);
     let leaves = team.run(0, &["--concurrency", "6"]).starts();
     wait_until("it buys", || team.charges().len() > 6);
@@ -63,7 +63,7 @@ fn evicted_runner_leaves_its_batch_to_the_one_that_waits() {
     assert_eq!(team.agree(), (60, 0));
 }
 
-/// The first halts at each point of its life, and the second takes the batch over and ends, before the first goes on or dies.
+/// The first runner halts at each point of its life. The second one takes over the batch and ends before the first continues or dies.
 #[test]
 fn halt_at_any_point_leaves_the_batch_to_the_next_runner() {
     let places = ["before-commit", "after-commit", "after-intent"];
@@ -100,7 +100,7 @@ fn outlive(point: &str, goes_on: bool) {
 
 /// It stalls for longer than its lease, another one finishes the batch, and it wakes up.
 #[test]
-fn runner_that_wakes_up_after_its_lease_buys_nothing() {
+fn runner_buys_nothing_after_its_lease() {
     for _ in 0..3 {
         let team = Team::new(2, 120);
         let sleeper = team.run(0, &["--concurrency", "10"]).starts();
@@ -142,7 +142,7 @@ fn doubt_of_a_killed_runner_is_resolved_in_two_steps() {
     let (child, flag) = halted(&team, 0, &places.join(","), &["--concurrency", "1", "--select", "j0"]);
     // Halts at each commit. The first one after the charge has the task ID.
     wait_until("the task ID is to be recorded", || {
-        // Only a halt that was seen is let go: the next one may be the one with the task ID.
+        // Only an observed halt is released: the next one may have the task ID.
         let is_halted = flag.exists();
         let is_charged = is_halted && !team.charges().is_empty();
         if is_halted && !is_charged {
@@ -202,7 +202,7 @@ fn twelve_batches_survive_twelve_kills() {
     assert!(charges + doubts >= 600, "{charges} charged, {doubts} in doubt");
 }
 
-/// The slots of the account and the limit of the month hold over all batches.
+/// The slots of the account and the monthly limit apply to all batches together.
 #[test]
 fn limits_hold_over_all_batches() {
     let team = Team::of_batches(4, 15);

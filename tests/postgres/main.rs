@@ -1,4 +1,4 @@
-//! Several runners and one ledger, on a real PostgreSQL. A target of its own, because it needs that server: `cargo test --test postgres`.
+//! Several runners and one ledger, on a real PostgreSQL. A separate target, because it needs that server: `cargo test --test postgres`.
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-/// What is done to connections.
+/// The faults of connections.
 #[derive(Default)]
 pub struct Proxy {
     target: AtomicU16,
@@ -14,12 +14,12 @@ pub struct Proxy {
     is_closed: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
     pub cuts: AtomicUsize,
-    /// How often a client wrote after the server had answered.
+    /// The number of writes of clients after a response.
     pub round_trips: AtomicUsize,
     has_answered: AtomicBool,
     /// How long bytes take in each direction, in microseconds.
     delay_us: AtomicU64,
-    /// Of a hundred answers to COMMIT, how many are lost with their connection, and how many were so far.
+    /// The share of lost responses to COMMIT in percent, and their number so far.
     lost_percent: AtomicUsize,
     /// Of a hundred messages of clients, how many cut their connection.
     cut_percent: AtomicUsize,
@@ -83,7 +83,7 @@ impl Proxy {
                             break;
                         }
                     }
-                    // The server has answered, so it has committed.
+                    // The server has responded, so it has committed.
                     From::Server if loses_answer.load(Ordering::Relaxed) => {
                         own.lost_commits.fetch_add(1, Ordering::Relaxed);
                         break;
@@ -112,12 +112,12 @@ impl Proxy {
         });
     }
 
-    /// Loses so many of a hundred answers to COMMIT.
+    /// Loses this percentage of responses to COMMIT.
     pub fn lose_commits(&self, percent: usize) {
         self.lost_percent.store(percent, Ordering::Relaxed);
     }
 
-    /// Cuts the connection of so many of a hundred messages. Counted, not timed: a slow machine gets as far as a fast one.
+    /// Cuts the connection at this percentage of messages. Counted, not timed: a slow machine gets as far as a fast one.
     pub fn cut_messages(&self, percent: usize) {
         self.cut_percent.store(percent, Ordering::Relaxed);
     }
@@ -134,7 +134,7 @@ impl Proxy {
         self.delay_us.store(u64::try_from(round_trip.as_micros()).expect("small") / 2, Ordering::Relaxed);
     }
 
-    /// Cuts every connection, wherever it is.
+    /// Cuts every connection.
     pub fn cut(&self) {
         self.cuts.fetch_add(1, Ordering::Relaxed);
         for stream in self.open.lock().expect("no panic").drain(..) {

@@ -1,4 +1,4 @@
-//! What can be wrong with a database before anything is sent: each is reported, with how to fix it, and ends with 74.
+//! Errors of a database before a submission: each is reported with a fix, and ends with 74.
 
 use crate::cluster::Cluster;
 use crate::support::{Workspace, has_code};
@@ -53,7 +53,7 @@ fn bad_addresses_and_passwords_are_reported() {
 }
 
 #[test]
-fn a_database_that_is_no_ledger_or_forgets_is_refused() {
+fn foreign_or_unsafe_database_is_refused() {
     let team = Team::new(1, 1);
     let url = team.database.url();
     team.database.sql("CREATE SCHEMA shotlist CREATE TABLE something_else (x int)");

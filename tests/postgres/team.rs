@@ -39,7 +39,7 @@ impl Team {
         team
     }
 
-    /// Gives each runner a batch of its own.
+    /// Gives each runner a separate batch.
     pub fn split(&self, count: usize) {
         for (number, desk) in self.desks.iter().enumerate() {
             let jobs = jobs(count).replace("prompt: ", &format!("prompt: at desk {number} the "));
@@ -148,7 +148,7 @@ pub fn all_end(started: Vec<Child>, codes: &[i32]) {
     }
 }
 
-/// Kills a runner, and leaves nothing of it behind but what it wrote.
+/// Kills a runner with all of its processes.
 pub fn murdered(child: Child) {
     kill(&child, "-KILL");
     drop(Ended::of(child));

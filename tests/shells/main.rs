@@ -28,7 +28,7 @@ const TYPED: [(&str, &str); 7] = [
     ("shotlist sand\t--por\t", "shotlist sandbox --port"),
 ];
 
-/// A shell on a terminal of its own.
+/// A shell on a separate terminal.
 struct Shell {
     keys: ChildStdin,
     shown: Arc<Mutex<String>>,
@@ -36,7 +36,7 @@ struct Shell {
 }
 
 impl Shell {
-    /// Starts it without anybody's settings, with the program on its path.
+    /// Starts it without settings, with the program on its path.
     fn start(here: &Workspace, command: &str) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_shotlist")).parent().expect("a directory");
         let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a path"));
@@ -64,10 +64,10 @@ impl Shell {
         wait_until(text, || self.shown.lock().expect("a screen").contains(text));
     }
 
-    /// Types a line with tabs in it, and then has the shell say which words stand there, instead of doing what they say.
+    /// Types a line with tabs, and lets the shell print its words instead of running them.
     fn makes_of(&mut self, typed: &str, words: &str) {
         self.press(typed);
-        // To the begin of the line, and there: a command that shows its words, each on a line of its own.
+        // At the start of the line: a command that prints each word on a line.
         self.press("\u{1}printf '<%s>' \u{5} end\n");
         let words: String = words.split(' ').chain(["end"]).fold(String::new(), |all, word| all + "<" + word + ">");
         self.waits_for(&words.replace("my_list", "my list").replace("summer_26", "summer 26"));
@@ -105,9 +105,9 @@ fn zsh() {
     completes("zsh -f -i", "autoload -U compinit && compinit -u -D && source <(shotlist completions zsh)");
 }
 
-/// As a package puts it: the first tab loads the file, and has to complete at once.
+/// As in a package: the first tab loads the file, and must complete.
 #[test]
-fn zsh_that_loads_it_by_its_name() {
+fn zsh_completes_after_loading_by_name() {
     let file = "mkdir f && shotlist completions zsh > f/_shotlist && fpath=($PWD/f $fpath)";
     completes("zsh -f -i", &format!("{file} && autoload -U compinit && compinit -u -D"));
 }

@@ -1,6 +1,6 @@
-//! A run in which one system call fails, or during which the process is killed at one: at every call that changes a file, in
-//! the order in which a first start makes them. A target of its own, because it needs strace: `cargo test --test
-//! system_calls`. That takes every eleventh call, in a minute; `SYSTEM_CALLS_STRIDE=1` takes them all, in ten.
+//! Runs with a failed system call, or a kill at one: at every call of a first run that changes a file, in order. A separate target, because it
+//! needs strace: `cargo test --test system_calls`. By default, it tests every eleventh call, in a minute; with `SYSTEM_CALLS_STRIDE=1` all
+//! of them, in ten.
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
@@ -16,8 +16,8 @@ mod support;
 
 const MANIFEST: &str = "version: 1\ndefaults: { model: alpha-2 }\njobs: [{ id: a, prompt: a }, { id: b, prompt: b }, { id: c, prompt: c }]\n";
 
-/// What is done at a call, and at which calls. Reports and the commit counter are written by `write`, which also wakes the program's own
-/// threads: there it is only killed.
+/// The action at a call, and the calls. `write` writes reports and the commit counter, and also wakes threads of the program: there is only
+/// a kill.
 const FAULTS: [(&str, &[&str]); 4] = [
     (
         "signal=SIGKILL",
@@ -40,7 +40,7 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
     let trace = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
     let is_met = trace.contains("(INJECTED)") || code.is_none() || code == Some(137);
 
-    // The next run works, whatever was left behind.
+    // The next run succeeds in any case.
     let again = here.run(&service, &[]).ends();
     assert!(
         [Some(0), Some(7)].contains(&again.code),
@@ -75,7 +75,7 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
 /// These system calls of a run with an option, which succeeds.
 fn trace_of(calls: &str, option: &str) -> String {
     let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
-    // A plan looks for the key, if one is set, in what it shows.
+    // A plan searches its output for the key, if one is set.
     let without_key = if option == "--plan" { "unset SHOTLIST_API_KEY; " } else { "" };
     let trace = format!("{without_key}strace -f -qq -o trace.log -e trace={calls} \"$0\" run m.yaml {option}");
     here.script(&service, &trace).ends_with(0);
@@ -89,7 +89,7 @@ fn submission_is_not_retransmitted_for_minutes() {
     assert!(trace.contains("TCP_USER_TIMEOUT, [30000]"), "{trace}");
 }
 
-/// Before a connection is made, so no other process of the user reads its environment, and no core holds the key.
+/// Before the first connection, so that no other process of the user reads its environment, and no core file has the key.
 #[test]
 fn process_with_a_key_is_not_dumpable() {
     let trace = trace_of("prctl,connect", "--yes --first-poll 0s");
@@ -100,9 +100,9 @@ fn process_with_a_key_is_not_dumpable() {
     assert!(!trace.contains("PR_SET_DUMPABLE"), "{trace}");
 }
 
-/// Where no thread can be had, that is what is reported, and nothing is sent.
+/// Without threads, a run reports that, and sends nothing.
 #[test]
-fn a_thread_that_cannot_be_started_is_reported_as_that() {
+fn failed_start_of_a_thread_is_reported() {
     for when in ["1+", "2+"] {
         let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
         let trace =
@@ -121,7 +121,7 @@ fn a_thread_that_cannot_be_started_is_reported_as_that() {
 }
 
 #[test]
-fn every_directory_that_was_made_is_on_the_disk_before_anything_is_sent() {
+fn new_directory_is_on_the_disk_before_a_submission() {
     let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
     let trace = "strace -f -y -qq -o trace.log -e trace=fsync,fdatasync,connect";
     here.script(&service, &format!("{trace} \"$0\" run m.yaml --yes --first-poll 0s --poll-floor 5ms")).ends_with(0);
@@ -138,10 +138,10 @@ fn every_directory_that_was_made_is_on_the_disk_before_anything_is_sent() {
 }
 
 #[test]
-fn nothing_is_paid_twice_or_lost_at_a_system_call_that_fails_or_is_the_last() {
+fn failed_or_last_system_call_pays_nothing_twice() {
     let stride = std::env::var("SYSTEM_CALLS_STRIDE").map_or(11, |stride| stride.parse().expect("a number of calls"));
     let mut met = 0;
-    // Each fault once at every so many calls of each kind; failures also from there on.
+    // Each fault once at every nth call of each kind; failures also at all later calls.
     for (fault, calls) in FAULTS {
         for call in calls {
             for end in if fault.starts_with("error") { ["", "+"].as_slice() } else { &[""] } {
@@ -168,7 +168,7 @@ fn doctor_names_a_full_disk() {
     assert!(problems.iter().all(|problem| problem.contains("No space left on device")), "{problems:?}");
 }
 
-/// A backup whose name may not survive a power loss has none.
+/// A backup gets its name only if the name survives a power loss.
 #[test]
 fn backup_without_durable_name_leaves_none() {
     let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));

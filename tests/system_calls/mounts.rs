@@ -40,7 +40,7 @@ fn copy_to_small_disk_is_whole_or_refused() {
 }
 
 #[test]
-fn archive_to_the_same_directory_under_another_name_keeps_the_video() {
+fn archive_into_an_alias_of_its_directory_keeps_the_video() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     here.run(&service, &[]).ends_with(0);
     let ended = with_mounts(

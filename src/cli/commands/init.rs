@@ -60,7 +60,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     if !unused.is_empty() {
         terminal.failure(NoticeCode::ColumnsUnused, &format!("unused columns: {}", unused.join(", ")));
     }
-    let run = |option: &str| format!("`{}`", NextCommand::about(&file).command("run", &[option]));
+    let run = |option: &str| format!("`{}`", NextCommand::without_options(&file).command("run", &[option]));
     let (jobs, next) = match comes_to(&file) {
         Some(jobs) => (jobs, format!("{}, then {}", run("--plan"), run("--sandbox"))),
         None => ("with errors to fix".to_owned(), format!("{} lists the errors", run("--plan"))),

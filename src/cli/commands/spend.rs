@@ -135,29 +135,31 @@ fn cells(sums: &Sums, sign: &str) -> [String; 7] {
     ]
 }
 
-/// A job with a choice.
-pub(super) struct Decided<'a> {
-    /// Its attempts since the beginning of the spending, each with its batch.
-    attempts: Vec<&'a (BatchKey, Attempt)>,
-    /// Its video, if it is one of them, and whether it is kept.
-    video: Option<(&'a (BatchKey, Attempt), bool)>,
-}
-
-/// The jobs with a choice of all reviewers together, of the attempts of reviewed jobs.
-fn decided(reviewed: &[(BatchKey, Attempt)], since: Timestamp) -> Vec<Decided<'_>> {
-    let is_same = |(batch, one): &(BatchKey, Attempt), (other_batch, other): &(BatchKey, Attempt)| {
-        batch == other_batch && one.job() == other.job()
-    };
-    let decided = reviewed.chunk_by(is_same).filter_map(|job| {
+/// The parts of jobs with a choice, by their purchases since a time, of the attempts of reviewed jobs.
+fn decided(reviewed: &[(BatchKey, Attempt)], since: Timestamp) -> Vec<(&(BatchKey, Attempt), Kept)> {
+    let mut parts = Vec::new();
+    for job in reviewed.chunk_by(|(batch, one), (other, another)| batch == other && one.job() == another.job()) {
         let attempts = job.iter().map(|(_, attempt)| attempt);
-        let newest = attempts.clone().rfind(|attempt| attempt.state == AttemptState::Completed)?;
-        let takes = Takes::new(newest.purchase.fingerprint(), attempts)?;
-        let is_kept = takes.choice.filter(|choice| *choice != JobChoice::Conflict)? == JobChoice::Keep;
-        let attempts: Vec<_> = job.iter().filter(|(_, attempt)| attempt.intended_at >= since).collect();
-        let video = attempts.iter().find(|(_, attempt)| attempt.id == takes.video.id).map(|video| (*video, is_kept));
-        Some(Decided { attempts, video })
-    });
-    decided.collect()
+        let newest = attempts.clone().rfind(|attempt| attempt.state == AttemptState::Completed);
+        let takes = newest.and_then(|newest| Takes::new(newest.purchase.fingerprint(), attempts));
+        let Some((video, choice)) = takes.and_then(|takes| Some((takes.video.id, takes.choice?))) else { continue };
+        for one in job.iter().filter(|(_, it)| it.intended_at >= since && choice != JobChoice::Conflict) {
+            let (_, attempt) = one;
+            let is_kept = attempt.id == video && choice == JobChoice::Keep;
+            let ms = attempt.file.as_ref().and_then(|file| file.footage.as_ref()?.duration_ms);
+            let part = Kept {
+                decided: (attempt.id == video).into(),
+                usd: if attempt.charge() == Charge::Charged { attempt.cost() } else { Usd::ZERO },
+                videos: is_kept.into(),
+                ms: ms.filter(|_| is_kept).unwrap_or_default(),
+                unmeasured: (is_kept && ms.is_none()).into(),
+            };
+            if part.decided > 0 || !part.usd.is_zero() {
+                parts.push((one, part));
+            }
+        }
+    }
+    parts
 }
 
 /// The subjects of lines that are no label.
@@ -240,7 +242,7 @@ pub(super) struct Sums {
 /// The jobs with a choice.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 #[serde(into = "KeptView")]
-struct Kept {
+pub(super) struct Kept {
     /// The number of jobs with a choice.
     decided: u32,
     /// The charges of these jobs, of all their takes.
@@ -317,7 +319,7 @@ impl SpendView {
     /// Sums by the grouping that was requested, in order. Days are those of a time zone.
     pub(super) fn new(
         spending: &[Spending],
-        decided: &[Decided<'_>],
+        decided: &[(&(BatchKey, Attempt), Kept)],
         simulated: bool,
         by: Option<&str>,
         zone: &TimeZone,
@@ -338,24 +340,9 @@ impl SpendView {
         for one in spending.iter().filter(|spending| spending.charge != Charge::None) {
             add(one.at, &one.batch, &one.model, &one.labels, &Sums::for_spending(one));
         }
-        let mut add_kept = |(batch, attempt): &(BatchKey, Attempt), kept: Kept| {
-            let purchase = &attempt.purchase;
-            let sums = Sums { kept, ..Sums::default() };
-            add(attempt.intended_at, batch, &purchase.model, &purchase.labels, &sums);
-        };
-        for Decided { attempts, video } in decided {
-            for one in attempts.iter().filter(|(_, attempt)| attempt.charge() == Charge::Charged) {
-                add_kept(one, Kept { usd: one.1.cost(), ..Kept::default() });
-            }
-            if let Some((video, is_kept)) = video {
-                let ms = video.1.file.as_ref().and_then(|file| file.footage.as_ref()?.duration_ms);
-                let kept = if *is_kept {
-                    Kept { videos: 1, ms: ms.unwrap_or_default(), unmeasured: ms.is_none().into(), ..Kept::default() }
-                } else {
-                    Kept::default()
-                };
-                add_kept(video, Kept { decided: 1, ..kept });
-            }
+        for ((batch, Attempt { purchase, intended_at, .. }), kept) in decided {
+            let sums = Sums { kept: *kept, ..Sums::default() };
+            add(*intended_at, batch, &purchase.model, &purchase.labels, &sums);
         }
         let lines: Vec<Line> = lines.into_values().collect();
         let mut totals = Sums::default();

@@ -93,7 +93,7 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
         (next_commands::for_batch(&args.manifest, key), next_commands::for_page(&args.manifest, key));
     let reports = paths::writer(&args.reports, &options.out, on_page)?;
     #[cfg(feature = "xlsx")]
-    let reports = args.bundle.iter().fold(reports, |reports, path| reports.and(path.clone(), Form::Bundle));
+    let reports = args.bundle.iter().fold(reports, |reports, path| reports.with_file(path.clone(), Form::Bundle));
     let options = Options { reports, ..options };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let report = block_on(async {

@@ -74,7 +74,7 @@ pub(super) async fn facts(
         is_expired: lease == LeaseStatus::Expired || is_lost,
         account,
         slots,
-        retry_after: times.look_again,
+        retry_after: times.poll_interval,
     });
     Ok(Facts { now, newest: next_id(newest, now_us), gap: GAP, freeze, attempts, paid, limits, used, shared })
 }

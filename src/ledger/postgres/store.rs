@@ -35,7 +35,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(3);
 /// The maximum number of tries of a transaction that conflicts with others.
 const MAX_TRIES: u32 = 20;
 /// The maximum wait of an ending run for an unreachable database.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The database as the store of this runner.
 pub(in crate::ledger) struct PostgresStore {
@@ -88,11 +88,11 @@ impl PostgresStore {
     ) -> Result<T, PostgresError> {
         let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
         loop {
-            let (longest, hurry) = (self.times.answer, self.shared.hurry.clone());
+            let (longest, shutdown) = (self.times.answer, self.shared.shutdown.clone());
             let answered = tokio::select! {
                 answered = self.attempt(&work, &mut made) => answered,
                 () = tokio::time::sleep(longest) => Err(PostgresError::Silent),
-                () = async { hurry.cancelled().await; tokio::time::sleep(FAREWELL).await; } => Err(PostgresError::Silent),
+                () = async { shutdown.cancelled().await; tokio::time::sleep(SHUTDOWN_TIMEOUT).await; } => Err(PostgresError::Silent),
             };
             let error = match answered {
                 Ok(Some(done)) => {
@@ -114,9 +114,9 @@ impl PostgresStore {
                 return Err(error);
             }
             self.has_lost_tables |= is_without_tables;
-            let hurries = self.shared.hurry.is_cancelled();
+            let is_shutting_down = self.shared.shutdown.is_cancelled();
             // The process ends after this wait.
-            if hurries {
+            if is_shutting_down {
                 self.rescue();
             }
             self.client = None;
@@ -128,7 +128,7 @@ impl PostgresStore {
                 );
                 Instant::now()
             });
-            let most = if hurries { FAREWELL } else { self.times.outage };
+            let most = if is_shutting_down { SHUTDOWN_TIMEOUT } else { self.times.outage };
             // A new run gets the error immediately; a broken handshake is repeated.
             if !self.is_registered && !matches!(error, PostgresError::Sql(_)) {
                 return Err(error);

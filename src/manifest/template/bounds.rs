@@ -159,7 +159,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
                 "use {{ name }}, {% set name = value %}, {% if %} and {% for %}"
             };
             let error = TemplateError::new(message, help);
-            return Some(error.at(Part::Fragment(word.to_owned(), 0)));
+            return Some(error.in_part(Part::Fragment(word.to_owned(), 0)));
         }
         let Some(more) = growth_of(&tag.code) else {
             let message = format!("`*` must have a number from 0 to {MAX_FACTOR} beside it");
@@ -334,7 +334,7 @@ impl TemplateError {
     }
 
     /// The same for a part of the text.
-    pub(super) fn at(self, part: Part) -> Self {
+    pub(super) fn in_part(self, part: Part) -> Self {
         Self { part, ..self }
     }
 }

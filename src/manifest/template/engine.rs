@@ -192,13 +192,13 @@ impl Templates {
         match error.kind() {
             ErrorKind::WriteFailure => {
                 let message = format!("the string must have at most {} KiB", bounds::MAX_TEXT_BYTES / 1024);
-                TemplateError::new(message, "no prompt is as long as that").at(part)
+                TemplateError::new(message, "no prompt is as long as that").in_part(part)
             }
             ErrorKind::OutOfFuel => {
                 let message = format!("the template must take at most {MAX_STEPS} steps");
                 TemplateError::new(message, "write shorter loops")
             }
-            ErrorKind::UnknownFilter => TemplateError::new(detail, format!("filters: {FILTERS}")).at(part),
+            ErrorKind::UnknownFilter => TemplateError::new(detail, format!("filters: {FILTERS}")).in_part(part),
             ErrorKind::UndefinedError => {
                 let name = if let Part::Fragment(name, _) = &part { name.clone() } else { String::new() };
                 self.undefined(&name, part, scope)
@@ -207,7 +207,7 @@ impl Templates {
                 let cause = std::error::Error::source(error);
                 if cause.is_some_and(<dyn std::error::Error>::is::<BrokenCell>) {
                     let help = "mend the cell in a spreadsheet program, and save the file: that stores the results of formulas";
-                    return TemplateError { rule: Rule::CellError, ..TemplateError::new(detail, help).at(part) };
+                    return TemplateError { rule: Rule::CellError, ..TemplateError::new(detail, help).in_part(part) };
                 }
                 let message = format!("the template failed: {detail}");
                 TemplateError { rule: Rule::Template, message, help: None, part }
@@ -321,9 +321,9 @@ fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
     if let Some(at) = unclosed {
         let name = source[at + 2..].trim().trim_end_matches(['}', '%']).trim();
         let help = format!("write `{{{{ {name} }}}}`; to write two braces as they are, use {{{{ \"{{{{\" }}}}");
-        return TemplateError::new("`{{` is not closed", help).at(Part::Fragment(source[at..].to_owned(), 0));
+        return TemplateError::new("`{{` is not closed", help).in_part(Part::Fragment(source[at..].to_owned(), 0));
     }
     let help = error.range().and_then(|range| column_with_a_blank(source.get(..range.start)?, source));
     let message = format!("can't read the template: {detail}");
-    TemplateError::new(message, help.unwrap_or_else(usual)).at(part_of(error, source))
+    TemplateError::new(message, help.unwrap_or_else(usual)).in_part(part_of(error, source))
 }

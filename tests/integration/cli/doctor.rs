@@ -14,7 +14,7 @@ fn doctor(here: &Workspace, args: &[&str]) -> Program {
     here.shotlist(&[&["doctor", "m.yaml"], args].concat()).env("SHOTLIST_API_KEY", "k")
 }
 
-/// A server that answers every request so; its URL.
+/// The URL of a server with this response to every request.
 fn answering(head: &'static str, body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! Last words: what a summary, a status, a plan, and a tip say next.
+//! The next step in a summary, a status, a plan, and a tip.
 
 use crate::support::{Answer, LEFT_AFTER, Service, Workspace, numbered_jobs};
 

@@ -1,4 +1,4 @@
-//! A build without a feature says so where the feature is needed.
+//! A build without a feature reports that at its use.
 
 use crate::support::{TWO_JOBS, Workspace};
 

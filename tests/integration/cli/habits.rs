@@ -1,4 +1,4 @@
-//! What users of other tools expect of a command line, of its words and of its environment.
+//! Expectations of users of other tools: command line, words, and environment.
 
 use serde_json::Value;
 
@@ -193,7 +193,7 @@ fn wrong_url_is_reported_after_one_request() {
         assert_eq!(service.posts().len(), 1);
         assert!(here.states().iter().all(|state| state == "pending"), "{:?}", here.states());
     }
-    // A page for people instead of an answer: the one job is in doubt, and no other is.
+    // A page instead of a response: only this job is in doubt.
     let service = Service::scripted(move |_| crate::support::raw(200, &html, page));
     let here = Workspace::with_manifest(&numbered_jobs(60));
     let ended = here.run(&service, &[]).ends_with(6);
@@ -204,7 +204,7 @@ fn wrong_url_is_reported_after_one_request() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(1);
     assert_eq!(here.states(), ["rejected"]);
-    // No one at that port.
+    // Nobody listens on that port.
     let here = Workspace::with_manifest(&numbered_jobs(60));
     let ended = here.run(&service, &["--base-url", "http://127.0.0.1:9"]).ends_with(6);
     assert!(ended.shows("stopping").stderr.contains("http://127.0.0.1:9"));
@@ -243,7 +243,7 @@ fn interrupted_retake_is_not_promised_to_the_next_run() {
     assert_eq!(service.posts().len(), 21);
 }
 
-/// Some servers answer with a redirect to what they have done. One is enough to look at.
+/// Some servers respond with a redirect to the result. One such response is enough.
 #[test]
 fn redirect_stops_submissions_also_during_a_run() {
     let elsewhere = [("location", "https://login.example.com/")];

@@ -29,7 +29,7 @@ fn ledger_limit_is_never_exceeded() {
     assert_eq!(shown, "ledger.day: $20.00 (Europe/Berlin), $11.25 used, $8.75 left\n");
 }
 
-/// The same facts for a program, and a plan that says when little is left.
+/// The same facts for a program, and a plan with a note near a limit.
 #[test]
 fn limits_are_shown_as_json_and_warn_from_four_fifths_on() {
     let here = Workspace::with_manifest(TWO_JOBS);

@@ -1,4 +1,4 @@
-//! Habits, words and exit codes of the command line, and documents that say what it does.
+//! Habits, words, and exit codes of the command line, and its documents.
 
 mod cron;
 mod doctor;

@@ -1,4 +1,4 @@
-//! The text of each notice that a command prints itself. Events of a run and notes of a plan have snapshots beside them.
+//! The text of each notice of a command. Events of a run and notes of a plan have snapshots in their modules.
 
 use std::fs;
 use std::io::BufRead as _;

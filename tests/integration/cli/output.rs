@@ -111,7 +111,7 @@ fn json_log_is_always_json_and_has_the_ending() {
         );
         assert!(!ended.stderr.contains("secret prompt") && !ended.stderr.contains("the-key"), "{}", ended.stderr);
     }
-    // Also where the service repeats what it was asked for; and a quiet run tells what the user has to know, as data.
+    // Also in the echo of a service. A quiet run reports the necessary facts as data.
     let echoing = Service::scripted(|asked| {
         json(400, &serde_json::json!({ "error": { "message": format!("no: {}", asked.body) } }))
     });
@@ -144,7 +144,7 @@ fn verbose_run_shows_each_request() {
     let ended = here.run(&service, &["-v", "--log-format", "json", "--batch", "b"]).ends_with(0);
     let events = ended.stderr.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
     let requests: Vec<serde_json::Value> = events.filter(|event| event["event"] == "request").collect();
-    // Before the first submission, one request shows that the service answers.
+    // Before the first submission, one request shows that the service responds.
     assert_eq!(requests[0]["method"], "GET");
     let first = &requests[1];
     assert_eq!(
@@ -243,7 +243,7 @@ fn all_reports_can_be_written_again_from_the_ledger_alone() {
         fs::remove_file(out.join(name)).expect("gone");
     }
     let asked = service.asked().len();
-    // No address, no key: no one is asked.
+    // Without URL and key, no request is sent.
     let ended = here.shotlist(&["report", "m.yaml", "--report", "more/again.html"]).ends_with(0);
     assert!(ended.stdout.contains("more/again.html"), "{}", ended.stdout);
     assert_eq!((read("report.csv"), undated("report.json")), (csv, json));
@@ -290,7 +290,7 @@ fn json_report_always_matches_its_schema() {
     assert_eq!(here.states(), ["completed", "failed", "in_doubt", "held", "completed"]);
 }
 
-/// The sums of money on the contact sheet are those of the ledger, whatever became of the jobs.
+/// The sums on the contact sheet match the ledger in any state of the jobs.
 #[test]
 fn sheet_adds_up_to_the_ledger() {
     let service = Service::scripted(|asked| {

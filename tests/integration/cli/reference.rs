@@ -1,4 +1,4 @@
-//! What the program says of itself: topics, man pages, its version, and what a shell offers.
+//! Documentation in the program: topics, man pages, version, and shell completions.
 
 use crate::support::{Program, Workspace};
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Answer, Ended, Program, Service, TWO_JOBS, Workspace, has_code, json};
 
-/// A code, the arguments that lead to it, and the environment beside the URL and the key.
+/// A code, its arguments, and the environment except URL and key.
 type Case = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
 const CASES: &[Case] = &[
@@ -114,7 +114,7 @@ fn failed_key_command_is_named_without_its_key() {
     assert!(run("false").contains("`--api-key-command`: it ended with"));
     assert!(run("no-such-program").contains("can't start it"));
     assert!(run("").contains("it names no program"));
-    // An agent that it leaves behind keeps its output open, and holds up no run.
+    // A background agent keeps its output open, and delays no run.
     let begun = std::time::Instant::now();
     let child = run("sh -c 'sleep 20 2>/dev/null & printf \"a\\tb\\n\"'");
     assert!(child.contains("the output of `--api-key-command`") && begun.elapsed().as_secs() < 15, "{child}");

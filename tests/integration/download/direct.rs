@@ -1,4 +1,4 @@
-//! A download by itself, without the rest of the program.
+//! A download without the rest of the program.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{Answer, Asked, Service, Workspace, answer_of_video, json as
 
 pub const ONE_JOB: &str = "version: 1\njobs:\n  - { id: one, model: alpha-2, prompt: x }\n";
 
-/// The head of an answer; what follows is up to the test.
+/// The head of a response; the test sends the rest.
 pub fn head(headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{headers}\r\n").into_bytes()
 }
@@ -45,7 +45,7 @@ pub fn destination() -> Destination {
     }
 }
 
-/// What one server does, and what a downloader says to that.
+/// The response of a server, and the result of the download.
 pub async fn fetch_from(
     answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
 ) -> (Workspace, Result<u64, FetchError>) {
@@ -64,7 +64,7 @@ pub fn stream(write: impl FnOnce(&mut std::net::TcpStream) -> std::io::Result<()
     Answer::Stream(Box::new(write))
 }
 
-/// A service whose links are no longer good until `good` says so of an address.
+/// A service with expired links, except those that `good` accepts.
 pub fn expiring(
     content: impl Fn() -> Answer + Send + Sync + 'static,
     is_good: impl Fn(&str) -> bool + Send + Sync + 'static,

@@ -117,7 +117,7 @@ fn servers_that_send_too_little() -> Hostile {
 }
 
 #[tokio::test]
-async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run() {
+async fn hostile_server_makes_no_video_and_blocks_no_run() {
     for (what, script, expected) in servers_that_send_something_else().into_iter().chain(servers_that_send_too_little())
     {
         let (here, fetched) = fetch_from(script).await;

@@ -1,4 +1,4 @@
-//! Which video is kept where, and what is never replaced.
+//! The places of kept videos, and files that are never replaced.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_video_that_is_here_is_not_fetched_again_and_one_that_is_gone_is() {
+fn only_missing_videos_are_fetched_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
     here.run(&service, &[]).ends_with(0);
     let row = here.report()["jobs"][0].clone();
@@ -39,7 +39,7 @@ fn a_video_that_is_here_is_not_fetched_again_and_one_that_is_gone_is() {
 }
 
 #[test]
-fn the_earlier_video_of_a_job_that_was_changed_or_taken_again_is_kept() {
+fn earlier_video_of_a_changed_or_retaken_job_is_kept() {
     let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
     here.run(&service, &[]).ends_with(0);
     here.write("m.yaml", ONE_JOB.replace("prompt: x", "prompt: y"));
@@ -57,7 +57,7 @@ fn the_earlier_video_of_a_job_that_was_changed_or_taken_again_is_kept() {
 }
 
 #[test]
-fn the_video_of_a_task_that_was_superseded_while_it_was_made_is_kept_beside() {
+fn video_of_a_superseded_task_is_kept_beside() {
     let (service, done) = Service::slow();
     let here = Workspace::with_manifest(ONE_JOB);
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
@@ -70,7 +70,7 @@ fn the_video_of_a_task_that_was_superseded_while_it_was_made_is_kept_beside() {
 }
 
 #[test]
-fn a_video_that_can_not_be_kept_ends_submitting_and_says_where() {
+fn unwritable_video_stops_submitting() {
     let manifest = numbered_jobs(40) + "  - { id: last, prompt: y }\n";
     let manifest = manifest.replace("{ id: j0,", "{ id: j0, file: sub/first.mp4,");
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
@@ -97,7 +97,7 @@ fn no_link_leads_a_video_out_of_the_directory() {
 }
 
 #[test]
-fn the_video_of_a_job_that_is_gone_is_fetched_all_the_same() {
+fn video_of_a_removed_job_is_fetched() {
     let is_good = Arc::new(AtomicBool::new(false));
     let good = Arc::clone(&is_good);
     let service = expiring(|| raw(404, &[], ""), move |_| good.load(Ordering::SeqCst));
@@ -105,7 +105,7 @@ fn the_video_of_a_job_that_is_gone_is_fetched_all_the_same() {
     here.run(&service, &[]).ends_with(1);
     here.write("m.yaml", ONE_JOB.replace("id: one", "id: other").replace("prompt: x", "prompt: y"));
     is_good.store(true, Ordering::SeqCst);
-    // Nothing is bought: only what is paid for is looked after.
+    // Nothing is bought: only paid videos are downloaded.
     here.run(&service, &["--exclude", "other"]).ends_with(2);
     here.run(&service, &[]).ends();
     assert_eq!(fs::read(here.path("shotlist-out/m/one~1.mp4")).expect("paid work"), video("t0"));
@@ -119,7 +119,7 @@ fn the_video_of_a_job_that_is_gone_is_fetched_all_the_same() {
 }
 
 #[test]
-fn a_file_of_someone_else_is_never_replaced() {
+fn foreign_file_is_never_replaced() {
     let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
     fs::create_dir_all(here.path("shotlist-out/m")).expect("a directory");
     here.write("shotlist-out/m/one.mp4", "my holiday");
@@ -133,7 +133,7 @@ fn a_file_of_someone_else_is_never_replaced() {
 }
 
 #[test]
-fn batches_that_share_a_directory_keep_all_their_videos_and_fetch_none_twice() {
+fn batches_in_one_directory_keep_all_their_videos() {
     // Videos of different lengths: by that, and not by reading all of it, a file is known to be the right one.
     let word = |path: &str| if path.contains("t0") { "the first".to_owned() } else { "another one".to_owned() };
     let service = Service::scripted_wholly(move |asked| {

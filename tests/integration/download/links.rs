@@ -14,7 +14,7 @@ type Content = Box<dyn Fn() -> Answer + Send + Sync>;
 type IsGood = fn(&str) -> bool;
 
 #[test]
-fn a_link_that_expired_is_asked_for_again_and_then_the_content_endpoint_is() {
+fn expired_link_is_renewed_before_the_content_endpoint() {
     let refused = || raw(404, &[], "");
     let table: [(&str, Content, IsGood); 5] = [
         ("a new link of the task", Box::new(refused), |path| path == "/videos/1.mp4"),
@@ -46,7 +46,7 @@ fn a_link_that_expired_is_asked_for_again_and_then_the_content_endpoint_is() {
 }
 
 #[test]
-fn the_content_endpoint_may_answer_with_a_link() {
+fn content_endpoint_may_return_a_link() {
     let host = Service::scripted_wholly(|_| Answer::Bytes(answer_of_video("t0")));
     let link = json!({ "data": { "url": format!("{}/x.mp4", host.url()) } });
     let service = expiring(move || answer(200, &link), |_| false);
@@ -108,7 +108,7 @@ fn key_is_not_sent_after_a_redirect_from_another_host() {
 }
 
 #[test]
-fn the_simulators_links_expire_too_and_its_videos_arrive_all_the_same() {
+fn videos_arrive_after_links_of_the_simulator_expire() {
     let here = Workspace::with_manifest(ONE_JOB);
     let simulator = Simulator::start(&here, &["--speed", "2000", "--fault", "expired-url=1"]);
     let quick = ["run", "m.yaml", "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
@@ -120,7 +120,7 @@ fn the_simulators_links_expire_too_and_its_videos_arrive_all_the_same() {
 }
 
 #[test]
-fn after_a_key_was_changed_the_same_account_is_asked_for_new_links() {
+fn changed_key_of_an_account_gets_new_links() {
     let is_good = Arc::new(AtomicBool::new(false));
     let good = Arc::clone(&is_good);
     let service = expiring(|| raw(404, &[], ""), move |path| path != "/videos/0.mp4" && good.load(Ordering::SeqCst));
@@ -136,7 +136,7 @@ fn after_a_key_was_changed_the_same_account_is_asked_for_new_links() {
 }
 
 #[test]
-fn an_old_take_whose_link_is_dead_is_reported_and_fails_no_later_run() {
+fn dead_link_of_an_old_take_fails_no_later_run() {
     let service = Service::scripted_wholly(|asked| match asked.path.as_str() {
         "/videos/t0.mp4" => raw(403, &[], ""),
         path if path.ends_with("/content") => raw(404, &[], ""),
@@ -154,7 +154,7 @@ fn an_old_take_whose_link_is_dead_is_reported_and_fails_no_later_run() {
 }
 
 #[test]
-fn a_link_into_the_neighborhood_is_not_followed_and_leaves_nothing_behind() {
+fn link_into_a_private_network_is_not_followed() {
     for link in ["http://169.254.169.254/latest/meta-data", "http://10.255.255.1/x.mp4", "http://user:pw@127.0.0.1:1/x"]
     {
         let service = Service::scripted(move |asked| match asked.method.as_str() {

@@ -1,4 +1,4 @@
-//! What broke off is gone on with.
+//! Continued downloads.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use shotlist::download::Link;
 use super::direct::{ONE_JOB, downloader, fetch_and_place, stream};
 use crate::support::{Answer, Asked, Ended, Service, Workspace, answer_of_video, kill, sha256, video, wait_until};
 
-/// A video of this length, in which each byte tells its place.
+/// A video of this length, with bytes that depend on their place.
 fn long_video(length: usize, seed: usize) -> Vec<u8> {
     let mut start = video("");
     // The frames continue to the end of the file.
@@ -22,7 +22,7 @@ fn long_video(length: usize, seed: usize) -> Vec<u8> {
     start.iter().copied().chain(rest).collect()
 }
 
-/// An answer that gives the part that was asked for, if it was asked for this version, and breaks off after so many bytes.
+/// A response with the requested part of this version, cut off after a number of bytes.
 fn resumable(asked: &Asked, whole: &[u8], tag: &str, most: usize) -> Answer {
     let is_this = asked.headers.get("if-range").is_some_and(|wanted| wanted == tag);
     let from = asked.headers.get("range").filter(|_| is_this).and_then(|range| range.strip_prefix("bytes="));
@@ -38,7 +38,7 @@ fn resumable(asked: &Asked, whole: &[u8], tag: &str, most: usize) -> Answer {
 }
 
 #[tokio::test]
-async fn what_broke_off_is_gone_on_with_and_nothing_is_fetched_twice() {
+async fn interrupted_download_continues_at_its_last_byte() {
     let whole = long_video(900_000, 0);
     let given = whole.clone();
     let service = Service::scripted_wholly(move |asked| resumable(asked, &given, "\"v1\"", 300_000));
@@ -55,7 +55,7 @@ async fn what_broke_off_is_gone_on_with_and_nothing_is_fetched_twice() {
 }
 
 #[tokio::test]
-async fn a_video_that_changed_meanwhile_is_fetched_from_its_beginning() {
+async fn changed_video_is_fetched_from_its_start() {
     let (old, new) = (long_video(600_000, 0), long_video(500_000, 7));
     let expected = new.clone();
     let service = Service::scripted_wholly(move |asked| {
@@ -73,7 +73,7 @@ async fn a_video_that_changed_meanwhile_is_fetched_from_its_beginning() {
 }
 
 #[test]
-fn a_run_that_is_killed_while_it_fetches_goes_on_where_it_was() {
+fn killed_download_continues_in_the_next_run() {
     const PART: usize = 9 << 20;
     let whole = long_video(12 << 20, 0);
     let (given, cut) = (whole.clone(), Arc::new(AtomicBool::new(false)));
@@ -119,7 +119,7 @@ fn a_run_that_is_killed_while_it_fetches_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_interrupted_run_leaves_its_downloads_to_the_next() {
+fn interrupted_run_leaves_its_downloads_to_the_next() {
     let (release, waits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (held, waiting) = (Arc::clone(&release), Arc::clone(&waits));
     let service = Service::scripted_wholly(move |asked| {

@@ -1,4 +1,4 @@
-//! Downloads beside a run: few at once, and never with a slot in hand.
+//! Downloads during a run: few in parallel, and without a slot.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::support::fake::{FakeService, OwnBatch, jobs, run_with_downloads};
 use crate::support::plans::{SECOND, plan};
 
-/// Videos that each take an hour, and how many were fetched at once.
+/// Downloads of an hour each, and the largest number of parallel ones.
 #[derive(Default)]
 struct Hours {
     now: AtomicUsize,

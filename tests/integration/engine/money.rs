@@ -1,4 +1,4 @@
-//! What may be spent, what is reserved, and what ends submitting.
+//! Spend limits, reservations, and the end of submitting.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ async fn unrecorded_task_id_is_printed_and_stops_submissions() {
     assert!(outcome.stopped.contains(&StopReason::LedgerFailed));
 }
 
-/// The codes of failures are not documented: one that looks like our own for a denied task is a failure anyway.
+/// The codes of failures are not documented: even one like our code for a denied task is a failure.
 #[tokio::test(start_paused = true)]
 async fn failure_is_retried_and_a_denied_task_is_not() {
     let failed = || {
@@ -99,7 +99,7 @@ fn failure(message: &str) -> PollAnswer {
 #[tokio::test(start_paused = true)]
 async fn repeated_failure_is_not_retried_again() {
     let mut service = FakeService::taking(|_| SECOND);
-    // A body with a number of its own, such as that of the request, is no other failure.
+    // Another number in a body, such as that of the request, makes no other failure.
     service.denies = Box::new(|number| {
         let mut failed = failure("moderated");
         if let PollAnswer::Report(TaskReport { error: Some(error), .. }) = &mut failed {
@@ -117,7 +117,7 @@ async fn repeated_failure_is_not_retried_again() {
 #[tokio::test(start_paused = true)]
 async fn failed_task_is_retried_up_to_the_limit() {
     let mut service = FakeService::taking(|_| SECOND);
-    // The first three polls of anything say that it failed.
+    // The first three polls of each task return a failure.
     service.denies = Box::new(|number| (number < 3).then(|| failure(&format!("worker {number} broke"))));
     let mut plan = plan(&jobs(1), &History::default(), None);
     plan.retries = 3;

@@ -37,7 +37,7 @@ async fn run_survives_ten_minutes_without_a_network() {
         _ => None,
     });
     assert!(back.is_some_and(|after| after > 500 * SECOND && after < 700 * SECOND), "{back:?}");
-    // Asked ever more rarely, and soon after the network was back.
+    // Polled less and less often, and soon after the end of the outage.
     let sent = service.submissions().into_iter().map(|(at, _)| at);
     let asked = service.polls().into_iter().map(|(at, _)| at).chain(sent);
     let in_vain = asked.filter(|at| (300 * SECOND..700 * SECOND).contains(&(*at - start))).count();
@@ -69,7 +69,7 @@ async fn dead_connections_delay_no_other_task() {
     let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(300), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 300]);
-    // A client with a good connection got its answer soon, though two hundred others hung.
+    // A task with a working connection got its response soon, despite two hundred hanging ones.
     let mut lags: Vec<Duration> = service.lags.lock().expect("no panic").values().copied().collect();
     lags.sort_unstable();
     assert!(lags[50] < 15 * SECOND, "{:?}", lags[50]);
@@ -108,7 +108,7 @@ async fn backoff_and_deadline_apply_without_a_poll_floor() {
 
 #[tokio::test(start_paused = true)]
 async fn run_polls_once_more_after_a_sleep_of_the_machine() {
-    // An hour is longer than the deadline; the tasks ended while no one looked.
+    // An hour is longer than the deadline; the tasks ended unobserved.
     let service = FakeService::taking(|_| 300 * SECOND);
     let (ledger, stop) = (OwnBatch::default(), Stop::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };
@@ -175,7 +175,7 @@ async fn burst_over_the_rate_ends_with_the_first_refusal() {
     futures::join!(running, stopping);
     let early = service.submissions().iter().filter(|(at, _)| *at - start < 29 * SECOND).count();
     assert!(early <= 48, "{early} submissions though the service had asked to wait");
-    // The first probe comes when the service said, not much later.
+    // The first probe follows the wait of the service immediately.
     let probes = service.submissions().iter().filter(|(at, _)| *at - start > 29 * SECOND).count();
     assert!((1..=3).contains(&probes), "{probes} probes");
 }
@@ -188,7 +188,7 @@ async fn wait_applies_to_all_submissions() {
     let start = Instant::now();
     let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(6), &History::default(), None)).await;
-    // The request that the service delayed had an intent of its own, which is void, and the job another.
+    // The delayed request had a separate intent, which is void, and the job has another one.
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!((ended(AttemptState::Completed), ended(AttemptState::Void)), (6, 1));
     let early = service.submissions().iter().filter(|(at, _)| *at - start < 60 * SECOND).count();

@@ -1,4 +1,4 @@
-//! A service that refuses without a word of how long: full, or asked too fast. On a paused clock.
+//! A service that refuses without a duration: full, or beyond its rate. On a paused clock.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::fake::{FakeService, OwnBatch, jobs, plan_of, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A gateway that takes a request only so long after the last one that it took, as nginx's `limit_req` without a burst.
+/// A gateway with a minimum interval between accepted requests, like `limit_req` of nginx without a burst.
 #[derive(Clone)]
 struct Gate(Arc<Mutex<Instant>>, Duration);
 
@@ -69,7 +69,7 @@ async fn full_service_is_not_taken_for_a_rate_limit() {
     run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!(ended(AttemptState::Completed), 200);
-    // Ten rounds of twenty tasks of a minute; what is lost are the polls that see an end late.
+    // Ten rounds of twenty tasks of a minute; the loss is from late polls.
     assert!(start.elapsed() < 12 * 60 * SECOND, "{:?}", start.elapsed());
     assert!(ended(AttemptState::Void) < 120, "{} refusals", ended(AttemptState::Void));
 }

@@ -58,7 +58,7 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
         Attempt { id, ..active(number, job, Timestamp::now()) }
     });
     let history = History::new(attempts.collect());
-    // They end one after the other, a minute apart.
+    // They end in turn, a minute apart.
     for number in 1..=10 {
         let task = TaskId::new(format!("old{}", number - 1)).expect("an id");
         service.tasks.lock().expect("no panic").insert(task, (Instant::now(), number * 60 * SECOND));
@@ -90,7 +90,7 @@ async fn full_service_gets_more_tasks_later() {
     // Thirty in ten minutes, and the seventy others eight at a time: nine more minutes, if no time is lost.
     let wall = start.elapsed();
     assert!(wall < 19 * 60 * SECOND * 12 / 10, "{wall:?}");
-    // One submission is rejected after each wait that the service asked for.
+    // One submission is rejected after each requested wait.
     assert!(ended(AttemptState::Void) < 120, "{} refusals", ended(AttemptState::Void));
     let full = (0..100).filter(|n| service.active_at(start + (700 + n) * SECOND) == 8).count();
     assert!(full > 60, "it did not recover: eight were active in {full} of 100 seconds");
@@ -112,7 +112,7 @@ async fn rps_applies_to_submissions_and_polls_together() {
     let mixed = polls.iter().filter(|(at, _)| *at < submissions[99].0).count();
     assert!(mixed > 50, "polls wait for submissions: {mixed}");
     assert_eq!(ledger.states(), [AttemptState::Completed; 100]);
-    // Submissions are noted 100 ms after they were sent, polls at once.
+    // Submissions are recorded after 100 ms, polls immediately.
     let sent = service.submissions().into_iter().map(|(at, _)| at.checked_sub(Duration::from_millis(100)).unwrap());
     let mut asked: Vec<Instant> = service.polls().into_iter().map(|(at, _)| at).chain(sent).collect();
     asked.sort_unstable();

@@ -66,7 +66,7 @@ async fn single_doubts_stop_nothing_and_count_as_failures() {
 
 #[tokio::test(start_paused = true)]
 async fn acceptance_shortens_the_wait_after_a_refusal() {
-    // Every fifth submission is asked to wait a second, by a service with tasks of a fifth of a second.
+    // Every fifth submission has to wait a second, with tasks of a fifth of a second.
     let mut service = FakeService::taking(|_| SECOND / 5);
     service.refuses = Box::new(|number| (number % 5 == 4).then(|| Submission::Wait(Some(SECOND), "wait".into())));
     let settings = Settings { concurrency: 1, first_poll: Some(SECOND / 5), ..Settings::default() };
@@ -90,7 +90,7 @@ fn three_doubts_after_500_stop_the_run_with_help() {
     assert!(has_code(&ended.stderr, "stopping") && has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
     assert!(ended.stderr.contains("shotlist resolve"), "{}", ended.stderr);
     assert_eq!(here.report()["totals"]["at_risk_usd"], "2.70");
-    // Whoever knows better may say so.
+    // A user may set another value.
     let here = Workspace::with_manifest(&numbered_jobs(20));
     here.run(&service, &["--max-doubts", "7"]).ends_with(7);
     assert_eq!(service.posts().len(), 10);
@@ -98,7 +98,7 @@ fn three_doubts_after_500_stop_the_run_with_help() {
 
 #[test]
 fn kill_leaves_only_open_submissions_in_doubt() {
-    // The service takes some and then answers nothing more.
+    // The service accepts some submissions, and then responds no more.
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);
     let service = Service::scripted(move |asked| {

@@ -1,4 +1,4 @@
-//! The paths of its own crate that a source file names, as the compiler reads them.
+//! The paths of this crate in a source file, by the compiler's syntax.
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, ItemMod, ItemUse, Macro, UseTree};
@@ -10,7 +10,7 @@ pub struct Import {
     pub is_of_tests: bool,
 }
 
-/// Every path that begins with `crate` or `super`: in `use` lines, in code, and in what macros are given.
+/// Every path with `crate` or `super` at its start: in `use` lines, in code, and in the arguments of macros.
 pub fn imports(file: &str, text: &str) -> Vec<Import> {
     let module = file.trim_end_matches(".rs").trim_end_matches("mod").trim_end_matches('/');
     let at = module.split('/').filter(|name| !["", "lib", "main"].contains(name)).map(str::to_owned).collect();
@@ -67,7 +67,7 @@ impl Visit<'_> for Reader {
         visit::visit_path(self, path);
     }
 
-    /// `pub(in crate::manifest)` names who may look, not what is looked at.
+    /// `pub(in crate::manifest)` is a visibility, not a use.
     fn visit_visibility(&mut self, _: &syn::Visibility) {}
 
     fn visit_macro(&mut self, code: &Macro) {

@@ -189,7 +189,7 @@ fn only_engine_and_session_write_to_a_ledger() {
 
 /// Only a `mod.rs` may import all of its module.
 #[test]
-fn the_rooms_inside_rooms_keep_to_their_tables() {
+fn inner_modules_keep_to_their_tables() {
     for (room, table) in INNER {
         let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let inner: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
@@ -276,7 +276,7 @@ fn circle_between_two_files_is_found_in_every_form_of_import() {
 
 /// A `mod.rs` has docs, modules, and exports only.
 #[test]
-fn a_door_holds_docs_and_names_only() {
+fn module_files_have_docs_and_names_only() {
     for (file, text) in sources(&src()).into_iter().filter(|(file, _)| file.ends_with("mod.rs")) {
         assert!(text.starts_with("//! "), "{file} does not say what it is for");
         let mut is_list = false;
@@ -319,7 +319,7 @@ fn tests_in_the_argument_of_the_ledger_exist() {
 
 /// Code for one operating system is in the listed files only.
 #[test]
-fn what_is_of_the_system_stands_in_one_place_each() {
+fn code_for_one_system_is_in_one_place() {
     let knows = |text: &str| {
         ["cfg(unix)", "cfg!(unix)", "cfg(not(unix))", "cfg(windows)", "target_os", "std::os::"]
             .map(|what| without_comments(text).contains(what))

@@ -1,4 +1,4 @@
-//! How the program is built: held against a table.
+//! The structure of the source, compared with tables.
 
 mod imports;
 mod layering;

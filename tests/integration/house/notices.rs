@@ -48,7 +48,7 @@ fn codes_of(list: &str) -> Vec<String> {
 
 #[test]
 fn every_refusal_and_every_rule_has_its_text_in_a_snapshot() {
-    // An answer on a terminal, where its text has colors; and a disk that fails while a sheet is read.
+    // A confirmation on a terminal, with colors in the text; and a disk failure during the read of a sheet.
     const OTHERS: [&str; 2] = ["not-confirmed", "csv-malformed"];
     let tests = ["tests", "src"].map(project);
     let snapshots = tests

@@ -1,4 +1,4 @@
-//! Real processes, really killed: what the next start concludes.
+//! Killed processes, and the conclusions of the next start.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ fn active_tasks_are_polled_after_a_kill() {
     wait_until("both tasks are in progress", || here.states_in_ledger() == ["in_progress", "in_progress"]);
     kill(&child, "-KILL");
     assert_eq!(Ended::of(child).code, None, "it was not killed");
-    // The reports that the killed run left behind are whole.
+    // The reports of the killed run are whole.
     assert_eq!(here.report()["totals"]["jobs"], 2);
 
     done.store(true, Ordering::SeqCst);

@@ -56,7 +56,7 @@ fn full_disk_after_a_submission_prints_the_task_id() {
     }
     assert!(ended.stderr.contains("resolve m.yaml one --task t1"), "{}", ended.stderr);
     assert!(ended.stdout.contains("$0.00 spent, $3.75 at risk"), "{}", ended.stdout);
-    // The line is enough to go on once the disk has room.
+    // The line is enough to continue once the disk has space.
     make_room(&here);
     let resolve = here.shotlist(&["resolve", "m.yaml", "one", "--task", "t1"]);
     resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);

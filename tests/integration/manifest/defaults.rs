@@ -1,4 +1,4 @@
-//! Defaults where a row says nothing.
+//! Defaults for rows without a value.
 
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Workspace, has_code};
 
-/// What a plan of this manifest says on stderr; it must be refused, and nothing written.
+/// The stderr of a plan of this manifest, which must be refused without a written file.
 #[track_caller]
 fn refused(manifest: &str) -> String {
     refused_in(&Workspace::with_manifest(manifest))
@@ -60,7 +60,7 @@ fn unknown_keys_get_a_suggestion() {
 }
 
 #[test]
-fn wrong_types_say_what_was_meant() {
+fn wrong_type_names_the_expected_one() {
     insta::assert_snapshot!(refused(
         r#"version: 1
 budget: { run: lots }
@@ -84,7 +84,7 @@ jobs:
 }
 
 #[test]
-fn templates_are_strict_and_say_what_is_in_scope() {
+fn templates_are_strict_and_name_their_scope() {
     insta::assert_snapshot!(refused(
         r#"version: 1
 vars: { brand: Acme, nothing: , list: [a, b] }
@@ -103,7 +103,7 @@ jobs:
 }
 
 #[test]
-fn an_error_in_many_rows_is_reported_once_with_the_lines_of_the_csv() {
+fn error_in_many_rows_is_reported_once_with_the_lines() {
     let mut csv = String::from("sku,name\n");
     for number in 0..500 {
         csv.push_str(&format!("s{number},\"{}\"\n", if number % 2 == 0 { "fine" } else { "" }));
@@ -116,7 +116,7 @@ fn an_error_in_many_rows_is_reported_once_with_the_lines_of_the_csv() {
 }
 
 #[test]
-fn a_default_that_is_out_of_range_is_reported_once_at_the_default() {
+fn default_out_of_range_is_reported_once_at_its_place() {
     insta::assert_snapshot!(refused(
         "version: 1\ndefaults: { duration: 99 }\njobs:\n  - { id: a, model: beta-2.0-lite, prompt: x }\n  - { id: b, model: beta-2.0-lite, prompt: x }\n  - { id: c, model: alpha-2, prompt: x }\n"
     ));
@@ -137,7 +137,7 @@ jobs:
 }
 
 #[test]
-fn yaml_that_is_none_is_reported_with_its_place() {
+fn invalid_yaml_is_reported_with_its_place() {
     let cases = [
         ("tabs", "version: 1\njobs:\n\t- id: a\n"),
         ("duplicate keys", "version: 1\njobs:\n  - id: a\n    prompt: x\n    prompt: y\n"),
@@ -195,7 +195,7 @@ fn hostile_sizes_are_refused_not_endured() {
 }
 
 #[test]
-fn spreadsheets_are_read_as_they_come_and_their_faults_are_reported() {
+fn spreadsheets_are_read_and_their_faults_reported() {
     let manifest = jobs("  - { id: \"{{ row.sku }}\", for_each: p.csv, model: alpha-2, prompt: \"{{ row.name }}\" }\n");
     let planned = |csv: &str| {
         let here = Workspace::with_manifest(&manifest).file("p.csv", csv);
@@ -230,7 +230,7 @@ fn spreadsheets_are_read_as_they_come_and_their_faults_are_reported() {
 }
 
 #[test]
-fn an_aspect_ratio_means_what_the_writer_meant() {
+fn aspect_ratio_needs_no_quotes() {
     for written in ["9:16", "'9:16'", "\"{{ '9:16' }}\""] {
         let here = Workspace::with_manifest(&jobs(&format!(
             "  - {{ id: a, model: alpha-2, prompt: x, aspect_ratio: {written} }}\n"
@@ -244,7 +244,7 @@ fn an_aspect_ratio_means_what_the_writer_meant() {
 }
 
 #[test]
-fn a_prompt_is_counted_after_templates_in_characters() {
+fn prompt_is_counted_after_templates_in_characters() {
     let manifest = |length: usize| {
         jobs(&format!("  - {{ id: a, model: beta-2.0-lite, prompt: \"{{{{ '🐦' * {length} }}}}\" }}\n"))
     };
@@ -311,7 +311,7 @@ jobs:
 }
 
 #[test]
-fn a_default_that_a_family_does_not_take_is_passed_over_and_reported_on_request() {
+fn default_of_another_family_is_skipped() {
     let manifest = "
 version: 1
 defaults: { duration: 5, size: 1280x720 }
@@ -338,7 +338,7 @@ jobs:
 }
 
 #[test]
-fn an_empty_cell_means_as_usual() {
+fn empty_cell_means_the_default() {
     let manifest = "
 version: 1
 defaults: { model: beta-2.0-lite, duration: 10, size: 720x1280 }
@@ -360,7 +360,7 @@ jobs:
 }
 
 #[test]
-fn matrices_takes_faces_and_files_say_what_is_wrong_with_them() {
+fn faults_of_matrices_takes_faces_and_files_are_reported() {
     insta::assert_snapshot!(refused(
         r#"version: 1
 faces: { anna: { review: maybe }, bo: }

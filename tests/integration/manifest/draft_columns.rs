@@ -11,7 +11,7 @@ fn drafted(sheet: &str) -> (Workspace, String) {
 
 /// An ID belongs to its row for good. A column with repeated cells needs a second column, and a voice-over is no ID.
 #[test]
-fn draft_finds_the_columns_that_identify_each_row() {
+fn draft_finds_the_identifying_columns() {
     for (sheet, id) in [
         ("SKU,Language,Prompt\nM1,en,A mug\nM1,de,Ein Becher\nM2,en,A cup\n", "{{ row.SKU }}-{{ row.Language }}"),
         ("SKU,Format,Prompt\nM1,16:9,A mug\nM1,9:16,A mug\n", "{{ row.SKU }}-{{ row.Format | slug }}"),
@@ -77,7 +77,7 @@ fn prompt_without_a_word_is_a_placeholder() {
     }
 }
 
-/// The user passes a spreadsheet, or a manifest beside one does not exist yet.
+/// The user passes a spreadsheet, or the name of a missing manifest in its directory.
 #[test]
 fn spreadsheet_in_place_of_a_manifest_is_explained() {
     let here = Workspace::new().file("sheet.csv", "id,prompt\na,A dog runs\n");

@@ -85,7 +85,7 @@ jobs:
 ";
 
 #[test]
-fn a_job_is_held_until_its_face_is_approved_and_the_fee_is_reported_once() {
+fn job_is_held_until_its_face_is_approved() {
     let (service, here) = (Service::well(), Workspace::with_manifest(FACES));
     let before = plan(&here);
     let actions: Vec<&str> =
@@ -119,7 +119,7 @@ struct Entry {
     tag: u8,
 }
 
-/// What is no part of what is bought.
+/// Facts outside a purchase.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each a choice of its own")]
 struct Style {
@@ -179,7 +179,7 @@ impl Team {
     }
 }
 
-/// The history of a batch of which every job is completed.
+/// The history of a batch with only completed jobs.
 fn completed(jobs: &[Arc<Job>]) -> History {
     let account = Account { service: "s".into(), key: "k".into() };
     let attempt = |(number, job): (i64, &Arc<Job>)| {
@@ -227,8 +227,8 @@ fn team() -> impl Strategy<Value = Team> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Raising takes, adding values and rows, reordering, new tags, comments, quotes, layout and file names, all at once:
-    /// what is bought is what has a new id, and nothing else.
+    /// More takes, added values and rows, another order, new tags, comments, quotes, layout, and file names in one edit: only jobs
+    /// with a new ID are bought.
     #[test]
     fn edit_buys_exactly_the_new_jobs(
         before in team(),
@@ -281,7 +281,7 @@ fn default_of_each_family_is_known_to_templates() {
 }
 
 #[test]
-fn a_catalogue_adds_models_and_changes_prices_for_the_plan_and_for_the_simulator() {
+fn catalog_adds_models_and_changes_prices() {
     let catalog = "version: 1
 prices_taken_on: 2027-01-01
 models:
@@ -330,7 +330,7 @@ fn manifest_reads_its_plain_files_and_never_the_key() {
 }
 
 #[test]
-fn an_empty_cell_means_as_usual_everywhere() {
+fn empty_cell_means_the_default_everywhere() {
     let manifest = "
 version: 1
 faces: { anna: { review: approved } }
@@ -387,7 +387,7 @@ fn field_reaches_request_from_every_source() {
         }
     }
     let tried: Vec<&str> = cases.iter().map(|(field, ..)| *field).collect();
-    // `uses_likeness` is for the user alone and is not sent.
+    // `uses_likeness` is only for the user, and is not sent.
     let all: Vec<&str> = Field::ALL.iter().filter(|field| **field != Field::Face).map(|field| field.name()).collect();
     assert_eq!(tried, all);
 }

@@ -73,7 +73,7 @@ fn hostile_templates_are_bounded() {
     }
 }
 
-/// What a diagnostic repeats is cut: nobody reads the rest, and a log keeps it all.
+/// Diagnostics cut repeated text: nobody reads the rest, and a log would keep it.
 #[test]
 fn diagnostics_are_short_for_long_names() {
     let long = "x".repeat(20_000);

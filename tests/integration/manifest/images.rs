@@ -1,11 +1,11 @@
-//! Images of requests: the name of their field, and what is in for URLs that change.
+//! Images of requests: the name of their field, and keys for changing URLs.
 
 use serde_json::Value;
 
 use crate::support::{Service, Workspace};
 
 #[test]
-fn a_catalog_names_the_field_of_an_image_for_a_family_that_documents_none() {
+fn catalog_names_the_undocumented_field_of_an_image() {
     let manifest =
         "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: x, image: 'https://example.com/a.png' }]\n";
     let here = Workspace::with_manifest(manifest);
@@ -18,14 +18,14 @@ fn a_catalog_names_the_field_of_an_image_for_a_family_that_documents_none() {
     here.run(&service, &["--catalog", "catalog.yaml"]).ends_with(0);
     let body: Value = serde_json::from_str(&service.posts()[0]).expect("JSON");
     assert_eq!((&body["first_frame"], &body["image"]), (&"https://example.com/a.png".into(), &Value::Null));
-    // The same field can't be said twice.
+    // The same field can't be set twice.
     here.write("m.yaml", manifest.replace(" }]", ", extra: { first_frame: x } }]"));
     let refused = here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "catalog.yaml"]).ends_with(2).stderr;
     assert!(refused.contains("error[extra-contradicts]: `extra` can't say `first_frame`"), "{refused}");
 }
 
 #[test]
-fn an_image_key_stands_in_for_urls_under_extra() {
+fn image_key_replaces_urls_under_extra() {
     let manifest = |day: &str, key: &str| {
         format!(
             "version: 1\njobs: [{{ id: a, model: beta-2.0-lite, prompt: x{key}, extra: {{ frames: [{{ url: 'https://example.com/a.png?{day}' }}], seed: 7 }} }}]\n"
@@ -47,7 +47,7 @@ fn an_image_key_stands_in_for_urls_under_extra() {
 }
 
 #[test]
-fn an_image_key_stands_in_for_an_address_that_is_signed_anew_every_day() {
+fn image_key_replaces_a_url_with_a_new_signature() {
     let manifest = |day: &str, key: &str| {
         format!(
             "version: 1\njobs:\n  - {{ id: a, model: alpha-2, prompt: x, image: \"https://c.example/a?s={day}\"{key} }}\n"

@@ -170,7 +170,7 @@ fn every_mistake_is_reported_with_its_place_and_its_fix() {
     insta::assert_snapshot!(told);
 }
 
-/// Whoever does what the help says pays for no row again that had the cell.
+/// After an edit by the help, no row with the cell is bought again.
 #[test]
 fn guarded_cell_keeps_the_paid_prompts() {
     let here = directory();
@@ -214,7 +214,7 @@ fn unreadable_manifest_gets_help() {
 }
 
 #[test]
-fn what_polls_like_a_slip_stops_no_one_unless_it_is_asked_for() {
+fn probable_slip_stops_a_run_only_on_request() {
     let manifest =
         "version: 1\njobs: [{ id: a, model: alpha-2, prompt: same }, { id: b, model: alpha-2, prompt: same }]\n";
     let here = Workspace::with_manifest(manifest);
@@ -226,7 +226,7 @@ fn what_polls_like_a_slip_stops_no_one_unless_it_is_asked_for() {
 }
 
 #[test]
-fn a_selection_of_nothing_names_what_there_is() {
+fn empty_selection_names_the_jobs() {
     let manifest = "version: 1\njobs: [{ id: hero, model: alpha-2, prompt: x, tags: \"launch, summer\" }]\n";
     let here = Workspace::with_manifest(manifest);
     for (option, value, told) in [

@@ -1,4 +1,4 @@
-//! From a file to jobs: what it becomes, and everything that can be wrong with it.
+//! From a file to jobs, with every error in it.
 
 mod defaults;
 mod diagnostics;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Workspace, has_code};
 
 #[test]
-fn a_manifest_reads_files_of_its_own_directory_and_says_which() {
+fn manifest_reads_and_lists_files_of_its_own_directory() {
     let manifest = "version: 1\ndefaults: { model: alpha-2 }\njobs:\n  - { id: \"{{ row.n }}\", for_each: sub/rows.csv, prompt_file: p.txt }\n";
     let here = Workspace::new().file("p.txt", "Ulm {{ row.n }}");
     fs::create_dir_all(here.path("in/sub")).expect("a directory");
@@ -28,7 +28,7 @@ fn a_manifest_reads_files_of_its_own_directory_and_says_which() {
     let refused = here.shotlist(&["run", "https://texts.example/m.yaml"]).ends_with(2).stderr;
     assert!(refused.contains("must be a path, found a URL"), "{refused}");
 
-    // Neither a path nor a link leads out, but where the command line says so.
+    // Neither a path nor a link leads out, unless the command line allows it.
     std::os::unix::fs::symlink(here.path("p.txt"), here.path("in/link.txt")).expect("a link");
     here.write("rows.csv", "n\n1\n");
     let outside = [

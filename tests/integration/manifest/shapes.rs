@@ -38,7 +38,7 @@ fn shape_is_the_field_of_each_family() {
 }
 
 #[test]
-fn cells_of_shapes_and_lengths_mean_what_people_write() {
+fn cells_of_shapes_and_lengths_are_understood() {
     let shapes = [
         ("16x9", "1280x720"),
         ("9/16", "720x1280"),
@@ -81,7 +81,7 @@ fn cells_of_shapes_and_lengths_mean_what_people_write() {
 }
 
 #[test]
-fn shape_beside_a_field_that_means_the_same_is_an_error() {
+fn shape_beside_its_synonym_is_an_error() {
     let here = Workspace::with_manifest(
         "version: 1
 defaults: { model: alpha-2, prompt: x }

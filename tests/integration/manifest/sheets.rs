@@ -1,4 +1,4 @@
-//! Sheets as people and their programs make them, from the directory `tests/sheets`: what is read of each, and what would be bought.
+//! Sheets of people and their programs, from the directory `tests/sheets`: the cells of each, and the purchases.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ fn row_with_skip_in_its_status_is_no_job() {
 }
 
 #[test]
-fn each_sheet_becomes_what_its_people_meant_or_says_why_not() {
+fn each_sheet_becomes_its_jobs_or_a_reason() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../../sheets/snapshots");
     settings.set_prepend_module_to_snapshot(false);
@@ -164,9 +164,9 @@ fn repacked(archive: &[u8], change: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// No sheet leads to a plan that buys what a column contradicts, a shape, a length, or a count of takes, without a message that names it.
+    /// If a column contradicts the shape, the length, or the number of takes in a plan, a message names the column.
     #[test]
-    fn nothing_is_bought_that_a_column_contradicts_without_a_message(
+    fn contradicting_column_is_reported_before_a_purchase(
         shape in any_of(&["Format", "Aspect Ratio", "Shape", "Orientation", "Seitenverhältnis", "画面比例"]),
         length in any_of(&["Duration", "Length (s)", "Länge", "Dauer", "Seconds", "Durée", "Clip length"]),
         takes in any_of(&["takes", "Versions", "Qty"]),

@@ -1,4 +1,4 @@
-//! A manifest that is no file, and what is kept for it.
+//! A manifest from a stream, and its files.
 #![cfg(unix)]
 
 use crate::support::{Service, Workspace, has_code};
@@ -6,10 +6,10 @@ use crate::support::{Service, Workspace, has_code};
 const NAMED: &str = "version: 1\nname: piped\nvars: { a: 1 }\njobs: [{ id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, prompt: x }]\n";
 const QUICK: &str = "--yes --accept-warnings --first-poll 0s --poll-interval 50ms --poll-floor 5ms";
 
-/// Every way in which a manifest comes as a stream: what is read is in the working directory, and so is what is kept; nothing
-/// is paid for twice, whichever way it came.
+/// Every kind of stream: files are read from and kept in the working directory, and nothing is paid for twice between the
+/// kinds.
 #[test]
-fn a_manifest_from_a_stream_is_at_home_in_the_working_directory() {
+fn manifest_from_a_stream_uses_the_working_directory() {
     let service = Service::well();
     let here = Workspace::with_manifest(NAMED).file("rows.csv", "id\na\nb\n");
     for (way, script) in [
@@ -31,7 +31,7 @@ fn a_manifest_from_a_stream_is_at_home_in_the_working_directory() {
 }
 
 #[test]
-fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
+fn stream_without_a_name_is_refused() {
     let service = Service::well();
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
     let refused =
@@ -44,7 +44,7 @@ fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
     error[manifest-invalid]: `-` has 1 error
       note: nothing was submitted; nothing was spent
     ");
-    // No one can answer a question on a pipe.
+    // A pipe has no answer to a question.
     let here = Workspace::with_manifest("version: 1\nname: n\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
     here.script(&service, "cat m.yaml | \"$0\" run -").fails_with("confirmation-needed", 3);
     let endless = here.script(&service, "\"$0\" run /dev/zero --yes").ends_with(2);
@@ -53,14 +53,14 @@ fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
 }
 
 #[test]
-fn the_directory_of_the_ledger_stays_out_of_version_control() {
+fn directory_of_the_ledger_stays_out_of_version_control() {
     let service = Service::well();
     let manifest = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n";
     let here = Workspace::with_manifest(manifest);
     here.run(&service, &[]).ends_with(0);
     let ignored = || std::fs::read_to_string(here.path(".shotlist/.gitignore")).ok();
     assert_eq!(ignored().as_deref(), Some("*\n"));
-    // Whoever takes it away has a reason.
+    // A user may remove it on purpose.
     std::fs::remove_file(here.path(".shotlist/.gitignore")).expect("removed");
     here.run(&service, &[]).ends_with(0);
     assert_eq!(ignored(), None);

@@ -253,9 +253,9 @@ fn changed_id_buys_nothing_again() {
     assert_eq!(service.posts().len(), 3);
 }
 
-/// A purchase belongs to the job that still asks for it. A copy of that job under a new ID is a further video, not a repeated purchase.
+/// A purchase belongs to the job with the same request. A copy of that job under a new ID is a further video, not a repeated purchase.
 #[test]
-fn purchase_belongs_to_a_job_that_still_wants_it() {
+fn purchase_belongs_to_a_job_with_the_same_request() {
     let job = |id: &str, prompt: &str| format!("  - {{ id: {id}, model: alpha-2, prompt: {prompt} }}\n");
     let manifest = |jobs: &[String]| format!("version: 1\njobs:\n{}", jobs.concat());
     let first = [job("a", "waves"), job("b", "dunes")];

@@ -1,4 +1,4 @@
-//! What is due, why, and what it costs; and what was bought before.
+//! Due jobs with reason and cost, and earlier purchases.
 
 mod already_paid;
 mod digest;

@@ -10,7 +10,7 @@ use shotlist::plan::Plan;
 use crate::support::fake::{input_of, jobs, plan_of};
 use crate::support::plans::active;
 
-/// The prompts that jobs ask for: the second and the third are the first, in other spellings.
+/// The prompts of jobs: the second and the third are spellings of the first.
 const PROMPTS: [&str; 5] = ["a red mug", "A  red mug", "a red mug\u{200b} ", "a blue mug", "a cat – asleep"];
 
 fn job(id: usize, prompt: usize) -> Arc<Job> {
@@ -69,7 +69,7 @@ proptest! {
         prop_assert!(!bought.is_empty() || questioned(&whole).is_empty());
     }
 
-    /// The same request under another ID is bought without a question only as often as jobs that paid for it still ask for it.
+    /// The same request under another ID is bought without a question only as often as paid jobs still have it.
     #[test]
     fn moved_requests_are_questioned(
         before in proptest::collection::vec(0..PROMPTS.len(), 1..6),

@@ -1,4 +1,4 @@
-//! `--plan`: what it shows, and that it does nothing else.
+//! `--plan`: its output, without any other effect.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ jobs:
 ";
 
 #[test]
-fn the_text_fits_eighty_columns() {
+fn text_of_a_plan_fits_eighty_columns() {
     let here = Workspace::with_manifest(MANIFEST);
     let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
     // A digest is shown whole.
@@ -27,14 +27,14 @@ fn the_text_fits_eighty_columns() {
 }
 
 #[test]
-fn the_markdown_is_for_a_pull_request() {
+fn markdown_of_a_plan_suits_a_pull_request() {
     let here = Workspace::with_manifest(MANIFEST);
     insta::assert_snapshot!(here.shotlist(&["run", "m.yaml", "--plan", "--format", "markdown"]).ends_with(0).stdout);
 }
 
-/// Whoever approves it in a pull request sees nothing else.
+/// A reviewer of a pull request sees nothing else.
 #[test]
-fn the_markdown_has_what_looks_like_a_slip() {
+fn markdown_of_a_plan_has_its_warnings() {
     let rows = "id,color\nr0,\nr1,\nr2,\nr3,\nr4,\nr5,\nr6,\nr7,red\nr8,red\n";
     let here = Workspace::with_manifest(
         "version: 1
@@ -82,14 +82,14 @@ fn markdown_has_whole_prompts_changes_and_notes() {
 }
 
 #[test]
-fn the_json_is_for_scripts() {
+fn json_of_a_plan_suits_scripts() {
     let here = Workspace::with_manifest(MANIFEST);
     insta::assert_snapshot!(here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout);
 }
 
-/// Whoever approves a plan must not take a rehearsal for the real thing.
+/// A reviewer must not confuse a simulated plan with a real one.
 #[test]
-fn a_plan_of_a_rehearsal_says_so_in_every_form() {
+fn simulated_plan_is_marked_in_every_form() {
     let here = Workspace::with_manifest(MANIFEST);
     for (form, said) in [("text", "sandbox run: "), ("markdown", "**Sandbox run: "), ("json", "\"simulated\": true")] {
         let plan = |args: &[&str]| {
@@ -120,7 +120,7 @@ fn it_writes_nothing_and_needs_nothing() {
 }
 
 #[test]
-fn a_plan_over_the_limit_exits_with_three_and_so_does_the_run() {
+fn plan_and_run_over_the_limit_exit_with_three() {
     let here = Workspace::with_manifest(&MANIFEST.replace("run: 20", "run: 15.89"));
     let service = Service::well();
     here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(3);

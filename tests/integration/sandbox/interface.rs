@@ -17,7 +17,7 @@ fn poll(simulator: &Simulator, task: &str) -> Value {
 }
 
 #[test]
-fn a_task_waits_runs_and_ends_with_a_playable_video() {
+fn task_waits_runs_and_ends_with_a_playable_video() {
     // A minute of real time takes about half a second.
     let here = Workspace::new();
     let simulator = Simulator::start(&here, &["--speed", "120"]);
@@ -46,7 +46,7 @@ fn a_task_waits_runs_and_ends_with_a_playable_video() {
 }
 
 #[test]
-fn it_refuses_what_the_interface_refuses() {
+fn simulator_refuses_invalid_submissions() {
     let here = Workspace::new();
     let simulator = Simulator::start(&here, &[]);
     let url = format!("{}/v1/videos", simulator.url());
@@ -79,7 +79,7 @@ fn it_refuses_what_the_interface_refuses() {
         assert_eq!(status, 400, "{bad}: {answer}");
     }
     assert_eq!(request("POST", &url, &[KEY, JSON], "no json").status, 400);
-    // A form is what clients of services of this shape send by default; the interface has JSON only.
+    // Clients of similar services send a form by default; the interface has only JSON.
     for kind in ["content-type: multipart/form-data; boundary=x", "content-type: text/plain", "x-none: 1"] {
         let reply = request("POST", &url, &[KEY, kind], &json!({ "model": "alpha-2", "prompt": "x" }).to_string());
         assert_eq!(reply.status, 415, "{kind}");
@@ -113,7 +113,7 @@ fn tasks_fail_as_often_as_it_was_reported() {
     assert!(code == Some(1) && (8..=32).contains(&failed), "{failed} of 40 failed");
 }
 
-/// Each family answers in the shape that the interface shows for it (§2.3, §4), no field more and no field less.
+/// Each family responds in its documented form (§2.3, §4), with exactly these fields.
 #[test]
 fn each_family_answers_in_its_own_shape() {
     let here = Workspace::new();

@@ -18,11 +18,11 @@ enum Moment {
     Reading,
     /// When the request was read, and nothing was made.
     Read,
-    /// When a task was made, and nothing was said.
+    /// After the creation of a task, before the response.
     Made,
-    /// In the midst of the answer.
+    /// Halfway through the response.
     Answering,
-    /// So long after the whole answer, without having said so.
+    /// This time after the complete response, without an announcement.
     Answered(Duration),
     /// Not at all.
     Never,
@@ -35,7 +35,7 @@ impl Moment {
     }
 }
 
-/// What the server did.
+/// The actions of the server.
 #[derive(Default, Debug)]
 pub struct Books {
     /// The number of submissions on each connection.
@@ -75,7 +75,7 @@ impl Closer {
         self.books.lock().expect("no panic")
     }
 
-    /// Runs so many jobs to their end, with eight submissions open at the most.
+    /// Runs this number of jobs to their end, with at most eight open submissions.
     fn run(&self, jobs: usize) -> (Workspace, Ended) {
         let here = Workspace::with_manifest(&numbered_jobs(jobs));
         let args = ["run", "m.yaml", "--yes", "--no-download", "--max-doubts", "1000", "--concurrency", "128"];
@@ -139,7 +139,7 @@ fn serve(
     Ok(())
 }
 
-/// Holds the ledger against the ledger, and gives how many doubts are about no submission that the server cut off.
+/// Compares the ledger with the server, and returns the number of doubts without a submission that the server cut off.
 pub fn doubts_too_many(here: &Workspace, books: &Books) -> usize {
     for (prompt, times) in &books.made {
         assert_eq!(*times, 1, "{prompt} was made twice");
@@ -155,7 +155,7 @@ pub fn doubts_too_many(here: &Workspace, books: &Books) -> usize {
     doubts.checked_sub(books.cut).expect("whatever is cut off is in doubt")
 }
 
-/// The n-th of numbers that look like chance, and are the same for each run of the test.
+/// The n-th pseudorandom number, the same in each run of the test.
 fn chance(seed: usize, nth: usize, below: usize) -> usize {
     let mut hash = (seed as u64 ^ 0x9e37_79b9_7f4a_7c15).wrapping_add((nth as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9));
     hash = (hash ^ (hash >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! `run` when the service is not well: what is sent again, what never is, and what the user is reported.
+//! `run` with a failing service: repeated and unrepeatable requests, and the messages.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::support::{
     numbered_jobs, raw,
 };
 
-/// What a service does instead of answering.
+/// The action of a service instead of a response.
 type Fault = Box<dyn Fn() -> Answer + Send + Sync>;
 
 const ONE_JOB: &str = "version: 1\njobs: [{ id: one, model: alpha-2, prompt: a cat }]\n";
@@ -80,7 +80,7 @@ fn expired_key_leaves_paid_tasks_for_the_next_run() {
 #[test]
 fn unreachable_service_costs_nothing() {
     let here = Workspace::with_manifest(TWO_JOBS);
-    // The near end of a connection: no one listens there, and no other test's service can take it meanwhile.
+    // The near end of a connection: nobody listens there, and no service of another test can take it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = std::net::TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
     let port = taken.local_addr().expect("an address").port();
@@ -231,7 +231,7 @@ fn no_submission_goes_over_a_connection_of_polls() {
     let of = |of_posts: bool| -> HashSet<usize> {
         service.asked().iter().filter(|asked| is_post(asked) == of_posts).map(|asked| asked.connection).collect()
     };
-    // Those may have been silent for longer, and no one may know.
+    // Those may have been silent for longer, unnoticed.
     assert_eq!(of(true).intersection(&of(false)).count(), 0);
     assert!(of(false).len() < 12, "polls share theirs");
 }

@@ -23,14 +23,14 @@ const GOAWAY: u8 = 7;
 const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
-/// The first octet of a header block whose method is POST, and a header block of status 200 (RFC 7541, appendix A).
+/// The first octet of a header block with method POST, and a header block of status 200 (RFC 7541, appendix A).
 const METHOD_POST: u8 = 0x83;
 const STATUS_200: u8 = 0x88;
-/// Submissions that are held back until all of them are there.
+/// Submissions without a response until all of them have arrived.
 const BURST: usize = 4;
 const NO_ERROR: u32 = 0;
 const REFUSED_STREAM: u32 = 7;
-/// The error codes of RFC 9113, section 7, and one that it does not have.
+/// The error codes of RFC 9113, section 7, and an unknown one.
 const CODES: u32 = 15;
 
 /// The response to a submission.
@@ -147,7 +147,7 @@ impl Connection<'_> {
             match kind {
                 SETTINGS if flags & ACK == 0 => this.write(SETTINGS, ACK, 0, &[])?,
                 PING if flags & ACK == 0 => this.write(PING, ACK, 0, &payload)?,
-                // A poll, or the first look.
+                // A poll, or the preflight request.
                 HEADERS if payload.first() != Some(&METHOD_POST) => {
                     this.respond(stream, br#"{"status":"completed","video_url":"http://127.0.0.1:9/v.mp4"}"#)?;
                 }
@@ -208,7 +208,7 @@ impl Connection<'_> {
         Ok(true)
     }
 
-    /// Responds to requests on one connection, which it keeps.
+    /// Responds to requests on one connection, and keeps it.
     fn speak_http1(&mut self) -> std::io::Result<()> {
         let mut reader = BufReader::new(&mut self.stream);
         for earlier in 0.. {
@@ -275,7 +275,7 @@ fn create(books: &mut Books, body: &[u8]) -> String {
 #[test]
 fn submissions_are_sent_once_after_change_to_http1() {
     let server = Server::start(|number| if number == 1 { Reaction::AcceptAndLeave } else { Reaction::Accept });
-    // No poll tells the protocol before the last submission.
+    // No poll shows the protocol before the last submission.
     let (here, ended) = server.run_with_first_poll_after("4s", 20);
     assert_eq!((ended.code, here.states()), (Some(0), vec!["completed".to_owned(); 20]), "{}", ended.stderr);
     let books = server.books();
@@ -283,7 +283,7 @@ fn submissions_are_sent_once_after_change_to_http1() {
     assert_eq!((doubts_too_many(&here, &books), books.kept), (0, 0));
 }
 
-/// The server speaks nothing but HTTP/2, and no poll tells that again before the next submission.
+/// The server speaks only HTTP/2, and no poll shows that again before the next submission.
 #[test]
 fn refused_first_submission_is_sent_again_over_http2() {
     let server = Server::start(|number| match number {
@@ -328,7 +328,7 @@ fn only_a_refused_stream_was_not_sent() {
 #[test]
 fn submissions_above_the_last_stream_of_a_goaway_are_sent_again() {
     for code in [NO_ERROR, 2, 11] {
-        // Slow start allows four at once after the first acceptance.
+        // Slow start allows four open submissions after the first acceptance.
         let server = Server::start(move |number| match number {
             2..=5 => Reaction::GoAway { code },
             _ => Reaction::Accept,

@@ -1,4 +1,4 @@
-//! The service on bad days, under wrong addresses, behind gateways and TLS.
+//! A service with failures, at wrong URLs, behind gateways, and with TLS.
 
 mod closings;
 mod faults;

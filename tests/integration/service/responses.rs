@@ -1,4 +1,4 @@
-//! Responses to polls, as gateways write them: what ends a task, and where its video and its reason are.
+//! Responses of gateways to polls: the end of a task, its video, and its reason.
 
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn reason_beside_a_failed_state_is_reported() {
     }
 }
 
-/// A service that rejects the submissions for which this returns something.
+/// A service that rejects submissions with the result of this function.
 fn rejecting(rejection: fn(number: usize, body: &str) -> Option<(u16, Value)>) -> Service {
     Service::scripted(move |asked| match asked.method.as_str() {
         "POST" => rejection(asked.earlier, &asked.body).map_or(Answer::Well, |(status, body)| answer(status, &body)),

@@ -65,7 +65,7 @@ fn serve_with(config: ServerConfig) -> (String, Arc<AtomicUsize>, Arc<AtomicUsiz
     (url, connections, requests)
 }
 
-/// Answers one request: a task to a POST, and that it is completed to a poll.
+/// Responds to one request: with a task to a POST, and with its completion to a poll.
 fn answer(stream: StreamOwned<ServerConnection, std::net::TcpStream>, read: &AtomicUsize) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let (mut first, mut length) = (String::new(), 0);

@@ -18,7 +18,7 @@ fn archived_video_is_neither_fetched_nor_missing() {
     fs::remove_file(out(&here, "j0.mp4")).expect("moved by hand");
     let told = here.shotlist(&["archive", "m.yaml", "j0"]).ends_with(0).stdout;
     assert_eq!(told, "archived 1 video; runs neither download nor miss them\n");
-    // Its link may be dead by now, and nothing asks for it.
+    // Its link may be dead, and no request uses it.
     let requests = service.fetched().len();
     here.run(&service, &[]).ends_with(0);
     here.shotlist(&["fetch", "m.yaml"]).ends_with(0);
@@ -34,7 +34,7 @@ fn archived_video_is_neither_fetched_nor_missing() {
     fs::remove_file(out(&here, "j1.mp4")).expect("removed");
     here.run(&service, &[]).ends_with(0);
     assert!(out(&here, "j1.mp4").exists() && !out(&here, "j0.mp4").exists());
-    // A new take has a file of its own.
+    // A new take has another file.
     here.run(&service, &["--retake", "j0"]).ends_with(0);
     assert!(out(&here, "j0.mp4").exists());
 }
@@ -80,7 +80,7 @@ fn archive_moves_and_verifies_kept_videos() {
     here.shotlist(&archive).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!((service.posts().len(), service.fetched().len()), (3, 3));
-    // The directory itself is no other place, and what is not here can't be moved.
+    // The directory itself is no other place, and a missing video can't be moved.
     let own = out(&here, "");
     here.shotlist(&["archive", "m.yaml", "j1", "--to", &own.to_string_lossy()]).fails_with("not-writable", 74);
     assert!(out(&here, "j1.mp4").exists());

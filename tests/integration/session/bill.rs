@@ -301,7 +301,7 @@ fn submission(number: usize, state: AttemptState, days_ago: i64, account: u8, is
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// A reconciliation reads only the attempts that it needs.
+    /// A reconciliation reads only the necessary attempts.
     #[test]
     fn comparison_needs_no_other_attempts(
         lives in prop::collection::vec((0..8usize, 0..90i64, 0..2u8, any::<bool>()), 1..12),

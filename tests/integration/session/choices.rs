@@ -118,7 +118,7 @@ fn unnamed_reviewers_differ_by_their_browser() {
     }
     here.run(&service, &["--retake", "@two.json"]).ends_with(0);
     assert_eq!(service.posts().len(), 2, "nothing is bought while they disagree");
-    // A job that the file lists without a choice is one whose choice was taken back on the page.
+    // A job without a choice in the file: its choice was withdrawn on the page.
     save("one.json", "0123456789abcdef", &[], &["j1"]);
     here.shotlist(&["choose", "m.yaml", "one.json"]).ends_with(0);
     assert_eq!((&row(&here, "j0")["choice"], &row(&here, "j1")["choice"]), (&json!("retake"), &json!("conflict")));

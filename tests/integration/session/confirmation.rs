@@ -1,4 +1,4 @@
-//! Confirmation: what a run may buy is what was shown, and nothing else.
+//! Confirmation: a run buys only jobs that were shown.
 
 use std::fs;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ fn retried_server_error_counts_under_an_approval() {
     assert!(run(&here, &service, "m.yaml", &["--yes"]).code == Some(7), "without that word, it is in doubt");
 }
 
-/// It counts in the next plan, too: an approval that was given before it doesn't cover what comes after it.
+/// It counts in the next plan, too: an earlier approval doesn't cover it.
 #[test]
 fn server_error_under_another_consent_changes_the_digest() {
     let service = Service::scripted(|asked| if asked.method == "POST" { raw(502, &[], "") } else { Answer::Well });
@@ -117,7 +117,7 @@ fn concurrent_copies_of_a_manifest_buy_nothing_twice() {
             assert!(matches!(ended.code, Some(0 | 3)), "{:?}: {}", ended.code, ended.stderr);
         }
         assert!(ended.iter().any(|ended| ended.code == Some(3)), "round {round}: nobody was stopped");
-        // A later run asks about the purchases of the others, job by job.
+        // A later run questions the purchases of the others, job by job.
         let again = run(&here, &service, "a.yaml", &["--yes"]);
         assert!(matches!(again.code, Some(0 | 3)), "{}", again.stderr);
         assert_eq!(service.posts().len(), all);
@@ -137,7 +137,7 @@ fn batch_key_in_another_spelling_is_questioned() {
     assert_eq!(service.posts().len(), 4);
 }
 
-/// An edit that removes the batch value, and a renamed manifest whose owner restores its name, but not its batch.
+/// An edit that removes the batch value, and a renamed manifest that gets back its name, but not its batch.
 #[test]
 fn lost_batch_value_is_questioned() {
     let list = |head: &str| format!("version: 1\n{head}\njobs: [{{ id: a, model: alpha-2, prompt: same }}]\n");
@@ -188,7 +188,7 @@ fn moved_rows_are_questioned_in_every_selection() {
     }
 }
 
-/// Two honest changes at once, each of which one guard would see.
+/// Two simultaneous changes, each with a different guard.
 #[test]
 fn another_spelling_under_another_id_row_or_name_is_questioned() {
     let list = |name: &str, id: &str, prompt: &str| {
@@ -221,7 +221,7 @@ fn one_purchase_elsewhere_explains_one_job() {
     here.run(&service, &[]).ends_with(0);
     here.write("m.yaml", list("y", &["old"]));
     here.run(&service, &["--buy-again", "*"]).ends_with(0);
-    // `a` is `old` under another ID, and `b` repeats what the other name bought.
+    // `a` is `old` under another ID, and `b` repeats a purchase under the other name.
     here.write("m.yaml", list("y", &["a", "b"]));
     here.run(&service, &["--buy-again", "a"]).fails_with("warnings-not-accepted", 3);
     let refused = here.run(&service, &["--buy-again", "a", "--accept-warnings"]).fails_with("already-paid", 3).stderr;
@@ -229,7 +229,7 @@ fn one_purchase_elsewhere_explains_one_job() {
     assert_eq!(service.posts().len(), 2);
 }
 
-/// A family that refunds: what failed was not charged, so under another name there is nothing to agree to.
+/// A family with refunds: a failed task was not charged, so another name needs no confirmation.
 #[test]
 fn failure_without_charge_is_no_purchase_elsewhere() {
     let failed =
@@ -298,7 +298,7 @@ fn retake_by_a_pattern_continues_after_a_kill() {
     assert!(!here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("`--retake '*'`"));
     let bought = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' GROUP BY job");
     assert!(bought.iter().all(|count| count == &["2"]), "{bought:?}");
-    // That run has ended: the same words ask for one more.
+    // That run has ended: the same command is one more retake.
     here.run(&service, &["--retake", "j0"]).ends_with(0);
     here.run(&service, &["--retake", "j0"]).ends_with(0);
     assert_eq!(here.ledger("SELECT count(*) FROM attempt WHERE job = 'j0' AND state = 'completed'"), [["4"]]);
@@ -319,11 +319,11 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     assert!(codes(&copied).contains(&"purchases-frozen"), "a copy lifts no freeze: {copied}");
     let refused = here.run(&service, &[]).ends_with(3).stderr;
     assert!(has_code(&refused, "frozen") && refused.contains("limit set --unfreeze"), "{refused}");
-    // What is paid for is still downloaded.
+    // Paid videos are still downloaded.
     fs::remove_file(here.path("shotlist-out/m/j0.mp4")).expect("a video");
     here.run(&service, &["--select", "j0"]).ends_with(0);
     assert_eq!(service.posts().len(), 1);
-    // Run elsewhere, the command would begin another ledger.
+    // In another directory, the command would create another ledger.
     here.shotlist(&["limit", "set", "--unfreeze", "--ledger", "stray.db"]).ends_with(2);
     assert!(!here.path("stray.db").exists());
     assert!(refused.contains("`shotlist limit set --unfreeze --ledger .shotlist/ledger.db`"), "{refused}");
@@ -331,7 +331,7 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     here.run(&service, &[]).ends_with(0);
 }
 
-/// What is paid for is polled to its end.
+/// Paid tasks are polled to their end.
 #[test]
 fn frozen_ledger_still_collects_active_tasks() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));

@@ -70,7 +70,7 @@ fn short_first_video_stops_its_model() {
 fn accepted_differences_are_reported_and_bought() {
     let (service, here) = (giving(&[(5, 720, 1280)]), Workspace::with_manifest(BATCH));
     let ended = here.run(&service, &["--concurrency", "1", "--accept-mismatch"]).ends_with(0);
-    // Two models, whose first videos arrive in any order.
+    // Two models with first videos in any order.
     let mut warned = warnings(&ended.stderr);
     warned.sort_unstable();
     insta::assert_snapshot!(warned.join("\n"), @r"
@@ -143,7 +143,7 @@ fn reported_wrong_duration_stops_the_model_without_a_file() {
 fn stopped_retake_continues_and_buys_nothing_twice() {
     let jobs =
         "version: 1\ndefaults: { model: beta-2.0-lite, duration: 10 }\njobs: [{ id: j, prompt: a, takes: 12 }]\n";
-    // The first retake is task 12. Its response says that it is too short.
+    // The first retake is task 12, too short by its response.
     let service = Service::scripted(|asked| match asked.path.rsplit('/').next() {
         Some(task) if asked.method == "GET" && task.starts_with('t') => {
             let url = format!("http://{}/videos/{task}.mp4", asked.headers["host"]);

@@ -89,7 +89,7 @@ fn failed_hook_is_repeated_and_a_done_one_is_not() {
     let mut started = lines(&here, "started");
     started.sort();
     assert_eq!(started, ["one", "two", "two"]);
-    // Nothing of that is asked of the service: neither a key nor an address is needed.
+    // No request goes to the service, so neither a key nor a URL is needed.
     program(&here, "echo again >> started");
     here.shotlist(&["run", "m.yaml", "--exec", "./after"]).ends_with(0);
     // A video that was lost and is fetched again was done before; a new one was not.
@@ -140,7 +140,7 @@ fn later_hook_sees_existing_videos() {
 fn killed_run_loses_no_hook_and_repeats_none() {
     let here = Workspace::with_manifest(&numbered_jobs(200));
     let service = Service::well();
-    // Each notes its beginning and its end. One in ten fails the first time, the 77th hangs until someone says otherwise.
+    // Each records its start and its end. One in ten fails the first time, and the 77th hangs until it is released.
     program(
         &here,
         "number=${SHOTLIST_ID##*[!0-9]}
@@ -149,7 +149,7 @@ case $number in *7) [ -e failed-$number ] || { : > failed-$number; exit 1; } ;; 
 [ $number = 88 ] && [ ! -e let-go ] && sleep 60
 echo $SHOTLIST_ID >> done",
     );
-    // By the ledger's word, what is done, and how often each of it had begun by then.
+    // The finished hooks by the ledger, and the number of starts of each so far.
     let mut done: HashMap<String, usize> = HashMap::new();
     for many in [20, 70, 120] {
         let child = run(&here, &service, &["--concurrency", "50", "--program-timeout", "30s"]).starts();
@@ -159,7 +159,7 @@ echo $SHOTLIST_ID >> done",
         for row in here.ledger("SELECT job FROM attempt WHERE executed_at IS NOT NULL AND exec_error IS NULL") {
             done.entry(row[0].clone()).or_insert_with(|| begun(&here, &row[0]));
         }
-        // A kill may leave doubts. They are not what this is about.
+        // A kill may leave doubts, which this test ignores.
         here.shotlist(&["resolve", "m.yaml", "*", "--never-created"]).ends();
     }
     assert!(done.len() > 100, "{}", done.len());
@@ -176,7 +176,7 @@ echo $SHOTLIST_ID >> done",
     for (id, times) in &done {
         assert_eq!(begun(&here, id), *times, "{id} was done, and began again");
     }
-    // Of each kill, at most as many as run at once ended without a word in the ledger.
+    // For each kill, at most as many hooks as run in parallel ended without a record in the ledger.
     let twice = lines(&here, "done").len() - ended.len();
     assert!(twice <= 3 * 4, "{twice} were done twice");
 }
@@ -213,7 +213,7 @@ fn broken_hook_is_not_started_for_every_video() {
     let ended = ended.shows("hooks-stopped");
     assert!((10..=13).contains(&lines(&here, "begun").len()), "{:?}", lines(&here, "begun").len());
     assert!(here.report()["jobs"].as_array().expect("jobs").iter().all(|job| job["state"] == "completed"));
-    // Those whose turn did not come are counted, too: of this run, and of one that comes when all the videos are here.
+    // Hooks that were not started are counted, too: of this run, and of a run after all downloads.
     let counted = |stdout: &str| -> Vec<usize> {
         let told = stdout.lines().filter(|line| line.contains(" `--exec` ("));
         told.filter_map(|line| line.split_once(' ')?.0.parse().ok()).collect()
@@ -256,7 +256,7 @@ fn hook_runs_for_the_reported_video_of_a_job() {
     here.run(&service, &[]).ends_with(0);
     program(&here, "echo \"$SHOTLIST_PROMPT $(sha256sum < \"$1\" | cut -c1-64) $SHOTLIST_SHA256\" >> begun");
     here.write("m.yaml", "version: 1\njobs: [{ id: hero, model: alpha-2, prompt: After }]\n");
-    // Changed, and in another run taken again: each time the old video is there, and is not meant.
+    // Changed, and retaken in another run: each time, the old video is there, and gets no hook.
     run(&here, &service, &[]).ends_with(0);
     run(&here, &service, &["--retake", "hero"]).ends_with(0);
     run(&here, &service, &[]).ends_with(0);
@@ -266,7 +266,7 @@ fn hook_runs_for_the_reported_video_of_a_job() {
         let words: Vec<&str> = line.split(' ').collect();
         assert_eq!((words[0], words[1]), ("After", words[2]), "{line}");
     }
-    // A file that someone put in its place is not the video that was fetched.
+    // A replaced file is not the downloaded video.
     here.run(&service, &["--retake", "hero", "--exec", "false"]).ends_with(1);
     let path = here.path("shotlist-out/m/hero.mp4");
     let length = std::fs::metadata(&path).expect("the video").len();
@@ -294,7 +294,7 @@ fn failed_hook_of_an_earlier_batch_is_repeated() {
     program(&here, "echo $SHOTLIST_BATCH $SHOTLIST_ID >> begun; [ -e fixed ] || exit 1");
     run(&here, &service, &["--batch", "mon"]).ends_with(1);
     here.write("fixed", "");
-    // Without the option no one starts anything, for yesterday either.
+    // Without the option, no hook runs, also for other batches.
     here.run(&service, &["--batch", "tue"]).ends_with(0);
     assert_eq!(lines(&here, "begun").len(), 2);
     run(&here, &service, &["--batch", "wed"]).ends_with(0);

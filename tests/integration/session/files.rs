@@ -1,4 +1,4 @@
-//! Files of the user: bounds for reading, files that a run never replaces, and permissions of its own files.
+//! Files of the user: bounds for reads, files that a run never replaces, and permissions of written files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

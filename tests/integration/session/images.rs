@@ -18,7 +18,7 @@ fn png(word: &str) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n", word.as_bytes()].concat()
 }
 
-/// Three looks with an image each, and an asset command that logs its arguments.
+/// Three jobs with an image each, and an asset command that logs its arguments.
 fn looks() -> Workspace {
     let mut here = Workspace::with_manifest(LOOKS).file("looks.csv", "look\nred\ngreen\nblue\n");
     for look in ["red", "green", "blue"] {

@@ -113,7 +113,7 @@ fn history_manifest(prompt: &str) -> String {
 /// The name of an edit, the edit, the number of purchases, and the exit code.
 type ManifestEdit = (&'static str, fn(&str) -> String, usize, i32);
 
-/// The manifest as it is edited after the loss, what a run buys then, and its exit code: 3 if a purchase needs a confirmation.
+/// An edit of the manifest after the loss, the purchases of a run, and its exit code: 3 if a purchase needs a confirmation.
 const EDITS: [ManifestEdit; 7] = [
     ("nothing", ToOwned::to_owned, 0, 0),
     ("another prompt", |text| text.replace("prompt: two", "prompt: another two"), 1, 0),
@@ -172,7 +172,7 @@ fn import_restores_each_purchase_of_a_report() {
     }
 }
 
-/// What a service said that a task costs is known again, and an edited record takes nothing from the task beside it.
+/// The reported cost of a task is restored, and an edited record does not harm the next task.
 #[test]
 fn report_guards_its_tasks_without_their_records() {
     let service = Service::scripted_wholly(|asked| match asked.method.as_str() {

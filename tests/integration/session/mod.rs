@@ -1,4 +1,4 @@
-//! Whole runs: what is sent and written, limits and confirmations, signals, and the same from a program.
+//! Whole runs: submissions, files, limits, confirmations, and signals, also through the library.
 
 mod abandoned;
 mod approval;

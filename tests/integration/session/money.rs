@@ -1,4 +1,4 @@
-//! Limits over a run, a day and a month; paid retries and retakes; the ledger; whose tasks they are; settling a doubt.
+//! Limits of a run, a day, and a month; paid retries and retakes; the ledger; accounts; resolved doubts.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn with_budget(budget: &str) -> String {
     TWO_JOBS.replace("version: 1\n", &format!("version: 1\nbudget: {budget}\n"))
 }
 
-/// A service that answers the first submission of this text with a lost connection.
+/// A service that closes the connection of the first submission with this text.
 fn losing(text: &'static str) -> Service {
     Service::scripted(move |asked| {
         let lost = asked.method == "POST" && asked.body.contains(text);
@@ -30,7 +30,7 @@ fn day_and_month_count_every_batch_of_the_ledger() {
         let ended = here.run(&service, &["--batch", "b"]).ends_with(3);
         assert!(has_code(&ended.stderr, "over-limit"), "{}", ended.stderr);
         assert_eq!(service.posts().len(), 2);
-        // What still fits is run.
+        // Jobs within the limit are submitted.
         here.run(&service, &["--batch", "b", "--select", "two"]).ends_with(0);
         let ended = here.run(&service, &["--batch", "c", "--select", "one", "--sample", "1"]).ends_with(3);
         assert_eq!(service.posts().len(), 3);
@@ -92,7 +92,7 @@ fn failed_jobs_are_retried_only_on_request() {
     let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retries", "2", "--format", "json"]).ends_with(0).stdout;
     let plan: Value = serde_json::from_str(&plan).expect("JSON");
     assert_eq!((&plan["totals"]["cost_usd"], &plan["totals"]["worst_case_usd"]), (&json!("0.90"), &json!("2.70")));
-    // The worst case within a limit is at least what the plan costs.
+    // The worst case within a limit is at least the cost of the plan.
     let worst_within = |limit: &str| {
         let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retries", "2", "--max-cost", limit]).ends().stdout;
         plan.lines().find(|line| line.contains("retries")).map(str::to_owned)
@@ -282,7 +282,7 @@ fn task_of_a_changed_or_removed_job_is_finished() {
     let superseded: Vec<_> = report["superseded"].as_array().expect("a list").iter().collect();
     assert_eq!(superseded.len(), 2);
     assert!(superseded.iter().all(|task| task["state"] == "completed" && task["video_url"].is_string()));
-    // 3.75 and 7.50 for what was superseded, 3.75 for the new wording.
+    // 3.75 and 7.50 for the superseded tasks, 3.75 for the new prompt.
     assert_eq!(report["totals"]["spent_usd"], "15.00");
 }
 

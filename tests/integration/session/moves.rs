@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Answer, Ended, LEFT_AFTER, Service, Workspace, json as answer, kill, wait_until};
 
-/// A service whose response depends on the prompt, for one job in each state.
+/// A service with a response for each prompt, for one job in each state.
 fn every_state() -> Service {
     Service::scripted(|asked| {
         let says = |word: &str| asked.body.contains(word) || asked.path.contains(word);

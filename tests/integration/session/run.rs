@@ -1,4 +1,4 @@
-//! `run` when all is well: what is sent, what is written, and that a second run costs nothing.
+//! `run` without failures: requests, files, and a second run at no cost.
 
 use std::fs;
 
@@ -53,7 +53,7 @@ fn every_request_carries_the_key_and_json() {
             assert_eq!(asked.headers["content-type"], "application/json");
         }
     }
-    // And no file that the run wrote holds it.
+    // And no written file has it.
     for file in here.files().iter().filter(|file| *file != "m.yaml") {
         let bytes = fs::read(here.path(file)).expect("a file");
         assert!(!bytes.windows(8).any(|window| window == b"Bearer k"), "{file}");
@@ -134,7 +134,7 @@ fn changed_job_is_submitted_and_its_changes_are_shown() {
     );
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
-    // Both generations were paid, and the sums say so.
+    // Both generations were paid, by the sums, too.
     assert_eq!(here.report()["totals"]["spent_usd"], "18.75");
     assert_eq!(here.report()["jobs"][1]["cost_usd"], "15.00");
 }
@@ -233,7 +233,7 @@ fn sandbox_needs_no_key_and_has_its_own_ledger() {
     assert_eq!(here.planned(&[]), (2, "11.25".to_owned()));
 }
 
-/// The task of an earlier wording fails, and the job is made anyway: what was asked for is there.
+/// The task of an earlier prompt fails, but the job is completed with the current prompt.
 #[test]
 fn failure_of_a_superseded_task_does_not_fail_its_job() {
     let (slow, _) = Service::slow();

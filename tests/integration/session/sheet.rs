@@ -1,4 +1,4 @@
-//! From a spreadsheet to a spreadsheet: what is in the rows comes back with what became of them.
+//! From a spreadsheet to a spreadsheet: the rows return with their results.
 
 use calamine::{Data, Reader as _};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook};

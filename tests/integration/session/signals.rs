@@ -1,4 +1,4 @@
-//! Signals: the first one drains, the second one leaves, and the next run goes on.
+//! Signals: the first one drains, the second one aborts, and the next run continues.
 
 use std::process::Child;
 use std::sync::atomic::Ordering;

@@ -39,7 +39,7 @@ impl Ended {
 }
 
 impl Workspace {
-    /// The JSON plan of `m.yaml`, whatever its exit code.
+    /// The JSON plan of `m.yaml`, with any exit code.
     #[track_caller]
     pub fn plan(&self, args: &[&str]) -> Value {
         let ended = self.shotlist(&[&["run", "m.yaml", "--plan", "--format", "json"], args].concat()).ends();

@@ -21,13 +21,13 @@ use tokio::time::Instant;
 /// The wait for a submission, by the number of active tasks.
 type IsFull = Box<dyn Fn(usize) -> Option<Option<Duration>> + Send + Sync>;
 
-/// A service that is asked in simulated time.
+/// A service in simulated time.
 pub struct FakeService {
     /// How long a task takes, by the order of submission.
     pub takes: Box<dyn Fn(usize) -> Duration + Send + Sync>,
-    /// What a submission meets instead of success, by its order.
+    /// The failures of submissions, by their order.
     pub refuses: Box<dyn Fn(usize) -> Option<Submission> + Send + Sync>,
-    /// What a poll meets instead of the task's state, by its order.
+    /// The failures of polls, by their order.
     pub denies: Box<dyn Fn(usize) -> Option<PollAnswer> + Send + Sync>,
     /// Refuses submissions that are one too many.
     pub is_full: Option<IsFull>,
@@ -45,7 +45,7 @@ pub struct FakeService {
 }
 
 impl FakeService {
-    /// One that is well, and whose tasks take this long, by the order of submission.
+    /// A service without failures, with the duration of each task by the order of submission.
     pub fn taking(takes: impl Fn(usize) -> Duration + Send + Sync + 'static) -> Self {
         Self {
             takes: Box::new(takes),
@@ -125,7 +125,7 @@ impl VideoService for FakeService {
     }
 }
 
-/// What the service says of a task in this state.
+/// The service's report of a task in this state.
 pub fn report(status: Status) -> TaskReport {
     let video_url = (status == Status::Completed).then(|| "https://v.example/x.mp4".to_owned());
     let names_video_url = true;
@@ -143,7 +143,7 @@ pub fn report(status: Status) -> TaskReport {
     }
 }
 
-/// A locked batch of a ledger in a file of its own, whose writes take none of the paused clock's time.
+/// A locked batch of a ledger in a new file, with writes that take no time of the paused clock.
 pub struct OwnBatch {
     pub ledger: Ledger,
     pub batch: LockedBatch,
@@ -170,7 +170,7 @@ impl OwnBatch {
         Self { ledger, batch, directory }
     }
 
-    /// One whose disk fails at each commit that inserts or updates an attempt.
+    /// A ledger that fails at each commit of an attempt.
     pub fn failing_at(change: &str) -> Self {
         let own = Self::default();
         let connection = rusqlite::Connection::open(own.directory.path().join("ledger.db")).expect("the file");
@@ -246,7 +246,7 @@ pub fn jobs_of(count: usize, typical_s: (u32, u32)) -> Vec<Arc<Job>> {
     (0..count).map(job).collect()
 }
 
-/// Whose tasks they are.
+/// The account of the tasks.
 pub fn account() -> Account {
     Account { service: "fake".into(), key: "k".into() }
 }

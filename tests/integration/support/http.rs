@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-/// What came back.
+/// A response.
 pub struct Reply {
     /// The status.
     pub status: u16,

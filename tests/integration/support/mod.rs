@@ -1,4 +1,4 @@
-//! What the tests share: the program with a scrubbed environment, a temporary workspace, and a scripted service.
+//! Shared parts of tests: the program with a scrubbed environment, a temporary workspace, and a scripted service.
 
 mod codes;
 pub mod fake;

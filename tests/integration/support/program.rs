@@ -1,4 +1,4 @@
-//! The real program in a process of its own, with nothing of this environment but the search path.
+//! The real program in a separate process. Of this environment, it has only the search path.
 
 use std::io::Read;
 use std::path::Path;
@@ -158,7 +158,7 @@ pub fn output_of(mut child: Child) -> Output {
     output
 }
 
-/// Reads a pipe to its end, beside the others: a child whose pipe is full halts.
+/// Reads a pipe to its end on a thread: a full pipe halts the child.
 fn read_aside(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! A scripted service: real HTTP on loopback, with an answer for each request that the test decides, down to a
-//! connection that is dropped in the middle. It keeps every request that it read, so that a test can count what was sent.
+//! A scripted service: real HTTP on loopback. The test decides the response to each request, up to a connection that is dropped
+//! halfway. It records every request, so a test can count them.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -24,31 +24,31 @@ pub struct Asked {
     pub body: String,
     /// How many requests of this method and path came before.
     pub earlier: usize,
-    /// The number of the connection that it came on.
+    /// The number of its connection.
     pub connection: usize,
 }
 
-/// Writes an answer bit by bit.
+/// Writes a response in pieces.
 type Write = Box<dyn FnOnce(&mut TcpStream) -> std::io::Result<()> + Send>;
 
-/// What the service does about a request.
+/// The response to a request.
 pub enum Answer {
-    /// Bytes that are sent as they are; then the connection is closed.
+    /// Raw bytes; then the connection is closed.
     Bytes(Vec<u8>),
     /// As a service does that is well: a task for a POST, a completed task for a poll of one.
     Well,
-    /// Whatever this writes; then the connection is closed.
+    /// The output of a function; then the connection is closed.
     Stream(Write),
     /// Closes the connection without a byte.
     Hangup,
 }
 
-/// An answer with a status and a JSON body.
+/// A response with a status and a JSON body.
 pub fn json(status: u16, body: &Value) -> Answer {
     raw(status, &[("content-type", "application/json")], body.to_string())
 }
 
-/// An answer with a status, headers and a body.
+/// A response with a status, headers, and a body.
 pub fn raw(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
     let body = body.as_ref();
     let mut text = format!("HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
@@ -68,7 +68,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A video of 25 frames a second, as far as its index says. `word` stands for its frames.
+/// A video with an index of 25 frames a second, and a word in place of frames.
 pub fn clip(seconds: u32, width: u32, height: u32, word: &str) -> Vec<u8> {
     let entry = atom("avc1", &[&[0; 24], &words(&[(width << 16) + height])]);
     let samples =
@@ -82,12 +82,12 @@ pub fn clip(seconds: u32, width: u32, height: u32, word: &str) -> Vec<u8> {
     [atom("ftyp", &[b"isom"]), atom("moov", &[&track]), atom("mdat", &[word.as_bytes()])].concat()
 }
 
-/// A video of the duration and shape that jobs have by default; `word` tells one from another.
+/// A video of the default duration and shape, with a word that distinguishes it from others.
 pub fn video(word: &str) -> Vec<u8> {
     clip(12, 1280, 720, word)
 }
 
-/// A video as a request asks for it.
+/// A video that matches a request.
 fn video_for(request: &str, word: &str) -> Vec<u8> {
     let request: Value = serde_json::from_str(request).unwrap_or_default();
     let seconds = request["duration"].as_u64().and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(12);
@@ -101,7 +101,7 @@ fn video_for(request: &str, word: &str) -> Vec<u8> {
     clip(seconds, width, height, word)
 }
 
-/// A whole answer that is a video.
+/// A complete response with a video.
 pub fn answer_of_video(word: &str) -> Vec<u8> {
     let video = video(word);
     [format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", video.len()).into_bytes(), video]
@@ -115,7 +115,7 @@ struct State {
     gives_videos: bool,
     script: Box<Script>,
     asked: Mutex<Vec<Asked>>,
-    /// The addresses of videos that were asked for.
+    /// The requested paths of videos.
     fetched: Mutex<Vec<String>>,
     tasks: AtomicUsize,
     /// The request of each task, by its ID.
@@ -134,12 +134,12 @@ impl Service {
         Self::scripted(|_| Answer::Well)
     }
 
-    /// One that does what the script says, and gives every video that is asked for at its address.
+    /// A service with these responses, and a video at every path of one.
     pub fn scripted(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         Self::start(true, script)
     }
 
-    /// One that does what the script says, also about videos.
+    /// A service with these responses, also to requests for videos.
     pub fn scripted_wholly(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         Self::start(false, script)
     }
@@ -168,7 +168,7 @@ impl Service {
         Self { state }
     }
 
-    /// One whose tasks never end before the switch is thrown.
+    /// A service that completes no task until the switch is set.
     pub fn slow() -> (Self, Arc<AtomicBool>) {
         let done = Arc::new(AtomicBool::new(false));
         let switch = Arc::clone(&done);
@@ -181,7 +181,7 @@ impl Service {
         (service, switch)
     }
 
-    /// One that answers no submission with this text in it before the switch is thrown.
+    /// A service that withholds responses to submissions with this text until the switch is set.
     pub fn holding(text: &'static str) -> (Self, Arc<AtomicBool>) {
         let release = Arc::new(AtomicBool::new(false));
         let switch = Arc::clone(&release);
@@ -209,7 +209,7 @@ impl Service {
         self.asked().into_iter().filter(|asked| asked.method == "POST").map(|asked| asked.body).collect()
     }
 
-    /// The addresses of videos that were asked for so far.
+    /// The requested paths of videos so far.
     pub fn fetched(&self) -> Vec<String> {
         self.state.fetched.lock().expect("no panic").clone()
     }
@@ -243,13 +243,13 @@ impl State {
                 continue;
             }
             if asked.path.ends_with("/shotlist-preflight") {
-                // Before the first submission of a run. Tests of it have servers of their own.
+                // Precedes the first submission of a run. Its tests have separate servers.
                 let body = r#"{"error":{"message":"no such task"}}"#;
                 write!(writer, "HTTP/1.1 404 x\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
                 continue;
             }
             {
-                // At once, or two that come together would both be the first.
+                // Atomic: two simultaneous requests must not both be the first.
                 let mut all = self.asked.lock().expect("no panic");
                 let is_same = |other: &&Asked| other.method == asked.method && other.path == asked.path;
                 asked.earlier = all.iter().filter(is_same).count();

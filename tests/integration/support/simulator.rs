@@ -1,4 +1,4 @@
-//! `shotlist sandbox` as a process of its own, ended with the test.
+//! `shotlist sandbox` as a separate process, which ends with the test.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
@@ -28,7 +28,7 @@ impl Simulator {
         &self.url
     }
 
-    /// What it charged.
+    /// Its charges.
     pub fn ledger(&self) -> Value {
         request("GET", &format!("{}/_sandbox/ledger", self.url), &[], "").json()
     }

@@ -46,7 +46,7 @@ impl Workspace {
         self
     }
 
-    /// Writes a file anew.
+    /// Replaces a file.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");

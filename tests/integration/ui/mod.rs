@@ -1,4 +1,4 @@
-//! What people see on a terminal, and what text from outside can not do there.
+//! Output on a terminal, and outside text that must not control it.
 
 mod outside;
 mod progress;

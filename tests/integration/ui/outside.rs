@@ -1,5 +1,5 @@
-//! Text from outside, in every view that a terminal, a log or a shell gets to see: names, ids, columns, paths, and whatever
-//! the service says.
+//! Outside text in every view of a terminal, a log, or a shell: names, IDs, columns, paths, and messages of the
+//! service.
 
 use std::process::{Command, Stdio};
 
@@ -7,13 +7,13 @@ use serde_json::json;
 
 use crate::support::{Answer, Ended, Service, Workspace, has_code, output_of, raw};
 
-/// Opens a title, clears the screen, turns the direction, hides what follows, and begins lines that look like ours.
+/// Sets a title, clears the screen, changes the direction, hides later text, and imitates our lines.
 const EVIL: &str = "x\u{1b}]0;OWNED\u{7}\u{1b}[2J\u{9b}8m\u{202e}\u{2066}\nerror: forged\r\nmoney: nothing was spent\u{2028}completed j9";
 
 /// Nothing that steers, and no line that only the evil text can have begun.
 #[track_caller]
 fn assert_harmless(what: &str, shown: &str) {
-    // What the program itself writes where colors are asked for is not asked for here.
+    // Without colors, so that the program itself writes no escape sequences.
     let steers =
         |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     assert!(!shown.contains(steers), "{what}: {:?}", shown.chars().filter(|c| steers(*c)).collect::<String>());
@@ -35,7 +35,7 @@ fn evil_manifest() -> String {
     )
 }
 
-/// A service that says the same in every place where it can say something.
+/// A service with the same text in every place for one.
 fn evil_service() -> Service {
     Service::scripted(|asked| {
         let error = || json!({ "message": EVIL, "code": EVIL });
@@ -60,7 +60,7 @@ fn evil_service() -> Service {
 }
 
 #[test]
-fn no_name_and_no_answer_steers_a_terminal_or_writes_a_line_of_its_own() {
+fn outside_text_never_steers_a_terminal_or_adds_a_line() {
     let (service, here) = (evil_service(), Workspace::with_manifest(&evil_manifest()));
     let pace = ["--first-poll", "0s", "--poll-interval", "20ms", "--poll-floor", "5ms"];
     for args in [
@@ -127,7 +127,7 @@ fn no_diagnostic_steers_a_terminal() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_question_about_money_cannot_be_faked() {
+fn question_about_money_cannot_be_faked() {
     let name = "x: 1 job, $0.90\\n\\nSpend up to $0.90? [y/N] \\e[8m";
     let manifest = format!("version: 1\nname: \"{name}\"\njobs: [{{ id: a, model: alpha-2, prompt: a }}]\n");
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
@@ -151,8 +151,8 @@ fn the_question_about_money_cannot_be_faked() {
 }
 
 #[test]
-fn a_command_that_is_shown_can_be_pasted_as_it_is() {
-    // In a directory, a file and a batch that a shell would take apart, and with a ledger of its own.
+fn printed_command_can_be_pasted() {
+    // With a directory, a file, and a batch that need quotes in a shell, and with a separate ledger.
     let service = Service::scripted(|asked| if asked.method == "POST" { Answer::Hangup } else { Answer::Well });
     let here =
         Workspace::new().file("my list; touch x.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n");
@@ -167,7 +167,7 @@ fn a_command_that_is_shown_can_be_pasted_as_it_is() {
 }
 
 #[test]
-fn a_key_that_the_service_echoes_is_written_nowhere() {
+fn echoed_key_is_written_nowhere() {
     let key = "sk-very-secret-0123456789";
     let service = Service::scripted(|asked| {
         let echoed = asked.headers.get("authorization").cloned().unwrap_or_default();
@@ -198,7 +198,7 @@ fn a_key_that_the_service_echoes_is_written_nowhere() {
 }
 
 #[test]
-fn a_quiet_run_that_fails_says_why() {
+fn failing_quiet_run_names_the_cause() {
     let manifest = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
     for (status, code, told) in [(401, 4, "stopping"), (422, 1, "rejected"), (500, 7, "in-doubt")] {
         let service = Service::scripted(move |_| crate::support::json(status, &json!({ "message": "because" })));

@@ -1,4 +1,4 @@
-//! What a terminal shows of a run, event by event, with the times that the test gives.
+//! The progress of a run on a terminal, event by event, with times from the test.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ fn campaign() -> (ProgressState, Instant) {
 }
 
 #[test]
-fn the_reference_shows_a_run_as_the_terminal_does() {
+fn reference_shows_a_run_as_the_terminal_does() {
     let (picture, now) = campaign();
     let shown = picture.lines(79, 24, now).join("\n");
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/reference/reports.md"))
@@ -90,7 +90,7 @@ fn the_reference_shows_a_run_as_the_terminal_does() {
 }
 
 #[test]
-fn a_narrow_terminal_shows_what_matters_most() {
+fn narrow_terminal_shows_the_most_important_first() {
     let (picture, now) = campaign();
     insta::assert_snapshot!(picture.lines(60, 24, now).join("\n"), @r"
     █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 6 min left
@@ -108,7 +108,7 @@ fn a_narrow_terminal_shows_what_matters_most() {
 }
 
 #[test]
-fn the_time_left_is_learned_from_what_is_finished() {
+fn time_left_is_learned_from_finished_jobs() {
     let jobs: Vec<Arc<Job>> = (0..9).map(|n| job(&format!("j{n}"), "alpha-2", (60, 180), "0.90")).collect();
     let plan = plan_of(&jobs, &History::default());
     let start = Instant::now();
@@ -131,7 +131,7 @@ fn ten_thousand_tasks_are_drawn_in_no_time() {
     let plan = plan_of(&jobs, &History::default());
     let start = Instant::now();
     let mut picture = ProgressState::new(start).with_tasks(&plan, 1.0, start);
-    // Processor time of this thread: other tests may hold the cores.
+    // Processor time of this thread: other tests may use the cores.
     let noting = processor_time();
     for job in &jobs {
         picture.note(&submitted(job), start);
@@ -145,7 +145,7 @@ fn ten_thousand_tasks_are_drawn_in_no_time() {
         })
         .min()
         .expect("eight drawings");
-    // A ratio: the drawings of one second cost no more than what happened to ten thousand jobs, of which each costs a request.
+    // A ratio: the drawings of a second cost at most as much as the events of ten thousand jobs, each with a request.
     assert!(fastest * 8 < noted * 20, "{fastest:?} for a drawing, {noted:?} for ten thousand events");
 }
 

@@ -60,7 +60,7 @@ fn downloaded_choices_need_confirmation() {
 }
 
 #[test]
-fn the_plan_is_shown_and_only_a_yes_spends() {
+fn plan_is_shown_and_only_a_yes_spends() {
     for answer in ["\n", "n\n", "nope\n", "yesterday\n"] {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
         let (code, shown) = on_a_terminal(&here, &service, "", answer);
@@ -83,7 +83,7 @@ fn the_plan_is_shown_and_only_a_yes_spends() {
 }
 
 #[test]
-fn what_was_agreed_on_the_command_line_is_not_asked_again() {
+fn confirmed_spending_is_not_asked_about_again() {
     for args in ["--yes", "--max-cost 20"] {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
         let (code, shown) = on_a_terminal(&here, &service, args, "");
@@ -93,7 +93,7 @@ fn what_was_agreed_on_the_command_line_is_not_asked_again() {
 }
 
 #[test]
-fn a_bar_shows_how_far_the_run_is() {
+fn bar_shows_the_progress_of_a_run() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let (_, shown) = on_a_terminal(&here, &service, "--yes --first-poll 1s", "");
     assert!(shown.contains("/2 done") && shown.contains("of $11.25"), "{shown}");
@@ -107,7 +107,7 @@ fn a_bar_shows_how_far_the_run_is() {
 }
 
 #[test]
-fn what_was_bought_before_is_a_question_of_its_own_whatever_was_agreed_to() {
+fn earlier_purchase_has_its_own_question() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     on_a_terminal(&here, &service, "--yes", "");
     here.write("m.yaml", format!("{TWO_JOBS}name: other\n"));
@@ -122,7 +122,7 @@ fn what_was_bought_before_is_a_question_of_its_own_whatever_was_agreed_to() {
 }
 
 #[test]
-fn words_stay_whole_ids_and_models_do_too_and_commands_stand_alone() {
+fn words_ids_models_and_commands_are_never_split() {
     let refusal = "the prompt was refused, for reasons that take many words to tell, and then some more of them";
     let service = Service::scripted(move |asked| match asked.body.contains("\"y") {
         true if asked.body.contains("lose") => crate::support::Answer::Hangup,
