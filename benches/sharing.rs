@@ -51,9 +51,9 @@ fn main() {
 /// Attempts of 1,000 earlier batches of other manifests.
 const OLD: &str = "SET search_path TO shotlist;
     INSERT INTO batch (id, name, batch) SELECT 1000 + n, 'old', 'b' || n FROM generate_series(1, 1000) AS n;
-    INSERT INTO attempt (id, batch, job, fingerprint, normalized, model, service, key, state, charge, is_declared, is_unfinished, needs_download,
+    INSERT INTO attempt (id, batch, job, fingerprint, normalized, model, service, key, state, charge, is_declared, is_unfinished, needs_download, is_reviewed,
         price_micros, task, intended_us, record, version, was_forgotten)
-    SELECT n, 1001 + n / 1000, 'j' || n % 1000, md5('f' || n), md5('r' || n), 'alpha-2', 's', 'k', 'completed', 'charged', false, false, false,
+    SELECT n, 1001 + n / 1000, 'j' || n % 1000, md5('f' || n), md5('r' || n), 'alpha-2', 's', 'k', 'completed', 'charged', false, false, false, false,
         900000, 'old' || n, 1577836800000000 + n * 1000000, repeat('x', 1500), 1, false FROM generate_series(1::bigint, 999999) AS n;
     ANALYZE";
 

@@ -17,8 +17,8 @@ pub fn with_books(manifest: &str, attempts: i64, batches: i64) -> Workspace {
     }
     let span = if batches > 1 { 12 * MONTH_US } else { MONTH_US };
     let insert = "INSERT INTO attempt (id, batch, job, fingerprint, normalized, model, service, key, state, charge, is_declared, is_unfinished,
-            needs_download, price_micros, task, intended_us, record)
-        VALUES (?1, ?2, ?3, ?4, ?5, 'alpha-2', 's', 'k', 'completed', 'charged', false, false, false, 900000, ?6, ?7, ?8)";
+            needs_download, is_reviewed, price_micros, task, intended_us, record)
+        VALUES (?1, ?2, ?3, ?4, ?5, 'alpha-2', 's', 'k', 'completed', 'charged', false, false, false, false, 900000, ?6, ?7, ?8)";
     let now = jiff::Timestamp::now().as_microsecond();
     for number in 0..attempts {
         let (id, batch, job) = (number + 1, 1 + number * batches / attempts, format!("j{}", number % 1000));

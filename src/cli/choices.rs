@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::args::below_home;
 use super::exit::{Failure, failure};
 use super::program::variable;
-use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId};
+use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId, quoted};
 use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};
 use crate::session::{ChoicesFile, InvalidChoices, valid_reviewer};
@@ -190,22 +190,17 @@ impl Patterns {
         Retakes::new(&self.patterns(), self.chosen.iter().cloned(), self.recorded)
     }
 
-    /// Refuses choices about another batch, and IDs without a job, so that no choice is lost silently.
-    pub(super) fn check(&self, key: &BatchKey, jobs: &[Arc<Job>]) -> Result<(), Failure> {
-        let refused = |message: String| Failure::new(RefusalCode::ChoicesInvalid, message);
-        if let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) {
-            let failure = refused(format!("`@{file}` must be about `{key}`, found `{other}`"));
-            return Err(failure.with_help(match (other.name == key.name, other.batch.is_empty()) {
-                (true, true) => {
-                    "save the choices on the contact sheet of this batch, or select the other batch with `--batch ''`"
-                }
-                (true, false) => {
-                    "save the choices on the contact sheet of this batch, or select the other batch with `--batch`"
-                }
-                (false, _) => {
-                    "save the choices on the contact sheet of this manifest, or run the manifest that they are about"
-                }
-            }));
+    /// Refuses choices about another batch, unless they are about a named other manifest, and IDs without a job, so that no choice is lost silently.
+    pub(super) fn check(&self, key: &BatchKey, jobs: &[Arc<Job>], from_other: Option<&str>) -> Result<(), Failure> {
+        let is_foreign = |about: &BatchKey| about != key && from_other != Some(&about.name);
+        if let Some((file, other)) = self.about.iter().find(|(_, about)| is_foreign(about)) {
+            let instead = if other.name == key.name {
+                format!("select the other batch with `--batch {}`", quoted(&other.batch))
+            } else {
+                format!("select the kept IDs here with `--select` and `--from-other {}`", quoted(&other.name))
+            };
+            return Err(failure!(ChoicesInvalid, "`@{file}` must be about `{key}`, found `{other}`";
+                "save the choices on the contact sheet of this batch, or {instead}"));
         }
         if self.named.is_empty() {
             return Ok(());

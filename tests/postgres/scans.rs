@@ -7,9 +7,9 @@ use crate::team::Team;
 const OLD: &str = "SET search_path TO shotlist;
     INSERT INTO batch (id, name, batch) SELECT 1000 + n, 'old', 'b' || n FROM generate_series(1, 200) AS n;
     INSERT INTO attempt (id, batch, job, fingerprint, normalized, model, labels, service, key, state, charge, is_declared, is_unfinished,
-        needs_download, price_micros, task, alias, intended_us, record, version, was_forgotten)
+        needs_download, is_reviewed, price_micros, task, alias, intended_us, record, version, was_forgotten)
     SELECT n, 1001 + n / 500, 'j' || n % 500, md5('f' || n), md5('r' || n), 'alpha-2', '{\"client\": \"acme\"}', 's', 'k', 'completed', 'charged',
-        false, false, false, 900000, 'old' || n, CASE WHEN n % 2 = 0 THEN 'alias' || n END, 1577836800000000 + n * 1000000,
+        false, false, false, false, 900000, 'old' || n, CASE WHEN n % 2 = 0 THEN 'alias' || n END, 1577836800000000 + n * 1000000,
         (SELECT record FROM attempt LIMIT 1), 1, false FROM generate_series(1::bigint, 99999) AS n;";
 
 #[test]

@@ -371,3 +371,25 @@ fn recorded_retakes_stop_at_the_bound_and_say_so() {
     here.run(&service, &["--retake", "j0"]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
 }
+
+/// Drafts of a cheap model are chosen, and their finals are bought with a better one.
+#[test]
+fn kept_jobs_of_another_manifest_are_selected_by_its_name() {
+    let (service, here) = bought(3);
+    save(&here, "choices.json", "anna", &["j0", "j2"], &["j1"]);
+    here.write("final.yaml", numbered_jobs(4).replace("alpha-2", "beta-2.0-lite"));
+    let run = |args: &[&str]| {
+        let usual = ["run", "final.yaml", "--yes", "--select", "@choices.json", "--base-url", &service.url()];
+        here.shotlist(&[&usual, args].concat()).env("SHOTLIST_API_KEY", "k")
+    };
+    insta::assert_snapshot!(run(&[]).ends_with(2).stderr, @"
+    error[choices-invalid]: `@choices.json` must be about `final`, found `m`
+      note: nothing was submitted; nothing was spent
+      help: save the choices on the contact sheet of this batch, or select the kept IDs here with `--select` and `--from-other m`
+    ");
+    run(&["--from-other", "m"]).ends_with(0);
+    assert_eq!(
+        here.ledger("SELECT job FROM attempt JOIN batch ON batch.id = attempt.batch WHERE name = 'final' ORDER BY job"),
+        [["j0"], ["j2"]]
+    );
+}
