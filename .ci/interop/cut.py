@@ -78,6 +78,12 @@ assert all(file.is_file() for file in files), files
 total = timeline.duration().to_frames()
 assert total == frames[0] + frames[1], (total, frames)
 
+timeline.name = "edited"
+otio.adapters.write_to_file(timeline, "cut.otio")
+refused = subprocess.run([shotlist, "report", "cut.yaml", "--report", "cut.otio"], stderr=subprocess.PIPE, text=True)
+assert refused.returncode == 2 and "not-a-report" in refused.stderr, refused
+assert otio.adapters.read_from_file("cut.otio").name == "edited"
+
 otio.adapters.write_to_file(timeline, "cut.xml", adapter_name="fcp_xml")
 again = otio.adapters.read_from_file("cut.xml", adapter_name="fcp_xml")
 assert [clip.name for clip in again.find_clips()] == [clip.name for clip in clips]

@@ -201,7 +201,7 @@ pub(crate) fn keep_from_readers(file: &File) {
 pub(crate) fn no_link(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {
-            Err(io::Error::other("it is a link, and shotlist writes through none; remove the link"))
+            Err(io::Error::other("it is a link, and shotlist follows none here; remove the link"))
         }
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),

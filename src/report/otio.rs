@@ -14,8 +14,12 @@ use super::html::path_as_link;
 use super::row::{Row, Version};
 use super::rows::Report;
 
-/// The first words of a timeline of shotlist.
-pub(super) const MARK: [&str; 2] = ["\"OTIO_SCHEMA\": \"Timeline.1\"", "\"shotlist\""];
+/// The beginning of a timeline of shotlist. An editing program that saves a change keeps our metadata, in another order or with other indents.
+pub(super) const BEGINNING: &str = r#"{
+  "OTIO_SCHEMA": "Timeline.1",
+  "global_start_time": null,
+  "metadata": {
+    "shotlist": {"#;
 /// The help for videos that fit into no timeline.
 pub(super) const HELP: &str = "convert the videos to one frame rate, or import them without a timeline";
 /// The track of jobs without the label.
@@ -26,25 +30,20 @@ pub(super) fn write(report: &Report, directory: &Path, label: Option<&str>, to: 
     let (mut tracks, mut common) = (IndexMap::<String, Vec<Value>>::new(), None);
     for row in report.rows_seen_from(directory) {
         let Some(file) = &row.file else { continue };
-        let unusable = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-        let unknown = || unusable(format!("the frame rate or the duration of `{file}` is unknown"));
+        let error = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+        let unknown = || error(format!("the frame rate or the duration of `{file}` is unknown"));
         let (fps, seconds) = row.delivered.fps.zip(row.delivered.seconds).ok_or_else(unknown)?;
         let first = *common.get_or_insert(fps);
         // Both are whole numbers of frames in a thousand seconds.
         if (first - fps).abs() > f64::EPSILON {
-            return Err(unusable(format!(
-                "the videos must have one frame rate, found {first} and, in `{file}`, {fps}"
-            )));
+            return Err(error(format!("the videos must have one frame rate, found {first} and, in `{file}`, {fps}")));
         }
         let value =
             label.map_or(report.key.name.as_str(), |label| row.labels.get(label).map_or(NO_VALUE, String::as_str));
         tracks.entry(value.to_owned()).or_default().push(clip(&row, file, &Frames { rate: exact(fps), seconds }));
     }
-    let tracks: Vec<Value> = tracks
-        .into_iter()
-        .map(|(name, clips)| part("Track.1", &name, json!({ "kind": "Video", "children": clips })))
-        .collect();
-    let stack = part("Stack.1", "tracks", json!({ "children": tracks }));
+    let track = |(name, clips): (String, _)| part("Track.1", &name, json!({ "kind": "Video", "children": clips }));
+    let stack = part("Stack.1", "tracks", json!({ "children": tracks.into_iter().map(track).collect::<Value>() }));
     let about = json!({ "shotlist": { "batch": report.key.batch, "simulated": report.simulated } });
     let timeline = json!({
         "OTIO_SCHEMA": "Timeline.1",

@@ -72,7 +72,7 @@ impl ReportError {
 }
 
 /// The report files of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Writer {
     files: Vec<(PathBuf, Form)>,
     /// The commands on a page, for copying.
@@ -90,14 +90,7 @@ pub struct Writer {
 impl Writer {
     /// Writes to these files.
     pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
-        Self {
-            files,
-            commands: None,
-            track: None,
-            missed: Arc::default(),
-            made: Arc::default(),
-            newest: Arc::default(),
-        }
+        Self { files, ..Self::default() }
     }
 
     /// Adds a file.
@@ -221,12 +214,10 @@ fn marks(form: Form) -> &'static [&'static str] {
         Form::Mismatches => &[MARK],
         Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
         Form::Html => &["name=\"generator\" content=\"shotlist"],
-        Form::Otio => &otio::MARK,
+        Form::Otio => &[otio::BEGINNING],
+        // Compressed files are opened instead.
         #[cfg(feature = "xlsx")]
-        Form::Bundle => &[html::BUNDLED_PAGE],
-        // A workbook is compressed: its sheet is checked.
-        #[cfg(feature = "xlsx")]
-        Form::Xlsx => &[],
+        Form::Xlsx | Form::Bundle => &[],
     }
 }
 
@@ -242,6 +233,8 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
             let is_ours = match form {
                 #[cfg(feature = "xlsx")]
                 Form::Xlsx => xlsx::is_report(path),
+                #[cfg(feature = "xlsx")]
+                Form::Bundle => html::is_bundle(path),
                 form => marks(form).iter().all(|mark| start.contains(mark)),
             };
             if start.is_empty() || is_ours {

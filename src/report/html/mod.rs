@@ -11,4 +11,4 @@ mod page;
 pub(super) use card::path_as_link;
 pub(super) use page::write;
 #[cfg(feature = "xlsx")]
-pub(super) use page::{BUNDLED_PAGE, write_bundle};
+pub(super) use page::{is_bundle, write_bundle};

@@ -1,11 +1,7 @@
 //! The page itself: the part above the cards, the cards one by one, and the part below.
 
 use std::collections::BTreeSet;
-#[cfg(feature = "xlsx")]
-use std::collections::HashSet;
 use std::fmt;
-#[cfg(feature = "xlsx")]
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -87,26 +83,38 @@ pub(crate) fn write(
     Foot { script: SCRIPT }.write_into(to)
 }
 
-/// The page in a bundle, its first file.
+/// The comment of a bundle. A ZIP file that the user made of the same page has none.
 #[cfg(feature = "xlsx")]
-pub(crate) const BUNDLED_PAGE: &str = "report.html";
+const BUNDLE: &str = "a report of shotlist";
+
+/// Returns whether a file is a bundle.
+#[cfg(feature = "xlsx")]
+pub(crate) fn is_bundle(path: &Path) -> bool {
+    let archive = std::fs::File::open(path).ok().and_then(|file| zip::ZipArchive::new(file).ok());
+    archive.is_some_and(|archive| archive.comment() == BUNDLE.as_bytes())
+}
 
 /// Writes a ZIP file to send to somebody: the page without commands, which need the manifest, and each file of the output directory on it.
 #[cfg(feature = "xlsx")]
 pub(crate) fn write_bundle(report: &Report, written_at: Timestamp, to: &mut (impl Write + io::Seek)) -> io::Result<()> {
     let mut archive = zip::ZipWriter::new(to);
+    archive.set_comment(BUNDLE)?;
     let packed = zip::write::SimpleFileOptions::default();
-    archive.start_file(BUNDLED_PAGE, packed)?;
+    archive.start_file("report.html", packed)?;
     write(report, report.directory(), written_at, None, &mut archive)?;
     // A video is compressed already, and all of them together may have more than 4 GiB.
     let stored = packed.compression_method(zip::CompressionMethod::Stored).large_file(true);
-    let mut names = HashSet::new();
+    let mut names = std::collections::HashSet::new();
     for row in report.rows() {
         let versions = row.detail.versions.into_iter().map(|version| version.file);
         for name in row.file.into_iter().chain(versions).chain(row.detail.poster) {
             if names.insert(name.clone()) {
                 archive.start_file(&*name, stored)?;
-                io::copy(&mut File::open(report.directory().join(&name))?, &mut archive)?;
+                // A link could bring a private file into what is sent.
+                let path = report.directory().join(&name);
+                // A link could bring a private file into what is sent.
+                crate::files::no_links_below(report.directory(), &path)?;
+                io::copy(&mut std::fs::File::open(path)?, &mut archive)?;
             }
         }
     }

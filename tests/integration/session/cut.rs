@@ -1,10 +1,10 @@
 //! The timeline of the videos for an editing program, and the cost of a kept second.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Asked, Service, Workspace, clip, has_code, numbered_jobs, raw};
+use crate::support::{Answer, Asked, Service, Workspace, clip, has_code, json as json_answer, numbered_jobs, raw};
 
 const SPOTS: &str = "version: 1
 defaults: { model: alpha-2, labels: { language: de } }
@@ -111,10 +111,23 @@ fn cut_refuses_a_second_frame_rate() {
     error[not-writable]: can't write report `cut.otio`: the videos must have one frame rate, found 25 and, in `shotlist-out/m/j1.mp4`, 20
       help: convert the videos to one frame rate, or import them without a timeline
     ");
-    // A foreign file stays.
-    here.write("cut.otio", "a letter");
-    let refused = here.shotlist(&["report", "m.yaml", "--report", "cut.otio"]).ends_with(2).stderr;
-    assert!(has_code(&refused, "not-a-report"), "{refused}");
+}
+
+/// An editing program keeps our metadata when it saves its own changes.
+#[test]
+fn edited_cut_is_not_replaced() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
+    here.run(&service, &[]).ends_with(0);
+    let mut timeline = cut(&here, "cut.otio", &[]);
+    timeline["name"] = json!("edited by hand");
+    // OpenTimelineIO indents by four spaces; others don't indent.
+    let indented = timeline.to_string().replacen("{\"OTIO_SCHEMA\"", "{\n    \"OTIO_SCHEMA\"", 1);
+    for foreign in [timeline.to_string(), indented, "a letter".to_owned()] {
+        here.write("cut.otio", &foreign);
+        let refused = here.shotlist(&["report", "m.yaml", "--report", "cut.otio"]).ends_with(2).stderr;
+        assert!(has_code(&refused, "not-a-report"), "{refused}");
+        assert_eq!(std::fs::read_to_string(here.path("cut.otio")).expect("the file"), foreign);
+    }
 }
 
 /// Sent to somebody, the page has its videos with it.
@@ -144,8 +157,34 @@ fn bundle_has_the_page_and_its_videos() {
     let files: Vec<&str> = page.split("data-file=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert_eq!(files, ["the%20lake/lake.mp4", "dune.mp4", "pier.mp4", "road.mp4"]);
     bundle().ends_with(0);
-    here.write("out/page.zip", "a letter");
-    assert!(has_code(&bundle().ends_with(2).stderr, "not-a-report"));
+    // The user packed the same page, with a file of their own.
+    let mut own = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for name in ["report.html", "contract.pdf"] {
+        own.start_file(name, zip::write::SimpleFileOptions::default()).expect("a place");
+        own.write_all(b"mine").expect("written");
+    }
+    let own = own.finish().expect("a ZIP file").into_inner();
+    for foreign in [&own[..], b"a letter"] {
+        here.write("out/page.zip", foreign);
+        assert!(has_code(&bundle().ends_with(2).stderr, "not-a-report"));
+        assert_eq!(std::fs::read(here.path("out/page.zip")).expect("the file"), foreign);
+    }
+}
+
+/// What is sent must not contain a private file.
+#[test]
+#[cfg(unix)]
+fn bundle_follows_no_link() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
+    here.run(&service, &[]).ends_with(0);
+    here.write("secret", "a key");
+    std::os::unix::fs::symlink(here.path("secret"), here.path("shotlist-out/m/dune.jpg")).expect("a link");
+    let refused = here.shotlist(&["report", "m.yaml", "--bundle", "page.zip"]).ends_with(74).stderr;
+    insta::assert_snapshot!(refused, @"
+    error[not-writable]: can't write report `page.zip`: shotlist-out/m/dune.jpg: it is a link, and shotlist follows none here; remove the link
+      help: check the path, the permissions of its directory, and the free space
+    ");
+    assert!(!here.path("page.zip").exists());
 }
 
 /// The same sums as over the rows of the reports.
@@ -185,5 +224,34 @@ fn spend_has_the_cost_of_a_kept_second() {
 
     spent: $19.95, at risk: $0.00, unknown: $0.00
     kept: 10 of 11 decided videos, $0.1606 per kept second
+    ");
+}
+
+/// A failed task of family B may have been charged: a price without this charge would be too low.
+#[test]
+fn price_of_kept_second_needs_known_charges() {
+    let service = Service::scripted(|asked: &Asked| {
+        let fails = asked.method == "GET" && asked.path.ends_with("/t10");
+        if fails { json_answer(200, &json!({ "status": "failed" })) } else { Answer::Well }
+    });
+    let alpha = numbered_jobs(10).replacen("model: alpha-2", "model: alpha-2, labels: { client: acme }", 1);
+    let beta = "  - { id: light, model: beta-2.0-lite, duration: 5, prompt: a lamp, labels: { client: '' } }\n";
+    let here = Workspace::with_manifest(&format!("{alpha}{beta}"));
+    here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    here.run(&service, &["--retry-failed"]).ends_with(0);
+    let alpha: Vec<String> = (0..10).map(|number| format!("j{number}")).collect();
+    choose(&here, &alpha.iter().map(String::as_str).chain(["light"]).collect::<Vec<_>>(), &[], &json!({}));
+    let spend = |by: &str, format: &str| here.shotlist(&["spend", "--by", by, "--format", format]).ends_with(0).stdout;
+    let sums = "attempts,spent_usd,at_risk_usd,unknown_usd,kept,kept_s,usd_per_kept_s";
+    let [acme, others] = ["10,9.00,0.00,0.00,10,120,0.075", "2,3.75,0.00,3.75,1,5,"];
+    assert_eq!(spend("client", "csv"), format!("client,{sums}\n,{others}\nacme,{acme}\n"));
+    assert_eq!(spend("model", "csv"), format!("model,{sums}\nalpha-2,{acme}\nbeta-2.0-lite,{others}\n"));
+    assert_eq!(spend("batch", "csv"), format!("name,batch,{sums}\nm,,12,12.75,0.00,3.75,11,125,\n"));
+    insta::assert_snapshot!(spend("batch", "text"), @"
+     BATCH  TASKS   SPENT  AT RISK  UNKNOWN  KEPT  KEPT S  $ PER KEPT S
+     m         12  $12.75    $0.00    $3.75    11     125
+
+    spent: $12.75, at risk: $0.00, unknown: $3.75
+    kept: 11 of 11 decided videos; no price of a second, because $3.75 of their charges is unknown
     ");
 }
