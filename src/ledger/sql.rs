@@ -144,7 +144,8 @@ pub(in crate::ledger) async fn sums<S: Sql>(
     Ok(try_join_all(spans.into_iter().map(sum)).await?.into_iter().collect())
 }
 
-/// The purchases of all batches since a time, oldest first, verified against the sums for limits: an attempt that another program removed is missed.
+/// The purchases of all batches since a time, oldest first. They must add up to the sums for limits, so that a purchase that another program removed is
+/// found.
 pub(in crate::ledger) async fn spending<S: Sql>(sql: &S, since: Timestamp) -> Result<Vec<Spending>, S::Error> {
     let spending = lines_of_spending(sql, since).await?;
     // The first quarter of an hour may have begun before that time.

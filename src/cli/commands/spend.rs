@@ -112,8 +112,10 @@ fn text(books: &SpendView, by: Option<&str>, terminal: &Terminal) -> Page {
     page.line("");
     let simulated = if books.simulated { " (simulated)" } else { "" };
     page.line(format_args!("spent: ${spent_usd}{simulated}, at risk: ${at_risk_usd}, unknown: ${unknown_usd}"));
-    if let Some(usd) = KeptView::from(kept).usd_per_kept_s {
-        page.line(format_args!("kept: {} of {} decided videos, ${usd} per kept second", kept.videos, kept.decided));
+    let price = KeptView::from(kept).usd_per_kept_s.map(|usd| format!(", ${usd} per kept second"));
+    let no_price = || format!("; no price of a second, because ${} of their charges is unknown", kept.unknown);
+    if let Some(price) = price.or_else(|| (!kept.unknown.is_zero()).then(no_price)) {
+        page.line(format_args!("kept: {} of {} decided videos{price}", kept.videos, kept.decided));
     }
     if let Some(usd) = books.face_reviews_usd.filter(|usd| !usd.is_zero()) {
         page.line(format_args!("face reviews of the manifest: ${usd}, paid outside the service"));
@@ -143,20 +145,23 @@ fn decided(reviewed: &[(BatchKey, Attempt)], since: Timestamp) -> Vec<(&(BatchKe
         let newest = attempts.clone().rfind(|attempt| attempt.state == AttemptState::Completed);
         let takes = newest.and_then(|newest| Takes::new(newest.purchase.fingerprint(), attempts));
         let Some((video, choice)) = takes.and_then(|takes| Some((takes.video.id, takes.choice?))) else { continue };
-        for one in job.iter().filter(|(_, it)| it.intended_at >= since && choice != JobChoice::Conflict) {
+        let charged = job.iter().filter(|(_, it)| it.intended_at >= since && it.charge() != Charge::None);
+        for one in charged.filter(|_| choice != JobChoice::Conflict) {
             let (_, attempt) = one;
+            let sum = |charge| if attempt.charge() == charge { attempt.cost() } else { Usd::ZERO };
             let is_kept = attempt.id == video && choice == JobChoice::Keep;
             let ms = attempt.file.as_ref().and_then(|file| file.footage.as_ref()?.duration_ms);
-            let part = Kept {
-                decided: (attempt.id == video).into(),
-                usd: if attempt.charge() == Charge::Charged { attempt.cost() } else { Usd::ZERO },
-                videos: is_kept.into(),
-                ms: ms.filter(|_| is_kept).unwrap_or_default(),
-                unmeasured: (is_kept && ms.is_none()).into(),
-            };
-            if part.decided > 0 || !part.usd.is_zero() {
-                parts.push((one, part));
-            }
+            parts.push((
+                one,
+                Kept {
+                    decided: (attempt.id == video).into(),
+                    usd: sum(Charge::Charged),
+                    unknown: sum(Charge::Unknown),
+                    videos: is_kept.into(),
+                    ms: ms.filter(|_| is_kept).unwrap_or_default(),
+                    unmeasured: (is_kept && ms.is_none()).into(),
+                },
+            ));
         }
     }
     parts
@@ -245,8 +250,9 @@ pub(super) struct Sums {
 pub(super) struct Kept {
     /// The number of jobs with a choice.
     decided: u32,
-    /// The charges of these jobs, of all their takes.
+    /// The charges of these jobs, of all their takes, and those that are unknown.
     usd: Usd,
+    unknown: Usd,
     videos: u32,
     /// The duration of the kept videos, and the number of those whose duration is unknown.
     ms: u64,
@@ -260,7 +266,7 @@ struct KeptView {
     kept: u32,
     /// Their seconds; null if the duration of one is unknown.
     kept_s: Option<f64>,
-    /// The charges of the jobs with a choice, of all their takes, for each second of a kept video. Null below ten jobs with a choice.
+    /// The charges of the jobs with a choice, of all their takes, for each second of a kept video. Null below ten such jobs, and if a charge is unknown.
     usd_per_kept_s: Option<Usd>,
 }
 
@@ -268,10 +274,11 @@ struct KeptView {
 const MIN_DECIDED: u32 = 10;
 
 impl From<Kept> for KeptView {
-    fn from(Kept { decided, usd, videos, ms, unmeasured }: Kept) -> Self {
+    fn from(Kept { decided, usd, unknown, videos, ms, unmeasured }: Kept) -> Self {
         let is_known = unmeasured == 0;
         // Rounded to a hundredth of a cent.
-        let price = i64::try_from(ms).ok().filter(|ms| *ms > 0 && is_known && decided >= MIN_DECIDED);
+        let is_certain = is_known && unknown.is_zero() && decided >= MIN_DECIDED;
+        let price = i64::try_from(ms).ok().filter(|ms| *ms > 0 && is_certain);
         let price = price.map(|ms| Usd::from_micros((usd.micros() * 10 + ms / 2) / ms * 100));
         Self { kept: videos, kept_s: is_known.then(|| Duration::from_millis(ms).as_secs_f64()), usd_per_kept_s: price }
     }
@@ -281,6 +288,7 @@ impl Kept {
     fn add(&mut self, other: &Self) {
         self.decided += other.decided;
         self.usd += other.usd;
+        self.unknown += other.unknown;
         self.videos += other.videos;
         self.ms += other.ms;
         self.unmeasured += other.unmeasured;
