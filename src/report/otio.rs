@@ -150,3 +150,18 @@ fn reference(file: &str, available: &Value) -> Value {
         "target_url": path_as_link(file),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_television_become_exact() {
+        for (rounded, frames) in [(23.976, 24_000.0), (29.97, 30_000.0), (59.94, 60_000.0), (119.88, 120_000.0)] {
+            assert!((exact(rounded) - frames / 1001.0).abs() < 1e-12, "{rounded}");
+        }
+        for fps in [12.0, 24.0, 25.0, 30.0, 48.0, 50.0, 60.0, 23.5, 29.5] {
+            assert!((exact(fps) - fps).abs() < 1e-12, "{fps}");
+        }
+    }
+}

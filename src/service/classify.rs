@@ -290,6 +290,51 @@ mod tests {
     }
 
     #[test]
+    fn readiness_follows_the_table() {
+        let page = "<!DOCTYPE html><title>Welcome</title>";
+        let missing = r#"{"error": {"message": "no such task"}}"#;
+        for (status, retry_after, body, expected) in [
+            (200, None, page, "unusable"),
+            (401, None, page, "unusable"),
+            (403, None, page, "unusable"),
+            (404, None, page, "unusable"),
+            (404, None, "Cannot GET /v2/videos/x", "unusable"),
+            (405, None, r#"{"message": "Cannot GET /v2/videos/x"}"#, "unusable"),
+            (404, None, "404 page not found\n", "unusable"),
+            (404, None, r#"{"message": "no Route matched with those values"}"#, "unusable"),
+            (404, None, r#"{"detail": "Not Found"}"#, "usable"),
+            (404, None, missing, "usable"),
+            (404, None, "not found", "usable"),
+            (404, None, "", "usable"),
+            (405, None, missing, "usable"),
+            (400, None, missing, "usable"),
+            (200, None, "{}", "usable"),
+            (401, None, missing, "key refused"),
+            (403, None, missing, "forbidden"),
+            (403, None, "", "forbidden"),
+            (429, None, page, "waits"),
+            (503, Some("5"), "", "waits"),
+            (503, Some("5"), page, "waits"),
+            (503, None, "", "unusable"),
+            (503, None, missing, "usable"),
+            (500, None, missing, "usable"),
+            (500, None, "oops", "unusable"),
+            (500, None, r#""oops""#, "unusable"),
+            (502, None, page, "unusable"),
+            (408, None, "", "unusable"),
+        ] {
+            let found = match readiness(&answer(status, retry_after, body)) {
+                Readiness::Usable => "usable",
+                Readiness::Waits(_) => "waits",
+                Readiness::KeyRefused(_) => "key refused",
+                Readiness::Forbidden(_) => "forbidden",
+                Readiness::Unusable(_) | Readiness::Untrusted(_) => "unusable",
+            };
+            assert_eq!(found, expected, "{status} {body}");
+        }
+    }
+
+    #[test]
     fn request_to_wait_is_no_server_error() {
         let asked = submission(&answer(503, Some("5"), "{}"), true, now());
         assert!(matches!(asked, Submission::Wait(Some(_), _)), "it certainly bought nothing");

@@ -168,7 +168,7 @@ impl HttpService {
         let url = self.endpoint.at(&["v1", "videos", PREFLIGHT_TASK_ID]);
         let response = match self.ask(&url, None).await {
             Ok(response) => response,
-            Err(error) if is_distrust(&error) => {
+            Err(error) if is_certificate_refusal(&error) => {
                 return Ok(Probe::without_response(Readiness::Untrusted(self.distrusted(&error))));
             }
             Err(error) if error.is_connect() => return Err(self.unreached(&error)),
@@ -194,7 +194,7 @@ impl HttpService {
         let sent = logged("POST", &url, before(send_by, post.send())).await;
         let response = match sent {
             Ok(response) => response,
-            Err(error) if is_distrust(&error) => return Submission::Untrusted(self.distrusted(&error)),
+            Err(error) if is_certificate_refusal(&error) => return Submission::Untrusted(self.distrusted(&error)),
             // Name lookup, connection, and TLS handshake come before the first byte of the request.
             Err(error) if error.is_connect() || error.is_builder() => {
                 return Submission::NotSent(self.unreached(&error));
@@ -292,7 +292,7 @@ impl HttpService {
         for _ in 0..=MAX_REDIRECTS {
             let response = match self.ask(&url, None).await {
                 Ok(response) => response,
-                Err(error) if is_distrust(&error) => return PollAnswer::Transient(self.distrusted(&error)),
+                Err(error) if is_certificate_refusal(&error) => return PollAnswer::Transient(self.distrusted(&error)),
                 Err(error) if error.is_connect() => return PollAnswer::Transient(self.unreached(&error)),
                 Err(error) => return PollAnswer::Transient(why(&error)),
             };
@@ -388,7 +388,7 @@ fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
 }
 
 /// Returns true if a certificate of the server or the client was refused. A retry would fail, too.
-fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
+fn is_certificate_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
         // The server requires a client certificate before it reads a request (RFC 8446, section 4.4).
         use rustls::AlertDescription::{BadCertificate, CertificateRequired, UnknownCA};
@@ -400,7 +400,7 @@ fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
     }
     // A wrapped system error is the source of the source.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    wrapped.is_some_and(|inner| is_distrust(inner)) || error.source().is_some_and(is_distrust)
+    wrapped.is_some_and(|inner| is_certificate_refusal(inner)) || error.source().is_some_and(is_certificate_refusal)
 }
 
 /// The error of a request, without its URL.

@@ -283,7 +283,8 @@ mod tests {
     #[test]
     fn scalar_type_is_decided_by_yaml_serde() {
         let scalars = "1 0 -1 +1 007 1e3 1_000 0x1F 0o17 0b1 -0x1 1.50 .5 -.inf .NaN nan inf 99999999999999999999 null Null nULL ~ true TRUE \
-                       yes no on n t - -- --- -a ... .a 12:30 2026-11-27 beta-2.0 +";
+                       yes no on n t - -- --- -a ... .a 12:30 2026-11-27 beta-2.0 + 720x1280 1280x720 0x 0xZ 0x_1 0o8 0b2 -0x1 +0x1 1f 5s 10e 1e 1E+5 1e-2 \
+                       +.inf .INF -.5 1. 00 09 0_1 1,5 16:9 1e400 NULL True";
         for scalar in scalars.split(' ').filter(|scalar| *scalar != "-") {
             for text in
                 [format!("[a, {scalar}]"), format!("a: {scalar}"), format!("a: '{scalar}'"), format!("- {scalar}\n")]

@@ -327,3 +327,45 @@ fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
     let message = format!("can't read the template: {detail}");
     TemplateError::new(message, help.unwrap_or_else(usual)).in_part(part_of(error, source))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scope() -> Scope {
+        let broken = Value::from(minijinja::Error::new(ErrorKind::InvalidOperation, "broken").with_source(BrokenCell));
+        let cells =
+            [("a", Value::from("cup")), ("b", "".into()), ("c", "{{ id }}".into()), ("d", broken), ("e", 5.into())];
+        Scope {
+            row: Some(Value::from_iter(cells)),
+            row_number: Some(3),
+            fields: vec![("id", Made::Text("job".to_owned())), ("duration", Made::Whole(5))],
+            matrix: vec![("id".to_owned(), "other".into()), ("size".to_owned(), "720p".into())],
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_filled_in_as_the_engine_does(pieces in prop::collection::vec(prop::sample::select(vec![
+            "A ", "é", "{", "}", "}}", "{{", "\n", "\r\n", " ", "{{ row.a }}", "{{row.b}}", "{{ row.c }}", "{{ row.d }}", "{{ row.e }}",
+            "{{ row.none }}", "{{ row . a }}", "{{ row['a'] }}", "{{ row.a.b }}", "{{ row }}", "{{ row_number }}", "{{ id }}", "{{id\n}}", "{{ duration }}",
+            "{{ size }}", "{{ today }}", "{{ brand }}", "{{ empty }}", "{{ true }}", "{{ None }}", "{{ nothing }}", "{{- id }}", "{{ id -}}",
+            "{{+ id }}", "{{ id +}}", "{{ 'id' }}", "{{ id\u{a0}}}", "{{ é }}", "{{ not }}", "{{ if }}", "{{ loop }}", "{{ self }}", "{{ range }}",
+            "{# id #}", "{% if id %}", "{% endif %}",
+        ]), 1..6)) {
+            let vars = [("brand".to_owned(), "Acme".into()), ("empty".to_owned(), serde_yaml::Value::Null)];
+            let (templates, source) = (Templates::new(vars, "2026-11-27"), pieces.concat());
+            let Ok(Text::Template(mut compiled)) = templates.compile(&source) else { return Ok(()) };
+            for scope in [scope(), Scope::default()].map(Arc::new) {
+                let named = compiled.named.take();
+                let rendered = |compiled| templates.render(&Text::Template(compiled), &scope).map_err(|error| error.message);
+                let by_engine = rendered(Compiled { template: compiled.template.clone(), names: vec![], named: None });
+                let by_names = rendered(Compiled { template: compiled.template.clone(), names: vec![], named });
+                prop_assert_eq!(by_names, by_engine);
+                compiled.named = Named::parse(&source);
+            }
+        }
+    }
+}
