@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     make(Path::new(&path)).await
 }
 
-/// Makes every video that is due, and says where each one is.
+/// Makes every video that is due, and prints the path of each one.
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
     let manifest = manifest::load(&manifest::Options::new(path), Catalog::embedded()).sound()?;

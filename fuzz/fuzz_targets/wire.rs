@@ -1,4 +1,4 @@
-//! Any bytes as the service's answer to a submission: what it means for the money is written into a real ledger, and read back.
+//! Any bytes as the response to a submission. Its meaning for the money is written into a real ledger, and read back.
 //! The first byte chooses the status, the second whether there is a `Retry-After`; the rest is the body.
 
 #![no_main]
@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
         words: &TerminalStates::default(),
     };
     let (_folder, ledger, runtime) = &*LEDGER;
-    // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
+    // One batch for each response keeps reads of the ledger quick.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
     let held = runtime.block_on(ledger.lock(&batch)).expect("the batch");
     let attempt = runtime.block_on(held.intend(INTENT.clone())).expect("an intent");

@@ -7,23 +7,23 @@ use std::error::Error;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// An error that can end a command. Each declares its code and its help beside its text.
+/// An error that can end a command. Its text, code, and help are one declaration.
 pub trait Explained: Error {
     /// The code for scripts, which has one exit code.
     fn code(&self) -> RefusalCode;
 
-    /// What to do, as an imperative.
+    /// The next step, as an imperative.
     fn help(&self) -> Cow<'static, str>;
 }
 
 /// The help after the ledger refused a write that a new start makes unnecessary.
 pub(crate) const RUN_AGAIN: &str = "run the command again; it continues from the ledger";
-/// The help after another run or the user changed what the plan was made of.
+/// The help after another run or the user changed an input of the plan.
 pub(crate) const SHOW_PLAN: &str = "look at the plan again with `--plan`";
 /// The help for a file that can't be written.
 pub(crate) const WRITABLE: &str = "check the path, the permissions of its directory, and the free space";
 
-/// Declares errors that can end a command: `from` lists the errors whose text, code, and help stay as they are, `or` those of this type.
+/// Declares errors that can end a command: `from` lists errors that keep their text, code, and help, `or` those of this type.
 /// The second form declares the code and the help of a struct.
 macro_rules! explained {
     ($(#[$($about:tt)*])* $visibility:vis enum $name:ident from {
@@ -339,7 +339,7 @@ codes! {
 }
 
 impl Rule {
-    /// Returns whether a warning may mean that something else is bought than was meant.
+    /// Returns whether a warning may mean that the run buys something that the user did not intend.
     pub fn may_buy_the_wrong_thing(self) -> bool {
         matches!(
             self,

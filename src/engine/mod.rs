@@ -2,18 +2,18 @@
 //!
 //! # Guarantees
 //!
-//! - Pace, slow start, slots, spend guard, circuit breakers, and the time limit hold over the whole run.
+//! - Pace, slow start, slots, spend guard, circuit breakers, and the time limit apply to the whole run.
 //! - A submission follows its durable intent, and is sent at most once.
 //! - Polls never block submissions.
 //!
 //! # Design
 //!
-//! [`run`] is the pipeline. Active tasks and downloads start immediately, due jobs wait for a slot in manifest order. A slot is held from the
+//! [`run`] is the pipeline. Active tasks and downloads start immediately, due jobs wait for a slot in manifest order. A job has its slot from the
 //! intent to the terminal state.
 //!
 //! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent and sends once, [`response`] records. The job then waits in the
-//! [`poller`], which all active tasks share: it polls when [`schedule`] says, and acts on what responses say. [`watched`] is the state machine of a
-//! task; [`identity`] tells whether a response is about the task. In the end, the job releases its slot and records its outcome, and
+//! [`poller`], which all active tasks share: it polls by the times of [`schedule`], and acts on each response. [`watched`] is the state machine of a
+//! task; [`identity`] decides whether a response is about the task. In the end, the job releases its slot and records its outcome, and
 //! [`fetcher`] downloads the video.
 //!
 //! # Limits

@@ -15,11 +15,11 @@ use crate::domain::{JobId, Usd, count};
 use crate::plan::{Action, Plan, PlanNote, Planned, ServiceView, WarningView, by_model, changes, notes};
 use crate::report::NextCommand;
 
-/// The beginning of a plan as Markdown, by which a comment with one is found and replaced.
+/// The first characters of a plan as Markdown. CI finds and replaces its own comment by them.
 const MARK: &str = "<!-- shotlist plan: ";
-/// The most that a plan takes, in bytes: a comment on GitHub holds 65,536 characters (spec §8).
+/// The maximum size of a plan, in bytes (spec §8). GitHub allows 65,536 characters in a comment.
 const MAX_BYTES: usize = 60_000;
-/// Room behind the rows for how many are left out.
+/// Bytes reserved after the rows for the number of omitted jobs.
 const LAST_LINE: usize = 200;
 /// The most items of a list.
 const LISTED: usize = 20;
@@ -66,7 +66,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
         put(String::new());
     }
     sections(&mut text, plan);
-    // Text from outside was escaped, and has no line of its own.
+    // Text from outside was escaped, and starts no line.
     let mut page = Page::new();
     text.lines().for_each(|line| page.line(line));
     page
@@ -94,7 +94,7 @@ fn stated(put: &mut impl FnMut(String), plan: &Plan, again: &NextCommand) {
     }
 }
 
-/// Adds the jobs, those that need attention first, as far as a comment has room.
+/// Adds the jobs that fit into [`MAX_BYTES`], those that need attention first.
 fn sections(text: &mut String, plan: &Plan) {
     use Action::{Changed, Done, Failed, Fetch, Hold, InDoubt, Resume, Retake, Retry, Stale, Submit};
     let mut left_out = 0;
@@ -112,7 +112,7 @@ fn sections(text: &mut String, plan: &Plan) {
     }
 }
 
-/// A clause as a sentence begins.
+/// A clause with its first letter in upper case.
 fn capitalized(clause: &str) -> String {
     let mut rest = clause.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
@@ -230,7 +230,7 @@ pub(super) fn can_be_approved(plan: &Plan) -> bool {
     plan.is_within_limits() && plan.jobs.iter().any(|planned| planned.is_to_be_approved)
 }
 
-/// The command that buys a plan and nothing else: of what is already paid for, the shown jobs.
+/// The command that buys exactly a plan, including the paid jobs that it buys again.
 pub(super) fn approve(plan: &Plan, again: &NextCommand) -> String {
     let (approved, shown) = (["--approved", plan.digest().as_str()], repurchased(plan));
     let consent: &[&str] = if plan.already_paid.is_empty() { &[] } else { &["--buy-again", &shown] };

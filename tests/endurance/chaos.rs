@@ -59,7 +59,7 @@ fn random_kills_during_moves_and_approvals_buy_nothing_twice() {
         if child.try_wait().expect("a status").is_none() {
             kill(&child, "-KILL");
         }
-        let ended = Ended::of(child);
+        let ended = Ended::wait_for(child);
         killed += usize::from(ended.code.is_none());
         assert!(!matches!(ended.code, Some(2 | 3 | 74 | 101)), "{:?}: {}", ended.code, ended.stderr);
     }

@@ -111,7 +111,7 @@ impl Halted {
     /// Kills it where it is.
     fn dies(self) {
         kill(&self.child, "-KILL");
-        assert_eq!(Ended::of(self.child).code, None, "it was not killed");
+        assert_eq!(Ended::wait_for(self.child).code, None, "it was not killed");
         fs::remove_file(self.file).expect("it stood still");
     }
 }
@@ -162,11 +162,11 @@ fn killed_at_every_boundary_of_a_request() {
         wait_until("the request is there", || seen.load(Ordering::SeqCst) > number || has_ended(&here));
         if seen.load(Ordering::SeqCst) <= number {
             assert!(number >= 6, "the run ended after {number} requests");
-            drop(Ended::of(child));
+            drop(Ended::wait_for(child));
             break;
         }
         kill(&child, "-KILL");
-        assert_eq!(Ended::of(child).code, None, "it was not killed");
+        assert_eq!(Ended::wait_for(child).code, None, "it was not killed");
         release.store(1, Ordering::SeqCst);
         let ended = run_to_the_end(&here, &service);
         assert!([Some(0), Some(7)].contains(&ended.code), "request {number}: {}", ended.stderr);
@@ -262,7 +262,7 @@ fn random_kills(jobs: usize, kills: usize) {
             break;
         }
         kill(&child, "-KILL");
-        happened += usize::from(Ended::of(child).code.is_none());
+        happened += usize::from(Ended::wait_for(child).code.is_none());
         let unanswered = here.ledger_if_any("SELECT job FROM attempt WHERE state = 'intended'");
         assert!(unanswered.len() <= 4, "one kill left {} doubts", unanswered.len());
     }
@@ -350,6 +350,6 @@ fn frozen_run_continues_after_it_wakes_up() {
     assert!(service.polls() <= polls + 3, "it was not frozen");
     done.store(true, Ordering::SeqCst);
     kill(&child, "-CONT");
-    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(Ended::wait_for(child).code, Some(0));
     assert_eq!(service.posts().len(), 3);
 }

@@ -27,7 +27,7 @@ fn link_of_a_downloaded_project_is_never_written_through() {
     let child = here.run(&slow, &["--report", "more.csv"]).starts();
     here.waits_for_active_tasks(2);
     kill(&child, "-KILL");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     let mut names = here.files();
     let here = Workspace::with_manifest(TWO_JOBS);
     run(&here);

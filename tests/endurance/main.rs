@@ -1,5 +1,5 @@
 //! Long runs of the real program: kills at every write and at random, chaos, random models of people, damaged ledgers, faults of the simulator,
-//! dialects of the service, a thousand prompts, and inputs that ask for more than a machine has. A target of its own, because it takes minutes:
+//! dialects of the service, a thousand prompts, and inputs that claim more memory than a machine has. Takes minutes, so `cargo test` leaves it out:
 //! `cargo test --test endurance`.
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 

@@ -394,7 +394,7 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
                 kill(&child, "-KILL");
                 std::fs::remove_file(&flag).expect("a flag");
             }
-            drop(Ended::of(child));
+            drop(Ended::wait_for(child));
             settle(&here, &paid);
         } else {
             let ended = program.ends();

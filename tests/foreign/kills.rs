@@ -69,7 +69,7 @@ fn batch_has_one_run_at_a_time(machine: Foreign) {
     let second = run(&[]).fails_with("batch-locked", 75);
     assert!(second.stderr.contains("is locked by another run"), "{}", second.stderr);
     kill(&first, "-KILL");
-    drop(Ended::of(first));
+    drop(Ended::wait_for(first));
     std::fs::remove_file(&flag).expect("a flag");
     let ended = run(&[]).ends();
     assert!(ended.code == Some(0) || ended.code == Some(7), "{:?}: {}", ended.code, ended.stderr);
@@ -96,7 +96,7 @@ fn interrupt_ends_a_run_and_the_next_one_collects(machine: Foreign) {
     let first = run(&["--concurrency", "1"]).starts();
     wait_until("a task is at the service", || !charges(&simulator).is_empty());
     kill(&first, "-INT");
-    let ended = Ended::of(first);
+    let ended = Ended::wait_for(first);
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     assert!(charges(&simulator).len() < 3);
     run(&[]).ends_with(0);

@@ -1,5 +1,5 @@
-//! What runs where no one watches, by the tools that run it there: systemd's units, and metrics in Prometheus's own exporter. A target of
-//! its own, because it needs those tools and the rights of root: `cargo test --test nights`.
+//! Unattended runs with the real tools: systemd units, and metrics in Prometheus's node exporter. Needs these tools and root, so
+//! `cargo test` leaves it out: `cargo test --test nights`.
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
@@ -20,7 +20,7 @@ use support::{Answer, Service, TWO_JOBS, Workspace, json, output_of, wait_until}
 
 /// The path of the program in the units.
 const INSTALLED: &str = "/usr/local/bin/shotlist";
-/// `nobody`, in place of the user that systemd creates.
+/// The user ID of `nobody`, in place of the user that systemd creates.
 const NOBODY: u32 = 65534;
 
 fn examples() -> PathBuf {

@@ -115,7 +115,7 @@ fn week_of_nights_is_quiet_unless_a_run_fails() {
         week.service.asked().iter().any(|asked| asked.method == "GET" && asked.path.ends_with("/t2"))
     });
     kill(&child, "-KILL");
-    let ended = Ended::of(child);
+    let ended = Ended::wait_for(child);
     week.note("Tuesday, killed", 24, &ended);
 
     week.here.write("daily.yaml", manifest("approved", "6.00"));
@@ -125,7 +125,7 @@ fn week_of_nights_is_quiet_unless_a_run_fails() {
     let second = week.run(25, &["--lock-wait", "100ms"]).ends();
     week.note("Wednesday, a second run while the first is at it", 25, &second);
     week.feel(Mood::Well);
-    let first = Ended::of(first);
+    let first = Ended::wait_for(first);
     week.note("Wednesday, the first one, which collects Tuesday's, and the face is approved", 25, &first);
     assert!(week.here.path("shotlist-out/daily/2026-11-24/sky.mp4").exists(), "what was paid for on Tuesday is here");
 

@@ -189,7 +189,7 @@ fn runner_without_ledger_shows_its_task_and_obeys_a_signal() {
     let (_, task) = team.charges().remove(0);
     wait_until("the task is shown", || said().contains(&format!("RESCUE: the task of j0 is {task}")));
     crate::support::kill(&run, "-TERM");
-    let ended = Ended::of(run);
+    let ended = Ended::wait_for(run);
     assert_eq!(ended.code, Some(74), "{}", said());
 }
 
@@ -224,7 +224,7 @@ fn runner_names_its_purchases_if_the_tables_stay_away() {
     wait_until("it has bought some", || team.charges().len() > 6);
     // A drop would lock table by table, against the order of the runner's transactions.
     team.database.sql("ALTER SCHEMA shotlist RENAME TO away");
-    let ended = Ended::of(run);
+    let ended = Ended::wait_for(run);
     assert_eq!(ended.code, Some(74), "{}", ended.stderr);
     let rescued = ended.stderr.matches("RESCUE: ").count();
     assert!(rescued >= team.charges().len(), "{rescued} of {}: {}", team.charges().len(), ended.stderr);

@@ -36,7 +36,7 @@ fn other_machine_sees_active_run() {
     let busy = team.run(1, &[]).ends_with(75).stderr;
     assert!(busy.contains("desk-0 process"), "{busy}");
     std::fs::remove_file(&flag).expect("it goes on");
-    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(Ended::wait_for(child).code, Some(0));
     for command in [&["spend", "m.yaml"][..], &["report", "m.yaml"], &["status", "m.yaml"]] {
         let told = team.command(1, command).ends_with(0).stdout;
         assert!(told.contains("1.80"), "{command:?}: {told}");
@@ -117,7 +117,7 @@ fn ledger_moves_from_a_file_into_the_database_and_back() {
     team.command(1, &["ledger", "copy", &url, "back.db"]).ends_with(75);
     assert!(!team.desks[1].path("back.db").exists());
     std::fs::remove_file(&flag).expect("it goes on");
-    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(Ended::wait_for(child).code, Some(0));
     // A bill found one of them free, before and after its journey.
     let free =
         "SET search_path TO shotlist; UPDATE attempt SET state = 'failed', charge = 'none', record = (record::jsonb || jsonb_build_object(
@@ -172,7 +172,7 @@ fn copy_freezes_its_source_before_it_reads() {
     let refused = team.run(1, &[]).ends_with(3).stderr;
     assert!(has_code(&refused, "frozen"), "{refused}");
     proxy.stall(false);
-    assert_eq!(Ended::of(copy).code, Some(0));
+    assert_eq!(Ended::wait_for(copy).code, Some(0));
     assert_eq!(target.sql("SELECT count(*) FROM shotlist.attempt"), "1");
     assert!(reason().contains("it was copied to"), "{}", reason());
     // A failed copy leaves its source unchanged.
@@ -194,7 +194,7 @@ fn backup_of_a_database_freezes_only_the_backup() {
     team.command(1, &["ledger", "backup", "backup.db"]).ends_with(0);
     team.command(1, &["ledger", "backup", "backup.db"]).ends_with(2);
     std::fs::remove_file(&flag).expect("it goes on");
-    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(Ended::wait_for(child).code, Some(0));
     assert_eq!(team.agree(), (3, 0));
     let checked = team.command(1, &["ledger", "check", "--ledger", "backup.db"]).ends_with(0).stdout;
     assert!(checked.contains("is whole"), "{checked}");

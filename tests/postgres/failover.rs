@@ -52,7 +52,7 @@ fn purchases_missing_on_a_standby_are_restored_and_all_stop() {
     team.database = standby.named(&team.database.name);
     proxy.lead_to(standby.port);
     proxy.close(false);
-    for ended in started.into_iter().map(Ended::of) {
+    for ended in started.into_iter().map(Ended::wait_for) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
         let is_told = ended.stderr.contains("forgotten") || ended.stderr.contains("another database server took over");
         assert!(is_told, "{}", ended.stderr);
@@ -106,7 +106,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     if is_dead_by_then {
         started.push(team.run(1, &["--concurrency", "4", "--lock-wait", "5m"]).starts());
     }
-    for ended in started.into_iter().map(Ended::of) {
+    for ended in started.into_iter().map(Ended::wait_for) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
     }
     assert!(team.database.sql("SELECT frozen FROM shotlist.ledger").contains("may be missing"));
@@ -205,7 +205,7 @@ fn runner_restores_purchases_after_a_failover() {
     proxy.lead_to(standby.port);
     proxy.close(false);
     std::fs::remove_file(&flag).expect("it goes on");
-    assert_eq!(Ended::of(child).code, Some(74));
+    assert_eq!(Ended::wait_for(child).code, Some(74));
     let mut prompts: Vec<String> = team.charges().into_iter().map(|(prompt, _)| prompt).collect();
     prompts.sort();
     prompts.dedup();
@@ -278,7 +278,7 @@ fn canceled_wait_for_a_standby_freezes_purchases() {
         team.charges().len() >= 5
     });
     run.kill().expect("it ends");
-    drop(Ended::of(run));
+    drop(Ended::wait_for(run));
     fail_over(primary, &mut standby, &mut team);
     let before = team.charges().len();
     team.run(1, &["--lock-wait", "5m"]).ends_with(74);

@@ -57,7 +57,7 @@ fn evicted_runner_leaves_its_batch_to_the_waiting_one() {
     wait_until("it buys", || team.charges().len() > 6);
     let waits = team.run(1, &WAIT).starts();
     kill(&leaves, "-TERM");
-    let ended = Ended::of(leaves);
+    let ended = Ended::wait_for(leaves);
     assert_eq!(ended.code, Some(143), "{}", ended.stderr);
     all_end(vec![waits], &[0]);
     assert_eq!(team.agree(), (60, 0));
@@ -85,7 +85,7 @@ fn outlive(point: &str, goes_on: bool) {
     assert!(matches!(second.code, Some(0 | 7)), "{point}: {:?} {}", second.code, second.stderr);
     if goes_on {
         drop(std::fs::remove_file(&flag));
-        let ended = Ended::of(first);
+        let ended = Ended::wait_for(first);
         assert!(matches!(ended.code, Some(0 | 7 | 74)), "{point}: {:?} {}", ended.code, ended.stderr);
     } else {
         murdered(first);
@@ -111,7 +111,7 @@ fn runner_buys_nothing_after_its_lease() {
         assert!(matches!(other.code, Some(0 | 7)), "{:?} {}", other.code, other.stderr);
         let before = team.database.sql("SELECT count(*) FROM shotlist.attempt");
         kill(&sleeper, "-CONT");
-        let ended = Ended::of(sleeper);
+        let ended = Ended::wait_for(sleeper);
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
         assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.attempt"), before, "it bought something");
         team.agree();
@@ -127,7 +127,7 @@ fn intent_is_not_sent_after_its_deadline() {
     assert_eq!(team.agree(), (0, 1));
     std::thread::sleep(PAST_SENDING);
     std::fs::remove_file(&flag).expect("it goes on");
-    let ended = Ended::of(child);
+    let ended = Ended::wait_for(child);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(team.agree(), (3, 0));
     let states = "SELECT string_agg(state, ' ' ORDER BY id) FROM shotlist.attempt";
@@ -212,7 +212,7 @@ fn limits_hold_over_all_batches() {
     }
     team.command(0, &["limit", "set", "--slots", "8"]).ends_with(0);
     let started = team.all_at_once(&["--concurrency", "8"]);
-    let codes: Vec<_> = started.into_iter().map(|child| Ended::of(child).code).collect();
+    let codes: Vec<_> = started.into_iter().map(|child| Ended::wait_for(child).code).collect();
     assert!(codes.iter().all(|code| matches!(code, Some(0 | 3))) && codes.contains(&Some(3)), "{codes:?}");
     assert_eq!(team.agree(), (22, 0), "as many of $0.90 as fit into $20");
     let most = team.database.sql(

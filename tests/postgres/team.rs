@@ -142,7 +142,7 @@ pub fn quick<'a>(args: &[&'a str]) -> Vec<&'a str> {
 /// Waits for all of them; each must end with one of these codes.
 #[track_caller]
 pub fn all_end(started: Vec<Child>, codes: &[i32]) {
-    for ended in started.into_iter().map(Ended::of) {
+    for ended in started.into_iter().map(Ended::wait_for) {
         let is_expected = ended.code.is_some_and(|code| codes.contains(&code));
         assert!(is_expected, "{:?}\nstdout:\n{}\nstderr:\n{}", ended.code, ended.stdout, ended.stderr);
     }
@@ -151,5 +151,5 @@ pub fn all_end(started: Vec<Child>, codes: &[i32]) {
 /// Kills a runner with all of its processes.
 pub fn murdered(child: Child) {
     kill(&child, "-KILL");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
 }

@@ -157,7 +157,7 @@ fn unwritten_report_is_not_listed() {
     std::fs::remove_file(here.path("more/again.json")).expect("removed");
     std::fs::create_dir_all(here.path("more/again.json/x")).expect("a directory");
     switch.store(true, std::sync::atomic::Ordering::SeqCst);
-    let ended = crate::support::Ended::of(run);
+    let ended = crate::support::Ended::wait_for(run);
     assert_eq!(ended.code, Some(74), "{}", ended.stderr);
     let ended = ended.shows("not-writable");
     assert!(ended.stdout.contains("report.csv") && !ended.stdout.contains("again.json"), "{}", ended.stdout);
@@ -172,7 +172,7 @@ fn held_lock_never_leads_to_buying_again() {
     let second = here.run(&service, &[]).fails_with("batch-locked", 75);
     assert!(!second.stderr.contains("--batch"), "{}", second.stderr);
     switch.store(true, std::sync::atomic::Ordering::SeqCst);
-    assert_eq!(crate::support::Ended::of(first).code, Some(0));
+    assert_eq!(crate::support::Ended::wait_for(first).code, Some(0));
     assert_eq!(service.posts().len(), 1);
 }
 

@@ -88,6 +88,6 @@ fn served_simulator_names_itself() {
     let url = line(child.stdout.as_mut().expect("stdout"));
     let note = line(child.stderr.as_mut().expect("stderr")).replace(&url, "URL");
     kill(&child, "-KILL");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     insta::assert_snapshot!(note, @"the simulator accepts any key, makes no real video, and charges nothing; what it would have charged: URL/_sandbox/ledger");
 }

@@ -10,12 +10,12 @@ fn closed_pipe_ends_no_run() {
     for args in [["run", "m.yaml", "--plan"].as_slice(), &["status", "m.yaml"], &["--help"], &["schema", "plan"]] {
         let mut child = here.shotlist(args).starts();
         drop(child.stdout.take());
-        let ended = crate::support::Ended::of(child);
+        let ended = crate::support::Ended::wait_for(child);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}");
     }
     let mut child = here.run(&service, &[]).starts();
     drop((child.stdout.take(), child.stderr.take()));
-    assert_eq!(crate::support::Ended::of(child).code, Some(0));
+    assert_eq!(crate::support::Ended::wait_for(child).code, Some(0));
     assert_eq!(here.states(), ["completed", "completed"]);
 }
 

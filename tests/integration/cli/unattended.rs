@@ -84,6 +84,6 @@ fn lock_wait_ends_with_the_other_run_or_with_75() {
     // A longer wait finds every job completed, and buys nothing.
     let second = here.run(&service, &["--lock-wait", "5m"]).starts();
     well.store(true, Ordering::SeqCst);
-    assert_eq!((Ended::of(first).code, Ended::of(second).code), (Some(0), Some(0)));
+    assert_eq!((Ended::wait_for(first).code, Ended::wait_for(second).code), (Some(0), Some(0)));
     assert_eq!(service.posts().len(), 1);
 }

@@ -109,7 +109,7 @@ fn killed_download_continues_in_the_next_run() {
         cut.load(Ordering::SeqCst) && synced >= 8 << 20
     });
     kill(&child, "-KILL");
-    Ended::of(child);
+    Ended::wait_for(child);
     assert!(!here.path("shotlist-out/m/one.mp4").exists());
     here.run(&service, &[]).ends_with(0);
     assert_eq!(fs::read(here.path("shotlist-out/m/one.mp4")).expect("the video"), whole);
@@ -134,7 +134,7 @@ fn interrupted_run_leaves_its_downloads_to_the_next() {
     let child = here.run(&service, &[]).starts();
     wait_until("the video is asked for", || waits.load(Ordering::SeqCst));
     kill(&child, "-INT");
-    let ended = Ended::of(child);
+    let ended = Ended::wait_for(child);
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     release.store(true, Ordering::SeqCst);
     here.run(&service, &[]).ends_with(0);

@@ -111,7 +111,7 @@ fn kill_leaves_only_open_submissions_in_doubt() {
     let child = here.run(&service, &["--concurrency", "40"]).starts();
     wait_until("submissions hang", || taken.load(Ordering::SeqCst) >= 24);
     kill(&child, "-KILL");
-    drop(crate::support::Ended::of(child));
+    drop(crate::support::Ended::wait_for(child));
     let doubts = here.ledger("SELECT job FROM attempt WHERE state = 'intended'").len();
     assert!((1..=4).contains(&doubts), "{doubts} submissions were open");
 }

@@ -10,7 +10,7 @@ fn active_tasks_are_polled_after_a_kill() {
     let child = here.run(&service, &[]).starts();
     wait_until("both tasks are in progress", || here.states_in_ledger() == ["in_progress", "in_progress"]);
     kill(&child, "-KILL");
-    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    assert_eq!(Ended::wait_for(child).code, None, "it was not killed");
     // The reports of the killed run are whole.
     assert_eq!(here.report()["totals"]["jobs"], 2);
 
@@ -29,7 +29,7 @@ fn kill_before_the_response_leaves_a_doubt() {
     wait_until("the second is sent", || service.posts().len() == 2);
     assert!(here.states_in_ledger().contains(&"intended".to_owned()), "{:?}", here.states_in_ledger());
     kill(&child, "-KILL");
-    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    assert_eq!(Ended::wait_for(child).code, None, "it was not killed");
     release.store(true, Ordering::SeqCst);
 
     let ended = here.run(&service, &[]).ends_with(7);
@@ -46,7 +46,7 @@ fn killed_sandbox_run_resumes() {
     let child = run().starts();
     here.waits_for_active_tasks(2);
     kill(&child, "-KILL");
-    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    assert_eq!(Ended::wait_for(child).code, None, "it was not killed");
     run().ends_with(0);
     assert_eq!(here.states_in_ledger(), ["completed", "completed"]);
 }
@@ -61,6 +61,6 @@ fn one_runner_for_a_batch_at_a_time() {
     // Another batch of the same ledger is another matter.
     done.store(true, Ordering::SeqCst);
     here.run(&service, &["--batch", "other"]).ends_with(0);
-    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(Ended::wait_for(child).code, Some(0));
     assert_eq!(service.posts().len(), 4);
 }

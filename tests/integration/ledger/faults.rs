@@ -1,4 +1,4 @@
-//! A ledger that breaks: before a submission, after it, or before the run began. The disk is a real file and the store
+//! A ledger that breaks: before the run, before a submission, or after it. The disk is a real file and the store
 //! a real SQLite; a trigger in it plays the full disk at exactly one write.
 
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::support::{Answer, Ended, Service, TWO_JOBS, Workspace, open_ledger};
 
 const LEDGER: &str = ".shotlist/ledger.db";
 
-/// A service whose first answer to such a request comes when the ledger has got a trigger that fails writes of attempts in a state. It can't
-/// have one before the run: a ledger with another schema is refused.
+/// A service that, before its first response to `method`, adds a trigger to the ledger that fails writes of attempts in `state`. The ledger can't
+/// have it before the run, because a run refuses a ledger with another schema.
 fn breaking(method: &'static str, state: &'static str) -> (Service, Arc<Workspace>) {
     let here = Arc::new(Workspace::with_manifest(TWO_JOBS));
     let (ledger, armed) = (here.path(LEDGER), Arc::new(AtomicBool::new(false)));
@@ -78,8 +78,8 @@ fn unrecorded_terminal_state_is_polled_again() {
 
 #[test]
 fn file_size_limit_loses_nothing() {
-    // A limit on the size of files is the full disk that needs no special rights. Every place at which it may strike:
-    // before the ledger is made, in the middle, and not at all.
+    // A limit on the size of files acts like a full disk, without special rights. It is reached before the ledger is made,
+    // in the middle of the run, or never.
     for blocks in [0, 8, 24, 48, 64, 96, 160, 400, 100_000] {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
         let pace = "--first-poll 0s --poll-interval 20ms --poll-floor 5ms";

@@ -66,7 +66,7 @@ fn leftover_wal_is_noticed() {
     let child = here.run(&service, &[]).starts();
     here.waits_for_active_tasks(3);
     kill(&child, "-KILL");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     assert!(here.path(".shotlist/ledger.db-wal").exists(), "the log holds what was bought");
     for name in ["-wal", "-shm"] {
         fs::remove_file(here.path(&format!("{LEDGER}{name}"))).expect("left behind");
@@ -80,7 +80,7 @@ fn moved_ledger_directory_still_works() {
     let child = here.run(&service, &[]).starts();
     here.waits_for_active_tasks(3);
     kill(&child, "-KILL");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let there = Workspace::with_manifest(&numbered_jobs(3));
     fs::create_dir(there.path(".shotlist")).expect("a directory");
@@ -99,7 +99,7 @@ fn backup_during_a_run_is_whole() {
     let backup = here.shotlist(&["ledger", "backup", "copy.db"]).ends_with(0);
     assert!(backup.stdout.contains("copy.db: 1 batch, 3 attempts, $2.70"), "{}", backup.stdout);
     kill(&child, "-KILL");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let check = here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
     assert!(check.stdout.contains("1 batch, 3 attempts, $2.70"), "{}", check.stdout);
@@ -122,7 +122,7 @@ fn ledger_is_whole_at_every_moment() {
         here.shotlist(&["ledger", "backup", &format!("copy{checks}.db")]).ends_with(0);
         checks += 1;
     }
-    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(Ended::wait_for(child).code, Some(0));
     let mode = |name: &str| fs::metadata(here.path(name)).expect("a file").permissions().mode() & 0o777;
     assert_eq!(mode("copy0.db"), mode(LEDGER), "a copy holds the same prompts and links");
 }
@@ -227,7 +227,7 @@ fn four_first_starts_at_once_make_one_ledger_and_one_run() {
     for _ in 0..10 {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
         let runs: Vec<_> = (0..4).map(|_| here.run(&service, &["-q"]).starts()).collect();
-        let mut codes: Vec<_> = runs.into_iter().map(|run| Ended::of(run).code).collect();
+        let mut codes: Vec<_> = runs.into_iter().map(|run| Ended::wait_for(run).code).collect();
         codes.sort();
         assert!(codes.iter().all(|code| [Some(0), Some(75)].contains(code)) && codes[0] == Some(0), "{codes:?}");
         assert_eq!(service.posts().len(), 2);
@@ -322,6 +322,6 @@ fn copy_needs_few_open_files_and_refuses_a_running_batch() {
     here.shotlist(&["ledger", "copy", LEDGER, "other.db"]).fails_with("batch-locked", 75);
     assert!(!here.path("other.db").exists());
     let_go.store(true, std::sync::atomic::Ordering::SeqCst);
-    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(Ended::wait_for(child).code, Some(0));
     assert_eq!(here.ledger("SELECT frozen IS NULL FROM ledger"), [["1"]]);
 }

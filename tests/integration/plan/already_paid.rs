@@ -68,7 +68,7 @@ fn consent_covers_no_later_purchase() {
     wait_until("the first job is held", || service.posts().len() == 2);
     run(&here, &service, "third.yaml", &["--buy-again", "*"]).ends_with(0);
     release.store(true, Ordering::SeqCst);
-    let ended = Ended::of(second);
+    let ended = Ended::wait_for(second);
     assert_eq!((ended.code, service.posts().len()), (Some(3), 3), "{}", ended.stderr);
 }
 

@@ -1,5 +1,4 @@
-//! A service behind TLS whose certificate was given out by an authority of its own. Key and certificates in `tls` are good for
-//! nothing but this test.
+//! A service over TLS with a certificate of a private authority. Only this test uses the key and the certificates in `tls`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;

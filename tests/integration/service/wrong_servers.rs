@@ -1,4 +1,4 @@
-//! Wrong servers cost little: the harmless GET before the first submission, circuit breakers, and jobs in doubt whose response holds an ID.
+//! Wrong servers cost little: the harmless GET before the first submission, circuit breakers, and jobs in doubt that name a task.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -232,7 +232,7 @@ fn killed_run_continues_under_its_approval() {
         let child = run.env("SHOTLIST_HALT_AT", halt).env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
         wait_until(halt, || flag.exists());
         kill(&child, "-KILL");
-        drop(Ended::of(child));
+        drop(Ended::wait_for(child));
         let ended = approved(&here, &service, &["--approved", "plan.json"]);
         assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
         // The user resolves the job in doubt, which is due then.

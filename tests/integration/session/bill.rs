@@ -237,7 +237,7 @@ fn reconcile_skips_a_locked_batch() {
     let busy = reconcile(&here, "task,usd\npaid,3.75\n", &["--apply"]);
     assert_eq!(busy.code, Some(75), "{}", busy.stderr);
     release.store(true, std::sync::atomic::Ordering::SeqCst);
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     reconcile(&here, "task,usd\npaid,3.75\n", &["--apply", "--log-format", "json"]).shows("bill-applied");
     drop(service);
 }

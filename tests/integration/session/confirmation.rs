@@ -70,7 +70,7 @@ fn server_error_under_another_consent_changes_the_digest() {
         here.ledger_if_any("SELECT declared FROM attempt LIMIT 1") == ["server_error"]
     });
     kill(&child, "-INT");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     let sent = service.posts().len();
     let refused = run(&here, &service, "m.yaml", &["--approved", "plan.json"]);
     assert_eq!((refused.code, service.posts().len()), (Some(3), sent), "{}", refused.stderr);
@@ -107,7 +107,7 @@ fn concurrent_copies_of_a_manifest_buy_nothing_twice() {
             let program = here.shotlist(&["run", name, "--yes", "--first-poll", "0s", "--no-download"]);
             program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").starts()
         });
-        let ended = started.map(Ended::of);
+        let ended = started.map(Ended::wait_for);
         let mut bought = service.posts();
         let all = bought.len();
         bought.sort();
@@ -284,7 +284,7 @@ fn retake_by_a_pattern_continues_after_a_kill() {
     let child = child.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
     wait_until("it has retaken some", || flag.exists());
     kill(&child, "-KILL");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     let retaken = service.posts().len() - 10;
     assert!((1..10).contains(&retaken), "{retaken}");
     here.shotlist(&["resolve", "m.yaml", "*", "--never-created"]).ends();
@@ -340,7 +340,7 @@ fn frozen_ledger_still_collects_active_tasks() {
     let child = child.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
     wait_until("j0 is accepted", || flag.exists());
     kill(&child, "-KILL");
-    drop(Ended::of(child));
+    drop(Ended::wait_for(child));
     assert_eq!(here.ledger("SELECT state FROM attempt"), [["queued"]]);
     here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
     let ended = here.run(&service, &[]).ends_with(3);
@@ -360,7 +360,7 @@ fn freeze_stops_an_active_run() {
     wait_until("the first is sent", || service.posts().len() == 1);
     here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
     release.store(true, Ordering::SeqCst);
-    let ended = Ended::of(child);
+    let ended = Ended::wait_for(child);
     assert_eq!((ended.code, service.posts().len()), (Some(3), 1), "{}", ended.stderr);
     drop(ended.shows("stopping"));
 }
@@ -389,7 +389,7 @@ fn command_after_an_early_end_buys_only_the_rest() {
     wait_until("three are sent", || service.posts().len() == 9);
     kill(&child, "-INT");
     release.store(true, Ordering::SeqCst);
-    let told = Ended::of(child).stderr;
+    let told = Ended::wait_for(child).stderr;
     let command = told.split('`').find(|part| part.starts_with("shotlist run m.yaml --select")).expect(&told);
     assert!(!command.contains("--sample") && command.contains(" --retake '*'"), "{command}");
     let words = command.replace("shotlist run m.yaml ", "").replace('\'', "");

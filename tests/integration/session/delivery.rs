@@ -235,7 +235,7 @@ fn stopped_model_withdraws_unsent_intents() {
         fs::read_to_string(here.path("told")).unwrap_or_default().contains("no further alpha-2 jobs are submitted")
     });
     fs::remove_file(&halted).expect("the ledger goes on");
-    Ended::of(child);
+    Ended::wait_for(child);
     assert_eq!(service.posts().len(), 1);
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id")[1..], [["void"], ["void"]]);
 }

@@ -61,7 +61,7 @@ fn two_runs_of_one_ledger_cannot_overshoot_together() {
     let second = here.run(&service, &["--batch", "b", "--select", "two"]).starts();
     crate::support::wait_until("the second is submitting", || service.posts().len() == 2);
     release.store(true, std::sync::atomic::Ordering::SeqCst);
-    let codes = [crate::support::Ended::of(first).code, crate::support::Ended::of(second).code];
+    let codes = [crate::support::Ended::wait_for(first).code, crate::support::Ended::wait_for(second).code];
     assert_eq!(codes, [Some(3), Some(0)]);
     let spent = here.ledger("SELECT sum(price_micros) FROM attempt WHERE state NOT IN ('void', 'rejected')");
     assert!(spent[0][0].parse::<i64>().expect("a sum") <= 11_250_000, "{spent:?}");

@@ -159,7 +159,7 @@ moved: [{ from: a, to: b }]
         let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
         wait_until(halt, || flag.exists());
         kill(&child, "-KILL");
-        drop(Ended::of(child));
+        drop(Ended::wait_for(child));
         done.store(true, Ordering::SeqCst);
         let ended = here.run(&service, &[]).ends();
         // The intent of `c` may have no response. In each case, `b` has the purchase of `a`.

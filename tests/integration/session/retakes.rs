@@ -105,7 +105,7 @@ fn killed_among_its_retakes_it_takes_none_of_them_twice() {
         if child.try_wait().expect("a status").is_none() {
             kill(&child, "-KILL");
         }
-        killed += usize::from(Ended::of(child).code.is_none());
+        killed += usize::from(Ended::wait_for(child).code.is_none());
     }
     assert!(killed > 0, "no kill happened");
     here.run(&service, &["-q", "--retake", "@choices.json"]).ends();

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Ended, Service, TWO_JOBS, Workspace, has_code, kill, wait_until};
 
-/// Lets children be hung up also where this process ignores that, as under `nohup`: what is ignored stays so in a child, and what
-/// is caught does not.
+/// Lets SIGHUP end child processes also under `nohup`, which ignores it: a child inherits an ignored signal, and not a caught one.
 #[cfg(unix)]
 fn children_can_be_hung_up() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
@@ -25,7 +24,7 @@ fn next_run_finishes_tasks_after_the_first_signal() {
         let child = here.run(&service, &["--concurrency", "1"]).starts();
         wait_until("the task is polled", || service.polls() > 1);
         kill(&child, signal);
-        let ended = Ended::of(child);
+        let ended = Ended::wait_for(child);
         assert_eq!(ended.code, Some(code), "{}", ended.stderr);
         assert!(has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
         assert_eq!(here.states(), ["in_progress", "pending"]);
@@ -46,7 +45,7 @@ fn open_submission_is_recorded_before_the_run_ends() {
     kill(&child, "-INT");
     wait_for_report(&mut child);
     release.store(true, Ordering::SeqCst);
-    let ended = Ended::of(child);
+    let ended = Ended::wait_for(child);
     assert_eq!(ended.code, Some(130));
     assert_eq!(here.states(), ["queued", "pending"]);
     assert_eq!(service.posts().len(), 1, "it went on submitting");
@@ -62,8 +61,8 @@ fn wait_for_report(child: &mut Child) -> (String, StderrLines) {
     (report.expect("the first signal was not reported"), lines)
 }
 
-/// Two signals at the same moment are one, as from `timeout`, which signals the process and then its group. Says whether they came
-/// within a moment: on a busy machine they may not.
+/// Sends two signals that count as one, as from `timeout`, which signals the process and then its group. The first value is true if both came
+/// within 250 ms: on a busy machine they may not.
 fn two_at_once(child: &mut Child) -> (bool, String, StderrLines) {
     let start = Instant::now();
     kill(child, "-INT");
@@ -82,12 +81,12 @@ fn second_signal_aborts_and_the_ledger_has_the_doubts() {
         wait_until("the submission is open", || service.posts().len() == 1);
         let (was_at_once, report, rest) = two_at_once(&mut child);
         if was_at_once {
-            // That it does not end has no moment. A busy machine may show a wrong end later, and then misses it.
+            // No state shows that it continues, so the test waits. On a busy machine, a wrong exit may come later, and the test misses it.
             std::thread::sleep(Duration::from_millis(800));
             assert!(child.try_wait().expect("a status").is_none(), "two signals at once were taken for two wishes");
             kill(&child, "-INT");
         }
-        assert_eq!(Ended::of(child).code, Some(130));
+        assert_eq!(Ended::wait_for(child).code, Some(130));
         let told: Vec<String> = std::iter::once(report).chain(rest.map_while(Result::ok)).collect();
         insta::assert_snapshot!(told.join("\n"), @"
         warning[stopping]: interrupted: active tasks can't be canceled, and the next run finishes them; waiting for 1 response; a second signal leaves it in doubt: $3.75

@@ -171,7 +171,7 @@ fn batch_of_another_run_is_skipped() {
     here.waits_for_active_tasks(2);
     assert_eq!(day(&here, &remote, "b", &[]).code, Some(143));
     finished.store(9, Ordering::SeqCst);
-    let first = Ended::of(first);
+    let first = Ended::wait_for(first);
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert_eq!(day(&here, &remote, "b", &[]).code, Some(0));
 }
@@ -221,7 +221,7 @@ fn killed_run_loses_no_work_of_other_batches() {
         let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
         wait_until(halt, || flag.exists());
         kill(&child, "-KILL");
-        drop(Ended::of(child));
+        drop(Ended::wait_for(child));
         let ended = day(&here, &remote, "b", &["--select", "sky"]);
         assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
         assert_eq!(report(&here, "a"), ["sky completed \"sky.mp4\"", "quote pending null"], "{halt}");
@@ -291,7 +291,7 @@ fn open_submission_of_another_run_is_no_doubt() {
     let ended = run("b", "sea").ends();
     assert_eq!(ended.hides("in-doubt-elsewhere").code, Some(0));
     kill(&first, "-KILL");
-    drop(Ended::of(first));
+    drop(Ended::wait_for(first));
     release.store(true, Ordering::SeqCst);
     let ended = run("b", "sea").ends();
     assert_eq!(ended.shows("in-doubt-elsewhere").code, Some(7));
@@ -310,5 +310,5 @@ fn finished_batch_is_unlocked_during_the_run() {
     wait_until("it is given back", || run("a").ends().code == Some(0));
     assert_eq!(report(&here, "a"), ["sky completed \"sky.mp4\"", "quote pending null"]);
     finished.store(9, Ordering::SeqCst);
-    assert_eq!(Ended::of(today).code, Some(0));
+    assert_eq!(Ended::wait_for(today).code, Some(0));
 }

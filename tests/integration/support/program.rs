@@ -66,7 +66,7 @@ impl Program {
     /// Runs it to its end.
     #[track_caller]
     pub fn ends(self) -> Ended {
-        Ended::of(self.starts())
+        Ended::wait_for(self.starts())
     }
 
     /// Runs it to its end, which must be a refusal with this code and this exit code.
@@ -97,7 +97,7 @@ impl Program {
         if !has_ended {
             kill(&child, "-TERM");
         }
-        Ended::of(child)
+        Ended::wait_for(child)
     }
 
     /// Starts it, and kills it where it halts in its directory; it may end before.
@@ -111,7 +111,7 @@ impl Program {
             kill(&child, "-KILL");
             std::fs::remove_file(&flag).expect("a flag");
         }
-        Ended::of(child)
+        Ended::wait_for(child)
     }
 
     /// Starts it and leaves it running.
@@ -131,7 +131,7 @@ impl Ended {
 
     /// Waits for a program that was started.
     #[track_caller]
-    pub fn of(child: Child) -> Self {
+    pub fn wait_for(child: Child) -> Self {
         Self::new(output_of(child))
     }
 }
