@@ -1,7 +1,7 @@
 //! Every rule of a family, checked in one go.
 
 use super::file::{Choice, Model, PromptRule, Required, SizeRule};
-use crate::domain::{Field, Rule, Spec, why_no_web_address};
+use crate::domain::{Field, Rule, Spec, count, why_no_web_address};
 
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -72,18 +72,14 @@ impl Model<'_> {
     fn unknown_fields(&self, spec: &Spec) -> Vec<FieldDiagnostic> {
         let family = self.family;
         let absent = Field::ALL.into_iter().filter(|&field| spec.has(field) && !family.takes(field));
-        absent
-            .map(|field| {
-                let message = format!("{} has no field `{field}`", spec.model);
-                FieldDiagnostic {
-                    field,
-                    severity: Severity::Error,
-                    rule: Rule::FieldNotOfFamily,
-                    message,
-                    help: family.instead_of(field).map(str::to_owned),
-                }
-            })
-            .collect()
+        let diagnostic = |field| FieldDiagnostic {
+            field,
+            severity: Severity::Error,
+            rule: Rule::FieldNotOfFamily,
+            message: format!("{} has no field `{field}`", spec.model),
+            help: family.instead_of(field).map(str::to_owned),
+        };
+        absent.map(diagnostic).collect()
     }
 
     fn check_duration(&self, spec: &Spec) -> Option<FieldDiagnostic> {
@@ -118,8 +114,7 @@ fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<FieldDiagnostic> {
     let (most, length) = (rule.max_chars?, prompt.chars().count());
     (length > most).then(|| {
         let message = format!("the prompt of {model} must have at most {most} characters, found {length}");
-        let over = length - most;
-        let help = format!("shorten it by {over} character{}", if over == 1 { "" } else { "s" });
+        let help = format!("shorten it by {}", count(length - most, "character"));
         FieldDiagnostic::error(Field::Prompt, Rule::PromptTooLong, message, help)
     })
 }

@@ -313,8 +313,8 @@ impl Model<'_> {
     /// The price, as in a price list.
     pub fn rate(&self) -> String {
         match self.price.per {
-            Unit::Request => format!("${} a video", self.price.usd),
-            Unit::Second => format!("${} a second", self.price.usd),
+            Unit::Request => format!("{:#} a video", self.price.usd),
+            Unit::Second => format!("{:#} a second", self.price.usd),
         }
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn confirm(
     } else if terminal.can_ask() {
         terminal.question(&ui::plan_text(plan, again, terminal.width(), terminal.verbosity > 0 && !terminal.logs_json));
         // The user sees a wrong URL here for the last time.
-        confirmed(terminal, &format!("Spend up to ${most} at {service}?"))?;
+        confirmed(terminal, &format!("Spend up to {most:#} at {service}?"))?;
         most
     } else {
         plan.run_limit.as_ref().filter(|_| has_budget).map_or(Usd::ZERO, Limit::left)
@@ -121,7 +121,7 @@ fn already_paid(args: &RunArgs, plan: &Plan, again: &NextCommand, terminal: &Ter
     if !terminal.can_ask() {
         return Ok(jobs().filter(|job| globs.has(job.as_str())).collect());
     }
-    confirmed(terminal, &format!("Buy these jobs again for ${}?", plan.already_paid_cost()))?;
+    confirmed(terminal, &format!("Buy these jobs again for {:#}?", plan.already_paid_cost()))?;
     Ok(jobs().collect())
 }
 

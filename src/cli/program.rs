@@ -219,9 +219,9 @@ pub(super) async fn watch_signals(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync))
     let in_flight = stop.in_flight();
     let responses = match in_flight.len() {
         0 => "a second signal exits now".to_owned(),
-        1 => format!("waiting for 1 response; a second signal leaves it in doubt: ${}", price_of(&in_flight)),
+        1 => format!("waiting for 1 response; a second signal leaves it in doubt: {:#}", price_of(&in_flight)),
         more => {
-            format!("waiting for {more} responses; a second signal leaves them in doubt: ${}", price_of(&in_flight))
+            format!("waiting for {more} responses; a second signal leaves them in doubt: {:#}", price_of(&in_flight))
         }
     };
     let message = format!("active tasks can't be canceled, and the next run finishes them; {responses}");

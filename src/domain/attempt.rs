@@ -192,7 +192,7 @@ impl Attempt {
             self.file.as_ref().map(|file| file.differences(self.purchase.request.body())).unwrap_or_default();
         let grave: Vec<String> = differences.into_iter().filter(|it| it.is_grave).map(|it| it.text).collect();
         let dearer = Some(self.cost()).filter(|cost| *cost > self.purchase.price);
-        let dearer = dearer.map(|cost| format!("a cost of ${cost}, priced at ${}", self.purchase.price));
+        let dearer = dearer.map(|cost| format!("a cost of {cost:#}, priced at {:#}", self.purchase.price));
         let faults: Vec<String> = grave.into_iter().chain(dearer).collect();
         (!faults.is_empty()).then(|| faults.join(", and "))
     }

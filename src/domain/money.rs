@@ -88,13 +88,20 @@ impl TryFrom<String> for Usd {
     }
 }
 
+/// `2614.00` as data, and `{:#}` for people: `$2,614.00`.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = self.0.normalize();
         if shown.scale() < 2 {
             shown.rescale(2);
         }
-        f.pad(&shown.to_string())
+        let mut text = shown.to_string();
+        if f.alternate() {
+            let whole = text.find('.').unwrap_or(text.len());
+            (1..whole).rev().filter(|at| (whole - at).is_multiple_of(3)).for_each(|at| text.insert(at, ','));
+            text.insert(0, '$');
+        }
+        f.pad(&text)
     }
 }
 
@@ -167,6 +174,16 @@ mod tests {
         assert_eq!(usd("40").to_string(), "40.00");
         assert_eq!(usd("0.905").to_string(), "0.905");
         assert_eq!((usd("0.75") * 5).to_string(), "3.75");
+        for (amount, shown) in [
+            ("0", "$0.00"),
+            ("999.905", "$999.905"),
+            ("2614", "$2,614.00"),
+            ("100000.5", "$100,000.50"),
+            ("1000000000", "$1,000,000,000.00"),
+        ] {
+            assert_eq!(format!("{:#}", usd(amount)), shown);
+        }
+        assert_eq!(format!("{:>#9}", usd("1234")), "$1,234.00");
     }
 
     #[test]

@@ -138,9 +138,10 @@ impl Attempt {
         }
     }
 
-    /// Returns whether the review is about its video.
+    /// Returns whether the review is about its video, or is a note on its failed task.
     pub fn is_reviewed_by(&self, review: &ReviewOfTask) -> bool {
-        self.state == AttemptState::Completed
+        let is_note_on_failure = self.state == AttemptState::Failed && review.review.choice.is_none();
+        (self.state == AttemptState::Completed || is_note_on_failure)
             && *self.job() == review.job
             && self.task.as_ref().is_some_and(|task| task.has(&review.task))
     }

@@ -97,7 +97,7 @@ impl<S> Gateway<'_, S> {
         if let Some((cost, price)) = costs
             && !self.circuit_breaker.is_stopped(model)
         {
-            let message = format!("the service reports a cost of ${cost} for a video by {model}, priced at ${price}");
+            let message = format!("the service reports a cost of {cost:#} for a video by {model}, priced at {price:#}");
             self.differs(NoticeCode::PriceMismatch, model, message, true);
         }
         let differences = differences(&asked, echo);

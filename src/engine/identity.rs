@@ -91,7 +91,7 @@ impl Identity {
 /// Returns the reported model if it is another one than was requested, with the prices of the video by both if they are known.
 pub(super) fn other_model(asked: &Asked, echo: &Echo, prices: &PriceList<'_>) -> Option<String> {
     let (model, other) = (asked.model(), echo.model.as_deref()?);
-    let price = |model| asked.price(model, prices).map_or_else(String::new, |price| format!(" (${price})"));
+    let price = |model| asked.price(model, prices).map_or_else(String::new, |price| format!(" ({price:#})"));
     let is_same = other.trim().eq_ignore_ascii_case(model);
     let (theirs, ours) = (price(other), price(model));
     let hint = "if both are one, name it under `model_aliases` in a `--catalog`";

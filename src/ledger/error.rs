@@ -113,7 +113,7 @@ explained! {
         #[error("can't write the ledger")]
         Store(#[source] StoreError) => NotWritable, WRITABLE;
         /// The intent would pass a limit over all batches; nothing was written.
-        #[error("`{name}` allows ${limit}, but ${used} is already spent or at risk")]
+        #[error("`{name}` allows {limit:#}, but {used:#} is already spent or at risk")]
         OverLimit {
             /// The limit's name in the manifest.
             name: Arc<str>,

@@ -149,7 +149,7 @@ impl Event {
                 | Self::Archived { .. },
             ) => Some(S::Completed),
             (S::Queued | S::InProgress, Self::Failed { .. } | Self::Disowned { .. } | Self::GivenUp)
-            | (S::Failed, Self::Billed { .. }) => Some(S::Failed),
+            | (S::Failed, Self::Billed { .. } | Self::Reviewed(Review { choice: None, .. })) => Some(S::Failed),
             _ => None,
         }
     }

@@ -96,7 +96,7 @@ pub(super) enum Unreadable {
         value: String,
     },
     /// The attempts of some time.
-    #[error("its attempts cost ${sum}, and ${counted} by the sums for limits")]
+    #[error("its attempts cost {sum:#}, and {counted:#} by the sums for limits")]
     Sums {
         /// Their cost.
         sum: Usd,

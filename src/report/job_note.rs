@@ -106,10 +106,10 @@ impl NoteKind {
     /// The consequence for the money, and the next step; either may be empty. `usd` is the sum of the amounts.
     pub(super) fn consequence(self, usd: Usd) -> (String, &'static str) {
         match self {
-            Self::InDoubt => (format!("${usd} at risk"), "look for the task at the service, and resolve it"),
-            Self::Failed => (format!("trying again costs ${usd}"), ""),
+            Self::InDoubt => (format!("{usd:#} at risk"), "look for the task at the service, and resolve it"),
+            Self::Failed => (format!("trying again costs {usd:#}"), ""),
             Self::Conflict => (String::new(), "nothing is bought until they agree, or `choose --decide` ends it"),
-            Self::Mismatch => (format!("${usd} paid"), "`mismatches.csv` has the differences"),
+            Self::Mismatch => (format!("{usd:#} paid"), "`mismatches.csv` has the differences"),
             Self::Rejected => ("nothing was charged".to_owned(), "the next run asks again"),
             Self::Unsent => ("nothing was charged".to_owned(), "the next run with `--asset-command` tries again"),
             Self::ExecFailed | Self::ExecOwed => (String::new(), "the next run with `--exec` starts it again"),
@@ -117,7 +117,7 @@ impl NoteKind {
             Self::Missing => (String::new(), "the next run downloads it, free of charge"),
             Self::Archived => (String::new(), "runs don't download it again"),
             Self::Active => (String::new(), "the next run polls it, free of charge"),
-            Self::Pending => (format!("costs ${usd}"), "not submitted yet"),
+            Self::Pending => (format!("costs {usd:#}"), "not submitted yet"),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! # Guarantees
 //!
-//! - A choice is about one video. If that is not among the completed videos of its job, nothing is recorded.
+//! - A choice is about one video. If that is not among the completed videos of its job, nothing is recorded. A note may also be about a failed task.
 //! - Recording buys nothing. Only a run with `--retake` buys a retake, and never while reviewers disagree.
 //! - Recording a choice twice changes nothing.
 //! - A video is removed here only once its copy is durable, has the recorded hash, and the ledger has recorded that it was archived.

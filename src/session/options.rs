@@ -198,7 +198,9 @@ pub(super) fn check_outputs(
     files: impl Iterator<Item = PathBuf>,
 ) -> Result<(), Replaces> {
     let Some(out) = real(out) else { return Ok(()) };
-    let inside = |path: PathBuf| Some((real(&path)?.strip_prefix(&out).ok().map(as_output)?, path));
+    // In the form of a video's path.
+    let parts = |path: &Path| path.iter().map(|part| folded(&part.to_string_lossy())).collect::<Vec<_>>().join("/");
+    let inside = |path: PathBuf| Some((parts(real(&path)?.strip_prefix(&out).ok()?), path));
     let files: HashMap<String, PathBuf> = files.filter_map(inside).collect();
     if files.is_empty() {
         return Ok(());
@@ -222,12 +224,6 @@ fn real(path: &Path) -> Option<PathBuf> {
     }
     let path = std::path::absolute(path).ok()?;
     Some(real(path.parent()?)?.join(path.file_name()?))
-}
-
-/// A path in the form of a video's path.
-fn as_output(path: &Path) -> String {
-    let parts: Vec<_> = path.iter().map(|part| folded(&part.to_string_lossy())).collect();
-    parts.join("/")
 }
 
 /// A file in the directory of a batch, with the batch value.

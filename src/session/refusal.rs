@@ -96,7 +96,7 @@ explained! {
         } => PlanDiffers,
             "approve the plan as it is now, or restore what was approved; `diff` of two plans that were saved with `--format json` shows the changes";
         /// The cost is not confirmed.
-        #[error("spending ${cost} requires confirmation{}", if confirmed.is_zero() { String::new() } else { format!(", found one up to ${confirmed}") })]
+        #[error("spending {cost:#} requires confirmation{}", if confirmed.is_zero() { String::new() } else { format!(", found one up to {confirmed:#}") })]
         Unconfirmed {
             /// The maximum cost.
             cost: Usd,
@@ -107,7 +107,7 @@ explained! {
         /// The report writer thread can't start, or panicked.
         #[error("can't start the report writer thread")]
         Thread(#[source] std::io::Error) => NotWritable, WRITABLE;
-        /// A choice is about a video that the batch doesn't have.
+        /// A choice is about a video that the batch doesn't have, or a note about such a task.
         #[error("`{job}` has no completed video of task `{task}`")]
         NoVideo {
             /// The job.
@@ -162,8 +162,8 @@ impl Explained for PassedLimits {
 /// A limit that a run would exceed.
 fn over_limit((cost, limit): &(Usd, Limit)) -> String {
     let label = limit.label.as_ref().map(|label| format!(" for {label}")).unwrap_or_default();
-    let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
-    format!("the run costs ${cost}{label}, but the limit is ${} ({}){used}", limit.usd, limit.source)
+    let used = if limit.used.is_zero() { String::new() } else { format!(", {:#} of it used", limit.used) };
+    format!("the run costs {cost:#}{label}, but the limit is {:#} ({}){used}", limit.usd, limit.source)
 }
 
 /// A report in the output directory that has purchases of jobs without one in the ledger.

@@ -23,14 +23,14 @@ pub(crate) fn reconciliation(
     let mut page = Page::new();
     list(&mut page, "unreadable lines", &bill.unread, |unread| format!("line {}: {}", unread.number, unread.why));
     list(&mut page, "lines without a task", &comparison.others, |line| {
-        format!("line {}: ${}{}", line.number, line.usd, credit(line.is_credit))
+        format!("line {}: {:#}{}", line.number, line.usd, credit(line.is_credit))
     });
     list(&mut page, "amounts that differ", &comparison.differing, |matched| {
         let twice = if matched.charges > 1 { format!(", charged {} times", matched.charges) } else { String::new() };
-        format!("{}: billed ${}{twice}, ledger ${}", of(matched), matched.billed, in_ledger(matched))
+        format!("{}: billed {:#}{twice}, ledger {:#}", of(matched), matched.billed, in_ledger(matched))
     });
     list(&mut page, "only on the bill", &comparison.strange, |line| {
-        format!("line {}: {} ${}{}", line.number, shortened(&line.task, TASK), line.usd, credit(line.is_credit))
+        format!("line {}: {} {:#}{}", line.number, shortened(&line.task, TASK), line.usd, credit(line.is_credit))
     });
     list(&mut page, "only in the ledger", &comparison.missing, priced);
     list(
@@ -72,15 +72,15 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &d
         let (job, again) = (matched.attempt.job().as_str(), again(matched.batch));
         let at = matched.attempt.intended_at.strftime("%F %T UTC");
         let stands = match matched.attempt.particulars.declared {
-            Some(declared) => format!("${}, {declared}", matched.attempt.purchase.price),
-            None => format!("${} at risk", matched.attempt.purchase.price),
+            Some(declared) => format!("{:#}, {declared}", matched.attempt.purchase.price),
+            None => format!("{:#} at risk", matched.attempt.purchase.price),
         };
         page.line(format_args!("  {}, {at}: {stands}", of(matched)));
         for line in candidates.iter().take(OFFERED) {
             let fits = if line.usd == matched.attempt.purchase.price {
                 "fits".to_owned()
             } else {
-                format!("of ${}", line.usd)
+                format!("of {:#}", line.usd)
             };
             let command = again.command("resolve", &[job, "--task", &line.task]);
             page.line(format_args!("    line {} {fits}: {command}", line.number));
@@ -101,11 +101,11 @@ fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
         lines.map(|line| line.usd).sum::<Usd>()
     };
     let (charged, credited) = (side(false), side(true));
-    let credited = if credited.is_zero() { String::new() } else { format!(", ${credited} of it refunded") };
+    let credited = if credited.is_zero() { String::new() } else { format!(", {credited:#} of it refunded") };
     let strange: Usd = comparison.strange.iter().filter(|line| !line.is_credit).map(|line| line.usd).sum();
-    page.line(format_args!("bill: ${charged} in {}{credited}", count(bill.lines.len(), "line")));
+    page.line(format_args!("bill: {charged:#} in {}{credited}", count(bill.lines.len(), "line")));
     page.line(format_args!(
-        "agreed: ${}, settled: ${} charged and ${} not, only on the bill: ${strange}, only in the ledger: ${}",
+        "agreed: {:#}, settled: {:#} charged and {:#} not, only on the bill: {strange:#}, only in the ledger: {:#}",
         sum(&comparison.agreed),
         sum(&comparison.charged),
         sum(&comparison.free),
@@ -114,10 +114,10 @@ fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
     if !comparison.differing.is_empty() {
         let billed: Usd = comparison.differing.iter().map(|matched| matched.billed).sum();
         let known: Usd = comparison.differing.iter().map(in_ledger).sum();
-        page.line(format_args!("at other amounts: ${billed} on the bill, ${known} in the ledger"));
+        page.line(format_args!("at other amounts: {billed:#} on the bill, {known:#} in the ledger"));
     }
     if !comparison.unknown.is_empty() {
-        page.line(format_args!("not settled: ${}", sum(&comparison.unknown)));
+        page.line(format_args!("not settled: {:#}", sum(&comparison.unknown)));
     }
     page.line(if comparison.agrees() && bill.unread.is_empty() {
         "bill and ledger agree"
@@ -131,7 +131,7 @@ fn credit(is_credit: bool) -> &'static str {
 }
 
 fn priced(matched: &Matched<'_>) -> String {
-    format!("{} ${}", of(matched), matched.attempt.purchase.price)
+    format!("{} {:#}", of(matched), matched.attempt.purchase.price)
 }
 
 fn in_ledger(matched: &Matched<'_>) -> Usd {

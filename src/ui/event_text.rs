@@ -35,7 +35,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::Started { submit, resume, planned, fetch } => {
             Text::Detail(started(*submit, *resume, *planned, *fetch))
         }
-        RunEvent::Submitted { job, task, price } => Text::Verbose(format!("submitted {job} (${price}) as {task}")),
+        RunEvent::Submitted { job, task, price } => Text::Verbose(format!("submitted {job} ({price:#}) as {task}")),
         RunEvent::Completed { job, .. } => Text::Detail(format!("completed {job}")),
         RunEvent::Fetched(video) => {
             let (bytes, path) = (size(video.file.bytes), &video.file.path);
@@ -45,7 +45,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::Executed { job, error: Some(error), .. } => {
             Text::Failure(format!("`--exec` failed for {job}; the next run with `--exec` repeats it: {error}"))
         }
-        RunEvent::Retrying { job, price } => Text::Note(format!("retrying {job} for another ${price}")),
+        RunEvent::Retrying { job, price } => Text::Note(format!("retrying {job} for another {price:#}")),
         RunEvent::Waiting { wait, message } => {
             let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
             Text::Note(format!("waiting{wait}: {message}"))
@@ -89,7 +89,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
 }
 
 fn started(submit: usize, resume: usize, planned: Usd, fetch: usize) -> String {
-    let mut text = format!("{} to submit for ${planned}", count(submit, "job"));
+    let mut text = format!("{} to submit for {planned:#}", count(submit, "job"));
     if fetch > 0 {
         text = format!("{text}, {} to download, already paid for", count(fetch, "video"));
     }
@@ -108,7 +108,7 @@ fn in_doubt(job: &JobId, message: &str, price: Usd, again: &NextCommand) -> Text
             resolve(&["--task", "ID"]),
             resolve(&["--never-created"])
         ),
-        note: format!("${price} at risk; shotlist never sends the job again by itself"),
+        note: format!("{price:#} at risk; shotlist never sends the job again by itself"),
     }
 }
 
@@ -289,7 +289,7 @@ impl ProgressState {
     fn counts(&self) -> Vec<String> {
         let counted = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
         let counts = [
-            Some(format!("${} of ${} reserved", self.reserved, self.planned)),
+            Some(format!("{:#} of {:#} reserved", self.reserved, self.planned)),
             counted(self.running, "running"),
             counted(self.failed, "failed"),
             counted(self.in_doubt, "in doubt"),
@@ -318,7 +318,7 @@ impl ProgressState {
             line(job, &format!("{far:<8} for {}", span(now.duration_since(*since))))
         };
         let mut lines: Vec<String> = oldest.into_iter().take(OLDEST).map(shown).collect();
-        lines.extend(self.last_doubt.iter().map(|(job, price)| line(job, &format!("in doubt, ${price} at risk"))));
+        lines.extend(self.last_doubt.iter().map(|(job, price)| line(job, &format!("in doubt, {price:#} at risk"))));
         let more = if self.failed > 1 { format!(" ({} in all)", count(self.failed, "failure")) } else { String::new() };
         lines.extend(self.last_failed.iter().map(|(job, message)| line(job, &format!("failed{more}: {message}"))));
         lines

@@ -40,7 +40,7 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
                     format!("{} jobs wait for a choice ({}); ", jobs.len(), listed(&ids))
                 }
             };
-            format!("{waits}later takes, until one is kept: at most ${later}")
+            format!("{waits}later takes, until one is kept: at most {later:#}")
         }
         PlanNote::OnTrial(models) => {
             let each = models.iter().map(|(model, fault)| format!("{model} begins with 1 job, after {fault}"));
@@ -55,7 +55,7 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
         }
         PlanNote::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
         PlanNote::Held(jobs, fees) => format!(
-            "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` with `paid_on` under `faces` releases them",
+            "{} held for face reviews: {fees:#} once, paid outside the service; `review: approved` with `paid_on` under `faces` releases them",
             count(*jobs, "job")
         ),
         PlanNote::WaitsForImages(jobs) => {
@@ -67,13 +67,13 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
         PlanNote::InDoubt(jobs, at_risk) => {
             let resolve = again.command("resolve", &[]);
             format!(
-                "{} in doubt: ${at_risk} at risk, never sent again by itself; `{resolve}` lists them",
+                "{} in doubt: {at_risk:#} at risk, never sent again by itself; `{resolve}` lists them",
                 count(*jobs, "job")
             )
         }
         PlanNote::WorstCase(most, is_capped) => {
             let stop = if *is_capped { "; retries stop at the limit" } else { "" };
-            format!("at most ${most} with every paid retry{stop}")
+            format!("at most {most:#} with every paid retry{stop}")
         }
         PlanNote::Limit(limit, cost) => limited(limit, *cost),
         PlanNote::RowsLeftOut(sentence) => (*sentence).to_owned(),
@@ -86,7 +86,7 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
             let perhaps = if is_sure { "" } else { ", or may be" };
             let globs = quoted(&repurchased(plan));
             format!(
-                "{} {are} already paid for{perhaps}; `--buy-again {globs}` buys again for ${cost}",
+                "{} {are} already paid for{perhaps}; `--buy-again {globs}` buys again for {cost:#}",
                 count(jobs, "job")
             )
         }
@@ -119,13 +119,13 @@ pub(crate) fn details(note: &PlanNote<'_>) -> Vec<String> {
 /// A limit with its used part, and for a label also the cost of its jobs.
 fn limited(limit: &Limit, cost: Usd) -> String {
     if limit.used > limit.usd {
-        return format!("OVER the limit of ${} ({}) already: ${} used", limit.usd, limit.source, limit.used);
+        return format!("OVER the limit of {:#} ({}) already: {:#} used", limit.usd, limit.source, limit.used);
     }
     let verdict = if cost <= limit.left() { "within" } else { "OVER" };
-    let taken = limit.label.as_ref().map(|_| format!(", ${cost} to submit")).unwrap_or_default();
-    let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
+    let taken = limit.label.as_ref().map(|_| format!(", {cost:#} to submit")).unwrap_or_default();
+    let used = if limit.used.is_zero() { String::new() } else { format!(", {:#} of it used", limit.used) };
     let near = if cost <= limit.left() && limit.is_near(cost) { "; that uses at least 80 % of it" } else { "" };
-    format!("{verdict} the limit of ${} ({}){taken}{used}{near}", limit.usd, limit.source)
+    format!("{verdict} the limit of {:#} ({}){taken}{used}{near}", limit.usd, limit.source)
 }
 
 /// Jobs without a retake, and the reason.
@@ -249,7 +249,7 @@ fn edits(own: &BatchKey, earlier: &BatchKey) -> String {
 /// One earlier purchase, with the command or line that avoids another.
 fn described(own: &BatchKey, asking: &str, already_paid: &AlreadyPaid) -> String {
     let AlreadyPaid { job, before, state, price, task, video } = already_paid;
-    let price = price.map_or_else(|| "unknown price".to_owned(), |price| format!("${price}"));
+    let price = price.map_or_else(|| "unknown price".to_owned(), |price| format!("{price:#}"));
     let video = video.as_ref().map_or_else(String::new, |video| format!("; its video: {video}"));
     let state = state.replace('_', " ");
     match before {
@@ -290,7 +290,7 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         (number > 0).then(|| format!("{}{rest}", count(number, noun)))
     };
-    let at_risk = format!(" in doubt (${} at risk)", other.at_risk);
+    let at_risk = format!(" in doubt ({:#} at risk)", other.at_risk);
     let parts = [
         counted(other.active, "task", " to finish"),
         counted(other.unfetched, "video", " to download"),
@@ -309,7 +309,7 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
 pub(crate) fn finished(report: &Report) -> String {
     let spent = report.totals.spent_usd;
     let (states, directory) = (counted(&report.totals), report.directory());
-    format!("finished: {}: {states}, ${spent} spent by now, in {}", report.key, directory.display())
+    format!("finished: {}: {states}, {spent:#} spent by now, in {}", report.key, directory.display())
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
     };
     let requests = count(plan.estimate.requests, "request");
     put(format!(
-        "**{} to submit for ${}**, about {wall} and {requests}.",
+        "**{} to submit for {:#}**, about {wall} and {requests}.",
         count(totals.submit, "job"),
         totals.cost_usd
     ));
@@ -61,7 +61,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
     if !models.is_empty() {
         put("| model | jobs | seconds | cost |\n|---|---:|---:|---:|".to_owned());
         for model in models {
-            put(format!("| {} | {} | {} | ${} |", escaped(model.model), model.jobs, model.seconds, model.cost_usd));
+            put(format!("| {} | {} | {} | {:#} |", escaped(model.model), model.jobs, model.seconds, model.cost_usd));
         }
         put(String::new());
     }
@@ -148,7 +148,7 @@ fn lints(warnings: &[WarningView]) -> Vec<String> {
 /// The jobs of one action, as many as fit into `room` bytes, and their number.
 fn section(action: Action, jobs: &[&Planned], room: usize) -> (String, usize) {
     let sum: Usd = jobs.iter().map(|planned| planned.cost).sum();
-    let sum = if sum.is_zero() { String::new() } else { format!(" (${sum})") };
+    let sum = if sum.is_zero() { String::new() } else { format!(" ({sum:#})") };
     let title = format!("{}: {}{sum}", action_name(action), jobs.len());
     let mut rows =
         String::from("| job | prompt | model | length | shape | cost | why |\n|---|---|---|---:|---|---:|---|\n");

@@ -29,7 +29,7 @@ pub(crate) fn plan_text(plan: &Plan, again: &NextCommand, width: u16, all: bool)
                 format!("  {}", model.model),
                 model.jobs.to_string(),
                 model.seconds.to_string(),
-                format!("${}", model.cost_usd),
+                format!("{:#}", model.cost_usd),
             ]
         });
         let columns = [
@@ -70,7 +70,7 @@ fn summary(plan: &Plan, again: &NextCommand) -> Vec<String> {
     } else {
         let (jobs, wall) = (count(totals.submit, "job"), span(Duration::from_secs(plan.estimate.wall_s)));
         let (cost, requests) = (totals.cost_usd, count(plan.estimate.requests, "request"));
-        format!("{jobs} to submit for ${cost}: about {wall}, about {requests}")
+        format!("{jobs} to submit for {cost:#}: about {wall}, about {requests}")
     };
     [head].into_iter().chain(stated(plan, again)).collect()
 }
@@ -148,8 +148,8 @@ fn cells(group: &[&Planned]) -> Vec<String> {
 /// The cost of a group of jobs, empty if nothing is sent. For jobs in doubt, the sum at risk.
 pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
     match action {
-        Action::InDoubt => format!("${}?", group.iter().map(|planned| planned.at_risk).sum::<Usd>()),
-        action if action.buys() => format!("${}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
+        Action::InDoubt => format!("{:#}?", group.iter().map(|planned| planned.at_risk).sum::<Usd>()),
+        action if action.buys() => format!("{:#}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
         _ => String::new(),
     }
 }

@@ -56,7 +56,7 @@ fn cells(row: &Row) -> Vec<String> {
         format!("  {}", row.state.label()),
         row.id.clone(),
         row.model.clone(),
-        row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}")),
+        row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("{cost:#}")),
         shortened(&detail(row), usize::MAX),
     ]
 }
@@ -84,7 +84,8 @@ pub(crate) fn summary_text(
     let mut page = Page::new();
     page.line(states(&report.totals));
     let (pages, others): (Vec<&Path>, Vec<&Path>) = reports.iter().partition(|path| form_of(path) == Some(Form::Html));
-    let is_beside = |path: &&Path| has_videos(report) && path.parent() == Some(report.directory());
+    let has_videos = report.totals.states.get(JobState::Completed.name()).is_some_and(|completed| *completed > 0);
+    let is_beside = |path: &&Path| has_videos && path.parent() == Some(report.directory());
     let (beside, others): (Vec<&Path>, Vec<&Path>) = others.into_iter().partition(is_beside);
     sum_up(&mut page, report, reserved, &beside);
     tell_notes(&mut page, report, again);
@@ -160,16 +161,12 @@ fn opener() -> &'static str {
     }
 }
 
-fn has_videos(report: &Report) -> bool {
-    report.totals.states.get(JobState::Completed.name()).is_some_and(|completed| *completed > 0)
-}
-
 /// The money, once; the videos, with the reports beside them; and the choices. `reserved` is the sum of the submissions of this run.
 fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>, beside: &[&Path]) {
     let totals = &report.totals;
     let possible = totals.spent_usd + totals.at_risk_usd + totals.unknown_usd;
     let by_this_run = reserved.filter(|usd| *usd != possible);
-    let by_this_run = by_this_run.map_or_else(String::new, |usd| format!(", ${usd} reserved by this run"));
+    let by_this_run = by_this_run.map_or_else(String::new, |usd| format!(", {usd:#} reserved by this run"));
     let superseded: Usd =
         report.superseded.iter().filter(|it| it.charge == Charge::Charged).map(|it| it.price_usd).sum();
     let amounts = [
@@ -180,9 +177,9 @@ fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>, beside: &[&Pa
         // Without it, what was paid for takes that are gone would read like an overrun.
         (superseded, "of the spent for superseded tasks"),
     ];
-    let amounts = amounts.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, what)| format!(", ${usd} {what}"));
+    let amounts = amounts.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, what)| format!(", {usd:#} {what}"));
     let simulated = if report.simulated { " (simulated: nothing was paid)" } else { "" };
-    page.line(format_args!("${} spent{simulated}{by_this_run}{}", totals.spent_usd, amounts.collect::<String>()));
+    page.line(format_args!("{:#} spent{simulated}{by_this_run}{}", totals.spent_usd, amounts.collect::<String>()));
     let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
     if completed > 0 {
         let wanted = completed - totals.archived;
@@ -241,7 +238,8 @@ pub(crate) fn status_markdown(report: &Report) -> String {
     }
     let Totals { jobs, spent_usd, at_risk_usd, unknown_usd, to_submit_usd, .. } = &report.totals;
     text.push_str("| jobs | spent | at risk | unknown | to submit |\n|---:|---:|---:|---:|---:|\n");
-    let _infallible = writeln!(text, "| {jobs} | ${spent_usd} | ${at_risk_usd} | ${unknown_usd} | ${to_submit_usd} |");
+    let _infallible =
+        writeln!(text, "| {jobs} | {spent_usd:#} | {at_risk_usd:#} | {unknown_usd:#} | {to_submit_usd:#} |");
     let _infallible = writeln!(text, "\n{}.\n", states(&report.totals));
     text.push_str("| state | job | model | cost | detail |\n|---|---|---|---:|---|\n");
     let mut left_out = report.totals.jobs;
@@ -262,7 +260,7 @@ pub(crate) fn status_markdown(report: &Report) -> String {
 }
 
 fn line(row: &Row) -> String {
-    let cost = row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}"));
+    let cost = row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("{cost:#}"));
     let detail = without_prompt(&detail(row), row.prompt.as_deref());
     format!("| {} | `{}` | {} | {cost} | {} |\n", row.state.label(), row.id, escaped(&row.model), escaped(&detail))
 }
@@ -279,11 +277,11 @@ pub(crate) fn doubts(history: &History, again: &NextCommand, width: u16) -> Page
         return page;
     }
     let at_risk: Usd = doubtful.iter().map(|attempt| attempt.purchase.price).sum();
-    page.line(format_args!("{} in doubt, ${at_risk} at risk", count(doubtful.len(), "submission")));
+    page.line(format_args!("{} in doubt, {at_risk:#} at risk", count(doubtful.len(), "submission")));
     page.line("");
     let cells = |attempt: &&Attempt| {
         let (at, cost) = (attempt.intended_at.strftime("%F %T%.3f UTC"), attempt.purchase.price);
-        vec![format!("  {}", attempt.job()), at.to_string(), format!("${cost}"), prompt(attempt)]
+        vec![format!("  {}", attempt.job()), at.to_string(), format!("{cost:#}"), prompt(attempt)]
     };
     let columns = [Column::id("  job"), Column::word("sent"), Column::number("cost"), Column::text("prompt")];
     page.table(&columns, doubtful.iter().map(cells), width);
@@ -316,7 +314,7 @@ pub(crate) fn doubts(history: &History, again: &NextCommand, width: u16) -> Page
 /// The jobs in doubt of another batch of the same name.
 pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, again: &NextCommand) -> String {
     let submissions = count(doubtful, "submission");
-    format!("in `{batch}`: {submissions} in doubt, ${at_risk} at risk: {}", again.command("resolve", &[]))
+    format!("in `{batch}`: {submissions} in doubt, {at_risk:#} at risk: {}", again.command("resolve", &[]))
 }
 
 fn prompt(attempt: &Attempt) -> String {

@@ -101,34 +101,16 @@ pub(crate) struct TerminalArgs {
     #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
     /// When to show a progress bar
-    #[arg(
-        hide_short_help = true,
-        long,
-        global = true,
-        env = "SHOTLIST_PROGRESS",
-        value_name = "WHEN",
-        default_value = "auto"
-    )]
+    #[arg(long, global = true, hide_short_help = true, default_value = "auto")]
+    #[arg(env = "SHOTLIST_PROGRESS", value_name = "WHEN")]
     pub progress: When,
     /// When to use color; `NO_COLOR` applies
-    #[arg(
-        hide_short_help = true,
-        long,
-        global = true,
-        env = "SHOTLIST_COLOR",
-        value_name = "WHEN",
-        default_value = "auto"
-    )]
+    #[arg(long, global = true, hide_short_help = true, default_value = "auto")]
+    #[arg(env = "SHOTLIST_COLOR", value_name = "WHEN")]
     pub color: When,
     /// Format of log lines on stderr
-    #[arg(
-        hide_short_help = true,
-        long,
-        global = true,
-        env = "SHOTLIST_LOG_FORMAT",
-        value_name = "FORMAT",
-        default_value = "text"
-    )]
+    #[arg(long, global = true, hide_short_help = true, default_value = "text")]
+    #[arg(env = "SHOTLIST_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: LogFormat,
 }
 
@@ -227,13 +209,8 @@ pub(crate) struct ArchiveArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// Job IDs or patterns
-    #[arg(
-        help_heading = "Arguments",
-        index = 2,
-        display_order = 2,
-        value_name = "JOB",
-        required_unless_present = "kept"
-    )]
+    #[arg(index = 2, display_order = 2, value_name = "JOB")]
+    #[arg(help_heading = "Arguments", required_unless_present = "kept")]
     pub jobs: Vec<String>,
     /// Archive the video of each job that has a kept one
     #[arg(long, help_heading = "Jobs")]

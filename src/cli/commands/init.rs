@@ -76,7 +76,7 @@ fn comes_to(file: &Path) -> Option<String> {
     let manifest = loaded.sound().ok()?;
     let price: Usd = manifest.jobs.iter().map(|job| job.purchase.price).sum();
     let left_out = manifest.rows_left_out.iter().map(|sentence| format!("; {sentence}"));
-    Some(format!("{} for ${price}{}", count(manifest.jobs.len(), "job"), left_out.collect::<String>()))
+    Some(format!("{} for {price:#}{}", count(manifest.jobs.len(), "job"), left_out.collect::<String>()))
 }
 
 /// The manifest for a sheet, and where it goes.

@@ -34,7 +34,7 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
         let Contents { batches, attempts, price } = contents;
         let (batches, attempts) = (count(batches, "batch"), count(attempts, "attempt"));
         let mut page = Page::new();
-        page.line(format_args!("{what}: {batches}, {attempts}, ${price} spent, at risk or unknown"));
+        page.line(format_args!("{what}: {batches}, {attempts}, {price:#} spent, at risk or unknown"));
         terminal.result(&page);
     }
     Ok(Exit::Done)
@@ -102,7 +102,7 @@ fn page(LedgerLimits { limits, slots, freeze }: &LedgerLimits) -> Page {
     let mut page = Page::new();
     for (limit, used) in limits {
         let (left, zone) = (limit.usd.saturating_sub(*used), &limit.zone);
-        page.line(format_args!("{}: ${} ({zone}), ${used} used, ${left} left", limit.name(), limit.usd));
+        page.line(format_args!("{}: {:#} ({zone}), {used:#} used, {left:#} left", limit.name(), limit.usd));
     }
     if limits.is_empty() {
         page.line("no limit is set");

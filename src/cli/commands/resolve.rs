@@ -74,13 +74,13 @@ fn recorded(resolution: &Resolution, attempt: &Attempt, again: &NextCommand) -> 
     let (job, price, run) = (attempt.job(), attempt.purchase.price, again.command("run", &[]));
     match resolution {
         Resolution::Task(task) => format!("recorded {task} for {job}; `{run}` polls it, free of charge"),
-        Resolution::NeverCreated => format!("{job} is due again; the next run submits it for ${price}"),
+        Resolution::NeverCreated => format!("{job} is due again; the next run submits it for {price:#}"),
         Resolution::Undone(Declaration::Lost) => format!("took back the abandonment; `{run}` polls the task of {job}"),
-        Resolution::Undone(_) => format!("took back the outcome; {job} is in doubt again, and ${price} at risk"),
+        Resolution::Undone(_) => format!("took back the outcome; {job} is in doubt again, and {price:#} at risk"),
         Resolution::Abandoned => {
             let money = match attempt.charge() {
-                Charge::Unknown => format!("the charge of ${price} stays unknown"),
-                _ => format!("the ${price} stays spent"),
+                Charge::Unknown => format!("the charge of {price:#} stays unknown"),
+                _ => format!("the {price:#} stays spent"),
             };
             let retry = again.command("run", &["--retry-failed"]);
             format!("abandoned the task of {job}; {money}; `{retry}` submits the job again")

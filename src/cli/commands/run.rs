@@ -200,7 +200,7 @@ impl Run<'_> {
                     let jobs: Vec<&str> = in_flight.keys().map(JobId::as_str).collect();
                     let (jobs, usd) = (jobs.join(", "), price_of(&in_flight));
                     let resolve = self.again.command("resolve", &[]);
-                    let text = format!("in doubt, ${usd} at risk: {jobs}; `{resolve}` lists them");
+                    let text = format!("in doubt, {usd:#} at risk: {jobs}; `{resolve}` lists them");
                     self.terminal.failure(NoticeCode::InDoubt, &text);
                 }
                 Ok(Exit::Signal(signal))

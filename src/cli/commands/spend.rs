@@ -75,7 +75,10 @@ fn csv(books: &SpendView, by: Option<&str>) -> std::io::Result<Page> {
     let owned = |heads: Vec<&str>| heads.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let sums = ["attempts", "spent_usd", "at_risk_usd", "unknown_usd", "kept", "kept_s", "usd_per_kept_s"];
     let head = [heads(by), sums.to_vec()].concat();
-    let rows = books.lines.iter().map(|line| line.keys().into_iter().chain(cells(&line.sums, "")).collect());
+    let rows = books
+        .lines
+        .iter()
+        .map(|line| line.keys().into_iter().chain(cells(&line.sums, |usd| usd.to_string())).collect());
     Page::csv([owned(head)].into_iter().chain(rows))
 }
 
@@ -105,26 +108,26 @@ fn text(books: &SpendView, by: Option<&str>, terminal: &Terminal) -> Page {
     let sums = if books.totals.kept.decided == 0 { &sums[..4] } else { &sums[..] };
     let keys = heads.into_iter().map(|head| if head == "day" { Column::word(head) } else { Column::id(head) });
     let columns: Vec<Column<'_>> = keys.chain(sums.iter().copied()).collect();
-    let row = |line: &Line| joined(line.keys()).into_iter().chain(cells(&line.sums, "$")).take(columns.len()).collect();
+    let sums = |line: &Line| cells(&line.sums, |usd| format!("{usd:#}"));
+    let row = |line: &Line| joined(line.keys()).into_iter().chain(sums(line)).take(columns.len()).collect();
     let mut page = Page::new();
     page.table(&columns, books.lines.iter().map(row), terminal.width());
     let Sums { spent_usd, at_risk_usd, unknown_usd, kept, .. } = books.totals;
     page.line("");
     let simulated = if books.simulated { " (simulated)" } else { "" };
-    page.line(format_args!("spent: ${spent_usd}{simulated}, at risk: ${at_risk_usd}, unknown: ${unknown_usd}"));
-    let price = KeptView::from(kept).usd_per_kept_s.map(|usd| format!(", ${usd} per kept second"));
-    let no_price = || format!("; no price of a second, because ${} of their charges is unknown", kept.unknown);
+    page.line(format_args!("spent: {spent_usd:#}{simulated}, at risk: {at_risk_usd:#}, unknown: {unknown_usd:#}"));
+    let price = KeptView::from(kept).usd_per_kept_s.map(|usd| format!(", {usd:#} per kept second"));
+    let no_price = || format!("; no price of a second, because {:#} of their charges is unknown", kept.unknown);
     if let Some(price) = price.or_else(|| (!kept.unknown.is_zero()).then(no_price)) {
         page.line(format_args!("kept: {} of {} decided videos{price}", kept.videos, kept.decided));
     }
     if let Some(usd) = books.face_reviews_usd.filter(|usd| !usd.is_zero()) {
-        page.line(format_args!("face reviews of the manifest: ${usd}, paid outside the service"));
+        page.line(format_args!("face reviews of the manifest: {usd:#}, paid outside the service"));
     }
     page
 }
 
-fn cells(sums: &Sums, sign: &str) -> [String; 7] {
-    let money = |usd: Usd| format!("{sign}{usd}");
+fn cells(sums: &Sums, money: impl Fn(Usd) -> String) -> [String; 7] {
     let KeptView { kept, kept_s, usd_per_kept_s } = sums.kept.into();
     [
         sums.attempts.to_string(),

@@ -7,7 +7,7 @@ use askama::filters::{Escaper, Html};
 
 use crate::domain::{JobChoice, Usd, is_upright, ratio_meant_by, text};
 use crate::report::row::{Detail, Row, Version};
-use crate::report::{JobNote, NextCommand, NoteKind};
+use crate::report::{JobNote, JobState, NextCommand, NoteKind};
 
 /// The takes of one job, in their order.
 #[derive(Template)]
@@ -46,6 +46,8 @@ struct Card<'r> {
     url_link: Option<&'r str>,
     /// The recorded choice.
     choice: &'static str,
+    /// True if it has a video or a failed task.
+    can_be_noted: bool,
 }
 
 /// Another video of a job.
@@ -105,6 +107,7 @@ impl<'r> Card<'r> {
             poster: row.detail.poster.as_deref().map(path_as_link),
             url_link: url.and_then(web_link),
             choice: row.choice.map_or("", JobChoice::name),
+            can_be_noted: note.is_none() || row.state == JobState::Failed && row.task_id.is_some(),
         }
     }
 }
@@ -154,10 +157,10 @@ fn price(row: &Row) -> String {
     let to_submit = if row.state.is_unbought() { row.price_usd } else { Usd::ZERO };
     let words = [(spent, "spent"), (row.at_risk_usd, "at risk"), (unknown, "unknown"), (to_submit, "to submit")];
     let said: Vec<String> =
-        words.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, word)| format!("${usd} {word}")).collect();
+        words.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, word)| format!("{usd:#} {word}")).collect();
     match said.as_slice() {
-        [] => format!("${} not charged", row.price_usd),
-        [_] if !spent.is_zero() => format!("${spent}"),
+        [] => format!("{:#} not charged", row.price_usd),
+        [_] if !spent.is_zero() => format!("{spent:#}"),
         _ => said.join(", "),
     }
 }

@@ -110,7 +110,6 @@ pub(crate) fn write_bundle(report: &Report, written_at: Timestamp, to: &mut (imp
         for name in row.file.into_iter().chain(versions).chain(row.detail.poster) {
             if names.insert(name.clone()) {
                 archive.start_file(&*name, stored)?;
-                // A link could bring a private file into what is sent.
                 let path = report.directory().join(&name);
                 // A link could bring a private file into what is sent.
                 crate::files::no_links_below(report.directory(), &path)?;
@@ -199,20 +198,13 @@ impl Policy {
     ///
     /// A policy allows names and IPv4 addresses as hosts. A name with another character would end the list, and the rest would be another rule.
     pub(super) fn allow_videos_of(&mut self, url: Option<&str>) {
-        let host = self.host_of(url);
-        self.hosts.extend(host);
-    }
-
-    fn host_of(&mut self, url: Option<&str>) -> Option<String> {
         let url = url.and_then(|url| Url::parse(url).ok()).filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url = url?;
+        let Some(url) = url else { return };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-        match url.host_str() {
-            Some(host) if host.chars().all(is_plain) => Some(url.origin().ascii_serialization()),
-            _ => {
-                self.is_open = true;
-                None
-            }
+        if url.host_str().is_some_and(|host| host.chars().all(is_plain)) {
+            self.hosts.insert(url.origin().ascii_serialization());
+        } else {
+            self.is_open = true;
         }
     }
 }

@@ -29,7 +29,7 @@ function chosen(card) {
   if (about === card) return made.choice || isMine(card) ? made : { ...made, ...recorded };
   return made.choice ? {} : recorded;
 }
-const isDecidable = (card) => Boolean($("[data-choose]", card));
+const isDecidable = (card) => Boolean($("[data-choose=keep]", card));
 const choiceOf = (card) =>
   takesOf
     .get(card.dataset.id)
@@ -55,7 +55,7 @@ function choose(card, change) {
   tellChoices();
 }
 function toggle(card, choice) {
-  if (!isDecidable(card) || !$(`[data-choose=${choice}]`, card)) return;
+  if (!$(`[data-choose=${choice}]`, card)) return;
   const isOn = ownOf(card).choice !== choice;
   choose(card, { choice: isOn ? choice : "" });
   if (isOn && viewer.open && $("#advance").checked) step(1);
@@ -65,8 +65,8 @@ function toggle(card, choice) {
 const owners = new WeakMap();
 const ownerOf = (element) => owners.get(element.closest(".choice, figure")) ?? element.closest(".card");
 function copyOfChoice(card) {
-  if (!isDecidable(card)) return [];
-  const copy = $(".choice", card).cloneNode(true);
+  const copy = $(".choice", card)?.cloneNode(true);
+  if (!copy) return [];
   owners.set(copy, card);
   return [copy];
 }
@@ -127,7 +127,7 @@ for (const button of $$("#picked [data-do]"))
 function tellChoices() {
   for (const card of cards) {
     card.dataset.choice = chosen(card).choice ?? "";
-    if (isDecidable(card)) tellChoice($(".choice", card), chosen(card));
+    if ($(".choice", card)) tellChoice($(".choice", card), chosen(card));
   }
   for (const bar of $$("dialog .choice")) tellChoice(bar, chosen(ownerOf(bar)));
   for (const option of $$("#decision option[value]")) {

@@ -72,7 +72,7 @@ const picked = () => cards.filter((card) => $(".pick", card).checked);
 function tellPicked() {
   const all = picked();
   $("#copy").hidden = !all.some(isJob);
-  for (const button of $$("#picked [data-do]")) button.hidden = !all.some((card) => $("[data-choose]", card));
+  for (const button of $$("#picked [data-do]")) button.hidden = !all.some(isDecidable);
   $("#picked").hidden = !all.length;
   $("#how-many").textContent = `${all.length} picked`;
   $("#compare").hidden = all.filter(isPlayable).length < 2;
