@@ -135,7 +135,9 @@ fn client(what: &str, jobs: usize, active: usize, peers: &Peers, with_tls: bool,
             command
         };
         let mut run = shotlist(&here);
+        // A new ledger: in another one, each job would be compared with the same job of the turns before.
         run.args(["run", "m.yaml", "--yes", "-q", "--no-download", "--batch", &turn.to_string()]);
+        run.args(["--ledger", &format!("{turn}.db")]);
         run.args(["--first-poll", "0s", "--poll-interval", "20ms", "--poll-floor", "1ms"]);
         run.args(["--concurrency", &active.to_string()]);
         run.env("SHOTLIST_BASE_URL", url(0)).env("SHOTLIST_API_KEY", "k");

@@ -70,11 +70,11 @@ displayed!(JobId(it): it.0);
 /// The service's name for a video task, as it came in `id` or `task_id` (interface §2).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct TaskId(String);
+pub struct TaskId(Box<str>);
 
 impl TaskId {
     /// Parses a task ID. `None` for a blank one, which could never be polled.
-    pub fn new(text: impl Into<String>) -> Option<Self> {
+    pub fn new(text: impl Into<Box<str>>) -> Option<Self> {
         let text = text.into();
         (!text.trim().is_empty()).then_some(Self(text))
     }
@@ -119,10 +119,8 @@ impl From<TaskId> for TaskNames {
 
 impl fmt::Display for TaskNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.alias {
-            None => self.id.fmt(f),
-            Some(alias) => write!(f, "{} (also {alias})", self.id),
-        }
+        let Some(alias) = &self.alias else { return self.id.fmt(f) };
+        write!(f, "{} (also {alias})", self.id)
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) struct JobRunner<'r, S> {
 
 impl<'r, S: VideoService> JobRunner<'r, S> {
     /// Runs a piece of work to its end.
-    pub(super) fn run<'w>(&'w self, task: Task<'r>) -> impl Future<Output = ()> + use<'w, 'r, S> {
+    pub(super) fn run(&self, task: Task<'r>) -> impl Future<Output = ()> {
         match task {
             Task::Submit(slot, job, known, turns) => Either::Left(self.buy(slot, job, known, turns)),
             Task::Resume(slot, attempt) => Either::Right(Either::Left(self.resume(slot, attempt))),
@@ -89,12 +89,11 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
 
     /// Polls an active task of an earlier run.
     async fn resume(&self, slot: Slot<'r>, attempt: Box<Attempt>) {
-        let Some(mut task) = attempt.task.clone() else { return };
+        let Some(task) = attempt.task.clone() else { return };
         let since = attempt.answered_at.unwrap_or(attempt.intended_at);
         let age = Duration::try_from(self.gateway.now().duration_since(since)).unwrap_or_default();
-        let (job, request, typical_s) = (attempt.job(), attempt.purchase.request.body(), attempt.purchase.typical_s);
-        let bought = Bought { job, request, attempt: attempt.id, age, typical_s, is_new: false };
-        let ended = self.settle(slot, &bought, &mut task).await;
+        let bought = Bought { purchase: &attempt.purchase, attempt: attempt.id, age, is_new: false };
+        let (task, ended) = self.settle(slot, &bought, task).await;
         let failed = ended.has_no_video;
         self.outcome.lock().failures += usize::from(failed && !self.superseded.contains(&attempt.id));
         // A failed task of another batch is no reason to stop this one.
@@ -104,45 +103,58 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     }
 
     /// Submits a job, and again up to `retries` times if its task fails.
-    async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, known: Known, turns: Turns<'r>) {
-        let Turns { slow_start, trial: _trial } = turns;
-        let Some(job) = Box::pin(self.with_images(&job)).await else { return };
-        let job = &*job;
-        let (breaker, model) = (&self.gateway.circuit_breaker, &job.spec.model);
+    fn buy(&self, slot: Slot<'r>, job: Arc<Job>, known: Known, turns: Turns<'r>) -> impl Future<Output = ()> {
         // Boxed, like everything shorter than a task: ten thousand jobs wait here.
-        let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
-        drop(slow_start);
-        let (mut retries, mut failed, mut last_why) = (self.plan.retries, false, None);
-        let last = loop {
-            let (attempt, mut task) = match submitted {
-                Submitted::Task(attempt, task) => (attempt, task),
-                last => break last,
+        let first = Box::pin(self.submit(slot, job, known, turns));
+        async move {
+            let Some((job, mut submitted, mut slot, _trial)) = first.await else { return };
+            let (mut retries, mut failed, mut last_why) = (self.plan.retries, false, None);
+            let last = loop {
+                let (attempt, task) = match submitted.into_task() {
+                    Ok(task) => task,
+                    Err(last) => break last,
+                };
+                let bought = Bought { purchase: &job.purchase, attempt, age: Duration::ZERO, is_new: true };
+                let (task, ended) = self.settle(slot, &bought, task).await;
+                failed = ended.has_no_video;
+                let destination =
+                    |_: &DownloadPlan| Destination { directory: None, path: job.output(), is_version: false };
+                let is_completed = ended.video_url.is_some();
+                let is_judged = Box::pin(self.fetch_video(&bought, task, ended.video_url, destination)).await;
+                let breaker = &self.gateway.circuit_breaker;
+                if is_completed && is_judged && !breaker.is_stopped(&job.spec.model) {
+                    breaker.end_trial(&job.spec.model);
+                }
+                // A failure in the same words would only be paid for again.
+                let is_repeated = last_why.is_some() && last_why == ended.why;
+                last_why = ended.why;
+                let next = if ended.has_failed && retries > 0 && !is_repeated {
+                    Box::pin(self.gateway.stop.unless_stopping(self.submitter.slots.acquire())).await
+                } else {
+                    None
+                };
+                let Some(next) = next else { break Submitted::NotSent };
+                retries -= 1;
+                (submitted, slot) = Box::pin(self.submitter.retry(&job, attempt, next)).await;
             };
-            let (id, request, typical_s) = (job.id(), job.purchase.request.body(), job.purchase.typical_s);
-            let bought = Bought { job: id, request, attempt, age: Duration::ZERO, typical_s, is_new: true };
-            let ended = self.settle(slot, &bought, &mut task).await;
-            failed = ended.has_no_video;
-            let destination = |_: &DownloadPlan| Destination { directory: None, path: job.output(), is_version: false };
-            let is_completed = ended.video_url.is_some();
-            let is_judged = Box::pin(self.fetch_video(&bought, task, ended.video_url, destination)).await;
-            if is_completed && is_judged && !breaker.is_stopped(model) {
-                breaker.end_trial(model);
-            }
-            // A failure in the same words would only be paid for again.
-            let is_repeated = last_why.is_some() && last_why == ended.why;
-            last_why = ended.why;
-            let next = if ended.has_failed && retries > 0 && !is_repeated {
-                Box::pin(self.gateway.stop.unless_stopping(self.submitter.slots.acquire())).await
-            } else {
-                None
-            };
-            let Some(next) = next else { break Submitted::NotSent };
-            (retries, slot) = (retries - 1, next);
-            submitted = Box::pin(self.submitter.retry(job, attempt, &mut slot)).await;
-        };
-        // One job ID can end twice: in two batches, or with a retake.
-        self.outcome.lock().failures += usize::from(failed || matches!(last, Submitted::Rejected));
-        self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::InDoubt));
+            // One job ID can end twice: in two batches, or with a retake.
+            self.outcome.lock().failures += usize::from(failed || matches!(last, Submitted::Rejected));
+            self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::InDoubt));
+        }
+    }
+
+    /// Submits a job for the first time. Returns it as it was sent, with its slot and its turn of a trial. `None` if its image has no URL.
+    async fn submit(
+        &self,
+        slot: Slot<'r>,
+        job: Arc<Job>,
+        known: Known,
+        turns: Turns<'r>,
+    ) -> Option<(Arc<Job>, Submitted, Slot<'r>, Option<OwnedSemaphorePermit>)> {
+        let Turns { slow_start: _until_the_response, trial } = turns;
+        let job = self.with_images(&job).await?;
+        let (submitted, slot) = self.submitter.submit(&job, known, slot).await;
+        Some((job, submitted, slot, trial))
     }
 
     /// The job with a URL for its image. `None` if it has none, which is recorded and reported, or if the run stops.
@@ -173,11 +185,11 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             return true;
         };
         let download = Download {
-            job: bought.job.clone(),
+            job: bought.purchase.job.clone(),
             attempt: bought.attempt,
             task,
             account: self.gateway.account.clone(),
-            request: bought.request.to_owned(),
+            request: bought.purchase.request.body().to_owned(),
             video_url,
             destination: destination(wanted),
             known: None,
@@ -200,23 +212,27 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     }
 
     /// Polls a task to its end, and records that. Its slot is free before: a download needs none.
-    async fn settle(&self, slot: Slot<'r>, bought: &Bought<'_>, task: &mut TaskNames) -> Ended {
-        let mut watched = PolledTask::new(task.clone(), Moment { age: bought.age, at: self.gateway.now() });
-        let ending = self.poller.watch(bought, &mut watched).await;
-        drop(slot);
-        task.clone_from(watched.names());
-        Box::pin(self.finish(bought, ending, &watched)).await
+    fn settle(&self, slot: Slot<'r>, bought: &Bought<'_>, task: TaskNames) -> impl Future<Output = (TaskNames, Ended)> {
+        let mut watched = PolledTask::new(task, Moment { age: bought.age, at: self.gateway.now() });
+        async move {
+            let ending = self.poller.watch(bought, &mut watched).await;
+            drop(slot);
+            let ended = Box::pin(self.finish(bought, ending, &watched)).await;
+            (watched.names().clone(), ended)
+        }
     }
 
     /// Records the end of polling.
     async fn finish(&self, bought: &Bought<'_>, ending: Ending, watched: &PolledTask) -> Ended {
-        let (job, task, polls) = (bought.job.clone(), watched.names().clone(), watched.polls);
+        let (job, task, polls) = (bought.purchase.job.clone(), watched.names().clone(), watched.polls);
         let mut ended = Ended::default();
         let (event, emitted) = match ending {
             Ending::Completed { video_url, ended_at } => {
                 let content_url = || self.gateway.service.content_url(watched.polled_id());
                 // A response may repeat a video that the request refers to.
-                let video_url = video_url.filter(|url| !bought.request.contains(&**url)).unwrap_or_else(content_url);
+                let video_url = video_url
+                    .filter(|url| !bought.purchase.request.body().contains(&**url))
+                    .unwrap_or_else(content_url);
                 ended.video_url = Some(video_url.clone());
                 (Event::Completed { video_url, ended_at, polls }, RunEvent::Completed { job, task })
             }

@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use super::event::{LeaveReason, RunEvent};
 use super::gateway::Gateway;
-use super::schedule::{Schedule, TypicalTime};
+use super::schedule::Schedule;
 use super::settings::StopReason;
 use super::watched::{Effect, Ending, GRACE, Moment, Next, Pause, PolledTask};
-use crate::domain::{AttemptId, JobId, NoticeCode, TaskId};
+use crate::domain::{AttemptId, NoticeCode, Purchase, TaskId};
 use crate::ledger::{Event, LedgerError};
 use crate::service::{PollAnswer, TaskReport, VideoService};
 
@@ -25,12 +25,10 @@ const MAX_IN_FLIGHT: usize = 256;
 
 /// A task, as its job knows it.
 pub(super) struct Bought<'j> {
-    pub(super) job: &'j JobId,
-    pub(super) request: &'j str,
+    pub(super) purchase: &'j Purchase,
     pub(super) attempt: AttemptId,
     /// The time since its submission.
     pub(super) age: Duration,
-    pub(super) typical_s: TypicalTime,
     /// True if this run bought it.
     pub(super) is_new: bool,
 }
@@ -64,9 +62,17 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     /// Polls a task until it ends, or the run leaves it.
     pub(super) async fn watch(&self, bought: &Bought<'_>, watched: &mut PolledTask) -> Ending {
+        tokio::select! {
+            biased;
+            () = self.gateway.stop.aborting() => Ending::Left(LeaveReason::Interrupted),
+            ending = self.poll_to_the_end(bought, watched) => ending,
+        }
+    }
+
+    fn poll_to_the_end(&self, bought: &Bought<'_>, watched: &mut PolledTask) -> impl Future<Output = Ending> {
         let (start, deadline) = (Instant::now(), self.gateway.settings.deadline);
-        let to_its_end = async {
-            let mut wait = self.schedule.first_wait(bought.typical_s, bought.age, fastrand::f64());
+        let mut wait = self.schedule.first_wait(bought.purchase.typical_s, bought.age, fastrand::f64());
+        async move {
             loop {
                 let left = deadline.saturating_sub(start.elapsed());
                 tokio::time::sleep(wait.min(left)).await;
@@ -79,11 +85,6 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     ControlFlow::Continue(next) => wait = next,
                 }
             }
-        };
-        tokio::select! {
-            biased;
-            () = self.gateway.stop.aborting() => Ending::Left(LeaveReason::Interrupted),
-            ending = to_its_end => ending,
         }
     }
 
@@ -154,7 +155,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     /// Applies effects.
     async fn apply(&self, effects: Vec<Effect>, bought: &Bought<'_>) {
-        let (gateway, job) = (self.gateway, || bought.job.clone());
+        let (gateway, job) = (self.gateway, || bought.purchase.job.clone());
+        let request = bought.purchase.request.body();
         for effect in effects {
             match effect {
                 Effect::NotLimited => gateway.pace.record_accepted(),
@@ -172,9 +174,9 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 Effect::Started => _ = gateway.record(bought.attempt, Event::Started).await,
                 Effect::Progress(percent) => (gateway.emit)(RunEvent::Progressed { job: job(), percent }),
                 Effect::Made(echo) => {
-                    gateway.compare(bought.request, &echo, bought.is_new);
+                    gateway.compare(request, &echo, bought.is_new);
                     if let Some(usd) = echo.cost {
-                        gateway.record_cost(bought.attempt, bought.request, usd).await;
+                        gateway.record_cost(bought.attempt, request, usd).await;
                     }
                 }
                 Effect::Alias(task) => (gateway.emit)(RunEvent::TaskAlias { job: job(), task }),
@@ -185,7 +187,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     /// Returns the wait before the next poll of a task of this age.
     fn wait(&self, pause: Pause, bought: &Bought<'_>, watched: &PolledTask, age: Duration) -> Duration {
         match pause {
-            Pause::Usual => self.schedule.next_wait(bought.typical_s, &watched.progress, age, fastrand::f64()),
+            Pause::Usual => self.schedule.next_wait(bought.purchase.typical_s, &watched.progress, age, fastrand::f64()),
             Pause::AfterFailures(failures) => self.schedule.backoff(failures, fastrand::f64()),
             Pause::Asked(wait, message) => {
                 let wait = wait.max(self.schedule.floor);

@@ -32,9 +32,6 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// The shortest interval and floor: timers count whole milliseconds.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The shortest and the longest documented generation time, in seconds.
-pub(super) type TypicalTime = (u32, u32);
-
 /// Progress that a poll observed.
 #[derive(Clone, Copy, Debug)]
 struct Observation {
@@ -131,7 +128,7 @@ impl Schedule {
     }
 
     /// Returns the wait before the first poll of a task of this age. `random` is from 0 to 1.
-    pub(super) fn first_wait(&self, typical_s: TypicalTime, age: Duration, random: f64) -> Duration {
+    pub(super) fn first_wait(&self, typical_s: (u32, u32), age: Duration, random: f64) -> Duration {
         let first =
             self.first.unwrap_or_else(|| self.scaled(Duration::from_secs(typical_s.0.into())).mul_f64(FIRST_POLL));
         // Later rather than earlier: an early poll finds nothing. Of tasks of an earlier run, all may be due.
@@ -139,13 +136,7 @@ impl Schedule {
     }
 
     /// Returns the wait after a poll of a task that still runs.
-    pub(super) fn next_wait(
-        &self,
-        typical_s: TypicalTime,
-        progress: &Progress,
-        age: Duration,
-        random: f64,
-    ) -> Duration {
+    pub(super) fn next_wait(&self, typical_s: (u32, u32), progress: &Progress, age: Duration, random: f64) -> Duration {
         let [shortest, longest] = [typical_s.0, typical_s.1].map(|time| f64::from(time) / self.speed);
         let (now, latest) = (age.as_secs_f64(), longest * MAX_TYPICAL_TIMES);
         let is_early = self.first.is_none() && now < shortest;

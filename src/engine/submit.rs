@@ -75,6 +75,13 @@ pub(super) enum Submitted {
     InDoubt,
 }
 
+impl Submitted {
+    /// The created task, or any other outcome.
+    pub(super) fn into_task(self) -> Result<(AttemptId, TaskNames), Self> {
+        if let Self::Task(attempt, task) = self { Ok((attempt, task)) } else { Err(self) }
+    }
+}
+
 /// The state of a submission over its tries.
 #[derive(Default)]
 struct Tries {
@@ -92,14 +99,14 @@ const TRY_AGAIN: Next = ControlFlow::Continue(());
 
 impl<S: VideoService> Submitter<'_, S> {
     /// Submits a job at most once, in a slot that its task then occupies.
-    pub(super) async fn submit(&self, job: &Job, known: Known, slot: &mut Slot<'_>) -> Submitted {
+    pub(super) async fn submit<'s>(&self, job: &Job, known: Known, slot: Slot<'s>) -> (Submitted, Slot<'s>) {
         self.try_until_answered(job, known, slot, false).await
     }
 
     /// Submits a job again after its task failed, unless the run stops or the first submissions need the money.
-    pub(super) async fn retry(&self, job: &Job, failed: AttemptId, slot: &mut Slot<'_>) -> Submitted {
+    pub(super) async fn retry<'s>(&self, job: &Job, failed: AttemptId, slot: Slot<'s>) -> (Submitted, Slot<'s>) {
         if self.gateway.stop.is_stopping() || !self.gateway.spend_guard.reserve_retry(job) {
-            return Submitted::NotSent;
+            return (Submitted::NotSent, slot);
         }
         (self.gateway.emit)(RunEvent::Retrying { job: job.id().clone(), price: job.purchase.price });
         let known = Known { newest: Some(failed), paid_elsewhere: None };
@@ -107,13 +114,19 @@ impl<S: VideoService> Submitter<'_, S> {
     }
 
     /// Tries until a response is more than a request to wait, or the run stops. Releases the reservation if certainly nothing was bought.
-    async fn try_until_answered(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_retry: bool) -> Submitted {
+    async fn try_until_answered<'s>(
+        &self,
+        job: &Job,
+        known: Known,
+        mut slot: Slot<'s>,
+        is_retry: bool,
+    ) -> (Submitted, Slot<'s>) {
         let mut tries = Tries { unsent: 0, is_reserved: is_retry };
         let submitted = loop {
             if self.gateway.circuit_breaker.is_stopped(&job.spec.model) || !self.preflight.allows(self.gateway).await {
                 break Submitted::NotSent;
             }
-            if let ControlFlow::Break(submitted) = self.try_once(job, known, slot, &mut tries).await {
+            if let ControlFlow::Break(submitted) = self.try_once(job, known, &mut slot, &mut tries).await {
                 break submitted;
             }
         };
@@ -121,7 +134,7 @@ impl<S: VideoService> Submitter<'_, S> {
             // A retry is not among the first submissions that wait for their money.
             self.gateway.spend_guard.release(job, matches!(submitted, Submitted::NotSent) && !is_retry);
         }
-        submitted
+        (submitted, slot)
     }
 
     /// Reserves the price, records an intent, and sends the request once.
