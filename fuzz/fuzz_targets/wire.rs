@@ -11,7 +11,7 @@ use shotlist::catalog::Catalog;
 use shotlist::domain::{Account, AttemptState, BatchKey, TerminalStates};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
 use shotlist::manifest::{Options, load};
-use shotlist::service::{Answer, Submission, submission};
+use shotlist::service::{Answer, Submission, TryAgain, submission};
 use tokio::runtime::Runtime;
 
 const STATUS: [u16; 12] = [200, 201, 202, 204, 302, 400, 401, 408, 422, 429, 500, 503];
@@ -47,18 +47,14 @@ fuzz_target!(|bytes: &[u8]| {
     let held = runtime.block_on(ledger.lock(&batch)).expect("the batch");
     let attempt = runtime.block_on(held.intend(INTENT.clone())).expect("an intent");
     let (event, expected) = match submission(&answer, false, jiff::Timestamp::UNIX_EPOCH) {
-        Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
-        Submission::Rejected(error) | Submission::Unpaid(error) | Submission::WrongEndpoint(error) => {
+        Ok(Submission::Accepted(task, _)) => (Event::Accepted(task), AttemptState::Queued),
+        Ok(Submission::Rejected(error) | Submission::Unpaid(error) | Submission::WrongEndpoint(error)) => {
             (Event::Refused(error), AttemptState::Rejected)
         }
-        Submission::InDoubt(error) | Submission::Page(error) => (Event::Doubted(error), AttemptState::InDoubt),
-        Submission::ServerError(..) => (Event::ServerError, AttemptState::Void),
-        Submission::NotSent(_)
-        | Submission::Wait(..)
-        | Submission::Untrusted(_)
-        | Submission::Moved(_)
-        | Submission::KeyRefused(_)
-        | Submission::Forbidden(_) => (Event::Withdrawn, AttemptState::Void),
+        Ok(Submission::InDoubt(error) | Submission::Page(error)) => (Event::Doubted(error), AttemptState::InDoubt),
+        Err(TryAgain::ServerError(..)) => (Event::ServerError, AttemptState::Void),
+        Ok(Submission::Untrusted(_) | Submission::Moved(_) | Submission::KeyRefused(_) | Submission::Forbidden(_))
+        | Err(TryAgain::NotSent(_) | TryAgain::Wait(..)) => (Event::Withdrawn, AttemptState::Void),
     };
     match runtime.block_on(held.record(attempt, event)) {
         // An earlier input named the same task.

@@ -8,5 +8,4 @@ mod check;
 mod file;
 
 pub use check::{FieldDiagnostic, Severity};
-pub use file::{Catalog, Family, Model, Price};
-pub use file::{Choice, PromptRule, Required, SizeRule, Whole};
+pub use file::{Catalog, Choice, Family, Model, Price, PromptRule, Required, SizeRule, Whole};

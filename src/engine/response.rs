@@ -62,8 +62,6 @@ impl<S: VideoService> Submitter<'_, S> {
                 self.put_in_doubt(job, attempt, error).await
             }
             Submission::InDoubt(error) => self.put_in_doubt(job, attempt, error).await,
-            // `respond` handles these before it records.
-            Submission::NotSent(_) | Submission::Wait(..) | Submission::ServerError(..) => Submitted::NotSent,
         }
     }
 

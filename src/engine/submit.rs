@@ -33,7 +33,7 @@ use super::slow_start::{Permit, SlowStart};
 use crate::domain::{AttemptId, Job, LocalImage, NoticeCode, SendBy, TaskNames, with_causes};
 use crate::hooks::AssetCommand;
 use crate::ledger::{Approval, Event, Intent, LedgerError, SpendLimit};
-use crate::service::{Submission, VideoService};
+use crate::service::{Submission, SubmitResult, TryAgain, VideoService};
 
 /// The tries without a byte sent, after which a service that never responded in this run is unreachable.
 const CONNECT_TRIES: u32 = 5;
@@ -188,30 +188,16 @@ impl<S: VideoService> Submitter<'_, S> {
         &self,
         job: &Job,
         attempt: AttemptId,
-        response: Submission,
+        response: SubmitResult,
         permit: Permit<'_>,
         slot: &mut Slot<'_>,
         tries: &mut Tries,
     ) -> Next {
-        let (wait, event) = match response {
-            Submission::NotSent(message) => {
-                self.not_sent(tries, &message);
-                (None, Event::Withdrawn)
-            }
+        let reason = match response {
+            Err(reason) => reason,
             // The service responded before, so another server is in the way for now, such as the login page of a hotel.
-            Submission::Untrusted(message) if self.gateway.was_ever_reached() => {
-                self.not_sent(tries, &message);
-                (None, Event::Withdrawn)
-            }
-            Submission::Wait(wait, message) => {
-                self.asked_to_wait(wait, message);
-                (wait, Event::Withdrawn)
-            }
-            Submission::ServerError(wait, message) => {
-                self.asked_to_wait(wait, message);
-                (wait, Event::ServerError)
-            }
-            response => {
+            Ok(Submission::Untrusted(message)) if self.gateway.was_ever_reached() => TryAgain::NotSent(message),
+            Ok(response) => {
                 if !matches!(response, Submission::InDoubt(_) | Submission::Page(_)) {
                     self.gateway.record_reached();
                     self.gateway.pace.record_accepted();
@@ -222,6 +208,20 @@ impl<S: VideoService> Submitter<'_, S> {
                 }
                 self.slots.restart_idle_time();
                 return ControlFlow::Break(self.record(job, attempt, response, permit).await);
+            }
+        };
+        let (wait, event) = match reason {
+            TryAgain::NotSent(message) => {
+                self.not_sent(tries, &message);
+                (None, Event::Withdrawn)
+            }
+            TryAgain::Wait(wait, message) => {
+                self.asked_to_wait(wait, message);
+                (wait, Event::Withdrawn)
+            }
+            TryAgain::ServerError(wait, message) => {
+                self.asked_to_wait(wait, message);
+                (wait, Event::ServerError)
             }
         };
         self.gateway.record(attempt, event).await;

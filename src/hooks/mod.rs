@@ -7,6 +7,5 @@
 
 mod program;
 
-pub use program::AssetCommand;
 pub(crate) use program::Video;
-pub use program::{InvalidCommand, Program};
+pub use program::{AssetCommand, InvalidCommand, Program};

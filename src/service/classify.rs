@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::bounds::{self, json_value};
 use super::wire::{Status, TaskReport, cost_of};
-use super::{PollAnswer, Readiness, Submission, reason};
+use super::{PollAnswer, Readiness, Submission, SubmitResult, TryAgain, reason};
 use crate::domain::{ServiceError, TaskId, TerminalStates, retry_after};
 
 /// The bytes in which an HTML page is recognized, after white space.
@@ -48,8 +48,8 @@ pub struct Answer<'a> {
 /// | everything else | in doubt: other 5xx (502 and 504 report a lost response), 303 (RFC 9110 §15.4.4: done, with the result elsewhere), a 2xx without a task ID. An HTML page is from a proxy or another server |
 ///
 /// With `free_server_errors`, the user declares that 500, 502, 503, and 504 are free. Then they are rejections.
-pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
-    match answer.status {
+pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> SubmitResult {
+    Ok(match answer.status {
         200..=299 => match report(answer) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, *report.echo),
@@ -61,12 +61,11 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         400..=407 | 409..=499 if reason::lacks_money(answer.body, answer.words) => {
             Submission::Unpaid(describe(answer, "the service rejected the submission"))
         }
-        429 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
-        503 if answer.retry_after.is_some() || answer.is_overloaded => {
-            Submission::Wait(wait(answer, now), asked_to_wait(answer))
+        status if status == 425 || asks_to_wait(answer) => {
+            return Err(TryAgain::Wait(wait(answer, now), asked_to_wait(answer)));
         }
         500 | 502 | 503 | 504 if free_server_errors && !names_a_task(answer) => {
-            Submission::ServerError(wait(answer, now), asked_to_wait(answer))
+            return Err(TryAgain::ServerError(wait(answer, now), asked_to_wait(answer)));
         }
         301 | 302 | 307 | 308 => Submission::Moved(moved(answer)),
         401 if !is_page(answer.body) => Submission::KeyRefused(describe(answer, refused_key(401))),
@@ -85,7 +84,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         400..=499 => Submission::Rejected(describe(answer, "the service rejected the submission")),
         300..=399 => Submission::InDoubt(describe(answer, "the service returned a redirect, which is not followed")),
         _ => Submission::InDoubt(describe(answer, "the service failed with the request")),
-    }
+    })
 }
 
 /// The meaning of a response to `GET /v1/videos/{id}`. A poll is free, so an unclear response leads to another poll.
@@ -274,18 +273,18 @@ mod tests {
 
     fn kind(answer: &Answer<'_>) -> &'static str {
         match submission(answer, false, now()) {
-            Submission::Accepted(..) => "accepted",
-            Submission::NotSent(_) => "not sent",
-            Submission::Wait(..) => "wait",
-            Submission::ServerError(..) => "server error",
-            Submission::Untrusted(_) => "untrusted",
-            Submission::Moved(_) => "moved",
-            Submission::KeyRefused(_) | Submission::Forbidden(_) => "key",
-            Submission::Rejected(_) => "rejected",
-            Submission::Unpaid(_) => "unpaid",
-            Submission::WrongEndpoint(_) => "astray",
-            Submission::Page(_) => "page",
-            Submission::InDoubt(_) => "unknown",
+            Err(TryAgain::NotSent(_)) => "not sent",
+            Err(TryAgain::Wait(..)) => "wait",
+            Err(TryAgain::ServerError(..)) => "server error",
+            Ok(Submission::Accepted(..)) => "accepted",
+            Ok(Submission::Untrusted(_)) => "untrusted",
+            Ok(Submission::Moved(_)) => "moved",
+            Ok(Submission::KeyRefused(_) | Submission::Forbidden(_)) => "key",
+            Ok(Submission::Rejected(_)) => "rejected",
+            Ok(Submission::Unpaid(_)) => "unpaid",
+            Ok(Submission::WrongEndpoint(_)) => "astray",
+            Ok(Submission::Page(_)) => "page",
+            Ok(Submission::InDoubt(_)) => "unknown",
         }
     }
 
@@ -337,12 +336,12 @@ mod tests {
     #[test]
     fn request_to_wait_is_no_server_error() {
         let asked = submission(&answer(503, Some("5"), "{}"), true, now());
-        assert!(matches!(asked, Submission::Wait(Some(_), _)), "it certainly bought nothing");
+        assert!(matches!(asked, Err(TryAgain::Wait(Some(_), _))), "it certainly bought nothing");
         let failed = submission(&answer(503, None, "{}"), true, now());
-        assert!(matches!(failed, Submission::ServerError(..)));
+        assert!(matches!(failed, Err(TryAgain::ServerError(..))));
         // It has a task, also where the catalog calls such responses free.
         let made = submission(&answer(500, None, r#"{"id": "t", "status": "queued"}"#), true, now());
-        assert!(matches!(made, Submission::InDoubt(_)));
+        assert!(matches!(made, Ok(Submission::InDoubt(_))));
     }
 
     /// A secret may end at an escape of the string that contains it.
@@ -350,7 +349,7 @@ mod tests {
     fn masked_response_without_json_keeps_its_task() {
         let body = br#"{"id": "t1", "status": "queued", "note": "k"}"#;
         let broken = Answer { masked: br#"{"id": "t1", "status": "queued", "note": "***}"#, ..answer(200, None, "") };
-        let Submission::Accepted(names, _) = submission(&Answer { body, ..broken }, false, now()) else {
+        let Ok(Submission::Accepted(names, _)) = submission(&Answer { body, ..broken }, false, now()) else {
             panic!("the task is lost");
         };
         assert_eq!(names.id.as_str(), "t1");
@@ -458,7 +457,7 @@ mod tests {
 
     #[test]
     fn message_of_the_service_is_reported() {
-        let Submission::Rejected(error) =
+        let Ok(Submission::Rejected(error)) =
             submission(&answer(400, None, r#"{"error": {"message": "prompt too long", "code": 17}}"#), false, now())
         else {
             panic!("not rejected")

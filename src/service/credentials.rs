@@ -15,7 +15,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::wire::{Status, TaskReport};
-use super::{Echo, PollAnswer, Submission};
+use super::{Echo, PollAnswer, Submission, SubmitResult, TryAgain};
 use crate::domain::{ServiceError, hex};
 
 /// The minimum length of a masked secret, in bytes.
@@ -249,12 +249,14 @@ impl fmt::Debug for ApiKey {
 }
 
 /// The outcome of a submission, without the secrets.
-pub(super) fn mask_submission(own: &Credentials, said: Submission) -> Submission {
-    match said {
+pub(super) fn mask_submission(own: &Credentials, outcome: SubmitResult) -> SubmitResult {
+    let again = |again| match again {
+        TryAgain::NotSent(why) => TryAgain::NotSent(own.masked(why)),
+        TryAgain::Wait(wait, why) => TryAgain::Wait(wait, own.masked(why)),
+        TryAgain::ServerError(wait, why) => TryAgain::ServerError(wait, own.masked(why)),
+    };
+    Ok(match outcome.map_err(again)? {
         Submission::Accepted(names, made) => Submission::Accepted(names, echo(own, made)),
-        Submission::NotSent(why) => Submission::NotSent(own.masked(why)),
-        Submission::Wait(wait, why) => Submission::Wait(wait, own.masked(why)),
-        Submission::ServerError(wait, why) => Submission::ServerError(wait, own.masked(why)),
         Submission::Untrusted(why) => Submission::Untrusted(own.masked(why)),
         Submission::Moved(to) => Submission::Moved(own.masked(to)),
         Submission::KeyRefused(why) => Submission::KeyRefused(error(own, why)),
@@ -264,7 +266,7 @@ pub(super) fn mask_submission(own: &Credentials, said: Submission) -> Submission
         Submission::WrongEndpoint(why) => Submission::WrongEndpoint(error(own, why)),
         Submission::Page(why) => Submission::Page(error(own, why)),
         Submission::InDoubt(why) => Submission::InDoubt(error(own, why)),
-    }
+    })
 }
 
 /// The outcome of a poll, without the secrets.

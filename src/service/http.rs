@@ -22,7 +22,9 @@ use super::credentials::{mask_poll, mask_submission};
 use super::endpoint::{
     ClientError, HTTP_1, HTTP_2, Trusted, before, build, in_time, is_loopback, is_other_protocol, is_unprocessed,
 };
-use super::{Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, VideoService, bounds};
+use super::{
+    Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, SubmitResult, TryAgain, VideoService, bounds,
+};
 use crate::domain::{Request, SendBy, ServiceError, TaskId, TerminalStates, causes};
 
 /// The timeout of a submission. It is long, because after it the job is in doubt.
@@ -138,7 +140,7 @@ fn headers(credentials: &Credentials) -> HeaderMap {
 }
 
 impl VideoService for HttpService {
-    async fn submit(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
+    async fn submit(&self, request: &Request, send_by: Option<SendBy>) -> SubmitResult {
         mask_submission(&self.credentials, self.post(request, send_by).await)
     }
 
@@ -184,7 +186,7 @@ impl HttpService {
         Ok(Probe { readiness, status: Some(head.status), date })
     }
 
-    async fn post(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
+    async fn post(&self, request: &Request, send_by: Option<SendBy>) -> SubmitResult {
         let url = self.endpoint.at(&["v1", "videos"]);
         let post = self
             .begin(&url, send_by)
@@ -194,20 +196,17 @@ impl HttpService {
         let sent = logged("POST", &url, before(send_by, post.send())).await;
         let response = match sent {
             Ok(response) => response,
-            Err(error) if is_certificate_refusal(&error) => return Submission::Untrusted(self.distrusted(&error)),
+            Err(error) if is_certificate_refusal(&error) => return Ok(Submission::Untrusted(self.distrusted(&error))),
             // Name lookup, connection, and TLS handshake come before the first byte of the request.
             Err(error) if error.is_connect() || error.is_builder() => {
-                return Submission::NotSent(self.unreached(&error));
+                return Err(TryAgain::NotSent(self.unreached(&error)));
             }
             Err(error) if is_unprocessed(&error) => {
                 self.speaks_http2.fetch_and(!is_other_protocol(&error), Ordering::Relaxed);
-                return Submission::NotSent(format!(
-                    "{} did not process the request: {}",
-                    self.endpoint.origin(),
-                    why(&error)
-                ));
+                let origin = self.endpoint.origin();
+                return Err(TryAgain::NotSent(format!("{origin} did not process the request: {}", why(&error))));
             }
-            Err(error) => return Submission::InDoubt(lost(&error, &[])),
+            Err(error) => return Ok(Submission::InDoubt(lost(&error, &[]))),
         };
         let head = Head::new(&response, &self.words);
         match read(response).await {
@@ -215,7 +214,7 @@ impl HttpService {
             // A rejection by its status is one, also with a partial body.
             Err((_, body)) if (400..500).contains(&head.status) => self.meaning(&head, &body),
             // The arrived part may contain the task ID, which the user can look up.
-            Err((error, body)) => Submission::InDoubt(lost(&error, &self.masked(&body))),
+            Err((error, body)) => Ok(Submission::InDoubt(lost(&error, &self.masked(&body)))),
         }
     }
 
@@ -238,15 +237,15 @@ impl HttpService {
         Ok(response)
     }
 
-    fn meaning(&self, head: &Head, body: &[u8]) -> Submission {
+    fn meaning(&self, head: &Head, body: &[u8]) -> SubmitResult {
         let masked = self.masked(body);
         let meant =
             classify::submission(&head.answer(body, &masked, &self.words), self.free_server_errors, Timestamp::now());
-        match meant {
+        Ok(match meant? {
             Submission::WrongEndpoint(error) => Submission::WrongEndpoint(self.doubted_address(error)),
             Submission::Page(error) => Submission::Page(self.doubted_address(error)),
             meant => meant,
-        }
+        })
     }
 
     /// A body without secrets.

@@ -11,7 +11,7 @@ use crate::domain::{Request, SendBy, ServiceError, TaskId, TaskNames};
 /// The requests to the service.
 pub trait VideoService: Sync {
     /// Submits once: never twice, and never after `send_by`.
-    fn submit(&self, request: &Request, send_by: Option<SendBy>) -> impl Future<Output = Submission> + Send;
+    fn submit(&self, request: &Request, send_by: Option<SendBy>) -> impl Future<Output = SubmitResult> + Send;
 
     /// Polls a task once.
     fn poll(&self, task: &TaskId) -> impl Future<Output = PollAnswer> + Send;
@@ -65,16 +65,24 @@ impl Probe {
 }
 
 /// The outcome of one submission.
+pub type SubmitResult = Result<Submission, TryAgain>;
+
+/// The reason why a submission certainly bought nothing, and may be tried again, with its message.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TryAgain {
+    /// Unprocessed: no byte of the request was written, or the server reported it over HTTP/2.
+    NotSent(String),
+    /// A wait that the service requests.
+    Wait(Option<Duration>, String),
+    /// A server error that is free by the user's declaration, with the wait of the service, if any.
+    ServerError(Option<Duration>, String),
+}
+
+/// An outcome that is final for its attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Submission {
     /// A task, and the service's echo of the request.
     Accepted(TaskNames, Echo),
-    /// Certainly unprocessed: no byte of the request was written, or the server reported it over HTTP/2.
-    NotSent(String),
-    /// Rejected with a wait: nothing was bought.
-    Wait(Option<Duration>, String),
-    /// A server error that is free by the user's declaration, with the wait of the service, if any.
-    ServerError(Option<Duration>, String),
     /// No byte of the request was written, because the certificate is not trusted: another service, or an attacker.
     Untrusted(String),
     /// A redirect, with its message: nothing was bought. Never followed: some services redirect after the work (RFC 9110 §15.4.3).

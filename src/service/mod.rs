@@ -15,10 +15,8 @@ mod reason;
 mod wire;
 
 pub use classify::{Answer, submission};
-pub use credentials::{ApiKey, InvalidKey};
-pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
-pub use endpoint::ClientError;
-pub use endpoint::{Endpoint, InvalidEndpoint};
+pub use credentials::{ApiKey, Credentials, GatewayHeader, InvalidHeader, InvalidKey};
+pub use endpoint::{ClientError, Endpoint, InvalidEndpoint};
 pub use http::HttpService;
-pub use interface::{PollAnswer, Probe, Readiness, Submission, VideoService};
+pub use interface::{PollAnswer, Probe, Readiness, Submission, SubmitResult, TryAgain, VideoService};
 pub use wire::{Echo, Status, TaskReport};

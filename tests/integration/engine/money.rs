@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shotlist::domain::{AttemptState, BatchKey, History, ServiceError};
 use shotlist::engine::{RunEvent, Settings, Stop, StopReason};
 use shotlist::ledger::Intent;
-use shotlist::service::{PollAnswer, Status, Submission, TaskReport};
+use shotlist::service::{PollAnswer, Status, Submission, TaskReport, TryAgain};
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, OwnBatch, account, jobs, report, run};
@@ -28,8 +28,8 @@ async fn concurrency_cannot_pass_the_limit_on_spending() {
 async fn doubtful_money_stays_reserved_and_refused_money_does_not() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
     service.refuses = Box::new(|number| match number {
-        0 => Some(Submission::InDoubt(ServiceError::default())),
-        1 => Some(Submission::Rejected(ServiceError::default())),
+        0 => Some(Ok(Submission::InDoubt(ServiceError::default()))),
+        1 => Some(Ok(Submission::Rejected(ServiceError::default()))),
         _ => None,
     });
     let mut plan = plan(&jobs(4), &History::default(), None);
@@ -213,7 +213,7 @@ async fn tasks_go_on_to_be_looked_at_after_a_spend_limit() {
 #[tokio::test(start_paused = true)]
 async fn too_many_failures_stop_only_submissions() {
     let mut service = FakeService::taking(|_| 100 * SECOND);
-    service.refuses = Box::new(|number| (number == 1).then(|| Submission::Rejected(ServiceError::default())));
+    service.refuses = Box::new(|number| (number == 1).then(|| Ok(Submission::Rejected(ServiceError::default()))));
     service.denies = Box::new(|number| (number == 0).then(|| PollAnswer::Report(report(Status::Failed))));
     let settings = Settings { concurrency: 3, max_failures: Some(2), ..Settings::default() };
     let ledger = OwnBatch::default();
@@ -230,7 +230,7 @@ async fn too_many_failures_stop_only_submissions() {
 async fn nothing_is_sent_after_the_run_was_stopped_while_it_waited() {
     for reason in [StopReason::Signal(2), StopReason::KeyRefused, StopReason::LedgerFailed, StopReason::SpendLimit] {
         let mut service = FakeService::taking(|_| 30 * SECOND);
-        service.refuses = Box::new(|_| Some(Submission::Wait(Some(600 * SECOND), "full".into())));
+        service.refuses = Box::new(|_| Some(Err(TryAgain::Wait(Some(600 * SECOND), "full".into()))));
         let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
         let settings = Settings { concurrency: 3, ..Settings::default() };
         let plan = plan(&jobs(5), &History::default(), None);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shotlist::domain::{AttemptState, History};
 use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
-use shotlist::service::{PollAnswer, Submission};
+use shotlist::service::{PollAnswer, TryAgain};
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, OwnBatch, jobs, run};
@@ -24,7 +24,7 @@ async fn run_survives_ten_minutes_without_a_network() {
     let start = Instant::now();
     let down = move || (100 * SECOND..700 * SECOND).contains(&start.elapsed());
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.refuses = Box::new(move |_| down().then(|| Submission::NotSent("no route".into())));
+    service.refuses = Box::new(move |_| down().then(|| Err(TryAgain::NotSent("no route".into()))));
     service.denies = Box::new(move |_| down().then(|| PollAnswer::Transient("no route".into())));
     let (ledger, settings) = (OwnBatch::default(), Settings { concurrency: 4, ..Settings::default() });
     let plan = plan(&jobs(24), &History::default(), None);
@@ -48,7 +48,7 @@ async fn run_survives_ten_minutes_without_a_network() {
 #[tokio::test(start_paused = true)]
 async fn unreachable_service_ends_the_run_soon() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.refuses = Box::new(|_| Some(Submission::NotSent("no route".into())));
+    service.refuses = Box::new(|_| Some(Err(TryAgain::NotSent("no route".into()))));
     let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan(&jobs(24), &History::default(), None);
     let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
@@ -78,7 +78,7 @@ async fn dead_connections_delay_no_other_task() {
 #[tokio::test(start_paused = true)]
 async fn busy_service_ends_the_run_at_the_deadline() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
-    service.refuses = Box::new(|_| Some(Submission::Wait(Some(60 * SECOND), "full".into())));
+    service.refuses = Box::new(|_| Some(Err(TryAgain::Wait(Some(60 * SECOND), "full".into()))));
     let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan(&jobs(3), &History::default(), None);
     let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
@@ -144,7 +144,8 @@ async fn long_submission_wait_does_not_stop_polls() {
     // Two tasks run; the third submission is refused for a day, or for ten minutes.
     for (wait, is_stopped) in [(24 * 3600 * SECOND, true), (600 * SECOND, false)] {
         let mut service = FakeService::taking(|_| 60 * SECOND);
-        service.refuses = Box::new(move |number| (number == 2).then(|| Submission::Wait(Some(wait), "quota".into())));
+        service.refuses =
+            Box::new(move |number| (number == 2).then(|| Err(TryAgain::Wait(Some(wait), "quota".into()))));
         let settings = Settings { concurrency: 3, ..Settings::default() };
         let (ledger, start) = (OwnBatch::default(), Instant::now());
         let plan = plan(&jobs(3), &History::default(), None);
@@ -183,7 +184,7 @@ async fn burst_over_the_rate_ends_with_the_first_refusal() {
 #[tokio::test(start_paused = true)]
 async fn wait_applies_to_all_submissions() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
-    service.refuses = Box::new(|number| (number == 1).then(|| Submission::Wait(Some(60 * SECOND), "full".into())));
+    service.refuses = Box::new(|number| (number == 1).then(|| Err(TryAgain::Wait(Some(60 * SECOND), "full".into()))));
     let settings = Settings { concurrency: 2, ..Settings::default() };
     let start = Instant::now();
     let ledger = OwnBatch::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shotlist::domain::{AttemptState, History};
 use shotlist::engine::{Settings, Stop};
-use shotlist::service::{PollAnswer, Submission};
+use shotlist::service::{PollAnswer, TryAgain};
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, OwnBatch, jobs, plan_of, run};
@@ -33,7 +33,7 @@ fn behind(gate: Option<&Gate>) -> FakeService {
     service.poll_latency = Box::new(|_| Duration::from_millis(20));
     if let Some(gate) = gate {
         let (posts, polls) = (gate.clone(), gate.clone());
-        service.refuses = Box::new(move |_| (!posts.takes()).then(|| Submission::Wait(None, "429".into())));
+        service.refuses = Box::new(move |_| (!posts.takes()).then(|| Err(TryAgain::Wait(None, "429".into()))));
         service.denies = Box::new(move |_| (!polls.takes()).then(|| PollAnswer::Wait(None, "429".into())));
     }
     service

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use shotlist::domain::{AttemptState, History, ServiceError};
 use shotlist::engine::{Settings, Stop, StopReason};
-use shotlist::service::Submission;
+use shotlist::service::{Submission, TryAgain};
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, OwnBatch, jobs, plan_of, run};
@@ -23,7 +23,7 @@ fn unknown() -> Submission {
 async fn failing_service_leaves_three_doubts_at_any_concurrency() {
     for concurrency in [1, 8, 50, 1000] {
         let mut service = FakeService::taking(|_| 30 * SECOND);
-        service.refuses = Box::new(|_| Some(unknown()));
+        service.refuses = Box::new(|_| Some(Ok(unknown())));
         let (ledger, settings) = (OwnBatch::default(), Settings { concurrency, ..Settings::default() });
         let plan = plan_of(&jobs(200), &History::default());
         let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
@@ -36,7 +36,7 @@ async fn failing_service_leaves_three_doubts_at_any_concurrency() {
 async fn later_failures_leave_only_open_submissions_in_doubt() {
     for (concurrency, most) in [(8, 4), (50, 4), (1000, 62)] {
         let mut service = FakeService::taking(|_| 30 * SECOND);
-        service.refuses = Box::new(|number| (number >= 120).then(unknown));
+        service.refuses = Box::new(|number| (number >= 120).then(|| Ok(unknown())));
         let (ledger, settings) = (OwnBatch::default(), Settings { concurrency, ..Settings::default() });
         let plan = plan_of(&jobs(400), &History::default());
         run(&service, &ledger, &settings, &Stop::default(), &plan).await;
@@ -50,7 +50,7 @@ async fn later_failures_leave_only_open_submissions_in_doubt() {
 #[tokio::test(start_paused = true)]
 async fn single_doubts_stop_nothing_and_count_as_failures() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
-    service.refuses = Box::new(|number| (number % 3 == 2).then(unknown));
+    service.refuses = Box::new(|number| (number % 3 == 2).then(|| Ok(unknown())));
     let plan = plan_of(&jobs(30), &History::default());
     let (ledger, settings) = (OwnBatch::default(), Settings::default());
     let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
@@ -68,7 +68,7 @@ async fn single_doubts_stop_nothing_and_count_as_failures() {
 async fn acceptance_shortens_the_wait_after_a_refusal() {
     // Every fifth submission has to wait a second, with tasks of a fifth of a second.
     let mut service = FakeService::taking(|_| SECOND / 5);
-    service.refuses = Box::new(|number| (number % 5 == 4).then(|| Submission::Wait(Some(SECOND), "wait".into())));
+    service.refuses = Box::new(|number| (number % 5 == 4).then(|| Err(TryAgain::Wait(Some(SECOND), "wait".into()))));
     let settings = Settings { concurrency: 1, first_poll: Some(SECOND / 5), ..Settings::default() };
     let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan_of(&jobs(30), &History::default());

@@ -267,7 +267,7 @@ fn submission_after_its_timeout_is_in_doubt() {
     let spec = Spec { model: "alpha-2".into(), prompt: Some("a cat".into()), ..Spec::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let submission = runtime.block_on(client.submit(&Request::new(&spec), None));
-    let Submission::InDoubt(error) = submission else { panic!("{submission:?}") };
+    let Ok(Submission::InDoubt(error)) = submission else { panic!("{submission:?}") };
     assert!(error.message.starts_with("no response in time"), "{}", error.message);
     assert_eq!(service.posts().len(), 1);
     release.store(true, Ordering::SeqCst);

@@ -14,7 +14,7 @@ use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Intent, Ledger, LockedBatch};
 use shotlist::plan::{Plan, PlanInput, Retakes};
-use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
+use shotlist::service::{Echo, PollAnswer, Status, Submission, SubmitResult, TaskReport, TryAgain, VideoService};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ pub struct FakeService {
     /// How long a task takes, by the order of submission.
     pub takes: Box<dyn Fn(usize) -> Duration + Send + Sync>,
     /// The failures of submissions, by their order.
-    pub refuses: Box<dyn Fn(usize) -> Option<Submission> + Send + Sync>,
+    pub refuses: Box<dyn Fn(usize) -> Option<SubmitResult> + Send + Sync>,
     /// The failures of polls, by their order.
     pub denies: Box<dyn Fn(usize) -> Option<PollAnswer> + Send + Sync>,
     /// Refuses submissions that are one too many.
@@ -80,7 +80,7 @@ impl FakeService {
 }
 
 impl VideoService for FakeService {
-    async fn submit(&self, request: &Request, _: Option<SendBy>) -> Submission {
+    async fn submit(&self, request: &Request, _: Option<SendBy>) -> SubmitResult {
         tokio::time::sleep(self.submit_latency).await;
         let mut submissions = self.submissions.lock().expect("no panic");
         let number = submissions.len();
@@ -90,11 +90,11 @@ impl VideoService for FakeService {
         }
         let is_full = self.is_full.as_ref();
         if let Some(wait) = is_full.and_then(|is_full| is_full(self.active_at(Instant::now()))) {
-            return Submission::Wait(wait, "full".into());
+            return Err(TryAgain::Wait(wait, "full".into()));
         }
         let task = TaskId::new(format!("t{number}")).expect("an id");
         self.tasks.lock().expect("no panic").insert(task.clone(), (Instant::now(), (self.takes)(number)));
-        Submission::Accepted(task.into(), Echo::default())
+        Ok(Submission::Accepted(task.into(), Echo::default()))
     }
 
     async fn poll(&self, task: &TaskId) -> PollAnswer {
