@@ -34,9 +34,14 @@ pub struct Intent {
 impl Intent {
     /// One submission of a job without earlier attempts, limits, or an approval.
     pub fn new(job: &Job, account: Account) -> Self {
+        Self::for_purchase(job.purchase.clone(), Request::normalized(&job.spec), account)
+    }
+
+    /// The same for a purchase with this normalized request.
+    pub fn for_purchase(purchase: Purchase, normalized: Fingerprint, account: Account) -> Self {
         Self {
-            purchase: job.purchase.clone(),
-            normalized: Request::normalized(&job.spec),
+            purchase,
+            normalized,
             account,
             known: None,
             limits: Vec::new(),

@@ -7,6 +7,7 @@
 //!   recorded with the request of its job.
 //! - A task that differs from its request by the service's response is refused.
 //! - A task that is imported twice is one purchase. After a kill, the same command finishes the rest.
+//! - A submission in doubt has no task that the service could confirm. It is in doubt here, too, and counts as at risk.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -33,13 +34,16 @@ use crate::service::{Status, TaskReport};
 /// The most tasks that the service is asked about at once.
 const AT_ONCE: usize = 8;
 
-/// A task that was bought for a job.
+/// The error code of a doubt from a report.
+const RESTORED: &str = "restored";
+
+/// A task that was bought for a job, or a submission in doubt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BoughtTask {
     /// The job.
     pub job: JobId,
-    /// Its task.
-    pub task: TaskId,
+    /// Its task; `None` in doubt.
+    pub task: Option<TaskId>,
     /// The time of its submission, if it is known.
     pub submitted_at: Option<Timestamp>,
     /// The submission, if a report has it.
@@ -54,6 +58,8 @@ pub enum ImportOutcome {
         /// True if its request is not that of the manifest's job, which is due again.
         is_changed: bool,
     },
+    /// It is in doubt in the ledger now.
+    InDoubt,
     /// It was in the ledger.
     Known,
     /// The task was refused.
@@ -85,28 +91,27 @@ impl BatchView<'_> {
         // Otherwise, two IDs of one job would have tasks, and no move could join them.
         batch.move_jobs(self.moves).await?;
         let history = self.history().await?;
-        let is_known = |bought: &BoughtTask| {
-            history
-                .attempts_of(&bought.job)
-                .any(|attempt| attempt.task.as_ref().is_some_and(|task| task.has(&bought.task)))
+        let is_known = |job: &JobId, task: &TaskId| {
+            history.attempts_of(job).any(|attempt| attempt.task.as_ref().is_some_and(|names| names.has(task)))
         };
         let mut owners: HashMap<TaskId, JobId> = HashMap::new();
         let bought = bought.into_iter().map(|bought| BoughtTask { job: moved_to(self.moves, bought.job), ..bought });
+        let (tasks, doubts): (Vec<_>, Vec<_>) = bought.partition(|bought| bought.task.is_some());
         let mut seen = HashSet::new();
-        let bought = bought.filter(|bought| seen.insert((bought.job.clone(), bought.task.clone())));
-        let asks = bought.map(|bought| {
-            let owner = owners.entry(bought.task.clone()).or_insert_with(|| bought.job.clone()).clone();
+        let tasks = tasks.into_iter().filter_map(|bought| Some((bought.task.clone()?, bought)));
+        let tasks = tasks.filter(|(task, bought)| seen.insert((bought.job.clone(), task.clone())));
+        let asks = tasks.map(|(task, bought)| {
+            let owner = owners.entry(task.clone()).or_insert_with(|| bought.job.clone()).clone();
             let intent = bought.intent(jobs.get(&bought.job).copied(), connection.account());
             async {
                 let confirmed = match intent {
                     Err(error) => Err(error),
                     Ok(_) if owner != bought.job => {
-                        let (task, batch) = (bought.task.clone(), self.key.clone());
-                        Err(ResolveError::TaskTaken { task, job: owner, batch })
+                        Err(ResolveError::TaskTaken { task, job: owner, batch: self.key.clone() })
                     }
-                    Ok(_) if is_known(&bought) => Ok(None),
+                    Ok(_) if is_known(&bought.job, &task) => Ok(None),
                     Ok(intent) => {
-                        let found = self.confirmed_for(&intent, &bought.task, connection).await;
+                        let found = self.confirmed_for(&intent, &task, connection).await;
                         found.map(|found| Some((intent, found)))
                     }
                 };
@@ -135,6 +140,17 @@ impl BatchView<'_> {
             if !matches!(import, ImportOutcome::Refused(_)) {
                 reviews.extend(bought.reviews());
             }
+            report(&bought, import);
+        }
+        // After the tasks: one of them may belong to a doubt that a killed import left.
+        for bought in doubts {
+            let import = match bought.intent(jobs.get(&bought.job).copied(), connection.account()) {
+                Ok(intent) => {
+                    let taken = importer.take_in_doubt(intent, &bought).await;
+                    taken.unwrap_or_else(|refusal| ImportOutcome::Refused(refusal.into()))
+                }
+                Err(error) => ImportOutcome::Refused(error),
+            };
             report(&bought, import);
         }
         self.restore_reviews(&batch, reviews).await
@@ -167,16 +183,11 @@ impl BoughtTask {
         let imported_at = Some(self.submitted_at.unwrap_or_else(Timestamp::now));
         let output = job.and_then(|job| job.purchase.output.clone());
         match (&self.purchase, job) {
-            (Some(reported), _) => Ok(Intent {
-                purchase: reported.purchase(&self.job, output),
-                normalized: reported.normalized.clone(),
-                account: account.clone(),
-                known: None,
-                limits: Vec::new(),
-                approval: None,
-                imported_at,
-                paid_elsewhere: None,
-            }),
+            (Some(reported), _) => {
+                let purchase = reported.purchase(&self.job, output);
+                let intent = Intent::for_purchase(purchase, reported.normalized.clone(), account.clone());
+                Ok(Intent { imported_at, ..intent })
+            }
             (None, Some(job)) => Ok(Intent { imported_at, ..Intent::new(job, account.clone()) }),
             (None, None) => Err(ResolveError::NoJob(self.job.to_string())),
         }
@@ -185,9 +196,9 @@ impl BoughtTask {
     /// The reviews in the report.
     fn reviews(&self) -> impl Iterator<Item = (Timestamp, ReviewOfTask)> {
         let reviews = self.purchase.iter().flat_map(|purchase| &purchase.reviews);
-        reviews.map(|reviewed| {
-            let (job, task, review) = (self.job.clone(), self.task.clone(), reviewed.review.clone());
-            (reviewed.at, ReviewOfTask { job, task, review })
+        reviews.filter_map(|reviewed| {
+            let (job, task, review) = (self.job.clone(), self.task.clone()?, reviewed.review.clone());
+            Some((reviewed.at, ReviewOfTask { job, task, review }))
         })
     }
 }
@@ -207,12 +218,7 @@ impl Importer<'_> {
         let attempt = if let Some(doubt) = doubt {
             doubt.id
         } else {
-            let known = self.history.attempts_of(&bought.job).map(|attempt| attempt.id).max();
-            let known = self.newest.get(&bought.job).copied().max(known);
-            let attempt = batch.intend(Intent { known, ..intent }).await?;
-            let doubt = ServiceError::plain("a task of it is being recorded", "imported");
-            batch.record(attempt, Event::Doubted(doubt)).await?;
-            attempt
+            self.doubt(intent, &bought.job, ServiceError::plain("a task of it is being recorded", "imported")).await?
         };
         self.newest.insert(bought.job.clone(), attempt);
         if let Err(error) = batch.record(attempt, Event::Found(names)).await {
@@ -251,6 +257,29 @@ impl Importer<'_> {
         Ok(())
     }
 
+    /// Records a submission in doubt, unless the ledger has it, or another doubt about the same request.
+    async fn take_in_doubt(&mut self, intent: Intent, bought: &BoughtTask) -> Result<ImportOutcome, Refusal> {
+        let mut same = self.history.attempts_of(&bought.job).filter(|attempt| {
+            attempt.purchase.fingerprint() == intent.purchase.fingerprint()
+                && (attempt.state == AttemptState::InDoubt || Some(attempt.intended_at) == bought.submitted_at)
+        });
+        if same.next().is_some() {
+            return Ok(ImportOutcome::Known);
+        }
+        let doubt = ServiceError::plain("the imported report has no task of it", RESTORED);
+        let attempt = self.doubt(intent, &bought.job, doubt).await?;
+        self.newest.insert(bought.job.clone(), attempt);
+        Ok(ImportOutcome::InDoubt)
+    }
+
+    async fn doubt(&self, intent: Intent, job: &JobId, why: ServiceError) -> Result<AttemptId, Refusal> {
+        let known = self.history.attempts_of(job).map(|attempt| attempt.id).max();
+        let known = self.newest.get(job).copied().max(known);
+        let attempt = self.batch.intend(Intent { known, ..intent }).await?;
+        self.batch.record(attempt, Event::Doubted(why)).await?;
+        Ok(attempt)
+    }
+
     /// Records that the video of a report is here, or was archived.
     async fn restore_video(&self, attempt: AttemptId, purchase: &ReportedPurchase) -> Result<(), Refusal> {
         let batch = self.batch;
@@ -282,7 +311,9 @@ impl Importer<'_> {
 /// Returns whether a killed import left the attempt. A submission in doubt is another purchase, and keeps its doubt.
 fn is_doubt_of(attempt: &Attempt, intent: &Intent) -> bool {
     let is_declared = attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::Found);
+    let is_restored = attempt.error.as_ref().is_some_and(|error| error.code.as_deref() == Some(RESTORED));
     is_declared
+        && !is_restored
         && attempt.state == AttemptState::InDoubt
         && attempt.purchase.fingerprint() == intent.purchase.fingerprint()
 }

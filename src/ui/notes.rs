@@ -198,10 +198,11 @@ pub(crate) fn archived(videos: usize, to: Option<&Path>) -> Page {
 }
 
 /// The outcome of an import.
-pub(crate) fn imported(imported: usize, known: usize, refused: usize) -> String {
+pub(crate) fn imported(imported: usize, doubts: usize, known: usize, refused: usize) -> String {
+    let doubts = if doubts > 0 { format!(", {} in doubt", count(doubts, "job")) } else { String::new() };
     let known = if known > 0 { format!(", {known} known already") } else { String::new() };
     let refused = if refused > 0 { format!(", {refused} refused") } else { String::new() };
-    format!("imported {}{known}{refused}; nothing was submitted or spent", count(imported, "task"))
+    format!("imported {}{doubts}{known}{refused}; nothing was submitted or spent", count(imported, "task"))
 }
 
 /// The pattern for `--buy-again` that names the jobs to buy again, or `*` if they are many.

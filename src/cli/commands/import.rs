@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use crate::cli::args::{ImportArgs, SelectArgs};
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::paths;
 use crate::cli::program::block_on;
 use crate::cli::service::{address, connect};
+use crate::cli::{next_commands, paths};
 use crate::domain::{BatchKey, JobId, TaskId};
 use crate::files::read_text;
 use crate::report::{EarlierJob, EarlierReport};
@@ -28,7 +28,7 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
     let (bought, is_report) = tasks_in(&args.file, &manifest.key, args.manifest.sandbox)?;
     let (ledger, out) =
         (paths::ledger(&args.manifest)?, paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?);
-    let (mut imported, mut known, mut refused) = (0, 0, Vec::new());
+    let (mut imported, mut doubts, mut known, mut refused) = (0, 0, 0, Vec::new());
     // By job, whether each imported request differs from that of the manifest.
     let mut is_due: BTreeMap<String, bool> = BTreeMap::new();
     let ended = block_on(async {
@@ -39,6 +39,7 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
                 imported += 1;
                 is_due.entry(bought.job.to_string()).and_modify(|is_due| *is_due &= is_changed).or_insert(is_changed);
             }
+            ImportOutcome::InDoubt => doubts += 1,
             ImportOutcome::Known => known += 1,
             ImportOutcome::Refused(error) => refused.push(format!("{}: {error}", bought.job)),
         };
@@ -48,7 +49,11 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
     for line in &refused {
         page.line(format_args!("can't import {line}"));
     }
-    page.line(ui::imported(imported, known, refused.len()));
+    page.line(ui::imported(imported, doubts, known, refused.len()));
+    if doubts > 0 {
+        let resolve = next_commands::for_batch(&args.manifest, &manifest.key).command("resolve", &[]);
+        page.line(format_args!("no task could be confirmed for a job in doubt: {resolve}"));
+    }
     let due: Vec<&str> = is_due.iter().filter(|(_, is_due)| **is_due).map(|(job, _)| job.as_str()).collect();
     if let Some(first) = due.first() {
         let and_more = if due.len() == 1 { String::new() } else { format!(" and {} more", due.len() - 1) };
@@ -82,12 +87,13 @@ fn tasks_in(file: &Path, key: &BatchKey, is_simulated: bool) -> Result<(Vec<Boug
         let rows = reader.deserialize().collect::<Result<_, _>>().map_err(|error| refused(error.to_string()))?;
         (rows, false)
     };
-    let tasks = rows.into_iter().filter_map(|row| Some((row.task_id.clone().and_then(TaskId::new)?, row)));
+    let tasks = rows.into_iter().map(|row| (row.task_id.clone().and_then(TaskId::new), row));
+    let tasks = tasks.filter(|(task, row)| task.is_some() || row.state == "in_doubt");
     let tasks: Vec<_> = tasks.map(|(task, row)| bought(task, row).map_err(&refused)).collect::<Result<_, _>>()?;
     if tasks.is_empty() { Err(refused("found no task ID".to_owned())) } else { Ok((tasks, is_report)) }
 }
 
-fn bought(task: TaskId, row: EarlierJob) -> Result<BoughtTask, String> {
+fn bought(task: Option<TaskId>, row: EarlierJob) -> Result<BoughtTask, String> {
     let EarlierJob { id, submitted_at, purchase, .. } = row;
     let submitted_at = submitted_at.filter(|at| !at.is_empty()).map(|at| at.parse::<Timestamp>()).transpose();
     let submitted_at = submitted_at.map_err(|error| format!("`submitted_at` of `{id}`: {error}"))?;

@@ -102,6 +102,43 @@ fn imported_doubt_stays_in_doubt() {
     assert_eq!(service.posts().len(), 1);
 }
 
+/// The service loses each second response. The report knows these submissions, and no task of them.
+#[test]
+fn doubts_of_a_report_are_imported_and_never_bought_again() {
+    for jobs in [1, 5] {
+        let service = Service::scripted(|asked| match (&*asked.method, asked.earlier % 2) {
+            ("POST", 0) => Answer::Hangup,
+            _ => Answer::Well,
+        });
+        let here = Workspace::with_manifest(&numbered_jobs(jobs));
+        here.run(&service, &["--max-doubts", "9", "--concurrency", "1"]).ends_with(7);
+        let (before, posts) = (here.report(), service.posts().len());
+        assert_eq!(posts, jobs);
+        let moved = Workspace::with_manifest(&numbered_jobs(jobs));
+        fs::copy(here.path("shotlist-out/m/report.json"), moved.path("before.json")).expect("a copy");
+        let (done, doubts) = (jobs / 2, jobs.div_ceil(2));
+        let stdout = import(&moved, &service, "before.json").ends_with(0).stdout;
+        let expected = format!(
+            "imported {done} tasks, {doubts} job{} in doubt; nothing was submitted or spent\n\
+             no task could be confirmed for a job in doubt: shotlist resolve m.yaml\n",
+            if doubts == 1 { "" } else { "s" }
+        );
+        assert_eq!(stdout, expected);
+        let known = import(&moved, &service, "before.json").ends_with(0).stdout;
+        assert_eq!(known, format!("imported 0 tasks, {jobs} known already; nothing was submitted or spent\n"));
+        moved.run(&service, &[]).ends_with(7);
+        assert_eq!(service.posts().len(), posts, "a job in doubt was bought again");
+        let after = moved.report();
+        for total in ["spent_usd", "at_risk_usd", "unknown_usd"] {
+            assert_eq!(before["totals"][total], after["totals"][total], "{total}");
+        }
+        // Once it is declared, it is due, and stays so.
+        moved.shotlist(&["resolve", "m.yaml", "j0", "--never-created"]).ends_with(0);
+        import(&moved, &service, "before.json").ends_with(0);
+        assert_eq!(moved.planned(&["--select", "j0"]).0, 1);
+    }
+}
+
 /// A manifest of three models' jobs, by the prompt of the first.
 fn history_manifest(prompt: &str) -> String {
     format!(
