@@ -112,8 +112,11 @@ fn sections(text: &mut String, plan: &Plan) {
     }
 }
 
-/// A clause with its first letter in upper case.
+/// A clause with its first letter in upper case, unless it starts with the name of a file.
 fn capitalized(clause: &str) -> String {
+    if clause.split(' ').next().is_some_and(|word| word.contains(['.', '/'])) {
+        return clause.to_owned();
+    }
     let mut rest = clause.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }

@@ -12,7 +12,7 @@ use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::sections::Faces;
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, have_errors};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::tables::rows;
 
@@ -94,7 +94,7 @@ impl Inputs<'_> {
         let before = found.len();
         let own = Fields::of_job(self.templates, prompt, raw_job, at.clone(), found);
         refuse_twice(raw_job, &own, found);
-        if found.len() > before {
+        if have_errors(&found[before..]) {
             return None;
         }
         warn_of_extras(&raw_job.fields, at, found);

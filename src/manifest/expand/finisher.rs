@@ -204,6 +204,8 @@ pub(super) struct NamesInUse {
     ids: HashMap<String, Given>,
     /// The job of each video, by path.
     files: HashMap<String, JobId>,
+    /// A job with a video in each directory.
+    directories: HashMap<String, JobId>,
 }
 
 impl NamesInUse {
@@ -240,23 +242,24 @@ impl NamesInUse {
         Some(diagnostic.with_help("write a unique ID for each job"))
     }
 
-    /// Notes that a job's video goes to a path, or tells that another's does, or that one of the two would have to be a
-    /// directory.
+    /// Records the path of a job's video. The error if it is the path of another video, or if one of the two would have to be a directory.
     pub(super) fn file(&mut self, job: &JobId, file: &OutputPath, place: Location) -> Option<Diagnostic> {
         let folded = file.folded();
-        let mut directories = folded.match_indices('/').map(|(at, _)| &folded[..at]);
-        let above = directories.find_map(|directory| self.files.get_key_value(directory));
-        let message = match (self.files.get(&folded), above) {
-            (Some(other), _) => Some(format!("the videos of `{job}` and `{other}` have the same file: `{file}`")),
-            (None, Some((path, other))) => {
+        let directories = || folded.match_indices('/').map(|(at, _)| &folded[..at]);
+        let above = directories().find_map(|directory| self.files.get_key_value(directory));
+        let message = match (self.files.get(&folded), above, self.directories.get(&folded)) {
+            (Some(other), ..) => Some(format!("the videos of `{job}` and `{other}` have the same file: `{file}`")),
+            (None, Some((path, other)), _) => {
                 Some(format!("`{path}` is the video of `{other}`, and can't be a directory"))
             }
-            (None, None) => None,
+            (None, None, Some(other)) => Some(format!("`{file}` is the directory of `{other}`, and can't be a video")),
+            (None, None, None) => None,
         };
         if let Some(message) = message {
             return Some(error!(FileDuplicate, place, "{message}";
                 "put the ID into the name: `file: \"{{{{ id }}}}.mp4\"`; each take has its own ID"));
         }
+        self.directories.extend(directories().map(|directory| (directory.to_owned(), job.clone())));
         self.files.insert(folded, job.clone());
         None
     }

@@ -260,7 +260,7 @@ impl Maker<'_> {
         let number = u32::try_from(takes).ok().filter(|_| (1..=MAX_TAKES).contains(&takes));
         Some(number.unwrap_or_else(|| {
             self.found.push(error!(TakesOutOfRange, at().value(), "`takes` must be 1 to {MAX_TAKES}, found {takes}";
-                "write 1 or more; exclude a job with `--exclude` or `--tag`"));
+                "write a number in this range; exclude a job with `--exclude` or `--tag`"));
             1
         }))
     }

@@ -10,7 +10,7 @@ use super::matrix::{Cell, RawMatrix};
 use super::sections::{Budget, Faces, RawMove};
 use super::table::{Table, kind, wrong_type};
 use super::{matrix, sections};
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, error};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, error, have_errors};
 use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::template::engine::is_template;
@@ -149,7 +149,7 @@ fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Findings) -> Option<R
         return None;
     }
     let id = table.field(F::Id);
-    if id.is_none() && table.found().is_empty() {
+    if id.is_none() && !have_errors(table.found()) {
         table.tell(error!(IdMissing, at.value(), "this job has no `id`";
             "write an `id` that stays the same between runs, because payments belong to it"));
     }
@@ -159,7 +159,7 @@ fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Findings) -> Option<R
     if !table.is_empty() {
         table.close(&[&ENTRY_KEYS[..], &field_keys()].concat());
     }
-    let is_damaged = !found.is_empty();
+    let is_damaged = have_errors(found);
     label(found, id.as_deref(), &fields);
     Some(RawJob { id, for_each, matrix, fields, is_damaged })
 }
@@ -180,14 +180,13 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
         Value::Mapping(map) => {
             let at = table.at("for_each");
             let mut table = Table::open(Value::Mapping(map), at.clone(), "`for_each`", table.found())?;
-            let Some(file) = table.text("file") else {
+            let file = table.text("file").map(|file| decode_file(file, &mut table));
+            if file.is_none() {
                 table.tell(error!(NoRows, at.named(), "`for_each` names no `file`";
                     "write `{{ file: looks.xlsx, sheet: Spring }}`"));
-                return Some(RawForEach::Rows(Vec::new()));
-            };
-            let file = decode_file(file, &mut table);
+            }
             table.close(&["file", "sheet", "header_row", "encoding", "hidden", "exclude"]);
-            Some(RawForEach::File(file))
+            Some(file.map_or_else(|| RawForEach::Rows(Vec::new()), RawForEach::File))
         }
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
@@ -208,7 +207,7 @@ fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
     if let Some(value) = table.take("header_row") {
         match value.as_u64() {
             Some(row @ 1..) => decoded.header_row = row,
-            _ => table.tell_wrong_type("header_row", "a whole number from 1", &value),
+            _ => table.tell_wrong_type("header_row", "a line number from 1", &value),
         }
     }
     if let Some(label) = table.text("encoding") {

@@ -57,6 +57,11 @@ pub struct Diagnostic {
 /// The diagnostics so far.
 pub(in crate::manifest) type Findings = Vec<Diagnostic>;
 
+/// Returns whether one of them is an error. A warning damages nothing.
+pub(in crate::manifest) fn have_errors(found: &[Diagnostic]) -> bool {
+    found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
 /// The ID and labels of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobLabel {

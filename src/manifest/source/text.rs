@@ -173,24 +173,31 @@ impl FileAccess {
         if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok((path, bytes)) }
     }
 
-    /// The names of the plain files in a directory below the top, without hidden ones and links that lead out.
-    pub(crate) fn list(&self, directory: &str) -> Result<Vec<String>, TextError> {
+    /// The names of the plain files in a directory below the top, without hidden ones, and separately those of links that lead out or nowhere.
+    pub(crate) fn list(&self, directory: &str) -> Result<(Vec<String>, Vec<String>), TextError> {
         if is_url(directory) {
             return Err(TextError::Url);
         }
-        let path = self.directory.join(directory).canonicalize()?;
+        // Also of a manifest without a directory in its path.
+        let path = Path::new(".").join(&self.directory).join(directory).canonicalize()?;
         let top = self.top.canonicalize()?;
         if !path.starts_with(&top) {
             return Err(TextError::Outside);
         }
         let is_inside = |path: PathBuf| path.canonicalize().is_ok_and(|path| path.starts_with(&top) && path.is_file());
-        let mut names = Vec::new();
+        let (mut names, mut links) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
-            let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'));
-            names.extend(name.filter(|_| is_inside(entry.path())));
+            let Some(name) = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.')) else {
+                continue;
+            };
+            if is_inside(entry.path()) {
+                names.push(name);
+            } else if entry.file_type()?.is_symlink() {
+                links.push(name);
+            }
         }
-        Ok(names)
+        Ok((names, links))
     }
 
     /// A file below the top, which is noted as read.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use encoding_rs::Encoding;
 use globset::GlobBuilder;
+use indexmap::IndexMap;
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
@@ -51,10 +52,11 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
     };
     rows.iter_mut().zip(1..).for_each(|(row, number)| row.number = number);
     // An unreadable file has its own error.
-    if let RawForEach::File(table) = from
-        && !rows.is_empty()
-    {
-        leave_out(&mut rows, table, access, at, found);
+    if !rows.is_empty() {
+        match from {
+            RawForEach::File(table) => leave_out(&mut rows, table, access, at, found),
+            RawForEach::Rows(_) => leave_out(&mut rows, &RawTable::for_file(at.to_string()), access, at, found),
+        }
     }
     rows
 }
@@ -77,14 +79,21 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Po
     rows.retain(|row| {
         let why = reason_to_leave_out(row, table);
         let line = row.place.as_ref().map_or(row.number as u64, |place| place.line);
-        left_out.extend(why.iter().map(|why| format!("row {line} ({why})")));
+        left_out.extend(why.iter().map(|why| (line, why.clone())));
         why.is_none()
     });
     if !left_out.is_empty() {
-        let named = left_out.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = if left_out.len() > MAX_NAMED { ", …" } else { "" };
-        let (all, used) = (count(all, "row"), rows.len());
-        access.note_left_out(format!("{}: {all}, {used} used; left out: {named}{more}", table.file));
+        let mut reasons: IndexMap<&str, usize> = IndexMap::new();
+        for (_, why) in &left_out {
+            *reasons.entry(why).or_default() += 1;
+        }
+        let named: Vec<String> = if left_out.len() > MAX_NAMED {
+            reasons.iter().map(|(why, rows)| format!("{} ({why})", count(*rows, "row"))).collect()
+        } else {
+            left_out.iter().map(|(line, why)| format!("row {line} ({why})")).collect()
+        };
+        let (all, used, named) = (count(all, "row"), rows.len(), named.join(", "));
+        access.note_left_out(format!("{}: {all}, {used} used; left out: {named}", table.file));
     }
     let hidden: Vec<String> =
         rows.iter().filter(|row| row.is_hidden).filter_map(|row| Some(row.place.as_ref()?.line.to_string())).collect();
@@ -142,9 +151,16 @@ fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String,
         let message = format!("`{pattern}` must have its pattern in the file name");
         (Rule::NoRows, message, "write for example `stills/*.png`")
     })?;
-    let names = access.list(directory).map_err(|error| unreadable(&format!("the directory of `{pattern}`"), &error))?;
-    let mut images: Vec<&String> = names.iter().filter(|name| glob.is_match(name) && is_image_name(name)).collect();
+    let listed = access.list(directory).map_err(|error| unreadable(&format!("the directory of `{pattern}`"), &error));
+    let (names, links) = listed?;
+    let is_meant = |name: &&String| glob.is_match(name) && is_image_name(name);
+    let (mut images, links) =
+        (names.iter().filter(is_meant).collect::<Vec<_>>(), links.iter().filter(is_meant).count());
     images.sort_by_cached_key(|name| natural(name));
+    if links > 0 {
+        let left_out = format!("{pattern}: left out: {} to a file outside, or to none", count(links, "link"));
+        access.note_left_out(left_out);
+    }
     let columns = Arc::new(Columns::new(["file", "stem", "text"].map(str::to_owned).to_vec()).unwrap_or_default());
     let (mut rows, mut stems) = (Vec::new(), HashMap::new());
     for name in images {
@@ -271,7 +287,12 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Fi
     match ending.as_deref() {
         Some("jsonl" | "ndjson") => objects(&text, file, at, found),
         Some("txt") if !is_tabbed(&text) => texts(&text, file, at, found),
-        _ => sheet::parse(&text, file, table.header_row, at, found),
+        Some("csv" | "tsv" | "txt") => sheet::parse(&text, file, table.header_row, at, found),
+        _ => refused(
+            error!(Unreadable, at.value(), "`for_each` can't read `{file}`: its ending names no table";
+            "name a .csv, .tsv, .xlsx, .ods, .txt, or .jsonl file; a .jsonl file has one JSON object a line"),
+            found,
+        ),
     }
 }
 

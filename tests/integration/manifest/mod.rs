@@ -13,4 +13,5 @@ mod rules;
 mod schema;
 mod shapes;
 mod sheets;
+mod sources;
 mod streams;

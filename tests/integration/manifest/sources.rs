@@ -1,0 +1,74 @@
+//! Sources of jobs: what is left out is named, and nothing is dropped silently.
+
+use serde_json::Value;
+
+use crate::support::Workspace;
+
+#[track_caller]
+fn assert_has_line(text: &str, line: &str) {
+    assert!(text.lines().any(|it| it == line), "{text}");
+}
+
+/// Each entry gives all of its jobs, or says why not.
+#[test]
+fn warning_or_odd_source_drops_no_job() {
+    let jobs = |entries: &str, expected: &[&str]| {
+        let here = Workspace::with_manifest(&format!("version: 1\nname: m\njobs:\n{entries}"));
+        for image in ["w1.png", "w2.PNG", ".hidden.png", "notes.md"] {
+            here.write(image, b"\x89PNG\r\n\x1a\n");
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/nowhere.png", here.path("w9.png")).expect("a link");
+        let ended = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0);
+        let plan: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        let ids: Vec<&str> =
+            plan["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["id"].as_str()).collect();
+        assert_eq!(ids, expected, "{entries}");
+        here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0)
+    };
+    // As on GitHub, an entry without a match excludes nothing.
+    let matrix =
+        "  - { id: \"a-{{ n }}\", model: alpha-2, prompt: x, matrix: { n: [1, 2], exclude: [{ n: 1 }, { n: 3 }] } }\n";
+    assert!(jobs(matrix, &["a-2"]).stderr.starts_with("warning[axis-unknown]: `exclude` has `3`"));
+    jobs("  - { id: a, model: alpha-2, prompt: x, image_file: '' }\n", &["a"]);
+    // A glob beside the manifest, whose path has no directory.
+    let images = jobs(
+        "  - { id: \"{{ row.stem }}\", model: alpha-2, image_file: \"{{ row.file }}\", for_each: '*.png' }\n",
+        &["w1", "w2"],
+    );
+    #[cfg(unix)]
+    assert_has_line(&images.stdout, "*.png: left out: 1 link to a file outside, or to none");
+    // A row of the manifest is left out as one of a file.
+    let rows = "  - { id: \"{{ row.n }}\", model: alpha-2, prompt: x, for_each: [{ n: a, status: Skip }, { n: b }] }\n";
+    assert_has_line(&jobs(rows, &["b"]).stdout, "jobs[0].for_each: 2 rows, 1 used; left out: row 1 (status: skip)");
+    drop(images);
+}
+
+#[test]
+fn invalid_source_and_file_as_directory_are_errors() {
+    for (entries, code) in [
+        ("  - { id: a, model: alpha-2, prompt: x, for_each: m.yaml }\n", "unreadable"),
+        ("  - { id: a, model: alpha-2, prompt: x, for_each: { flie: a.csv } }\n", "unknown-key"),
+        (
+            "  - { id: a, model: alpha-2, prompt: x, file: v.mp4 }\n  - { id: b, model: alpha-2, prompt: y, file: v.mp4/b.mp4 }\n",
+            "file-duplicate",
+        ),
+        (
+            "  - { id: b, model: alpha-2, prompt: y, file: v.mp4/b.mp4 }\n  - { id: a, model: alpha-2, prompt: x, file: v.mp4 }\n",
+            "file-duplicate",
+        ),
+    ] {
+        let here = Workspace::with_manifest(&format!("version: 1\nname: m\njobs:\n{entries}"));
+        let refused = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
+        assert!(refused.contains(&format!("error[{code}]")), "{entries}: {refused}");
+    }
+}
+
+#[test]
+fn left_out_rows_are_counted_by_reason() {
+    let row = "  - { id: \"{{ row_number }}\", model: alpha-2, prompt: x, for_each: rows.csv }\n";
+    let here = Workspace::with_manifest(&format!("version: 1\nname: m\njobs:\n{row}"));
+    here.write("rows.csv", format!("n,Status\n{}", "1,skip\n2,new\n".repeat(10)));
+    let markdown = here.shotlist(&["run", "m.yaml", "--plan", "--format", "markdown"]).ends_with(0).stdout;
+    assert_has_line(&markdown, "rows.csv: 20 rows, 10 used; left out: 10 rows (Status: skip).");
+}
