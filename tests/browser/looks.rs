@@ -185,7 +185,7 @@ fn missing_image_shows_its_cause_and_command() {
         (
             "broken",
             vec![
-                "failed since",
+                "failed, submitted",
                 "out of memory",
                 "trying again costs $0.90",
                 "shotlist run m.yaml --select broken --retry-failed",

@@ -88,6 +88,7 @@ function openNote(root) {
   field.hidden = false;
   tellChoices();
   field.focus();
+  field.setSelectionRange(field.value.length, field.value.length);
   return field;
 }
 function leaveNote(field) {

@@ -75,9 +75,12 @@ for (const dialog of [viewer, wall, help]) {
     $(".stage", dialog)?.replaceChildren();
     if (dialog === viewer) viewed?.focus();
   });
+  // A selection of text that ends outside is no click on the outside.
+  let pressed = null;
+  dialog.addEventListener("pointerdown", (event) => (pressed = event.target));
   dialog.addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (event.target === dialog || button?.dataset.do === "close") dialog.close();
+    if ((event.target === dialog && pressed === dialog) || button?.dataset.do === "close") dialog.close();
     if (button?.dataset.go) step(Number(button.dataset.go));
     if (button?.dataset.do === "pick") {
       pick(viewed);
