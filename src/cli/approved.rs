@@ -62,7 +62,7 @@ pub(super) fn compare_service(args: &RunArgs, approved: Option<&Approved>, termi
     if let Some(named) = approved.and_then(Approved::service) {
         let now = service_view(args)?;
         if *named != now {
-            terminal.warning(NoticeCode::OtherService, &ui::other_service(named, &now));
+            terminal.failure(NoticeCode::OtherService, &ui::other_service(named, &now));
         }
     }
     Ok(())

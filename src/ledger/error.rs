@@ -71,7 +71,8 @@ impl Error for Unavailable {
 }
 
 /// The help for a batch that another run has.
-const WAIT: &str = "wait with `--lock-wait 5m`; on PostgreSQL, the lease of a killed run ends after 60 s";
+const WAIT: &str =
+    "wait for the other run, `run` with `--lock-wait 5m`; on PostgreSQL, the lease of a killed run ends after 60 s";
 /// The help for a submission whose runner may still receive the response.
 pub(crate) const RUNNER_MAY_LIVE: &str =
     "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min";

@@ -106,7 +106,7 @@ fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
     page.line(format_args!("bill: {charged:#} in {}{credited}", count(bill.lines.len(), "line")));
     page.line(format_args!(
         "agreed: {:#}, settled: {:#} charged and {:#} not, only on the bill: {strange:#}, only in the ledger: {:#}",
-        sum(&comparison.agreed),
+        comparison.agreed.iter().map(|matched| matched.billed).sum::<Usd>(),
         sum(&comparison.charged),
         sum(&comparison.free),
         sum(&comparison.missing),

@@ -101,7 +101,7 @@ impl Terminal {
         }
     }
 
-    /// A warning about an unfinished job on stderr, also when quiet.
+    /// A warning about a purchase or an unfinished job on stderr, also when quiet.
     pub(crate) fn failure(&self, code: NoticeCode, text: &str) {
         let code = code.code();
         if self.logs_json {
