@@ -143,9 +143,10 @@ impl Failure {
 
     /// Names the ledger in the command that unfreezes it.
     pub(super) fn of_this_ledger(self, ledger: &Ledger, args: &ManifestArgs) -> Self {
+        let sandbox = if ledger.is_simulated() { " --sandbox" } else { "" };
         let unfreeze = match &args.ledger {
             Some(named) if ledger.is_shared() && named.is_from_environment => return self,
-            _ => format!("{} --ledger {}", Freeze::UNFREEZE, quoted(&ledger.to_string())),
+            _ => format!("{}{sandbox} --ledger {}", Freeze::UNFREEZE, quoted(&ledger.to_string())),
         };
         Self { help: self.help.map(|help| help.replace(Freeze::UNFREEZE, &unfreeze)), ..self }
     }

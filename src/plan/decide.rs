@@ -184,10 +184,11 @@ fn spent_choice<'a>(
     redo: Redo<'_>,
 ) -> Option<SpentChoice> {
     let last = attempts.rev().find(|attempt| !attempt.state.made_no_task())?;
+    // A choice is recorded, also by the run that reads it from a file. Only a pattern passes the bound.
+    if redo.has_all_takes && takes.choice == Some(JobChoice::Retake) && !matches!(redo.retake, Retake::Any(_)) {
+        return Some(SpentChoice::AllTakes);
+    }
     match redo.retake {
-        Retake::No | Retake::Recorded if redo.has_all_takes && takes.choice == Some(JobChoice::Retake) => {
-            return Some(SpentChoice::AllTakes);
-        }
         Retake::Of(_) | Retake::Recorded if takes.choice == Some(JobChoice::Conflict) => {
             return Some(SpentChoice::Disputed);
         }
@@ -417,7 +418,8 @@ mod tests {
             with_reviews(ids.iter().map(|id| attempt(*id, "now", S::Completed)).collect(), &[(0, true, true)])
         };
         let spent = |history: &[Attempt], redo: Redo<'_>| decide(&job("now"), history.iter(), redo).spent_choice;
-        for retake in [Retake::No, Retake::Recorded] {
+        let tasks = HashSet::from([TaskId::new("t1").expect("an ID")]);
+        for retake in [Retake::No, Retake::Recorded, Retake::Of(&tasks)] {
             let redo = Redo { retake, has_all_takes: true, ..Redo::default() };
             assert_eq!(spent(&again(&[1]), redo), Some(SpentChoice::AllTakes));
             assert_eq!(spent(&[attempt(1, "now", S::Completed)], redo), None, "nobody asked for a take");

@@ -160,6 +160,7 @@ fn price(row: &Row) -> String {
         words.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, word)| format!("{usd:#} {word}")).collect();
     match said.as_slice() {
         [] => format!("{:#} not charged", row.price_usd),
+        [_] if !spent.is_zero() && row.attempts > 1 => format!("{spent:#} in {} attempts", row.attempts),
         [_] if !spent.is_zero() => format!("{spent:#}"),
         _ => said.join(", "),
     }
