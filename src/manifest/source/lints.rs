@@ -61,7 +61,7 @@ pub(crate) fn unfilled_placeholder(
         } else if left.starts_with("row.") {
             of_a_cell.as_str()
         } else if left.contains(['{', '[', '<', '%', '$']) {
-            "write `{{ name }}` in the manifest, because cells are not templates"
+            "write `{{ name }}` in the prompt itself: cells and `vars` are not templates"
         } else {
             "write a prompt, or remove the row"
         };
