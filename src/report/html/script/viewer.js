@@ -8,6 +8,7 @@ function view(card) {
   viewed = card;
   const stage = $(".stage", viewer);
   const frame = $(".frame", card);
+  viewer.style.setProperty("--r", shapeOf(card));
   stage.replaceChildren(isPlayable(card) ? Object.assign(player(frame), { autoplay: true }) : ($(".none, img", frame)?.cloneNode(true) ?? ""));
   $("h2 bdi", viewer).textContent = card.dataset.id;
   $(".prompt", viewer).textContent = $(".prompt", card)?.textContent ?? "";
