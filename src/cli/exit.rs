@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::args::{ManifestArgs, RepeatArgs};
 use crate::domain::{Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, Usd, WRITABLE, quoted, with_causes};
 use crate::ledger::Ledger;
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 use crate::report::{JobState, NextCommand, Report};
 use crate::session::{EngineOutcome, RunEvent, StopReason};
 use crate::ui::Terminal;
@@ -186,13 +186,20 @@ pub(super) struct Bought {
     wanted: Vec<JobId>,
     /// The submitted jobs among them.
     submitted: HashSet<JobId>,
+    /// Jobs to buy again that wait for an image or a review, each with the reason. Their state is that of their video.
+    pub held: Vec<(JobId, String)>,
 }
 
 impl Bought {
     /// No purchases yet, by a run of this plan.
     pub(super) fn for_plan(plan: &Plan) -> Self {
         let wanted = plan.jobs.iter().filter(|planned| planned.action.repeats());
-        Self { wanted: wanted.map(|planned| planned.job.id().clone()).collect(), ..Self::default() }
+        let held = plan.jobs.iter().filter(|planned| planned.action == Action::Hold && planned.attempt.is_some());
+        Self {
+            wanted: wanted.map(|planned| planned.job.id().clone()).collect(),
+            held: held.map(|planned| (planned.job.id().clone(), planned.reason.to_string())).collect(),
+            ..Self::default()
+        }
     }
 
     /// Records the possible charge of an event.

@@ -191,7 +191,7 @@ codes! {
     UntilKept "until-kept" "Takes are bought one by one until one is kept."
     LocalImages "local-images" "Due jobs use a local image."
     MoreDiagnostics "more-diagnostics" "Some diagnostics are not shown."
-    NotBoughtAgain "not-bought-again" "The run ended before it bought what was asked for again."
+    NotBoughtAgain "not-bought-again" "A job is not bought again: it waits, or the run ended before."
     NotExecuted "not-executed" "A hook failed for a video."
     NotFetched "not-fetched" "A video can't be downloaded."
     NotSent "not-sent" "A job was not sent, because its image has no URL."

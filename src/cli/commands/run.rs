@@ -173,12 +173,16 @@ impl Run<'_> {
         let has_budget = self.session.manifest().budget.run.is_some();
         let confirmation = confirm(self.args, ready.plan(), &self.again, service, has_budget, self.terminal)?;
         let stop = Stop::default();
+        let bought = Bought::for_plan(ready.plan());
+        for (job, reason) in &bought.held {
+            self.terminal.failure(NoticeCode::NotBoughtAgain, &format!("{job} {reason}, so it is not bought again"));
+        }
         if !ready.has_work() {
             let outcome = Box::pin(ready.run(&confirmation, &stop, &|_| {})).await?;
-            return self.end(outcome, &Bought::default(), &left_out, &doubts_elsewhere);
+            return self.end(outcome, &bought, &left_out, &doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
-        let bought = Mutex::new(Bought::for_plan(ready.plan()));
+        let bought = Mutex::new(bought);
         let tell = |event| {
             bought.lock().note(&event);
             progress.tell(&event);
@@ -307,6 +311,7 @@ impl Run<'_> {
         let others: Vec<Reported> = others.into_iter().flatten().collect();
         let exit = exit_of(self.session.selected().iter().filter(|job| !left_out.contains(job.id())), &report, &run);
         let exit = if unexecuted > 0 { exit.max(Exit::SomeFailed) } else { exit };
+        let exit = if bought.held.is_empty() { exit } else { exit.max(Exit::Held) };
         let exit = if doubts_elsewhere.is_empty() { exit } else { exit.max(Exit::InDoubt) };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
             let mut page = ui::summary_text(

@@ -108,3 +108,14 @@ fn job_without_its_image_is_held_and_priced() {
         here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
     }
 }
+
+#[test]
+fn retake_without_its_image_is_told_also_when_quiet() {
+    let (here, service) = (chain(), Service::well());
+    run(&here, &service, &["--select", "l1"]).ends_with(0);
+    run(&here, &service, &["--select", "l2"]).ends_with(0);
+    std::fs::remove_file(here.path("frames/l1.png")).expect("a frame");
+    let ended = run(&here, &service, &["--select", "l2", "--retake", "l2", "-q"]).ends_with(5);
+    let warning = "warning[not-bought-again]: l2 waits for the image `frames/l1.png`, so it is not bought again\n";
+    assert_eq!((&*ended.stderr, service.posts().len()), (warning, 2));
+}
