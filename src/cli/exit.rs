@@ -194,7 +194,7 @@ impl Bought {
     /// No purchases yet, by a run of this plan.
     pub(super) fn for_plan(plan: &Plan) -> Self {
         let wanted = plan.jobs.iter().filter(|planned| planned.action.repeats());
-        let held = plan.jobs.iter().filter(|planned| planned.action == Action::Hold && planned.attempt.is_some());
+        let held = plan.jobs.iter().filter(|planned| planned.action == Action::Hold && planned.earlier > 0);
         Self {
             wanted: wanted.map(|planned| planned.job.id().clone()).collect(),
             held: held.map(|planned| (planned.job.id().clone(), planned.reason.to_string())).collect(),

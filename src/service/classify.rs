@@ -304,6 +304,8 @@ mod tests {
             (404, None, r#"{"detail": "Not Found"}"#, "usable"),
             (404, None, missing, "usable"),
             (404, None, "not found", "usable"),
+            (404, None, "Cannot get task: no such task", "usable"),
+            (404, None, r#"{"message": "Cannot get task x"}"#, "usable"),
             (404, None, "", "usable"),
             (405, None, missing, "usable"),
             (400, None, missing, "usable"),

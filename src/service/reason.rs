@@ -81,8 +81,8 @@ const MISSING: &str =
 /// The first words of their messages about a missing path, and of Go's, in plain text.
 const MISSING_PATH: [&str; 11] = [
     "invalid url",
-    "cannot post",
-    "cannot get",
+    "cannot post /",
+    "cannot get /",
     "unknown url",
     "unrecognized request url",
     "no such route",

@@ -213,7 +213,7 @@ impl Importer<'_> {
         report: &TaskReport,
     ) -> Result<(), Refusal> {
         let batch = self.batch;
-        let doubt = self.history.attempts_of(&bought.job).find(|attempt| is_doubt_of(attempt, &intent));
+        let doubt = self.history.attempts_of(&bought.job).find(|attempt| is_doubt_of(attempt, &intent, bought));
         let doubt = doubt.filter(|_| !self.newest.contains_key(&bought.job));
         let attempt = if let Some(doubt) = doubt {
             doubt.id
@@ -309,11 +309,12 @@ impl Importer<'_> {
 }
 
 /// Returns whether a killed import left the attempt. A submission in doubt is another purchase, and keeps its doubt.
-fn is_doubt_of(attempt: &Attempt, intent: &Intent) -> bool {
+fn is_doubt_of(attempt: &Attempt, intent: &Intent, bought: &BoughtTask) -> bool {
     let is_declared = attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::Found);
     let is_restored = attempt.error.as_ref().is_some_and(|error| error.code.as_deref() == Some(RESTORED));
     is_declared
         && !is_restored
+        && bought.submitted_at.is_none_or(|at| at == attempt.intended_at)
         && attempt.state == AttemptState::InDoubt
         && attempt.purchase.fingerprint() == intent.purchase.fingerprint()
 }

@@ -11,14 +11,14 @@ use super::table::{Column, first_few, shortened, without_prompt};
 use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd, count, quoted};
 use crate::report::{Form, JobState, NextCommand, Report, Row, Superseded, Totals, form_of};
 
-/// The most jobs that are listed one by one, unless more is asked for.
+/// The maximum number of jobs in a list without `-v`.
 const LISTED: usize = 40;
 /// The most causes that are listed, the most jobs that are named with each, and the most characters of one.
 const MAX_CAUSES: usize = 8;
 const MAX_NAMES: usize = 5;
 const MAX_CAUSE: usize = 200;
 
-/// The states of jobs as text of this width: what needs a person, the sums, and a line for each job. Of many jobs, only incomplete ones are
+/// The states of jobs as text of this width: jobs that need a person, the sums, and a line for each job. Of many jobs, only incomplete ones are
 /// listed; with `all`, every job is, and nothing is cut off.
 pub(crate) fn status_text(report: &Report, again: &NextCommand, width: u16, all: bool) -> Page {
     let mut page = Page::new();
@@ -65,7 +65,7 @@ fn cells(row: &Row) -> Vec<String> {
 fn detail(row: &Row) -> String {
     let caused = row.notes().iter().find_map(|note| Some((note.kind, note.cause.as_deref()?)));
     match caused {
-        // The state says the rest.
+        // The state is in the row already.
         Some((kind, cause)) if kind.name() != row.state.name() => format!("{}: {cause}", kind.name()),
         Some((_, cause)) => cause.to_owned(),
         None => [&row.file, &row.declared, &row.task_id].into_iter().flatten().next().cloned().unwrap_or_default(),
@@ -103,7 +103,7 @@ pub(crate) fn summary_text(
     page
 }
 
-/// What needs a person, each cause once for all of its jobs, with the consequence for the money and the command.
+/// The jobs that need a person, each cause once for all of its jobs, with the consequence for the money and the command.
 fn tell_notes(page: &mut Page, report: &Report, again: &NextCommand) {
     let (mut room, mut hidden) = (MAX_CAUSES, 0);
     for (kind, noted) in report.notes() {
@@ -226,7 +226,7 @@ pub(super) fn counted(totals: &Totals) -> String {
 
 /// The length of the whole text in bytes, at most: below GitHub's 65,536 characters of a comment.
 const MAX_BYTES: usize = 60_000;
-/// Room behind the rows for the count of omitted jobs.
+/// Bytes reserved after the rows for the count of omitted jobs.
 const LAST_LINE_BYTES: usize = 200;
 /// Sums and jobs as Markdown, at most [`MAX_BYTES`]. The first line is a hidden marker: CI finds its earlier comment by it.
 pub(crate) fn status_markdown(report: &Report) -> String {

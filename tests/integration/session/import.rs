@@ -139,6 +139,26 @@ fn doubts_of_a_report_are_imported_and_never_bought_again() {
     }
 }
 
+#[test]
+fn killed_import_of_doubts_continues() {
+    let service = Service::scripted(|asked| match (&*asked.method, asked.earlier % 2) {
+        ("POST", 0) => Answer::Hangup,
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(4));
+    here.run(&service, &["--max-doubts", "9", "--concurrency", "1"]).ends_with(7);
+    fs::copy(here.path("shotlist-out/m/report.json"), here.path("before.json")).expect("a copy");
+    let states = "SELECT job, state FROM attempt ORDER BY job";
+    let before = here.ledger(states);
+    for halt in 1..12 {
+        fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
+        import(&here, &service, "before.json").dies_at(&format!("after-commit:{halt}"));
+        import(&here, &service, "before.json").ends_with(0);
+        here.run(&service, &[]).ends_with(7);
+        assert_eq!((here.ledger(states), service.posts().len()), (before.clone(), 4), "killed at commit {halt}");
+    }
+}
+
 /// A manifest of three models' jobs, by the prompt of the first.
 fn history_manifest(prompt: &str) -> String {
     format!(
