@@ -1,4 +1,4 @@
-//! Several runners with one ledger, each in a directory of its own as on another machine, and one simulator that records its charges. After any
+//! Several runners with one ledger, each in a separate directory as on another machine, and one simulator that records its charges. After any
 //! fault, the two must agree.
 
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl Team {
         charges.iter().map(|charge| (text(charge, "prompt"), text(charge, "task_id"))).collect()
     }
 
-    /// What the simulator charged, and what the ledger says of it: at most one charge for each attempt, nothing lost, nothing bought twice, and
+    /// Compares the charges of the simulator with the ledger: at most one charge for each attempt, nothing lost, nothing bought twice, and
     /// sums that are right. Gives the number of charges, and of jobs in doubt.
     #[track_caller]
     pub fn agree(&self) -> (usize, usize) {

@@ -1,15 +1,17 @@
-//! Sources of jobs: what is left out is named, and nothing is dropped silently.
+//! Sources of jobs: the plan names each row, image, or combination without a job.
 
 use serde_json::Value;
 
 use crate::support::Workspace;
+
+const IMAGES: &str = "  - { id: '{{ row.stem }}', model: alpha-2, image_file: '{{ row.file }}', for_each: '*.png' }\n";
 
 #[track_caller]
 fn assert_has_line(text: &str, line: &str) {
     assert!(text.lines().any(|it| it == line), "{text}");
 }
 
-/// Each entry gives all of its jobs, or says why not.
+/// No entry loses a job silently.
 #[test]
 fn warning_or_odd_source_drops_no_job() {
     let jobs = |entries: &str, expected: &[&str]| {
@@ -17,8 +19,6 @@ fn warning_or_odd_source_drops_no_job() {
         for image in ["w1.png", "w2.PNG", ".hidden.png", "notes.md"] {
             here.write(image, b"\x89PNG\r\n\x1a\n");
         }
-        #[cfg(unix)]
-        std::os::unix::fs::symlink("/nowhere.png", here.path("w9.png")).expect("a link");
         let ended = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0);
         let plan: Value = serde_json::from_str(&ended.stdout).expect("JSON");
         let ids: Vec<&str> =
@@ -31,17 +31,23 @@ fn warning_or_odd_source_drops_no_job() {
         "  - { id: \"a-{{ n }}\", model: alpha-2, prompt: x, matrix: { n: [1, 2], exclude: [{ n: 1 }, { n: 3 }] } }\n";
     assert!(jobs(matrix, &["a-2"]).stderr.starts_with("warning[axis-unknown]: `exclude` has `3`"));
     jobs("  - { id: a, model: alpha-2, prompt: x, image_file: '' }\n", &["a"]);
-    // A glob beside the manifest, whose path has no directory.
-    let images = jobs(
-        "  - { id: \"{{ row.stem }}\", model: alpha-2, image_file: \"{{ row.file }}\", for_each: '*.png' }\n",
-        &["w1", "w2"],
-    );
-    #[cfg(unix)]
-    assert_has_line(&images.stdout, "*.png: left out: 1 link to a file outside, or to none");
+    // The path of the manifest has no directory.
+    jobs(IMAGES, &["w1", "w2"]);
     // A row of the manifest is left out as one of a file.
     let rows = "  - { id: \"{{ row.n }}\", model: alpha-2, prompt: x, for_each: [{ n: a, status: Skip }, { n: b }] }\n";
     assert_has_line(&jobs(rows, &["b"]).stdout, "jobs[0].for_each: 2 rows, 1 used; left out: row 1 (status: skip)");
-    drop(images);
+}
+
+#[cfg(unix)]
+#[test]
+fn link_out_of_a_directory_is_named() {
+    let here = Workspace::with_manifest(&format!("version: 1\nname: m\njobs:\n{IMAGES}"));
+    here.write("a.png", b"\x89PNG\r\n\x1a\n");
+    for link in ["b.png", "c.PNG", "notes.md"] {
+        std::os::unix::fs::symlink("/nowhere.png", here.path(link)).expect("a link");
+    }
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert_has_line(&plan, "*.png: left out: 2 links to a file outside, or to none");
 }
 
 #[test]
