@@ -195,7 +195,7 @@ async fn probe<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
         let (reason, message) = match gateway.stop.unless_stopping(gateway.service.preflight()).await {
             None => return false,
             // A submission that is refused or has to wait costs nothing.
-            Some(Readiness::Usable | Readiness::Forbidden(_) | Readiness::Waits(_)) => break,
+            Some(Readiness::Usable | Readiness::Waits(_)) => break,
             Some(Readiness::Unusable(message)) if attempt < TRIES => {
                 gateway.record_unanswered(message);
                 tokio::time::sleep(PAUSE).await;

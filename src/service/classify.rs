@@ -133,8 +133,7 @@ pub(super) fn readiness(answer: &Answer<'_>) -> Readiness {
         200..=299 | 400..=407 if is_page(answer.body) => {
             Readiness::Unusable(describe(answer, "the response is an HTML page").message)
         }
-        401 => Readiness::KeyRefused(describe(answer, refused_key(401))),
-        403 => Readiness::Forbidden(describe(answer, refused_key(403))),
+        401 | 403 => Readiness::KeyRefused(describe(answer, refused_key(answer.status))),
         404 | 405 if reason::denies_the_path(answer.body) => {
             Readiness::Unusable(describe(answer, "the service has no such path").message)
         }
@@ -311,8 +310,8 @@ mod tests {
             (400, None, missing, "usable"),
             (200, None, "{}", "usable"),
             (401, None, missing, "key refused"),
-            (403, None, missing, "forbidden"),
-            (403, None, "", "forbidden"),
+            (403, None, missing, "key refused"),
+            (403, None, "", "key refused"),
             (429, None, page, "waits"),
             (503, Some("5"), "", "waits"),
             (503, Some("5"), page, "waits"),
@@ -328,7 +327,6 @@ mod tests {
                 Readiness::Usable => "usable",
                 Readiness::Waits(_) => "waits",
                 Readiness::KeyRefused(_) => "key refused",
-                Readiness::Forbidden(_) => "forbidden",
                 Readiness::Unusable(_) | Readiness::Untrusted(_) => "unusable",
             };
             assert_eq!(found, expected, "{status} {body}");

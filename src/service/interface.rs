@@ -37,8 +37,6 @@ pub enum Readiness {
     Usable,
     /// The service refused the API key.
     KeyRefused(ServiceError),
-    /// The service refused the task or the key. A submission shows free of charge which one.
-    Forbidden(ServiceError),
     /// The service asks to wait, as a run would, with the reason.
     Waits(String),
     /// A submission would be in doubt or at a wrong URL, with the reason.

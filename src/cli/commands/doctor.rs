@@ -151,7 +151,7 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
             let message = format!("{origin} must answer 404 for a task that does not exist, found {found}");
             unusable(message, "check the base URL, the key, and what is in between")
         }
-        Readiness::KeyRefused(error) | Readiness::Forbidden(error) => {
+        Readiness::KeyRefused(error) => {
             let help = "set the key in `SHOTLIST_API_KEY`, or a file with `--api-key-file`";
             check("service", Err(problem(RefusalCode::KeyInvalid, format!("{origin}: {}", error.message), help)))
         }
