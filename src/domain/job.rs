@@ -101,6 +101,11 @@ impl Job {
         bought.next().filter(is_alike).map_or(own, |attempt| attempt.purchase.fingerprint().clone())
     }
 
+    /// Returns whether a purchase with this fingerprint, of [`Self::fingerprint_among`], is of another image than the current one.
+    pub fn is_stale(&self, bought: &Fingerprint) -> bool {
+        bought != self.purchase.fingerprint() && !self.spec.local_images.iter().any(|image| image.is_missing)
+    }
+
     /// The path of its video in the output directory.
     pub fn output(&self) -> OutputPath {
         self.purchase.output.as_deref().cloned().unwrap_or_else(|| OutputPath::for_job(self.id()))

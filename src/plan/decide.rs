@@ -133,7 +133,7 @@ fn regardless_of_waits<'a>(
             Some(SpentChoice::AllTakes) => "is completed; all its takes are bought, and none is kept",
             None => "is completed",
         };
-        if fingerprint != *job.purchase.fingerprint() && !job.spec.local_images.iter().any(|image| image.is_missing) {
+        if job.is_stale(&fingerprint) {
             let reason = format!("{reason}; its image changed since (`--retake` buys it again)");
             return Decision { spent_choice, ..Decision::for_attempt(completed, Action::Stale, reason) };
         }

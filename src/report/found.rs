@@ -58,9 +58,8 @@ pub(super) struct Found {
     pub state: JobState,
     /// The choices of its reviewers.
     pub choice: Option<JobChoice>,
-    /// True if the video of the representing attempt is here, and true if it has a poster.
+    /// True if the video of the representing attempt is here.
     pub has_file: bool,
-    pub has_poster: bool,
 }
 
 impl Found {
@@ -77,9 +76,8 @@ impl Found {
             None if job.waits_for().is_some() => JobState::Held,
             None => JobState::Pending,
         };
-        let file = shown.and_then(|attempt| file_of(attempts[attempt], directory));
-        let has_poster = file.is_some_and(|file| is_poster_of(directory, &poster_of(file), file));
-        Self { places, fingerprint, shown, state, choice, has_file: file.is_some(), has_poster }
+        let has_file = shown.is_some_and(|attempt| file_of(attempts[attempt], directory).is_some());
+        Self { places, fingerprint, shown, state, choice, has_file }
     }
 
     /// The attempts of the job, oldest first.
@@ -90,6 +88,11 @@ impl Found {
     /// Returns whether an attempt has the request of the job.
     pub(super) fn is_take(&self, attempt: &Attempt) -> bool {
         *attempt.purchase.fingerprint() == self.fingerprint
+    }
+
+    /// Returns whether the job's video was bought with another image.
+    pub(super) fn is_stale(&self, job: &Job) -> bool {
+        self.state == JobState::Completed && job.is_stale(&self.fingerprint)
     }
 
     /// The attempt that represents the job.
@@ -127,17 +130,6 @@ pub(super) fn state(attempt: &Attempt) -> JobState {
 /// The video of an attempt, if it is here.
 pub(super) fn file_of<'a>(attempt: &'a Attempt, directory: &Path) -> Option<&'a VideoFile> {
     attempt.file.as_deref().filter(|file| is_whole(directory, file))
-}
-
-/// The path of the user's poster for a video.
-pub(super) fn poster_of(video: &VideoFile) -> String {
-    format!("{}.jpg", video.path.as_str().trim_end_matches(".mp4"))
-}
-
-/// Returns whether a poster is newer than its video.
-fn is_poster_of(directory: &Path, poster: &str, video: &VideoFile) -> bool {
-    let changed = |path: &str| directory.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
-    changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)
 }
 
 /// The mismatches of a delivered video, as text.

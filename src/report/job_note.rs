@@ -41,6 +41,8 @@ pub enum NoteKind {
     ExecOwed,
     /// The job waits for the review of its face.
     Held,
+    /// The image of the job changed since its purchase.
+    Stale,
     /// The video is completed, but not here.
     Missing,
     /// The video was archived.
@@ -59,7 +61,7 @@ impl NoteKind {
             Self::Failed | Self::Conflict | Self::Mismatch | Self::ExecFailed | Self::ExecOwed => JobState::Failed,
             Self::Rejected => JobState::Rejected,
             Self::Held => JobState::Held,
-            Self::Missing | Self::Archived => JobState::Completed,
+            Self::Stale | Self::Missing | Self::Archived => JobState::Completed,
             Self::Active => JobState::InProgress,
             Self::Unsent | Self::Pending => JobState::Pending,
         }
@@ -70,6 +72,7 @@ impl NoteKind {
         match self {
             Self::Conflict => "conflict",
             Self::Mismatch => "mismatch",
+            Self::Stale => "stale",
             Self::Unsent => "not sent",
             Self::ExecFailed | Self::ExecOwed => "exec",
             _ => self.state().name(),
@@ -78,7 +81,7 @@ impl NoteKind {
 
     /// Returns whether the user has to act or decide.
     pub fn needs_a_person(self) -> bool {
-        self <= Self::Held
+        self <= Self::Stale
     }
 
     /// A number of jobs with it: "2 jobs failed".
@@ -95,6 +98,7 @@ impl NoteKind {
             Self::ExecFailed => ("video", "with a failed `--exec`"),
             Self::ExecOwed => ("video", if jobs == 1 { "without its `--exec`" } else { "without their `--exec`" }),
             Self::Held => ("job", "held"),
+            Self::Stale => ("job", "stale"),
             Self::Missing => ("video", "not on this machine"),
             Self::Archived => ("video", "archived"),
             Self::Active => ("job", "active"),
@@ -114,6 +118,7 @@ impl NoteKind {
             Self::Unsent => ("nothing was charged".to_owned(), "the next run with `--asset-command` tries again"),
             Self::ExecFailed | Self::ExecOwed => (String::new(), "the next run with `--exec` starts it again"),
             Self::Held => (String::new(), "write `review: approved` under `faces` after the review, or add the image"),
+            Self::Stale => (format!("another take costs {usd:#}"), "`run --retake JOB` buys it with the current image"),
             Self::Missing => (String::new(), "the next run downloads it, free of charge"),
             Self::Archived => (String::new(), "runs don't download it again"),
             Self::Active => (String::new(), "the next run polls it, free of charge"),
@@ -130,7 +135,8 @@ impl NoteKind {
 
     /// Returns whether the contact sheet shows it in place of a video.
     pub(super) fn is_without_video(self) -> bool {
-        !matches!(self, Self::Conflict | Self::Mismatch | Self::ExecFailed | Self::ExecOwed | Self::Missing)
+        use NoteKind::{Conflict, ExecFailed, ExecOwed, Mismatch, Missing, Stale};
+        !matches!(self, Conflict | Mismatch | ExecFailed | ExecOwed | Stale | Missing)
     }
 
     /// The command that helps, with its options.
@@ -154,7 +160,12 @@ pub(super) fn notes(job: &Job, found: &Found, history: &History) -> Vec<JobNote>
             wishes.map(|(by, choice)| format!("{by} {}", if choice == Choice::Keep { "keeps" } else { "retakes" }));
         JobNote { kind: NoteKind::Conflict, cause: Some(wishes.collect::<Vec<_>>().join(", ")), usd: Usd::ZERO }
     });
-    let notes = [of_state(job, found, history), conflict, shown.and_then(of_mismatch), shown.and_then(of_exec)];
+    let stale = found.is_stale(job).then(|| JobNote {
+        kind: NoteKind::Stale,
+        cause: Some("its image changed since the purchase".to_owned()),
+        usd: job.purchase.price,
+    });
+    let notes = [of_state(job, found, history), conflict, stale, shown.and_then(of_mismatch), shown.and_then(of_exec)];
     let mut notes: Vec<JobNote> = notes.into_iter().flatten().collect();
     notes.sort_by_key(|note| note.kind);
     notes

@@ -63,8 +63,11 @@ fn killed_chain_buys_each_link_once() {
     assert_eq!(service.posts().len(), LINKS + 1);
     assert_eq!(actions(&here, &[])[..3], ["done", "stale", "done"]);
     assert!(codes(&here.plan(&[])).contains(&"stale"));
-    run(&here, &service, &[]).ends_with(0);
+    let summary = run(&here, &service, &[]).ends_with(0).stdout;
     assert_eq!(service.posts().len(), LINKS + 1, "a stale job is not due");
+    let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    let stale = "1 job stale (l2): its image changed since the purchase\n  another take costs $0.90; ";
+    assert!(status.starts_with(stale) && summary.contains(stale), "{summary}{status}");
     assert_eq!(here.report()["jobs"][1]["state"], "completed");
     let kept = here.shotlist(&["choose", "m.yaml", "--decide", "l2=keep", "--by", "anna"]).ends_with(0).stdout;
     here.shotlist(&["report", "m.yaml"]).ends_with(0);
