@@ -164,12 +164,8 @@ pub struct Footage {
     pub size: Option<(u32, u32)>,
     /// The number of frames in 1000 seconds.
     pub frames_per_1000_s: Option<u64>,
-    /// The four-character codes of its tracks (ISO/IEC 14496-12 §8.5.2), video first.
-    pub codecs: Vec<String>,
     /// True if it has sound.
     pub has_audio: bool,
-    /// True if it has content credentials (C2PA).
-    pub has_credentials: bool,
 }
 
 /// A price list: the price of a video by a model, of so many seconds, and of a size if the request has one; `None` for an unknown model.

@@ -15,9 +15,6 @@ const MAX_BOXES: usize = 10_000;
 const MAX_INDEX: u64 = 64 << 20;
 /// The number of bytes of a signature.
 pub(super) const SIGNATURE_LENGTH: usize = 8;
-/// The type of content credentials in a box of the type `uuid` (C2PA 2.1, A.5).
-const CREDENTIALS: [u8; 16] =
-    [0xd8, 0xfe, 0xc3, 0xd6, 0x1b, 0x0e, 0x48, 0x3c, 0x92, 0x97, 0x58, 0x28, 0x87, 0x7e, 0xc4, 0x81];
 
 /// The possible first boxes of an MP4 or a `QuickTime` movie (ISO/IEC 14496-12 §4.3; older movies have no `ftyp`).
 const FIRST: [&[u8; 4]; 9] = [b"ftyp", b"styp", b"pdin", b"free", b"skip", b"wide", b"uuid", b"moov", b"mdat"];
@@ -62,7 +59,7 @@ pub(super) fn text_kind(start: &[u8]) -> Option<&'static str> {
 pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option<Footage>, String>> {
     let length = file.seek(SeekFrom::End(0))?;
     let (mut at, mut has_index, mut has_frames, mut boxes) = (0, false, false, 0);
-    let (mut index, mut has_credentials) = (Index::default(), false);
+    let mut index = Index::default();
     while at + 8 <= length {
         boxes += 1;
         if boxes > MAX_BOXES {
@@ -90,7 +87,6 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
                     index.add(*name == *b"moof", read(file, content)?);
                 }
             }
-            b"uuid" => has_credentials |= read(file, content.min(16))? == CREDENTIALS,
             _ => {}
         }
         at = end;
@@ -99,7 +95,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
         (false, _) => Err("it has no `moov` box, which describes the frames".to_owned()),
         (true, false) => Err("it has no `mdat` box with frames".to_owned()),
         (true, true) if index.is_empty() => Ok(None),
-        (true, true) => footage(&index, length).map(|footage| Some(Footage { has_credentials, ..footage })),
+        (true, true) => footage(&index, length).map(Some),
     })
 }
 
@@ -204,15 +200,12 @@ pub(super) fn footage(index: &Index, length: u64) -> Result<Footage, String> {
     let played = scale.zip(ticks).map(|(scale, ticks)| scaled(ticks, 1000, scale));
     let per_1000_s = frames.zip(scale).filter(|(frames, _)| frames.ticks > 0);
     let per_1000_s = per_1000_s.map(|(frames, scale)| scaled(frames.count, scale * 1000, frames.ticks));
-    let sound: Vec<&Track> = of_kind(b"soun").collect();
     Ok(Footage {
         // An edit list may be longer than the samples, and may cut them.
         duration_ms: played.map(|played| video.edited_ms(&index.movie).unwrap_or(played).min(played)),
         size: video.size(),
         frames_per_1000_s: per_1000_s.filter(|frames| *frames > 0),
-        codecs: std::iter::once(video).chain(sound.iter().copied()).filter_map(Track::codec).collect(),
-        has_audio: !sound.is_empty(),
-        has_credentials: false,
+        has_audio: of_kind(b"soun").next().is_some(),
     })
 }
 
@@ -235,11 +228,6 @@ impl<'m> Track<'m> {
     /// The content of its first sample entry, and its type (§8.5.2).
     fn entry(&self) -> Option<(&'m [u8], &'m [u8])> {
         boxes(child(self.samples, "stsd")?.get(8..)?).next()
-    }
-
-    fn codec(&self) -> Option<String> {
-        let (name, _) = self.entry()?;
-        Some(name.iter().map(|byte| char::from(*byte)).filter(char::is_ascii_graphic).collect())
     }
 
     /// Its width and height: of the sample entry (§12.1.3), rotated by the matrix of the track (§8.3.2).
@@ -522,9 +510,7 @@ mod tests {
                 duration_ms: Some(10_000),
                 size: Some((1280, 720)),
                 frames_per_1000_s: Some(24_000),
-                codecs: vec!["avc1".into(), "avc1".into()],
                 has_audio: true,
-                has_credentials: false,
             }
         );
         let turned = footage(&index(&[track(1, "vide", 240, Some(9500), true)], vec![]), 1000).expect("no flaw");

@@ -1,7 +1,7 @@
 //! The cut: the videos as a timeline of `OpenTimelineIO`, which editing programs read.
 //!
 //! Each job with a video is a clip, in manifest order: the kept take, or else the newest one. The other takes are alternative references of the clip, and
-//! each line of a note is a marker, at the time that the line names. A track has the jobs with one value of a label. All times are frames at one rate:
+//! each line of a note is a marker, at the time that the line names. A video that was archived or is not on this machine is missing media. A track has the jobs with one value of a label. All times are frames at one rate:
 //! the videos must share it.
 
 use std::io::{self, Write};
@@ -29,7 +29,10 @@ const NO_VALUE: &str = "(none)";
 pub(super) fn write(report: &Report, directory: &Path, label: Option<&str>, to: &mut impl Write) -> io::Result<()> {
     let (mut tracks, mut common) = (IndexMap::<String, Vec<Value>>::new(), None);
     for row in report.rows_seen_from(directory) {
-        let Some(file) = &row.file else { continue };
+        if row.file.is_none() && row.delivered.seconds.is_none() {
+            continue;
+        }
+        let file = row.file.as_deref().unwrap_or(&row.id);
         let error = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
         let unknown = || error(format!("the frame rate or the duration of `{file}` is unknown"));
         let (fps, seconds) = row.delivered.fps.zip(row.delivered.seconds).ok_or_else(unknown)?;
@@ -40,7 +43,7 @@ pub(super) fn write(report: &Report, directory: &Path, label: Option<&str>, to: 
         }
         let value =
             label.map_or(report.key.name.as_str(), |label| row.labels.get(label).map_or(NO_VALUE, String::as_str));
-        tracks.entry(value.to_owned()).or_default().push(clip(&row, file, &Frames { rate: exact(fps), seconds }));
+        tracks.entry(value.to_owned()).or_default().push(clip(&row, &Frames { rate: exact(fps), seconds }));
     }
     let track = |(name, clips): (String, _)| part("Track.1", &name, json!({ "kind": "Video", "children": clips }));
     let stack = part("Stack.1", "tracks", json!({ "children": tracks.into_iter().map(track).collect::<Value>() }));
@@ -99,16 +102,18 @@ fn part(schema: &str, name: &str, fields: Value) -> Value {
     part
 }
 
-fn clip(row: &Row, file: &str, frames: &Frames) -> Value {
+fn clip(row: &Row, frames: &Frames) -> Value {
     let about =
         json!({ "job": row.id, "task": row.task_id, "model": row.model, "prompt": row.prompt, "choice": row.choice });
     let others = row
         .detail
         .versions
         .iter()
-        .filter_map(|Version { file, task_id }| Some((task_id.clone()?, reference(file, &Value::Null))));
+        .filter_map(|Version { file, task_id }| Some((task_id.clone()?, reference(Some(file), &Value::Null))));
     let references: serde_json::Map<String, Value> =
-        std::iter::once(("DEFAULT_MEDIA".to_owned(), reference(file, &frames.whole()))).chain(others).collect();
+        std::iter::once(("DEFAULT_MEDIA".to_owned(), reference(row.file.as_deref(), &frames.whole())))
+            .chain(others)
+            .collect();
     let markers: Vec<Value> = row.note.iter().flat_map(|note| note.lines()).map(|line| marker(line, frames)).collect();
     let fields = json!({
         "metadata": { "shotlist": about },
@@ -139,16 +144,19 @@ fn marker(line: &str, frames: &Frames) -> Value {
     })
 }
 
-/// A video, with its path relative to the timeline.
-fn reference(file: &str, available: &Value) -> Value {
-    json!({
-        "OTIO_SCHEMA": "ExternalReference.1",
+/// A video, with its path relative to the timeline if it is here.
+fn reference(file: Option<&str>, available: &Value) -> Value {
+    let mut reference = json!({
+        "OTIO_SCHEMA": if file.is_some() { "ExternalReference.1" } else { "MissingReference.1" },
         "name": "",
         "metadata": {},
         "available_range": available,
         "available_image_bounds": null,
-        "target_url": path_as_link(file),
-    })
+    });
+    if let Some(file) = file {
+        reference["target_url"] = path_as_link(file).into();
+    }
+    reference
 }
 
 #[cfg(test)]

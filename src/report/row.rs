@@ -140,10 +140,6 @@ pub struct Delivered {
     pub audio: Option<bool>,
     /// Its differences from the request: duration, shape, or lines.
     pub mismatch: Option<String>,
-    /// The four-character codes of its tracks, video first.
-    pub codecs: Option<Vec<String>>,
-    /// True if it has content credentials (C2PA).
-    pub content_credentials: Option<bool>,
 }
 
 /// The outcome of the program for a video.
@@ -204,8 +200,6 @@ pub(super) struct Detail {
     pub unknown: Usd,
     /// The present videos of its other attempts.
     pub versions: Vec<Version>,
-    /// The user's poster of the video, under the same name.
-    pub poster: Option<String>,
 }
 
 /// The video of another attempt of a job.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use jiff::Timestamp;
 
-use super::found::{Found, JobState, file_of, mismatch, poster_of, relative_path, state};
+use super::found::{Found, JobState, file_of, mismatch, relative_path, state};
 use super::job_note::{NoteKind, NotedJobs, by_kind, notes, of_other};
 use super::row::{Delivered, Detail, Exec, Row, Superseded, Totals, Version};
 use crate::domain::{
@@ -179,7 +179,7 @@ impl Report {
         let way = relative_path(directory, &self.directory);
         self.rows().map(move |mut row| {
             let versions = row.detail.versions.iter_mut().map(|version| &mut version.file);
-            for file in row.file.iter_mut().chain(versions).chain(&mut row.detail.poster) {
+            for file in row.file.iter_mut().chain(versions) {
                 file.insert_str(0, &way);
             }
             row
@@ -216,7 +216,6 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     reviews.retain(|reviewed| counts_for(reviewed.review.choice, found.choice));
     let detail = Detail {
         notes: notes(job, found, history),
-        poster: file.filter(|_| found.has_poster).map(poster_of),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
         versions: versions(found, shown, file, &attempts, directory),
@@ -280,8 +279,6 @@ fn delivered(attempt: &Attempt) -> Delivered {
         fps: footage.fps(),
         audio: Some(footage.has_audio),
         mismatch: mismatch(attempt),
-        codecs: Some(footage.codecs.clone()),
-        content_credentials: Some(footage.has_credentials),
     }
 }
 

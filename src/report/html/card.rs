@@ -42,7 +42,6 @@ struct Card<'r> {
     /// The facts of the delivered video.
     delivered: Option<String>,
     file_link: Option<String>,
-    poster: Option<String>,
     url_link: Option<&'r str>,
     /// The recorded choice.
     choice: &'static str,
@@ -104,7 +103,6 @@ impl<'r> Card<'r> {
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()),
             delivered: delivered(row),
             file_link: row.file.as_deref().map(path_as_link),
-            poster: row.detail.poster.as_deref().map(path_as_link),
             url_link: url.and_then(web_link),
             choice: row.choice.map_or("", JobChoice::name),
             can_be_noted: note.is_none() || row.state == JobState::Failed && row.task_id.is_some(),
@@ -138,14 +136,11 @@ fn shape(row: &Row) -> String {
 fn delivered(row: &Row) -> Option<String> {
     let size = row.delivered.width.zip(row.delivered.height).map(|(width, height)| format!("{width}x{height}"));
     let sound = row.delivered.audio.map(|audio| if audio { "sound" } else { "no sound" }.to_owned());
-    let credentials = row.delivered.content_credentials.filter(|has| *has).map(|_| "content credentials".to_owned());
     let facts = [
         row.delivered.seconds.map(|seconds| format!("{seconds:.1} s")),
         size,
         row.delivered.fps.map(|fps| format!("{fps:.0} fps")),
-        row.delivered.codecs.as_ref().map(|codecs| codecs.join(" ")),
         sound,
-        credentials,
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     (!facts.is_empty()).then(|| facts.join(", "))

@@ -107,7 +107,7 @@ pub(crate) fn write_bundle(report: &Report, written_at: Timestamp, to: &mut (imp
     let mut names = std::collections::HashSet::new();
     for row in report.rows() {
         let versions = row.detail.versions.into_iter().map(|version| version.file);
-        for name in row.file.into_iter().chain(versions).chain(row.detail.poster) {
+        for name in row.file.into_iter().chain(versions) {
             if names.insert(name.clone()) {
                 archive.start_file(&*name, stored)?;
                 let path = report.directory().join(&name);

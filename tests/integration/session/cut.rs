@@ -80,9 +80,14 @@ fn cut_has_a_clip_for_each_video() {
         .collect();
     assert_eq!(markers, [(&json!("crop at 0:07"), &json!(175.0)), (&json!("sound at 9:99"), &json!(0.0))]);
     assert_eq!(pier["metadata"]["shotlist"]["prompt"], "a pier");
-    // Without a label, there is one track, named as the manifest.
+    // Without a label, there is one track, named as the manifest. An archived video keeps its place and its length.
+    here.shotlist(&["archive", "m.yaml", "dune", "--to", "shelf"]).ends_with(0);
     let timeline = cut(&here, "cut/spots.otio", &[]);
     assert_eq!((tracks(&timeline).len(), &tracks(&timeline)[0]["name"]), (1, &json!("m")));
+    let dune = &tracks(&timeline)[0]["children"][1];
+    let media = &dune["media_references"]["DEFAULT_MEDIA"];
+    assert_eq!((&dune["name"], &media["OTIO_SCHEMA"]), (&json!("dune"), &json!("MissingReference.1")));
+    assert_eq!((&dune["source_range"], media.get("target_url")), (&whole, None));
     let wrong = here.shotlist(&["report", "m.yaml", "--report", "a.otio", "--track", "language"]).ends_with(2).stderr;
     insta::assert_snapshot!(wrong, @"
     error: invalid value 'language' for '--track <label.NAME>': write `label.NAME` with the name of a label
@@ -135,7 +140,6 @@ fn edited_cut_is_not_replaced() {
 fn bundle_has_the_page_and_its_videos() {
     let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
     here.run(&service, &[]).ends_with(0);
-    here.write("shotlist-out/m/dune.jpg", "a poster");
     let bundle = || here.shotlist(&["report", "m.yaml", "--bundle", "out/page.zip"]);
     bundle().ends_with(0);
     let mut archive =
@@ -143,7 +147,7 @@ fn bundle_has_the_page_and_its_videos() {
     let names: Vec<String> = (0..archive.len())
         .map(|index| archive.by_index(index).expect("a file").name().expect("a name").to_string())
         .collect();
-    assert_eq!(names, ["report.html", "the lake/lake.mp4", "dune.mp4", "dune.jpg", "pier.mp4", "road.mp4"]);
+    assert_eq!(names, ["report.html", "the lake/lake.mp4", "dune.mp4", "pier.mp4", "road.mp4"]);
     let read = |archive: &mut zip::ZipArchive<std::fs::File>, name: &str| {
         let mut bytes = Vec::new();
         archive.by_name(name).expect("a file").read_to_end(&mut bytes).expect("bytes");
@@ -177,11 +181,12 @@ fn bundle_has_the_page_and_its_videos() {
 fn bundle_follows_no_link() {
     let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
     here.run(&service, &[]).ends_with(0);
-    here.write("secret", "a key");
-    std::os::unix::fs::symlink(here.path("secret"), here.path("shotlist-out/m/dune.jpg")).expect("a link");
+    let lake = here.path("shotlist-out/m/the lake");
+    std::fs::rename(&lake, here.path("private")).expect("a private directory");
+    std::os::unix::fs::symlink(here.path("private"), &lake).expect("a link");
     let refused = here.shotlist(&["report", "m.yaml", "--bundle", "page.zip"]).ends_with(74).stderr;
     insta::assert_snapshot!(refused, @"
-    error[not-writable]: can't write report `page.zip`: shotlist-out/m/dune.jpg: it is a link, and shotlist follows none here; remove the link
+    error[not-writable]: can't write report `page.zip`: shotlist-out/m/the lake: it is a link, and shotlist follows none here; remove the link
       help: check the path, the permissions of its directory, and the free space
     ");
     assert!(!here.path("page.zip").exists());

@@ -14,8 +14,6 @@ function player(frame) {
     else video.replaceWith(Object.assign(document.createElement("p"), { className: "none gone", textContent: text }));
   };
   video.addEventListener("error", tryNext);
-  // An image that lies beside the video is quicker to have.
-  if (frame.dataset.poster) Object.assign(video, { poster: frame.dataset.poster, preload: "none" });
   tryNext();
   return video;
 }
@@ -89,10 +87,6 @@ async function printAll() {
       if ($("canvas", frame)) return true;
       if (!$("video", frame)) fill(frame);
       const video = $("video", frame);
-      if (video.poster) {
-        video.preload = "metadata";
-        video.load();
-      }
       return (
         video.readyState >= 2 ||
         new Promise((done) => {
