@@ -241,6 +241,11 @@ impl Attempt {
 }
 
 impl Charge {
+    /// The charge for a failure, which is certain if the service itself reported it.
+    pub fn of_failure(charging: Charging, is_certain: bool) -> Self {
+        Self::from_state(AttemptState::Failed, charging, None, is_certain)
+    }
+
     /// The charge for an attempt in this state, by the moment at which its family charges (spec §4, column "charge"). A bill settles only an unknown
     /// charge. A failure is certain if the service itself reported it; a task that it denies, or that the user gave up, may live.
     fn from_state(state: AttemptState, charging: Charging, billed: Option<bool>, is_certain: bool) -> Self {
@@ -389,8 +394,7 @@ impl Freeze {
     /// The command that ends it.
     pub(crate) const UNFREEZE: &str = "shotlist limit set --unfreeze";
     /// The help after a database may have forgotten purchases.
-    pub(crate) const LOOK_FIRST: &str =
-        "compare the service's bill with `shotlist reconcile BILL`, then run `shotlist limit set --unfreeze`";
+    pub(crate) const LOOK_FIRST: &str = "compare the service's bill with `shotlist reconcile`, record each purchase that the ledger lacks with `shotlist import`, then run `shotlist limit set --unfreeze`";
 }
 
 impl Explained for Freeze {

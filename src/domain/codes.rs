@@ -152,8 +152,6 @@ codes! {
     /// A warning, a note, or an event of a run. In the JSON log, an event of a run has its code with underscores as its name.
     NoticeCode:
     AccountsLeft "accounts-left" "Tasks of other accounts stay at the service."
-    AbandonedTasks "abandoned-tasks" "The run polls abandoned tasks once, before it buys anything."
-    AbandonedCompleted "abandoned-completed" "An abandoned task has completed; its video is taken, and nothing is bought for it."
     ActiveTasks "active-tasks" "The run polls active tasks of earlier runs."
     AlreadyPaid "already-paid" "Jobs are already paid for; buying them again requires `--buy-again` or a confirmation of its own."
     BatchesLeft "batches-left" "Too many other batches have open work."

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::codes::explained;
-use super::{Attempt, Charge, Declaration, JobId, Usd};
+use super::{Attempt, Charge, JobId, Usd};
 
 /// All attempts of one batch, oldest first for each job, and why others were not made.
 #[derive(Clone, Debug, Default)]
@@ -108,15 +108,6 @@ impl History {
     /// Returns whether nothing was bought for its job since.
     pub fn is_last(&self, attempt: &Attempt) -> bool {
         self.attempts_of(attempt.job()).all(|other| other.id <= attempt.id || other.state.made_no_task())
-    }
-
-    /// Returns the abandoned tasks of jobs for which nothing was bought since. They may still complete.
-    pub fn abandoned(&self) -> impl Iterator<Item = &Attempt> {
-        let is_abandoned = |attempt: &&Attempt| {
-            let known = &attempt.particulars;
-            known.declared.is_some_and(|declared| declared.what == Declaration::Lost) && known.billed.is_none()
-        };
-        self.attempts().filter(is_abandoned).filter(|attempt| self.is_last(attempt))
     }
 
     /// The sum that was certainly charged for the batch.

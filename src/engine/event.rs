@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::settings::StopReason;
-use crate::domain::{AttemptId, JobId, NoticeCode, TaskId, TaskNames, Usd, VideoFile};
+use crate::domain::{AttemptId, Charge, JobId, NoticeCode, TaskId, TaskNames, Usd, VideoFile};
 
 /// An event of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -100,6 +100,8 @@ pub enum RunEvent {
         task: TaskNames,
         /// The service's message.
         message: String,
+        /// Whether it is paid.
+        charge: Charge,
     },
     /// A job is submitted again after its task failed.
     Retrying {

@@ -17,7 +17,7 @@ use super::settings::{Outcome, StopReason};
 use super::slots::Slot;
 use super::submit::{ImageUrls, Known, Submitted, Submitter};
 use super::watched::{Ending, Moment, PolledTask};
-use crate::domain::{Attempt, AttemptId, Job, TaskNames};
+use crate::domain::{Attempt, AttemptId, Charge, Job, TaskNames};
 use crate::ledger::Event;
 use crate::plan::{Destination, Download, DownloadPlan, Plan};
 use crate::service::VideoService;
@@ -239,12 +239,14 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             Ending::Failed { error, ended_at } => {
                 let message = error.message.clone();
                 (ended.has_failed, ended.has_no_video, ended.why) = (true, true, Some(message.clone()));
-                (Event::Failed { error, ended_at, polls }, RunEvent::Failed { job, task, message })
+                let charge = Charge::of_failure(bought.purchase.charging, true);
+                (Event::Failed { error, ended_at, polls }, RunEvent::Failed { job, task, message, charge })
             }
             Ending::NotFound { error, ended_at } => {
                 ended.has_no_video = true;
                 let message = error.message.clone();
-                (Event::Disowned { error, ended_at, polls }, RunEvent::Failed { job, task, message })
+                let charge = Charge::of_failure(bought.purchase.charging, false);
+                (Event::Disowned { error, ended_at, polls }, RunEvent::Failed { job, task, message, charge })
             }
             Ending::Left(why) => {
                 self.outcome.lock().past_deadline += usize::from(why == LeaveReason::Deadline);

@@ -47,7 +47,7 @@ impl Unavailable {
 
     /// A thread for the ledger can't start, or panicked.
     pub(super) fn no_thread(source: std::io::Error) -> Self {
-        let help = "too many processes or threads are running; try again with fewer";
+        let help = "too many processes or threads run on this machine: close some programs, and try again";
         Self::caused_by(source, "can't start the ledger's thread", help)
     }
 }
@@ -138,7 +138,7 @@ explained! {
             other: BatchKey,
         } => AlreadyPaid, SHOW_PLAN;
         /// Another attempt at the same service has this task; nothing was written.
-        #[error("the service returned task ID `{task}`, which belongs to `{job}` of `{batch}`")]
+        #[error("task `{task}` belongs to `{job}` of `{batch}`")]
         TaskTaken {
             /// The task.
             task: TaskId,

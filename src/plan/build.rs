@@ -34,8 +34,6 @@ pub struct Plan {
     pub collect: Vec<Attempt>,
     /// Active tasks of selected jobs.
     pub resume: Vec<Attempt>,
-    /// Abandoned tasks. They are polled once before a purchase, and a completed one changes the plan.
-    pub abandoned: Vec<Attempt>,
     /// Due jobs that were probably bought before: under another ID in this batch, in another batch of the ledger, or in an earlier report.
     pub already_paid: Vec<AlreadyPaid>,
     /// The spend limit of this run, if any.
@@ -98,7 +96,6 @@ impl Plan {
             .filter(ours)
             .cloned()
             .partition(|attempt| resumed.contains(&attempt.id));
-        let abandoned = given.history.abandoned().filter(ours).cloned().collect();
         let due: Vec<(u32, u32)> =
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.purchase.typical_s).collect();
         let digest = digest(&given.key, given.retries, &bought(&jobs, &given));
@@ -119,7 +116,6 @@ impl Plan {
             jobs,
             collect,
             resume,
-            abandoned,
             already_paid,
             run_limit,
             limits,
@@ -250,8 +246,7 @@ impl Plan {
 
     /// Returns whether the run submits or polls, besides downloading missing videos.
     pub fn asks_about_tasks(&self) -> bool {
-        let polls = self.active_tasks().chain(&self.abandoned).next().is_some();
-        polls || self.buys()
+        self.active_tasks().next().is_some() || self.buys()
     }
 
     /// The tasks that the run polls.

@@ -37,8 +37,6 @@ pub enum PlanNote<'p> {
     RetakeUnfinished(&'p UnfinishedRetake),
     /// The number of active tasks that the run polls.
     ActiveTasks(usize),
-    /// The number of abandoned tasks that the run polls once.
-    AbandonedTasks(usize),
     /// Jobs that wait for a face review, and the one-time fees of the reviews.
     Held(usize, Usd),
     /// The number of jobs that wait for an image.
@@ -78,7 +76,6 @@ impl PlanNote<'_> {
             Self::OnTrial(_) => NoticeCode::ModelOnTrial,
             Self::RetakeUnfinished(_) => NoticeCode::RetakeUnfinished,
             Self::ActiveTasks(_) => NoticeCode::ActiveTasks,
-            Self::AbandonedTasks(_) => NoticeCode::AbandonedTasks,
             Self::Held(..) => NoticeCode::Held,
             Self::WaitsForImages(_) => NoticeCode::WaitsForImages,
             Self::Stale(_) => NoticeCode::Stale,
@@ -137,7 +134,6 @@ pub fn notes(plan: &Plan) -> Vec<PlanNote<'_>> {
         (!plan.on_trial.is_empty()).then_some(PlanNote::OnTrial(&plan.on_trial)),
         plan.unfinished_retake.as_ref().map(PlanNote::RetakeUnfinished),
         some(active, PlanNote::ActiveTasks(active)),
-        some(plan.abandoned.len(), PlanNote::AbandonedTasks(plan.abandoned.len())),
         some(reviews, PlanNote::Held(reviews, totals.face_reviews_usd)),
         some(totals.held - reviews, PlanNote::WaitsForImages(totals.held - reviews)),
         some(stale, PlanNote::Stale(stale)),
@@ -212,7 +208,7 @@ impl Plan {
     /// Keeps only the download of missing videos.
     pub fn only_fetch(&mut self) {
         self.jobs.retain(|planned| !planned.action.buys());
-        (self.resume, self.collect, self.abandoned) = (Vec::new(), Vec::new(), Vec::new());
+        (self.resume, self.collect) = (Vec::new(), Vec::new());
         self.already_paid = Vec::new();
     }
 

@@ -60,7 +60,7 @@ explained! {
         /// The simulator can't start.
         #[error("can't start the simulator")]
         Simulator(#[source] Box<dyn std::error::Error + Send + Sync>) => NoClient,
-            "try again with fewer programs; it needs a free port on this machine";
+            "close some programs, and try again: it needs a free port on this machine";
     }
 }
 

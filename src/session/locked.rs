@@ -2,9 +2,6 @@
 
 use std::collections::HashSet;
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use jiff::Timestamp;
-
 use super::connection::Connection;
 use super::executor::Executions;
 use super::other_batches::OtherBatch;
@@ -12,12 +9,10 @@ use super::purchases::{open_elsewhere, plan_against};
 use super::refusal::{PassedLimits, Refusal};
 use super::start::Session;
 use super::{other_batches, purchases};
-use crate::domain::{Account, Attempt, Declaration, History, JobId, Usd};
+use crate::domain::{Account, History, JobId, Usd};
 use crate::download::Downloader;
-use crate::engine::{Identity, ReportOwner};
-use crate::ledger::{Event, LockedBatch};
+use crate::ledger::LockedBatch;
 use crate::plan::Plan;
-use crate::service::{PollAnswer, Status, VideoService as _};
 
 /// A batch that only this run may change.
 pub struct Locked<'s> {
@@ -26,8 +21,6 @@ pub struct Locked<'s> {
     pub(super) plan: Plan,
     pub(super) history: History,
     pub(super) others: Vec<OtherBatch>,
-    /// The jobs whose abandoned task has completed.
-    pub(super) completed: Vec<JobId>,
 }
 
 impl Session {
@@ -54,7 +47,7 @@ impl Session {
             let open = self.ledger.open_elsewhere(&self.manifest.key).await?;
             plan.elsewhere = open_elsewhere(&open, self.options.downloads);
         }
-        Ok(Locked { session: self, batch, plan, history, others, completed: Vec::new() })
+        Ok(Locked { session: self, batch, plan, history, others })
     }
 }
 
@@ -109,37 +102,6 @@ impl Locked<'_> {
     }
 }
 
-/// The most polls at once.
-const AT_ONCE: usize = 8;
-
-/// Polls abandoned tasks of the connection's account, and records those that have completed. Returns their jobs.
-pub(super) async fn take_completed(
-    batch: &LockedBatch,
-    abandoned: &[Attempt],
-    connection: &Connection,
-) -> Result<Vec<JobId>, Refusal> {
-    let ours = abandoned.iter().filter(|attempt| connection.check_owner([*attempt].into_iter()).is_ok());
-    let polls = ours.map(async |attempt| Ok::<_, Refusal>((attempt, completion(attempt, connection).await)));
-    let completed = stream::iter(polls).buffered(AT_ONCE).try_filter_map(async |(attempt, completion)| {
-        let Some(completion) = completion else { return Ok(None) };
-        batch.record(attempt.id, Event::Undone(Declaration::Lost)).await?;
-        batch.record(attempt.id, completion).await?;
-        Ok(Some(attempt.job().clone()))
-    });
-    completed.try_collect().await
-}
-
-/// The completion of a task, if one poll shows it.
-async fn completion(attempt: &Attempt, connection: &Connection) -> Option<Event> {
-    let names = attempt.task.clone()?;
-    let PollAnswer::Report(report) = connection.service().poll(&names.id).await else { return None };
-    if report.status != Status::Completed || Identity::new(names).identify(&report) != ReportOwner::Own {
-        return None;
-    }
-    let ended_at = report.completed_at.unwrap_or_else(Timestamp::now);
-    Some(Event::Completed { video_url: report.video_url?, ended_at, polls: 1 })
-}
-
 /// A locked batch with a plan within all limits, connected to the service.
 pub struct Ready<'s> {
     pub(super) locked: Locked<'s>,
@@ -149,7 +111,7 @@ pub struct Ready<'s> {
 }
 
 impl<'s> Locked<'s> {
-    /// Polls abandoned tasks once. Refuses a report with purchases that the ledger lacks, a plan over a limit, a plan that differs from the approved
+    /// Refuses a report with purchases that the ledger lacks, a plan over a limit, a plan that differs from the approved
     /// one, and tasks of another account.
     /// `connection` may be missing if the plan needs no service ([`Plan::needs_service`]).
     pub async fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
@@ -159,8 +121,7 @@ impl<'s> Locked<'s> {
             Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
                 return Err(Refusal::OtherKind { ledger_is_simulated: self.session.ledger.is_simulated() });
             }
-            Some(connection) => self = self.without_completed(connection).await?,
-            None => {}
+            _ => {}
         }
         self.check_limits()?;
         self.check_approval()?;
@@ -173,18 +134,6 @@ impl<'s> Locked<'s> {
             connection.check_owner(self.plan.active_tasks())?;
         }
         Ready::new(self, connection)
-    }
-
-    /// Plans again if an abandoned task has completed: its job is not due.
-    async fn without_completed(self, connection: &Connection) -> Result<Self, Refusal> {
-        let completed = take_completed(&self.batch, &self.plan.abandoned, connection).await?;
-        if completed.is_empty() {
-            return Ok(self);
-        }
-        let Self { session, batch, others, .. } = self;
-        // They are locked again.
-        drop(others);
-        Ok(Self { completed, ..session.planned(batch).await? })
     }
 }
 
@@ -211,11 +160,6 @@ impl<'s> Ready<'s> {
     /// The account that submits, if the plan needs the service.
     pub fn account(&self) -> Option<&Account> {
         self.service.as_ref().map(|(connection, _)| connection.account())
-    }
-
-    /// The jobs with an abandoned task that has completed since.
-    pub fn completed(&self) -> &[JobId] {
-        &self.locked.completed
     }
 
     /// Returns whether the run needs the service, or starts a program.

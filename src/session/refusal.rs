@@ -48,7 +48,7 @@ explained! {
         /// The manifest requires a ledger in a database.
         #[error("the manifest requires a shared ledger, found a private one")]
         PrivateLedger => LedgerPrivate,
-            "set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest";
+            "set `SHOTLIST_LEDGER` to the database of your team: a private ledger does not know what the others bought";
         /// Only a database can limit the tasks of all runners.
         #[error("`--slots` requires a ledger on PostgreSQL")]
         SlotsOfFile => OptionInvalid, "pass `--concurrency` to each run instead";
@@ -62,8 +62,8 @@ explained! {
         #[error("can't write the files of the batch")]
         Files(#[source] Box<dyn Error + Send + Sync>) => NotWritable, WRITABLE;
         /// The plan requires a service, but there is no connection.
-        #[error("the plan requires a connection to the service")]
-        NoConnection => NoConnection, "connect to the service first";
+        #[error("the plan has tasks to poll or jobs to submit, but there is no connection to the service")]
+        NoConnection => NoConnection, "pass a connection to the session first";
         /// The ledger is real and the service simulated, or the reverse.
         #[error("{}", if *ledger_is_simulated {
             "the service is real, but the ledger is the simulator's"
@@ -73,14 +73,14 @@ explained! {
         OtherKind {
             /// True if it is the ledger that is simulated.
             ledger_is_simulated: bool,
-        } => LedgerKind, "name another ledger with `--ledger`";
+        } => LedgerKind, "pass `--sandbox` for the simulator, and leave out `--ledger`";
         /// Jobs are already paid for, and `--buy-again` does not name them.
         #[error("{} already paid for", if *jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") })]
         BoughtBefore {
             /// The number of jobs.
             jobs: usize,
         } => AlreadyPaid,
-            "pass `--buy-again GLOB` for the jobs to buy again, follow the hint for each job above, or leave it out with `--exclude`";
+            "follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match";
         /// Due jobs use a local image, without a program that uploads it.
         #[error("{} a local image, but `--asset-command` is not set", if *jobs == 1 { "1 job uses".to_owned() } else { format!("{jobs} jobs use") })]
         NoAssetCommand {
@@ -94,7 +94,7 @@ explained! {
             /// The approved digest.
             approved: Digest,
         } => PlanDiffers,
-            "approve the plan as it is now, or restore what was approved; `diff` of two plans that were saved with `--format json` shows the changes";
+            "approve the plan as it is now, or undo the change; `diff` of the approved plan and a new one, both saved with `--format json`, shows it";
         /// The cost is not confirmed.
         #[error("spending {cost:#} requires confirmation{}", if confirmed.is_zero() { String::new() } else { format!(", found one up to {confirmed:#}") })]
         Unconfirmed {
@@ -103,7 +103,7 @@ explained! {
             /// The confirmed sum.
             confirmed: Usd,
         } => ConfirmationNeeded,
-            "pass `--yes`, `--max-cost`, or `--approved`, or set `budget.run` in the manifest; `--plan` shows the cost";
+            "look at `--plan`, then pass `--max-cost`, `--approved`, or `--yes`; `budget.run` in the manifest confirms each run up to it";
         /// The report writer thread can't start, or panicked.
         #[error("can't start the report writer thread")]
         Thread(#[source] std::io::Error) => NotWritable, WRITABLE;
@@ -184,7 +184,7 @@ impl Explained for UnknownPurchases {
     fn help(&self) -> Cow<'static, str> {
         let report = quoted(&self.report.to_string_lossy());
         format!(
-            "restore the directory `.shotlist`, or record them at no cost: `shotlist import MANIFEST {report}`; move the report away if it is not yours"
+            "restore the directory `.shotlist`, or record them at no cost: `shotlist import MANIFEST {report}`; move the report away only if it is not yours, because without it they are bought again"
         )
         .into()
     }

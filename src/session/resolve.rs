@@ -140,10 +140,11 @@ explained! {
             job: JobId,
             /// The differences, one text each.
             differences: Vec<String>,
-        } => TaskMismatch, "check the task ID; pass `--anyway` if it is still this job's task";
+        } => TaskMismatch, "check the task ID; pass `--anyway` if you know from the service that the task is this job's";
         /// The service doesn't know the task.
         #[error("can't confirm task `{0}`: {1}")]
-        NoTask(TaskId, String) => TaskUnconfirmed, "check the task ID; if no task exists, pass `--never-created`";
+        NoTask(TaskId, String) => TaskUnconfirmed,
+            "check the task ID and the account; an ID that the service does not know is no proof that the job has no task";
         /// The responses are inconclusive.
         #[error("{0}")]
         Unconfirmed(String) => TaskUnconfirmed, CHECK_TASK;

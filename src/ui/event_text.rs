@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::table::{shortened, shortened_inside, size, span};
-use crate::domain::{JobId, NoticeCode as C, TaskNames, Usd, count};
+use crate::domain::{Charge, JobId, NoticeCode as C, TaskNames, Usd, count};
 use crate::engine::{LeaveReason, RunEvent, StopReason};
 use crate::plan::Plan;
 use crate::report::NextCommand;
@@ -43,9 +43,11 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         }
         RunEvent::Executed { job, error: None, .. } => Text::Verbose(format!("ran `--exec` for {job}")),
         RunEvent::Executed { job, error: Some(error), .. } => {
-            Text::Failure(format!("`--exec` failed for {job}; the next run with `--exec` repeats it: {error}"))
+            Text::Failure(format!("`--exec` failed for {job}; the next run with `--exec` starts it again: {error}"))
         }
-        RunEvent::Retrying { job, price } => Text::Note(format!("retrying {job} for another {price:#}")),
+        RunEvent::Retrying { job, price } => {
+            Text::Note(format!("retrying {job} for another {price:#}, as `--retries` allows"))
+        }
         RunEvent::Waiting { wait, message } => {
             let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
             Text::Note(format!("waiting{wait}: {message}"))
@@ -60,9 +62,11 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         }
         | RunEvent::ModelStopped { message, .. } => Text::Failure(message.clone()),
         RunEvent::Warned { message, .. } => Text::Warning(message.clone()),
-        RunEvent::RequestFailed { message } => Text::Warning(format!("no usable response, trying again: {message}")),
+        RunEvent::RequestFailed { message } => {
+            Text::Warning(format!("a request failed, and is repeated free of charge: {message}"))
+        }
         RunEvent::TaskAlias { job, task } => {
-            Text::Warning(format!("the service uses a second ID for the task of {job}: {task}"))
+            Text::Warning(format!("the service has two IDs for the task of {job}, and a bill may use either: {task}"))
         }
         RunEvent::UnknownStatus { status } => {
             Text::Warning(format!("the service reports the unknown state `{status}`; polling continues"))
@@ -71,7 +75,14 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::NotFetched { job, message, .. } => {
             Text::Failure(format!("can't download {job}; the next run tries again, free of charge: {message}"))
         }
-        RunEvent::Failed { job, message, .. } => Text::Failure(format!("{job} failed: {message}")),
+        RunEvent::Failed { job, message, charge, .. } => {
+            let money = match charge {
+                Charge::None => "costs nothing",
+                Charge::Charged => "is charged",
+                Charge::Unknown => "may be charged",
+            };
+            Text::Failure(format!("{job} failed, and {money}: {message}"))
+        }
         RunEvent::NotSent { job, reason } => Text::Failure(format!("{job} was not sent, and costs nothing: {reason}")),
         RunEvent::Rejected { job, message } => {
             Text::Failure(format!("{job} was rejected, and costs nothing: {message}"))
@@ -81,7 +92,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::TaskLeft { job, why, said, is_endless, .. } => match why {
             LeaveReason::Interrupted => Text::Detail(format!("left the task of {job} active")),
             LeaveReason::KeyRefused => {
-                Text::Failure(format!("the task of {job} stays active: the service refuses the key"))
+                Text::Failure(format!("the task of {job} is left to the next run: the service refuses the key"))
             }
             LeaveReason::Deadline => Text::Failure(past_deadline(job, said.as_deref(), *is_endless, again)),
         },
@@ -104,7 +115,7 @@ fn in_doubt(job: &JobId, message: &str, price: Usd, again: &NextCommand) -> Text
     Text::Error {
         message: format!("{job} is in doubt: {message}"),
         help: format!(
-            "look it up at the service; if it has a task: `{}`; if it has none: `{}`",
+            "look for its task on the service's website or bill; if there is one: `{}`; if there is certainly none: `{}`",
             resolve(&["--task", "ID"]),
             resolve(&["--never-created"])
         ),
@@ -117,7 +128,7 @@ fn not_recorded(job: &JobId, task: &TaskNames, again: &NextCommand) -> Text {
     Text::Error {
         message: format!("RESCUE: the task of {job} is {task}, and the ledger does not have it yet"),
         help: format!("keep this line; when the ledger is writable, run `{command}`"),
-        note: "the task is paid for".to_owned(),
+        note: "the task is paid for; until it is recorded, the job is in doubt, and not sent again".to_owned(),
     }
 }
 
@@ -136,15 +147,17 @@ fn past_deadline(job: &JobId, said: Option<&str>, is_endless: bool, again: &Next
 
 fn stopping(reason: StopReason, message: &str) -> Text {
     let help = match reason {
-        StopReason::TooManyFailures => "correct the cause; `--max-failures` and `--deadline` set the bounds",
-        StopReason::TooManyDoubts => "resolve the jobs in doubt before the next run",
-        StopReason::SpendLimit => "raise the limit, or run the rest once it allows it",
+        StopReason::TooManyFailures => "correct the cause, and run again",
+        StopReason::TooManyDoubts => {
+            "list the jobs in doubt with `shotlist resolve MANIFEST`, and resolve them before the next run"
+        }
+        StopReason::SpendLimit => "raise the limit, or run the rest on another day",
         StopReason::Unreachable => "check the base URL and the network, and for a proxy or login page",
         StopReason::KeyRefused => "check `SHOTLIST_API_KEY`, or the file of `--api-key-file`",
         StopReason::FilesFailed => "make room for the videos, and run again",
-        StopReason::Frozen => "`shotlist limit set --unfreeze` allows purchases again",
-        StopReason::PaidElsewhere => "look at `--plan`; `--buy-again` buys it all the same",
-        StopReason::LedgerFailed => "make the ledger writable, and run again",
+        StopReason::Frozen => "find out why, then allow purchases with `shotlist limit set --unfreeze`",
+        StopReason::PaidElsewhere => "look at `--plan`: it lists each earlier purchase, and how to use it",
+        StopReason::LedgerFailed => "make the ledger writable, record the tasks of `RESCUE` lines, and run again",
         StopReason::LeaseExpired => "run again once the other runner has ended",
         StopReason::Signal(_) => return Text::Warning(format!("interrupted: {message}")),
     };
@@ -371,7 +384,9 @@ mod tests {
             RunEvent::Executed { job: job(), task: task().id, error: None },
             RunEvent::Executed { job: job(), task: task().id, error: Some(message()) },
             RunEvent::NotFetched { job: job(), task: task().id, message: message() },
-            RunEvent::Failed { job: job(), task: task(), message: message() },
+            RunEvent::Failed { job: job(), task: task(), message: message(), charge: Charge::Charged },
+            RunEvent::Failed { job: job(), task: task(), message: message(), charge: Charge::Unknown },
+            RunEvent::Failed { job: job(), task: task(), message: message(), charge: Charge::None },
             RunEvent::Retrying { job: job(), price },
             RunEvent::NotSent { job: job(), reason: message() },
             RunEvent::Rejected { job: job(), message: message() },
@@ -435,7 +450,8 @@ mod tests {
         let (mut progress, now) = state(6);
         let price: Usd = "3.75".parse().expect("money");
         let submitted = |name| RunEvent::Submitted { job: id(name), task: task(), price };
-        let failed = |name| RunEvent::Failed { job: id(name), task: task(), message: "no".into() };
+        let failed =
+            |name| RunEvent::Failed { job: id(name), task: task(), message: "no".into(), charge: Charge::Charged };
         for event in [
             submitted("a"),
             submitted("b"),
@@ -475,8 +491,15 @@ mod tests {
     #[test]
     fn it_fits_every_terminal() {
         let (mut progress, now) = state(12_345);
-        progress
-            .note(&RunEvent::Failed { job: id(&"x".repeat(128)), task: task(), message: "n\no\t".repeat(400) }, now);
+        progress.note(
+            &RunEvent::Failed {
+                job: id(&"x".repeat(128)),
+                task: task(),
+                message: "n\no\t".repeat(400),
+                charge: Charge::Unknown,
+            },
+            now,
+        );
         progress.note(&RunEvent::InDoubt { job: id("doubt"), message: String::new(), price: Usd::ZERO }, now);
         for (width, height) in [(10, 3), (20, 5), (40, 6), (79, 24), (500, 100)] {
             let lines = progress.lines(width, height, now);

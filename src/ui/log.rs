@@ -127,7 +127,9 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::NotSent { job, reason: message } | RunEvent::Rejected { job, message } => {
             tracing::warn!(code, %job, error = message);
         }
-        RunEvent::Failed { job, task, message } => tracing::warn!(code, %job, %task, error = message),
+        RunEvent::Failed { job, task, message, charge } => {
+            tracing::warn!(code, %job, %task, error = message, charge = charge.name());
+        }
         RunEvent::Retrying { job, price } => tracing::warn!(code, %job, usd = %price),
         RunEvent::InDoubt { job, message, price } => tracing::error!(code, %job, error = message, usd = %price),
         RunEvent::TaskAlias { job, task } => tracing::warn!(code, %job, %task),

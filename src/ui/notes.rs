@@ -40,29 +40,31 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
                     format!("{} jobs wait for a choice ({}); ", jobs.len(), listed(&ids))
                 }
             };
-            format!("{waits}later takes, until one is kept: at most {later:#}")
+            format!("{waits}later runs may buy takes for {later:#} more, until one of each job is kept")
         }
         PlanNote::OnTrial(models) => {
-            let each = models.iter().map(|(model, fault)| format!("{model} begins with 1 job, after {fault}"));
+            let each = models.iter().map(|(model, fault)| {
+                format!("{model} begins with 1 job, because its last video was not as ordered: {fault}")
+            });
             each.collect::<Vec<_>>().join("; ")
         }
         PlanNote::RetakeUnfinished(begun) => retake_unfinished(begun),
-        PlanNote::AbandonedTasks(tasks) => {
-            format!("{} to poll once, before anything is bought", count(*tasks, "abandoned task"))
-        }
         PlanNote::OldPrices(day, age) => {
             format!("prices of {day}, {} old; compare a bill, and correct them with `--catalog`", count(*age, "day"))
         }
         PlanNote::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
         PlanNote::Held(jobs, fees) => format!(
-            "{} held for face reviews: {fees:#} once, paid outside the service; `review: approved` with `paid_on` under `faces` releases them",
+            "{} held until the service has reviewed their faces, which costs {fees:#} outside this plan; then write `review: approved` and `paid_on` under `faces`",
             count(*jobs, "job")
         ),
         PlanNote::WaitsForImages(jobs) => {
-            format!("{} held for an image that is not there yet; the next run buys them with it", count(*jobs, "job"))
+            format!("{} held for an image that is not there yet; a run buys them once it is", count(*jobs, "job"))
         }
         PlanNote::Stale(jobs) => {
-            format!("{} bought with an earlier image; `--retake` buys them with the current one", count(*jobs, "job"))
+            format!(
+                "{} bought with an earlier image; `--retake` buys another take with the current one",
+                count(*jobs, "job")
+            )
         }
         PlanNote::InDoubt(jobs, at_risk) => {
             let resolve = again.command("resolve", &[]);
@@ -122,10 +124,10 @@ fn limited(limit: &Limit, cost: Usd) -> String {
         return format!("OVER the limit of {:#} ({}) already: {:#} used", limit.usd, limit.source, limit.used);
     }
     let verdict = if cost <= limit.left() { "within" } else { "OVER" };
-    let taken = limit.label.as_ref().map(|_| format!(", {cost:#} to submit")).unwrap_or_default();
-    let used = if limit.used.is_zero() { String::new() } else { format!(", {:#} of it used", limit.used) };
+    let taken = limit.label.as_ref().map(|_| format!(", with {cost:#} to submit")).unwrap_or_default();
+    let used = if limit.used.is_zero() { String::new() } else { format!(", of which {:#} is used", limit.used) };
     let near = if cost <= limit.left() && limit.is_near(cost) { "; that uses at least 80 % of it" } else { "" };
-    format!("{verdict} the limit of {:#} ({}){taken}{used}{near}", limit.usd, limit.source)
+    format!("{verdict} the limit of {:#} ({}){used}{taken}{near}", limit.usd, limit.source)
 }
 
 /// Jobs without a retake, and the reason.
@@ -150,7 +152,9 @@ pub(crate) fn retake_unfinished(begun: &UnfinishedRetake) -> String {
     if begun.globs.len() > MAX_NAMES {
         options.push_str(" …");
     }
-    format!("an earlier `{options}` did not finish; the same options continue it, other patterns start over")
+    format!(
+        "an earlier `{options}` did not finish; the same options continue it, and other patterns buy another take of each job"
+    )
 }
 
 /// The first few of some names.
@@ -205,11 +209,16 @@ pub(crate) fn imported(imported: usize, doubts: usize, known: usize, refused: us
     format!("imported {}{doubts}{known}{refused}; nothing was submitted or spent", count(imported, "task"))
 }
 
-/// The pattern for `--buy-again` that names the jobs to buy again, or `*` if they are many.
-pub(crate) fn repurchased(plan: &Plan) -> String {
+/// The jobs that are already paid for, once each.
+pub(super) fn repurchased_jobs(plan: &Plan) -> Vec<&str> {
     let mut jobs: Vec<&str> = plan.already_paid.iter().map(|before| before.job.as_str()).collect();
     jobs.dedup();
-    match jobs.as_slice() {
+    jobs
+}
+
+/// The pattern for `--buy-again` that names the jobs to buy again, or `*` if they are many.
+pub(crate) fn repurchased(plan: &Plan) -> String {
+    match repurchased_jobs(plan).as_slice() {
         [one] => (*one).to_owned(),
         few if few.len() <= MAX_LISTED => format!("{{{}}}", few.join(",")),
         _ => "*".to_owned(),
@@ -293,8 +302,8 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
     };
     let at_risk = format!(" in doubt ({:#} at risk)", other.at_risk);
     let parts = [
-        counted(other.active, "task", " to finish"),
-        counted(other.unfetched, "video", " to download"),
+        counted(other.active, "task", " to finish free of charge"),
+        counted(other.unfetched, "video", " to download free of charge"),
         counted(other.doubtful, "submission", &at_risk),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -334,7 +343,7 @@ mod tests {
         let many = UnfinishedRetake { globs: (0..6).map(|glob| format!("j{glob}")).collect(), after: 0 };
         let other = Elsewhere { batch: String::new(), active: 1, doubtful: 0, unfetched: 2, at_risk: Usd::ZERO };
         let doubtful = Elsewhere { batch: "may".into(), doubtful: 1, at_risk: usd("0.90"), ..other.clone() };
-        let (freeze, files) = (Freeze::on_request("the bill is checked"), (0..6).map(|file| format!("{file}.csv")));
+        let (freeze, files) = (Freeze::on_request("Anna compares the bill"), (0..6).map(|file| format!("{file}.csv")));
         let files: Vec<String> = files.collect();
         let notes = [
             PlanNote::Simulated,
@@ -354,9 +363,8 @@ mod tests {
             PlanNote::RetakeUnfinished(&begun),
             PlanNote::RetakeUnfinished(&many),
             PlanNote::ActiveTasks(1),
-            PlanNote::AbandonedTasks(1),
             PlanNote::OldPrices(jiff::civil::date(2026, 1, 31), 31),
-            PlanNote::Held(2, usd("20")),
+            PlanNote::Held(2, usd("0.40")),
             PlanNote::WaitsForImages(2),
             PlanNote::Stale(1),
             PlanNote::InDoubt(2, usd("1.80")),

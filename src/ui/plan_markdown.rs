@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::notes::{details, repurchased, sentence};
+use super::notes::{details, repurchased, repurchased_jobs, sentence};
 use super::page::Page;
 use super::page::{escaped, hidden, no_room};
 use super::plan_text::{action_name, cost};
@@ -54,7 +54,12 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
         list(&mut put, lints.into_iter());
     }
     if can_be_approved(plan) {
-        put(format!("\nDigest `{}`. To buy exactly this:\n\n    {}", plan.digest(), approve(plan, again)));
+        put(format!(
+            "\nDigest `{}`. To buy exactly this{}:\n\n    {}",
+            plan.digest(),
+            twice(plan),
+            approve(plan, again)
+        ));
     }
     put(String::new());
     let models = by_model(plan);
@@ -223,7 +228,7 @@ pub(crate) fn to_approve(plan: &Plan, again: &NextCommand, terminal: &Terminal) 
         if terminal.verbosity > 0 || !terminal.shows_results() {
             page.line(format_args!("digest: {}", plan.digest()));
         }
-        page.line(format_args!("to buy exactly this: {}", approve(plan, again)));
+        page.line(format_args!("to buy exactly this{}: {}", twice(plan), approve(plan, again)));
     }
     page
 }
@@ -231,6 +236,12 @@ pub(crate) fn to_approve(plan: &Plan, again: &NextCommand, terminal: &Terminal) 
 /// Returns whether a plan buys anything, and may.
 pub(super) fn can_be_approved(plan: &Plan) -> bool {
     plan.is_within_limits() && plan.jobs.iter().any(|planned| planned.is_to_be_approved)
+}
+
+/// The jobs of a plan that are paid for already, as a part of a sentence.
+fn twice(plan: &Plan) -> String {
+    let jobs = repurchased_jobs(plan).len();
+    if jobs == 0 { String::new() } else { format!(", and pay again for {}", count(jobs, "job")) }
 }
 
 /// The command that buys exactly a plan, including the paid jobs that it buys again.

@@ -136,7 +136,7 @@ impl Progress {
         draw(&[]);
         let named = self.named.load(Ordering::Relaxed);
         if named > 1 {
-            self.terminal.note(NoticeCode::TaskAlias, &format!("the service uses a second ID for {named} tasks"));
+            self.terminal.note(NoticeCode::TaskAlias, &format!("the service has two IDs for each of {named} tasks"));
         }
     }
 

@@ -129,7 +129,7 @@ pub(crate) struct ReportCommandArgs {
     pub manifest: ManifestArgs,
     #[command(flatten)]
     pub reports: ReportArgs,
-    /// Write the page with its videos into a ZIP file, to send it to somebody
+    /// Write the page with its videos into a ZIP file, to send to reviewers elsewhere
     #[cfg(feature = "xlsx")]
     #[arg(value_parser = PathParser, long, value_name = "ZIP", help_heading = "Files")]
     pub bundle: Option<PathBuf>,
@@ -236,7 +236,7 @@ pub(crate) struct ResolveArgs {
     pub job: Option<String>,
     #[command(flatten)]
     pub verdict: Verdict,
-    /// Accept a task whose model, duration, shape, or time differs from the job's
+    /// Accept a task with another model, duration, shape, or time than the job
     #[arg(long, requires = "task", help_heading = "Outcome")]
     pub anyway: bool,
     #[command(flatten)]
@@ -251,15 +251,15 @@ pub(crate) struct Verdict {
     /// The job has this task; the service must confirm it
     #[arg(long, value_name = "ID")]
     pub task: Option<String>,
-    /// The job has no task; makes it due again, and costs again
+    /// The job certainly has no task: the next run may buy it
     #[arg(long)]
     pub never_created: bool,
-    /// Take back the last outcome, if nothing was bought since
+    /// Take back your last statement about the job, while nothing was bought on it
     #[arg(long)]
     pub undo: bool,
-    /// Stop polling a task for good; the charge stays as it is
+    /// Give up a task that never ends; its charge stays as it is
     ///
-    /// The job counts as failed, and `run --retry-failed` submits it again. A job with several active tasks needs the ID
+    /// The job counts as failed, and `run --retry-failed` buys it again: twice in all, if the task still runs. A job with several active tasks needs the ID
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub abandon: Option<String>,
 }

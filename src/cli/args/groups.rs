@@ -41,7 +41,7 @@ pub(crate) struct ManifestArgs {
     /// Ledger, a file or a PostgreSQL database [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, hide_short_help = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
-    /// Run against the built-in simulator; spends nothing
+    /// Use the built-in simulator and its own ledger: nothing is paid, and no question is necessary
     #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
 }

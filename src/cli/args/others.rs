@@ -27,7 +27,7 @@ pub(crate) struct LimitArgs {
 /// The ledger of a command without a manifest.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Ledger [default: .shotlist/ledger.db in the working directory]
+    /// Ledger [default: .shotlist/ledger.db in the working directory; a run uses the one beside its manifest]
     #[arg(long, global = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
     /// Use the simulator's ledger

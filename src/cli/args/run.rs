@@ -55,10 +55,10 @@ pub(crate) struct MoneyArgs {
     /// Format of the plan and of diagnostics on stdout
     #[arg(long, hide_short_help = true, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub format: PlanFormat,
-    /// Skip the confirmation prompt
+    /// Spend without a question, within the limits
     #[arg(long, env = "SHOTLIST_YES", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub yes: bool,
-    /// Maximum to spend in this run; confirms up to it [default: `budget.run`]
+    /// Maximum to spend in this run, in place of `budget.run`; confirms a plan that costs no more
     #[arg(long, env = "SHOTLIST_MAX_COST", value_name = "USD")]
     pub max_cost: Option<Usd>,
     /// Run only if the plan matches this digest (64 digits) or saved plan
@@ -80,8 +80,8 @@ pub(crate) struct RepeatArgs {
     pub retry_failed: bool,
     /// Buy another take of completed jobs; repeatable
     ///
-    /// A pattern buys one take per run, and other due jobs, too. `@FILE` records a choices file in the ledger, and buys only its retakes, one
-    /// per video. `@ledger` buys the recorded ones
+    /// A pattern, or a list of IDs in `@FILE`, buys one take of each job per run, and the other due jobs, too. A choices file in `@FILE` is
+    /// recorded in the ledger; then only its retakes are bought, once each. `@ledger` buys the recorded ones
     #[arg(long, env = "SHOTLIST_RETAKE", value_name = "GLOB|@FILE|@ledger")]
     pub retake: Vec<String>,
     /// Buy jobs again that are already paid for; the plan prints the pattern; repeatable

@@ -75,15 +75,17 @@ fn recorded(resolution: &Resolution, attempt: &Attempt, again: &NextCommand) -> 
     match resolution {
         Resolution::Task(task) => format!("recorded {task} for {job}; `{run}` polls it, free of charge"),
         Resolution::NeverCreated => format!("{job} is due again; the next run submits it for {price:#}"),
-        Resolution::Undone(Declaration::Lost) => format!("took back the abandonment; `{run}` polls the task of {job}"),
+        Resolution::Undone(Declaration::Lost) => format!("`{run}` polls the task of {job} again"),
         Resolution::Undone(_) => format!("took back the outcome; {job} is in doubt again, and {price:#} at risk"),
         Resolution::Abandoned => {
             let money = match attempt.charge() {
                 Charge::Unknown => format!("the charge of {price:#} stays unknown"),
                 _ => format!("the {price:#} stays spent"),
             };
-            let retry = again.command("run", &["--retry-failed"]);
-            format!("abandoned the task of {job}; {money}; `{retry}` submits the job again")
+            let undo = again.command("resolve", &[job.as_str(), "--undo"]);
+            format!(
+                "gave up the task of {job}; {money}; `run --retry-failed` buys the job again, and `{undo}` polls the task again"
+            )
         }
     }
 }

@@ -163,10 +163,6 @@ impl Run<'_> {
             self.terminal.note(NoticeCode::SimulatorSpeed, &text);
         }
         let ready = held.ready(connection).await?;
-        for job in ready.completed() {
-            let text = format!("{job}: its abandoned task has completed; its video is taken, at no cost");
-            self.terminal.note(NoticeCode::AbandonedCompleted, &text);
-        }
         let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
         let doubts_elsewhere = self.doubts_elsewhere(ready.plan());
         let service = ready.account().map_or("", |account| &*account.service);

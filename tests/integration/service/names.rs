@@ -88,12 +88,12 @@ fn endless_task_can_be_abandoned_and_bought_again() {
     assert!(lost.stderr.contains("$3.75"), "{}", lost.stderr);
     here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(2);
 
-    // The task is polled once more, nothing is bought without a request, and the charge stays unknown.
+    // The task is not polled, nothing is bought without a request, and the charge stays unknown.
     let polls = service.polls();
     here.run(&service, &[]).ends_with(1);
     let job = here.report()["jobs"][0].clone();
     assert_eq!((&job["state"], &job["charge"], &job["cost_usd"]), (&json!("failed"), &json!("unknown"), &json!(null)));
-    assert_eq!((service.polls(), service.posts().len()), (polls + 1, 1));
+    assert_eq!((service.polls(), service.posts().len()), (polls, 1));
     here.run(&service, &["--retry-failed"]).ends_with(0);
     assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned()], 2));
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["completed"]]);
@@ -177,6 +177,6 @@ fn second_ids_are_warned_of_once_and_counted() {
     });
     let here = Workspace::with_manifest(&numbered_jobs(5));
     let stderr = here.run(&service, &["--no-download"]).ends_with(0).stderr;
-    assert_eq!(stderr.matches("uses a second ID").count(), 2, "the first one, and their count: {stderr}");
-    assert!(stderr.contains("\nthe service uses a second ID for 5 tasks"), "{stderr}");
+    assert_eq!(stderr.matches("has two IDs for").count(), 2, "the first one, and their count: {stderr}");
+    assert!(stderr.contains("\nthe service has two IDs for each of 5 tasks"), "{stderr}");
 }

@@ -185,7 +185,7 @@ fn printed_command_buys_the_plan() {
     let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
     let command = plan
         .lines()
-        .find_map(|line| line.strip_prefix("to buy exactly this: shotlist run m.yaml "))
+        .find_map(|line| line.strip_prefix("to buy exactly this, and pay again for 1 job: shotlist run m.yaml "))
         .expect("a command");
     assert!(command.ends_with(" --buy-again x"), "{command}");
     let words: Vec<&str> = command.split(' ').collect();

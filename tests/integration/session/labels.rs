@@ -112,8 +112,9 @@ fn limit_of_a_label_applies_to_its_jobs_only() {
     here.run(&service, &["--batch", "x"]).ends_with(0);
     let planned = here.run(&service, &["--batch", "y", "--plan"]).ends_with(3).stdout;
     assert!(
-        planned
-            .contains("OVER the limit of $1.00 (budget.labels.client.acme.month), $0.90 to submit, $0.90 of it used"),
+        planned.contains(
+            "OVER the limit of $1.00 (budget.labels.client.acme.month), of which $0.90 is used, with $0.90 to submit"
+        ),
         "{planned}"
     );
     let refused = here.run(&service, &["--batch", "y"]).ends_with(3).stderr;

@@ -1,6 +1,5 @@
 //! Whole runs: submissions, files, limits, confirmations, and signals, also through the library.
 
-mod abandoned;
 mod approval;
 mod archive;
 mod bill;

@@ -159,7 +159,7 @@ fn printed_command_can_be_pasted() {
     let args = ["run", "my list; touch x.yaml", "--yes", "--batch", "it's today", "--ledger", "a ledger.db"];
     let program = here.shotlist(&args).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k");
     let stderr = program.ends_with(7).stderr;
-    let (_, rest) = stderr.split_once("if it has none: ").expect("a command");
+    let (_, rest) = stderr.split_once("if there is certainly none: ").expect("a command");
     let command = rest.lines().next().expect("a line").replacen("shotlist", "\"$0\"", 1);
     assert!(command.contains("--never-created --batch 'it'\\''s today' --ledger 'a ledger.db'"), "{command}");
     here.script(&service, &command).ends_with(0);

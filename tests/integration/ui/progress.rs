@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shotlist::domain::{Charging, History, Job, JobId, Labels, Purchase, Request, Spec, TaskId, TaskNames, Usd};
+use shotlist::domain::{
+    Charge, Charging, History, Job, JobId, Labels, Purchase, Request, Spec, TaskId, TaskNames, Usd,
+};
 use shotlist::engine::RunEvent;
 use shotlist::ui::ProgressState;
 
@@ -63,6 +65,7 @@ fn campaign() -> (ProgressState, Instant) {
                     job: job.id().clone(),
                     task: task(),
                     message: "the prompt was refused by moderation".into(),
+                    charge: Charge::Unknown,
                 },
             ),
             9..12 => tell(145, RunEvent::Completed { job: job.id().clone(), task: task() }),
