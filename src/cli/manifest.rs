@@ -103,7 +103,7 @@ pub(super) fn load(
     if errors > 0 {
         return Err(invalid(args, errors));
     }
-    select.check(&manifest.key, &manifest.jobs)?;
+    select.check(&manifest.key, &manifest.jobs, args_of_selection.from_other.as_deref())?;
     let selected: Vec<Arc<Job>> =
         manifest.jobs.iter().filter(|job| selection.takes(job.id().as_str(), &job.tags)).cloned().collect();
     if selected.is_empty() && !selection.is_all() {

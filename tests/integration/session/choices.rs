@@ -375,21 +375,20 @@ fn recorded_retakes_stop_at_the_bound_and_say_so() {
 
 /// Drafts of a cheap model are chosen, and their finals are bought with a better one.
 #[test]
-fn kept_jobs_of_another_manifest_are_selected_by_a_list() {
+fn kept_jobs_of_another_manifest_are_selected_by_its_name() {
     let (service, here) = bought(3);
     save(&here, "choices.json", "anna", &["j0", "j2"], &["j1"]);
     here.write("final.yaml", numbered_jobs(4).replace("alpha-2", "beta-2.0-lite"));
-    let run = |select: &str| {
-        let args = ["run", "final.yaml", "--yes", "--select", select, "--base-url", &service.url()];
-        here.shotlist(&args).env("SHOTLIST_API_KEY", "k")
+    let run = |args: &[&str]| {
+        let usual = ["run", "final.yaml", "--yes", "--select", "@choices.json", "--base-url", &service.url()];
+        here.shotlist(&[&usual, args].concat()).env("SHOTLIST_API_KEY", "k")
     };
-    insta::assert_snapshot!(run("@choices.json").ends_with(2).stderr, @"
+    insta::assert_snapshot!(run(&[]).ends_with(2).stderr, @"
     error[choices-invalid]: `@choices.json` must be about `final`, found `m`
       note: nothing was submitted; nothing was spent
-      help: save the choices on the contact sheet of this batch, or list the IDs to select in a file, one a line, for `--select @FILE`
+      help: save the choices on the contact sheet of this batch, or select the kept IDs here with `--select` and `--from-other m`
     ");
-    here.write("kept.txt", "j0\nj2\n");
-    run("@kept.txt").ends_with(0);
+    run(&["--from-other", "m"]).ends_with(0);
     assert_eq!(
         here.ledger("SELECT job FROM attempt JOIN batch ON batch.id = attempt.batch WHERE name = 'final' ORDER BY job"),
         [["j0"], ["j2"]]
