@@ -160,12 +160,11 @@ fn tip(usage: &clap::Error) -> Option<&'static str> {
         _ => None,
     };
     match (usage.kind(), said(ContextKind::InvalidSubcommand), said(ContextKind::InvalidArg)) {
-        (ErrorKind::InvalidSubcommand, Some("plan" | "price" | "cost" | "estimate"), _) => {
-            Some("`shotlist run MANIFEST --plan` prices a manifest and sends nothing")
-        }
-        (ErrorKind::InvalidSubcommand, Some("validate" | "check" | "lint"), _) => {
-            Some("`shotlist run MANIFEST --plan` checks a manifest and sends nothing")
-        }
+        (
+            ErrorKind::InvalidSubcommand,
+            Some("plan" | "price" | "cost" | "estimate" | "validate" | "check" | "lint"),
+            _,
+        ) => Some("`shotlist run MANIFEST --plan` checks and prices a manifest, and sends nothing"),
         (ErrorKind::InvalidSubcommand, Some("open" | "view" | "show"), _) => {
             Some("`shotlist report MANIFEST` writes the contact sheet, and shows how to open it")
         }
@@ -217,12 +216,13 @@ pub(super) async fn watch_signals(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync))
     let first = first_signal().await;
     stop.because(StopReason::Signal(first));
     let in_flight = stop.in_flight();
+    let jobs = in_flight.keys().map(JobId::as_str).collect::<Vec<_>>().join(", ");
     let responses = match in_flight.len() {
         0 => "a second signal exits now".to_owned(),
-        1 => format!("waiting for 1 response; a second signal leaves it in doubt: {:#}", price_of(&in_flight)),
-        more => {
-            format!("waiting for {more} responses; a second signal leaves them in doubt: {:#}", price_of(&in_flight))
-        }
+        _ => format!(
+            "waiting for the response to {jobs}: a second signal would leave {:#} in doubt",
+            price_of(&in_flight)
+        ),
     };
     let message = format!("active tasks can't be canceled, and the next run finishes them; {responses}");
     tell(RunEvent::Stopping { reason: StopReason::Signal(first), message });

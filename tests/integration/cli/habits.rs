@@ -72,7 +72,7 @@ fn words_of_other_tools_lead_to_the_command() {
     assert!(here.shotlist(&["run", "m.yaml", "--dry-run"]).ends_with(0).stdout.starts_with("m: 1 job\n"));
     assert!(here.shotlist(&["help", "resolve"]).ends_with(0).stdout.contains("--never-created"));
     for (args, told) in [
-        (&["plan", "m.yaml"][..], "`shotlist run MANIFEST --plan` prices"),
+        (&["plan", "m.yaml"][..], "`shotlist run MANIFEST --plan` checks and prices"),
         (&["validate", "m.yaml"], "`shotlist run MANIFEST --plan` checks"),
         (&["m.yaml"], "a command comes first: `shotlist run MANIFEST`"),
         (&["run", "m.yaml", "-n"], "`--plan` prices a manifest"),

@@ -89,7 +89,7 @@ fn second_signal_aborts_and_the_ledger_has_the_doubts() {
         assert_eq!(Ended::wait_for(child).code, Some(130));
         let told: Vec<String> = std::iter::once(report).chain(rest.map_while(Result::ok)).collect();
         insta::assert_snapshot!(told.join("\n"), @"
-        warning[stopping]: interrupted: active tasks can't be canceled, and the next run finishes them; waiting for 1 response; a second signal leaves it in doubt: $3.75
+        warning[stopping]: interrupted: active tasks can't be canceled, and the next run finishes them; waiting for the response to one: a second signal would leave $3.75 in doubt
         warning[in-doubt]: in doubt, $3.75 at risk: one; `shotlist resolve m.yaml` lists them
         ");
         release.store(true, Ordering::SeqCst);
