@@ -119,7 +119,7 @@ pub struct Attempt {
     /// The URL of the video, once completed.
     pub video_url: Option<String>,
     /// The reason why it failed, was rejected, or is in doubt.
-    #[serde(with = "super::review::error")]
+    #[serde(with = "super::review::error", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Box<ServiceError>>,
     /// The number of polls.
     pub polls: u32,
@@ -130,12 +130,18 @@ pub struct Attempt {
     /// The end of generation, as the service reports it, if that is plausible.
     pub ended_at: Option<Timestamp>,
     /// The video on this machine, once it was fetched. It may have been removed since.
-    #[serde(deserialize_with = "super::review::if_valid")]
+    #[serde(deserialize_with = "super::review::if_valid", default, skip_serializing_if = "Option::is_none")]
     pub file: Option<Box<VideoFile>>,
     /// The time of the download.
     pub fetched_at: Option<Timestamp>,
     /// Further facts.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub particulars: Particulars,
+}
+
+/// True for a value without news: it is left out of what is stored.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A reported cost above this multiple of the price is in another unit, such as credits, and is not counted.

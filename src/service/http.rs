@@ -70,7 +70,8 @@ impl HttpService {
         };
         let in_time = AndThenLayer::new(in_time);
         Ok(Self {
-            apart: build(base(HTTP_1).pool_max_idle_per_host(0).connector_layer(in_time))?,
+            // Used once, and bounded by the timeout of its submission.
+            apart: build(base(HTTP_1).pool_max_idle_per_host(0).tcp_keepalive(None).connector_layer(in_time))?,
             shared: build(base(HTTP_2).timeout(POLL_TIMEOUT))?,
             speaks_http2: Arc::default(),
             trusted,

@@ -15,7 +15,7 @@ use crate::manifest::Manifest;
 use crate::report::{Report, ReportError, Writer};
 
 /// The shortest pause between two writes.
-const PAUSE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// The pause after a write, as a multiple of its time: writing takes at most this part of a run.
 const SHARE: u32 = 20;

@@ -178,10 +178,7 @@ fn demand_log(connection: &Connection, path: &Path) -> Result<(), Unavailable> {
     if mode != "wal" {
         return Err(no_log(path));
     }
-    let durable = connection
-        .pragma_update(None, "synchronous", "FULL")
-        .and_then(|()| connection.pragma_update(None, "foreign_keys", true));
-    durable.map_err(|error| store_error(path, error))
+    connection.pragma_update(None, "synchronous", "FULL").map_err(|error| store_error(path, error))
 }
 
 /// Refuses a ledger with fewer commits than its counter: the missing purchases would be paid for again.

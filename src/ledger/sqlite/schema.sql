@@ -10,7 +10,7 @@ CREATE TABLE batch (
 );
 CREATE TABLE attempt (
     id            INTEGER PRIMARY KEY,
-    batch         INTEGER NOT NULL REFERENCES batch (id),
+    batch         INTEGER NOT NULL,
     job           TEXT NOT NULL,
     fingerprint   TEXT NOT NULL,
     normalized    TEXT NOT NULL,
@@ -54,7 +54,7 @@ CREATE TABLE spent (
     PRIMARY KEY (label, value, quarter)
 ) WITHOUT ROWID;
 CREATE TABLE unsent (
-    batch  INTEGER NOT NULL REFERENCES batch (id),
+    batch  INTEGER NOT NULL,
     job    TEXT NOT NULL,
     reason TEXT NOT NULL,
     PRIMARY KEY (batch, job)

@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, Row as SqlRow, ToSql, params_from_iter};
 
 use super::beside::{CommitCounter, count_commit};
 use super::open::store_error;
-use super::schema::{self, damaged, digest, expect, sum_of, verified_batch};
+use super::schema::{self, damaged, digest, digest_of, expect, sum_of, verified_batch};
 use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Freeze, History, TaskId, with_causes};
 use crate::ledger::row::{COLUMNS, FIXED, Row, Shared, Unreadable, Value};
 use crate::ledger::rules::{BatchIntent, Changes, Facts};
@@ -260,12 +260,21 @@ impl Sql for Connection {
     }
 
     async fn save_now(&self, Changes { new, changed, sums }: &Changes<'_>) -> rusqlite::Result<()> {
+        let mut checksums = BTreeMap::<i64, i64>::new();
         for row in new {
-            insert(self, row)?;
+            let sum = checksums.entry(row.batch).or_default();
+            *sum = sum.wrapping_add(insert(self, row)?);
             let sent = [row.batch.into(), row.attempt.job().as_str().into()];
             self.change("DELETE FROM unsent WHERE batch = $1 AND job = $2", &sent).await?;
         }
-        changed.iter().try_for_each(|row| replace(self, row))?;
+        for row in changed {
+            let sum = checksums.entry(row.batch).or_default();
+            *sum = sum.wrapping_add(replace(self, row)?);
+        }
+        for (batch, change) in checksums {
+            let add = "UPDATE batch SET checksum = changed(checksum, 0, $2) WHERE id = $1";
+            self.change(add, &[batch.into(), change.into()]).await?;
+        }
         for sum in sums.spent() {
             let add = "INSERT INTO spent VALUES ($1, $2, $3, $4)
                  ON CONFLICT (label, value, quarter) DO UPDATE SET micros = micros + excluded.micros";
@@ -293,14 +302,23 @@ static REPLACE: LazyLock<String> = LazyLock::new(|| {
     format!("UPDATE OR ROLLBACK attempt SET {} WHERE id = ?1", sets.join(", "))
 });
 
-/// Inserts a row.
-pub(super) fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
-    connection.prepare_cached(&INSERT)?.execute(params_from_iter(row.values()?)).map(drop)
+/// The digest of a row as it is stored.
+static DIGEST: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {} FROM attempt WHERE id = ?1", digest("attempt", "attempt")));
+
+/// Inserts a row. Returns the change of its batch's checksum.
+fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<i64> {
+    let values = row.values()?;
+    connection.prepare_cached(&INSERT)?.execute(params_from_iter(&values))?;
+    Ok(digest_of(&values))
 }
 
-/// Replaces a row, without its [`FIXED`] columns.
-pub(super) fn replace(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
-    connection.prepare_cached(&REPLACE)?.execute(params_from_iter(row.values()?)).map(drop)
+/// Replaces a row, without its [`FIXED`] columns. Returns the change of its batch's checksum.
+fn replace(connection: &Connection, row: &Row) -> rusqlite::Result<i64> {
+    let values = row.values()?;
+    let before: i64 = connection.prepare_cached(&DIGEST)?.query_row([row.attempt.id.0], |row| row.get(0))?;
+    connection.prepare_cached(&REPLACE)?.execute(params_from_iter(&values))?;
+    Ok(digest_of(&values).wrapping_sub(before))
 }
 
 /// Returns whether a line with all columns has the values of a row, which was read from the last of them.

@@ -35,7 +35,27 @@ pub fn open_ledger(path: &Path) -> Connection {
         Ok(sum.wrapping_sub(before).wrapping_add(after))
     });
     changed.expect("a function");
+    keep_checksums(&connection);
     connection
+}
+
+/// Lets the writes of this connection keep the checksum of attempts, as the program does for its own writes.
+fn keep_checksums(connection: &Connection) {
+    let names = "SELECT group_concat(name) FROM pragma_table_info('attempt', 'main')";
+    let names: Option<String> = connection.query_row(names, [], |row| row.get(0)).expect("columns");
+    // A damaged file may lack the table.
+    let Some(names) = names else { return };
+    let digest = |row: &str| format!("digest('attempt', {row}.{})", names.replace(',', &format!(", {row}.")));
+    let (new, old) = (digest("NEW"), digest("OLD"));
+    for (event, row, before, after) in
+        [("INSERT", "NEW", "0", &*new), ("UPDATE", "NEW", &old, &new), ("DELETE", "OLD", &old, "0")]
+    {
+        let trigger = format!(
+            "CREATE TEMP TRIGGER keep_{event} AFTER {event} ON main.attempt BEGIN
+                 UPDATE batch SET checksum = changed(checksum, {before}, {after}) WHERE id = {row}.batch; END"
+        );
+        connection.execute_batch(&trigger).expect("a trigger");
+    }
 }
 
 /// Makes the parts of each record columns of `attempt`, for queries of this connection.
