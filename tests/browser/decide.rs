@@ -230,13 +230,15 @@ fn earlier_take_is_kept_and_recorded_choices_are_shown() {
     assert_eq!(decided(&mut page, "mug").0, "keep");
     assert_eq!(text(&mut page, "#job-mug .reviewed"), "keep (Anna): softer");
     assert_eq!(page.eval("document.querySelector('.saving').hidden"), true, "nobody signs for another");
+    let pressed = "[...document.querySelectorAll('#job-mug [aria-pressed=true]')].map((button) => button.textContent)";
+    assert_eq!(page.eval(pressed), json!([]), "a button is pressed by the own choice");
     // Another reviewer notes something, agrees, and takes that back. Anna's choice stays hers.
     page.click("#job-mug [data-choose=note]");
     write(&mut page, "x");
     page.press("Escape");
     assert_eq!((decided(&mut page, "mug").0, text(&mut page, "#save")), (json!("keep"), json!("Save: 1 noted")));
     page.click("#job-mug [data-choose=keep]");
-    assert_eq!(text(&mut page, "#save"), "Save: 1 keep, 1 noted");
+    assert_eq!((page.eval(pressed), text(&mut page, "#save")), (json!(["Keep"]), json!("Save: 1 keep, 1 noted")));
     page.click("#job-mug [data-choose=keep]");
     assert_eq!((decided(&mut page, "mug").0, text(&mut page, "#save")), (json!("keep"), json!("Save: 1 noted")));
     // Anna herself withdraws it.

@@ -250,7 +250,7 @@ fn takes_and_earlier_videos_follow_each_other_and_say_so() {
     let labels = page.eval(
         "[...document.querySelectorAll('.takes .frame')].map((frame) => getComputedStyle(frame, '::after').content)",
     );
-    assert_eq!(labels, json!(["\"take 1/4\"", "\"take 2/4\"", "\"take 3/4\"", "\"earlier\""]));
+    assert_eq!(labels, json!(["\"take 1/3\"", "\"take 2/3\"", "\"take 3/3\"", "\"other take\""]));
     // Any two can be compared, an earlier one and a new one, too; an earlier one is no job.
     page.click(".earlier .pick");
     assert_eq!(page.eval("document.querySelector('#copy').checkVisibility()"), false);
@@ -258,7 +258,7 @@ fn takes_and_earlier_videos_follow_each_other_and_say_so() {
     page.press("c");
     page.wait_for("document.querySelector('#wall').open");
     let compared = page.eval("[...document.querySelectorAll('#wall figcaption')].map((it) => it.textContent)");
-    assert_eq!(compared, json!(["takes.2", "takes.2~1.mp4"]));
+    assert_eq!(compared, json!(["takes.2", "takes.2 other take"]));
     let seen = page.eval("(() => { const { bottom } = document.querySelector('#wall [data-do=close]').getBoundingClientRect(); return bottom <= innerHeight; })()");
     assert_eq!(seen, true, "the way out is in sight");
     page.press("Escape");
@@ -267,6 +267,25 @@ fn takes_and_earlier_videos_follow_each_other_and_say_so() {
     // A filter that takes the job away takes its earlier videos, too.
     page.click(".chip[data-state=failed]");
     assert_eq!(page.eval("document.querySelector('.takes').checkVisibility()"), false);
+}
+
+#[test]
+fn decided_card_leaves_the_filter_for_undecided_ones() {
+    let mut page = open(1440, 900);
+    page.eval("{ const it = document.querySelector('#decision'); it.value = 'none'; it.dispatchEvent(new Event('change')); }");
+    assert_eq!(text(&mut page, "#count"), "5 of 9 jobs");
+    page.eval("document.querySelector('#job-done').focus()");
+    page.press("1");
+    assert_eq!(text(&mut page, "#count"), "4 of 9 jobs");
+    assert_eq!(page.eval("document.activeElement.dataset.id"), "tall", "the next card has the keys");
+    // In the large view, nothing leaves before it closes.
+    page.press("Enter");
+    page.wait_for("document.querySelector('#viewer').open");
+    page.press("1");
+    assert_eq!(text(&mut page, "#count"), "4 of 9 jobs");
+    page.press("Escape");
+    page.wait_for(VIEWER_HAS_CLOSED);
+    assert_eq!(text(&mut page, "#count"), "3 of 9 jobs");
 }
 
 /// Justified rows: pictures have one height and their requested shape, and fill the width.

@@ -99,7 +99,8 @@ impl<'r> Card<'r> {
             price: price(row),
             shape: shape(row),
             conflict: row.notes().iter().find(|it| it.kind == NoteKind::Conflict).and_then(|it| it.cause.as_deref()),
-            is_upright: is_upright(row.aspect_ratio.as_deref(), row.size.as_deref()),
+            // Words in place of a picture lie, so that they have room.
+            is_upright: note.is_none() && is_upright(row.aspect_ratio.as_deref(), row.size.as_deref()),
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()),
             delivered: delivered(row),
             file_link: row.file.as_deref().map(path_as_link),

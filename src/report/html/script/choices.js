@@ -53,6 +53,15 @@ function choose(card, change) {
   const isWithdrawn = recorded && isMine(card);
   if (!choices[id].choice && !choices[id].note && !isWithdrawn) delete choices[id];
   tellChoices();
+  if ("choice" in change) leaveDecided(card);
+}
+// A decision may take its card out of the filter: then the next one has the keys.
+function leaveDecided(card) {
+  if (!filter.decision || viewer.open || wall.open) return;
+  const hadFocus = card.contains(document.activeElement);
+  const next = shown()[shown().indexOf(card) + 1];
+  apply();
+  if (hadFocus && card.hidden) next?.focus();
 }
 function toggle(card, choice) {
   if (!$(`[data-choose=${choice}]`, card)) return;
@@ -70,7 +79,9 @@ function copyOfChoice(card) {
   owners.set(copy, card);
   return [copy];
 }
-function tellChoice(bar, { choice = "", note = "" }) {
+// A button is pressed by the own choice. What others chose stands in words, and around the card.
+function tellChoice(bar, card) {
+  const { choice, note = "" } = ownOf(card);
   for (const button of $$("[data-choose=keep], [data-choose=retake]", bar)) button.setAttribute("aria-pressed", button.dataset.choose === choice);
   const field = $(".note", bar);
   if (field.value !== note) field.value = note;
@@ -128,9 +139,9 @@ for (const button of $$("#picked [data-do]"))
 function tellChoices() {
   for (const card of cards) {
     card.dataset.choice = chosen(card).choice ?? "";
-    if ($(".choice", card)) tellChoice($(".choice", card), chosen(card));
+    if ($(".choice", card)) tellChoice($(".choice", card), card);
   }
-  for (const bar of $$("dialog .choice")) tellChoice(bar, chosen(ownerOf(bar)));
+  for (const bar of $$("dialog .choice")) tellChoice(bar, ownerOf(bar));
   for (const option of $$("#decision option[value]")) {
     const { value } = option;
     const label = value === "none" ? "undecided" : value;

@@ -9,8 +9,9 @@ const items = [...sheet.children];
 
 for (const card of cards) card.style.setProperty("--r", shapeOf(card).toFixed(4));
 for (const group of groups) {
-  const takes = $$(".card", group);
-  takes.forEach((card, number) => ($(".frame", card).dataset.take = isJob(card) ? `take ${number + 1}/${takes.length}` : "earlier"));
+  const takes = $$(".card", group).filter(isJob);
+  takes.forEach((card, number) => takes.length > 1 && ($(".frame", card).dataset.take = `take ${number + 1}/${takes.length}`));
+  for (const card of $$(".earlier .frame", group)) card.dataset.take = "other take";
 }
 
 const near = new IntersectionObserver(

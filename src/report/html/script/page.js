@@ -46,8 +46,9 @@ function keepLocally(key, value) {
   }
 }
 
-// The shape of a picture, width over height, from `16:9` or `1280x720`.
+// The shape of a picture, width over height, from `16:9` or `1280x720`; of words in its place, that of a video that lies.
 function shapeOf(card) {
+  if ($(".frame > .none:not(.gone)", card)) return 16 / 9;
   const [wide, high] = card.dataset.shape.split(/[:x]/).map(Number);
   return wide > 0 && high > 0 ? Math.min(4, Math.max(0.4, wide / high)) : card.matches(".upright") ? 9 / 16 : 16 / 9;
 }

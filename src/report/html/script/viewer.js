@@ -10,7 +10,7 @@ function view(card) {
   const frame = $(".frame", card);
   viewer.style.setProperty("--r", shapeOf(card));
   stage.replaceChildren(isPlayable(card) ? Object.assign(player(frame), { autoplay: true }) : ($(".none, img", frame)?.cloneNode(true) ?? ""));
-  $("h2 bdi", viewer).textContent = card.dataset.id;
+  $("h2 bdi", viewer).textContent = $(".id", card).textContent;
   $(".prompt", viewer).textContent = $(".prompt", card)?.textContent ?? "";
   const facts = (list, root) => $(list, viewer).replaceChildren(...$$(root, card).map((fact) => fact.cloneNode(true)));
   facts(".about > .facts", ".facts li");
@@ -52,7 +52,7 @@ function comparedHeight(shapes) {
 }
 function compared(card) {
   const figure = document.createElement("figure");
-  const caption = Object.assign(document.createElement("figcaption"), { textContent: card.dataset.id });
+  const caption = Object.assign(document.createElement("figcaption"), { textContent: $(".id", card).textContent });
   const facts = $(".facts", card).cloneNode(true);
   const prompt = $(".prompt", card)?.cloneNode(true) ?? "";
   figure.tabIndex = -1;
@@ -74,6 +74,7 @@ $("#keys").addEventListener("click", () => help.showModal());
 for (const dialog of [viewer, wall, help]) {
   dialog.addEventListener("close", () => {
     $(".stage", dialog)?.replaceChildren();
+    if (dialog !== help) apply();
     if (dialog === viewer) viewed?.focus();
   });
   // A selection of text that ends outside is no click on the outside.
