@@ -160,11 +160,9 @@ pub(super) fn notes(job: &Job, found: &Found, history: &History) -> Vec<JobNote>
             wishes.map(|(by, choice)| format!("{by} {}", if choice == Choice::Keep { "keeps" } else { "retakes" }));
         JobNote { kind: NoteKind::Conflict, cause: Some(wishes.collect::<Vec<_>>().join(", ")), usd: Usd::ZERO }
     });
-    let stale = found.is_stale(job).then(|| JobNote {
-        kind: NoteKind::Stale,
-        cause: Some("its image changed since the purchase".to_owned()),
-        usd: job.purchase.price,
-    });
+    let cause = || Some("its image changed since the purchase".to_owned());
+    let stale = found.is_stale(job);
+    let stale = stale.then(|| JobNote { kind: NoteKind::Stale, cause: cause(), usd: job.purchase.price });
     let notes = [of_state(job, found, history), conflict, stale, shown.and_then(of_mismatch), shown.and_then(of_exec)];
     let mut notes: Vec<JobNote> = notes.into_iter().flatten().collect();
     notes.sort_by_key(|note| note.kind);

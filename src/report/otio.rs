@@ -28,10 +28,8 @@ const NO_VALUE: &str = "(none)";
 /// Writes a timeline that is in a directory, with a track for each value of a label.
 pub(super) fn write(report: &Report, directory: &Path, label: Option<&str>, to: &mut impl Write) -> io::Result<()> {
     let (mut tracks, mut common) = (IndexMap::<String, Vec<Value>>::new(), None);
-    for row in report.rows_seen_from(directory) {
-        if row.file.is_none() && row.delivered.seconds.is_none() {
-            continue;
-        }
+    let has_video = |row: &Row| row.file.is_some() || row.delivered.seconds.is_some();
+    for row in report.rows_seen_from(directory).filter(has_video) {
         let file = row.file.as_deref().unwrap_or(&row.id);
         let error = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
         let unknown = || error(format!("the frame rate or the duration of `{file}` is unknown"));
@@ -109,7 +107,7 @@ fn clip(row: &Row, frames: &Frames) -> Value {
         .detail
         .versions
         .iter()
-        .filter_map(|Version { file, task_id }| Some((task_id.clone()?, reference(Some(file), &Value::Null))));
+        .filter_map(|Version { file, task_id, .. }| Some((task_id.clone()?, reference(Some(file), &Value::Null))));
     let references: serde_json::Map<String, Value> =
         std::iter::once(("DEFAULT_MEDIA".to_owned(), reference(row.file.as_deref(), &frames.whole())))
             .chain(others)

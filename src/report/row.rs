@@ -208,6 +208,10 @@ pub(super) struct Version {
     pub file: String,
     /// Its task, if it is a take of the current request: it can be kept.
     pub task_id: Option<String>,
+    /// Its number among the videos of the job, oldest first, and how many these are.
+    pub nth: (usize, usize),
+    /// Its price.
+    pub price: Usd,
 }
 
 /// Sums over the batch.

@@ -316,13 +316,16 @@ fn versions(
     attempts: &[&Attempt],
     directory: &Path,
 ) -> Vec<Version> {
-    let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
-    let here = others.filter_map(|attempt| Some((attempt, file_of(attempt, directory)?)));
+    let completed: Vec<_> = attempts.iter().filter(|attempt| attempt.state == AttemptState::Completed).collect();
+    let others = (1..).zip(&completed).filter(|(_, attempt)| shown.is_none_or(|shown| shown.id != attempt.id));
+    let here = others.filter_map(|(number, attempt)| Some((number, attempt, file_of(attempt, directory)?)));
     // Identical takes are one file.
-    let other = here.filter(|(_, other)| file.is_none_or(|file| file.path != other.path));
-    let version = other.map(|(attempt, other)| Version {
+    let other = here.filter(|(.., other)| file.is_none_or(|file| file.path != other.path));
+    let version = other.map(|(number, attempt, other)| Version {
         file: other.path.to_string(),
         task_id: attempt.task.as_ref().filter(|_| found.is_take(attempt)).map(|task| task.id.to_string()),
+        nth: (number, completed.len()),
+        price: attempt.cost(),
     });
     version.collect()
 }

@@ -75,6 +75,12 @@ fn cards_in_blocks_stand_where_they_would_without() {
     assert_eq!(opened(&manifest).eval(ELSEWHERE), json!([true, 0, 630]));
 
     let mut page = opened(&manifest);
+    let heights = page.eval(
+        "[...document.querySelectorAll('.card')].map((card) => parseFloat(card.style.width) / card.style.getPropertyValue('--r'))",
+    );
+    let heights = heights.as_array().expect("heights").iter().filter_map(serde_json::Value::as_f64);
+    let (low, high) = heights.fold((f64::MAX, 0.0_f64), |(low, high), height| (height.min(low), height.max(high)));
+    assert!(high < 1.2 * low, "heights of rows from {low} to {high}");
     page.eval(
         "{ const size = document.querySelector('#size'); size.value = 120; size.dispatchEvent(new Event('input')); }",
     );

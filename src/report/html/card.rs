@@ -55,6 +55,9 @@ struct Earlier<'r> {
     job: &'r str,
     task_id: Option<&'r str>,
     name: &'r str,
+    /// "take 1 of 2".
+    take: String,
+    price: Usd,
     link: String,
     shape: String,
     is_upright: bool,
@@ -119,11 +122,12 @@ fn command(note: &JobNote, row: &Row, commands: &NextCommand) -> Option<String> 
 }
 
 impl<'r> Earlier<'r> {
-    fn new(Version { file: path, task_id }: &'r Version, row: &'r Row) -> Self {
+    fn new(Version { file: path, task_id, nth: (number, all), price }: &'r Version, row: &'r Row) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         let is_upright = is_upright(row.aspect_ratio.as_deref(), row.size.as_deref());
         let (link, shape) = (path_as_link(path), shape(row));
-        Self { job: &row.id, task_id: task_id.as_deref(), name, link, shape, is_upright }
+        let take = format!("take {number} of {all}");
+        Self { job: &row.id, task_id: task_id.as_deref(), name, take, price: *price, link, shape, is_upright }
     }
 }
 

@@ -1,13 +1,19 @@
-// Rows. The style fills them; this gives each card its shape, and puts many cards into blocks.
+// Rows, as photo sites have them: of all ways to break the cards into full rows, the one whose heights are nearest to the wanted one. Without scripts,
+// the style fills rows as they come. Many cards stand in blocks.
 //
 // A browser looks at each card again in every frame in which somebody scrolls. So many cards stand in blocks of a few rows, of which a browser sees the
 // near ones alone. A block ends where a row does: it looks as if there were none.
 const MANY = 300;
 const ROWS = 8;
+// A card has room for its buttons and words, and a row is not blown up to be full.
+const MIN_WIDTH = 124;
+const MIN_SHRINK = 0.85;
+const MAX_STRETCH = 1.6;
 const size = $("#size");
 const items = [...sheet.children];
 
-for (const card of cards) card.style.setProperty("--r", shapeOf(card).toFixed(4));
+const shapes = new Map(cards.map((card) => [card, shapeOf(card)]));
+for (const [card, shape] of shapes) card.style.setProperty("--r", shape.toFixed(4));
 for (const group of groups) {
   const takes = $$(".card", group).filter(isJob);
   takes.forEach((card, number) => takes.length > 1 && ($(".frame", card).dataset.take = `take ${number + 1}/${takes.length}`));
@@ -40,37 +46,60 @@ function height() {
 }
 const cardsOf = (item) => (item.matches(".takes") ? $$(".card:not([hidden])", item) : item.hidden ? [] : [item]);
 
-// The items of each block, by the rule of a flexible row: it breaks where the next card has no room at the wanted height. A block ends where a row ends
-// with an item.
-function blocksOf() {
+// The cards of each row, each with its height.
+function rowsOf() {
   const { gap, width } = room();
   const tall = height();
+  const all = items.flatMap(cardsOf);
+  // On a phone, an upright video may have the whole width.
+  const most = width < 650 ? Infinity : tall * MAX_STRETCH;
+  const best = [{ cost: 0 }];
+  for (let end = 1; end <= all.length; end += 1) {
+    best.push({ cost: Infinity });
+    let [sum, narrow] = [0, Infinity];
+    for (let start = end - 1; start >= 0; start -= 1) {
+      const shape = shapes.get(all[start]);
+      [sum, narrow] = [sum + shape, Math.min(narrow, shape)];
+      const full = (width - gap * (end - start - 1)) / sum;
+      if (start < end - 1 && (full * narrow < MIN_WIDTH || full < tall * MIN_SHRINK)) break;
+      const isShort = end === all.length && full > tall && most < Infinity;
+      const cost = best[start].cost + (isShort ? 0 : Math.log(full / tall) ** 2);
+      if (cost < best[end].cost) best[end] = { cost, start, high: isShort ? tall : Math.min(full, most) };
+    }
+  }
+  const rows = [];
+  for (let end = all.length; end > 0; end = best[end].start) rows.push({ cards: all.slice(best[end].start, end), high: best[end].high });
+  return rows.reverse();
+}
+function justify(rows) {
+  for (const { cards, high } of rows)
+    for (const card of cards) {
+      // Rounded down, so that the last card of a row stays in it.
+      const width = `${Math.floor(high * shapes.get(card) * 100) / 100}px`;
+      if (card.style.width !== width) Object.assign(card.style, { flex: "none", maxWidth: "none", width });
+    }
+}
+// The items of each block. It ends where a row ends with an item.
+function blocksOf(rows) {
+  const firsts = new Map(rows.map(({ cards }, row) => [cards[0], row]));
   const blocks = [[]];
-  let used = 0;
-  let rows = 1;
+  let start = 0;
   for (const item of items) {
-    cardsOf(item).forEach((card, number) => {
-      const wanted = Math.min(width, Math.round(tall * shapeOf(card).toFixed(4) * 1e4) / 1e4);
-      if (used && used + gap + wanted > width + 0.01) {
-        used = 0;
-        rows += 1;
-        if (rows > ROWS && number === 0) {
-          blocks.push([]);
-          rows = 1;
-        }
-      }
-      used += (used ? gap : 0) + wanted;
-    });
+    const row = firsts.get(cardsOf(item)[0]);
+    if (row - start >= ROWS) {
+      blocks.push([]);
+      start = row;
+    }
     blocks.at(-1).push(item);
   }
   return blocks;
 }
 
 let blocks = [];
-function standInBlocks(sight) {
+function standInBlocks(rows, sight) {
   // A video that is taken out, even for a moment, leaves the full screen.
   if (document.fullscreenElement) return;
-  const wanted = blocksOf();
+  const wanted = blocksOf(rows);
   if (wanted.length === blocks.length && wanted.every((block, number) => block.length === blocks[number].length)) return;
   const focus = document.activeElement;
   blocks = wanted;
@@ -107,8 +136,10 @@ function inSight() {
 
 function place() {
   const sight = cards.length >= MANY ? inSight() : null;
+  const rows = rowsOf();
   sheet.style.setProperty("--h", `${height()}px`);
-  if (cards.length >= MANY) standInBlocks(sight);
+  justify(rows);
+  if (cards.length >= MANY) standInBlocks(rows, sight);
 }
 function resize() {
   store.set("size", size.value);
