@@ -3,7 +3,7 @@
 //! UTF-8 and UTF-16 are read. The user has to name any other encoding: detection is a guess, and a wrong one changes the prompts.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, MACINTOSH, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, MACINTOSH, UTF_8, UTF_16BE, UTF_16LE};
 use memchr::memchr2_iter;
 
 /// The separators of cells.
@@ -27,6 +27,9 @@ pub(crate) enum Undecoded {
     /// Spreadsheet programs don't read UTF-32 either.
     #[error("it is UTF-32")]
     Utf32,
+    /// Another encoding is named, and would turn each accented letter into two others.
+    #[error("it is UTF-8, and not `{0}`")]
+    Utf8(String),
     /// Some bytes are invalid in the named encoding, or after the byte order mark.
     #[error("it is not `{0}`: some of its bytes mean nothing in it")]
     Damaged(String),
@@ -48,6 +51,9 @@ pub(crate) fn decoded(bytes: Vec<u8>, named: Option<&'static Encoding>) -> Resul
         [0, _, ..] => Some(UTF_16BE),
         _ => None,
     };
+    if let Some(named) = named.filter(|named| *named != UTF_8 && !bytes.is_ascii() && str::from_utf8(&bytes).is_ok()) {
+        return Err(Undecoded::Utf8(name_of(named)));
+    }
     if let Some(encoding) = Encoding::for_bom(&bytes).map(|(encoding, _)| encoding).or(without_mark).or(named) {
         let (text, _, is_damaged) = encoding.decode(&bytes);
         return if is_damaged { Err(Undecoded::Damaged(name_of(encoding))) } else { Ok(text.into_owned()) };

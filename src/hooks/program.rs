@@ -159,22 +159,9 @@ impl Program {
 /// Searches as the system does: a path itself, or else the directories of `PATH`.
 #[cfg(unix)]
 fn found(program: &str) -> io::Result<()> {
-    let usable = |path: &Path| {
-        if path.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
-    };
-    if program.contains('/') {
-        return usable(Path::new(program));
-    }
+    let why = if program.contains('/') { "no program is there that may be started" } else { "it is not on the PATH" };
     let directories = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-    let mut found = std::env::split_paths(&directories).map(|directory| usable(&directory.join(program)));
-    if found.any(|usable| usable.is_ok()) {
-        Ok(())
-    } else {
-        Err(io::Error::new(io::ErrorKind::NotFound, "it is not on the PATH"))
-    }
+    which::which_in(program, Some(directories), ".").map(drop).map_err(|_| io::Error::new(io::ErrorKind::NotFound, why))
 }
 
 /// On other systems, a name may have several files, and only the system knows the order.

@@ -131,7 +131,9 @@ impl<'c> Written<'c> {
         let (duration, shape) = (Some(JobField::Duration), Some(JobField::Shape));
         let is_image = self.is_named_as_image() && !self.all(&|cell| whole_in(cell).is_some());
         let is_end = self.names_an_image() && !is_image && self.has_word(&headers.ends);
-        let promises: [(bool, &str, Test<'_>, Option<JobField>); 8] = [
+        let is_in_other_unit = self.has_word(&headers.durations) && self.has_word(&headers.other_units);
+        let promises: [(bool, &str, Test<'_>, Option<JobField>); 9] = [
+            (is_in_other_unit, "is not in seconds, by the name of the column", nothing, duration),
             (self.is_length(), "is not a whole number of seconds", &is_seconds, duration),
             (self.is_named(&headers.lengths), "is not the length of a video", &|cell| self.can_be_length(cell), None),
             (self.has_word(&headers.lengths), "may be in another unit", nothing, None),
@@ -235,7 +237,8 @@ impl<'c> Written<'c> {
     fn is_length(&self) -> bool {
         let Headers { durations, lengths, of_videos, .. } = self.headers;
         let is_possible = || self.is_named(lengths) && self.all(&|cell| self.can_be_length(cell));
-        self.has_word(durations) || self.has_word(lengths) && (self.has_word(of_videos) || is_possible())
+        !self.has_word(&self.headers.other_units)
+            && (self.has_word(durations) || self.has_word(lengths) && (self.has_word(of_videos) || is_possible()))
     }
 
     /// Returns whether some model makes videos of this length, in seconds.
@@ -301,6 +304,7 @@ pub(super) struct Headers {
     pub durations: Vec<String>,
     pub lengths: Vec<String>,
     pub of_videos: Vec<String>,
+    pub other_units: Vec<String>,
     pub models: Vec<String>,
     pub shapes: Vec<String>,
     pub images: Vec<String>,

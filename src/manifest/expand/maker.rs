@@ -357,14 +357,15 @@ impl<'e> Maker<'e> {
         let is_empty = filled.trim().is_empty();
         match field {
             // A blank prompt is reported where it is, unless an image makes it needless; a blank id always is.
-            F::Id => Ok(Some(Made::Text(filled))),
-            F::Prompt if is_empty && !self.own.says(F::Image) => Ok(Some(Made::Text(filled))),
+            F::Id if is_empty => Ok(Some(Made::Text(filled))),
+            F::Prompt if !is_empty || !self.own.says(F::Image) => Ok(Some(Made::Text(filled))),
             _ if is_empty => Ok(None),
             F::Duration => match seconds_in(&filled) {
                 Some(seconds) => Ok(Some(Made::Whole(seconds))),
                 None => self.whole(field, &filled, at).map(|number| Some(Made::Whole(number))),
             },
-            _ => Ok(Some(Made::Text(filled))),
+            // A cell may end with a blank, and no name does.
+            _ => Ok(Some(Made::Text(filled.trim().to_owned()))),
         }
     }
 

@@ -247,6 +247,7 @@ pub(crate) fn help_with_whole(written: &str) -> String {
     let digits: String = written.trim().chars().take_while(char::is_ascii_digit).collect();
     let rest = &written.trim()[digits.len()..];
     match digits.parse::<i64>() {
+        Ok(number) if matches!(rest, ".000" | ",000") => format!("write {number}"),
         Ok(number) if rest.starts_with(['.', ',']) => format!("write {number} or {}", number.saturating_add(1)),
         Ok(number) if SECONDS.contains(&rest.trim()) => format!("write {number}"),
         _ => "write digits, for example 5".to_owned(),

@@ -307,6 +307,7 @@ fn undecoded(file: &str, why: &Undecoded, at: &Pointer) -> Diagnostic {
         Undecoded::Unnamed { encoding, .. } => format!(
             "if these words are right, write `for_each: {{ file: {file}, encoding: {encoding} }}`; otherwise save the file as \"CSV UTF-8\""
         ),
+        Undecoded::Utf8(_) => "remove `encoding`".to_owned(),
         Undecoded::Utf32 | Undecoded::Damaged(_) => "save the file as \"CSV UTF-8\"".to_owned(),
     };
     error!(EncodingUnnamed, at.value(), "can't read {file}: {why}"; "{help}")

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use memchr::memchr;
-use minijinja::value::{Object, Serde, ValueKind};
+use minijinja::value::{ArgType as _, Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -139,7 +139,10 @@ impl Templates {
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_fuel(Some(MAX_STEPS));
         engine.set_formatter(write_value);
-        engine.add_filter("slug", slug);
+        engine.add_filter("slug", |value: Value| match value.kind() {
+            ValueKind::Number => Ok(slug(&value.to_string())),
+            _ => <&str>::from_value(Some(&value)).map(slug),
+        });
         engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         let mut names = vec!["today".to_owned()];
         for (name, value) in vars {

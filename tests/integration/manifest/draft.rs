@@ -138,6 +138,27 @@ fn columns_similar_to_fields_are_not_used() {
     "#);
 }
 
+/// A length in minutes is no length in seconds, and a column of approvals is told in other languages, too.
+#[test]
+fn other_unit_is_an_error_and_foreign_approvals_are_told() {
+    let sheet = "R\u{e9}f,Description,Dur\u{e9}e (min),Valid\u{e9}\nX1,A caf\u{e9} in the morning rain,1,oui\nX2,A boat on a quiet lake,2,non\n";
+    insta::assert_snapshot!(drafted(sheet).1.split_once("jobs:\n").expect("jobs").1, @r#"
+    - id: "{{ row['Réf'] }}"
+      # A paid video is known by its id: a row whose `Réf` changes is bought again.
+      for_each: "sheet.csv"
+      # `Validé` is `non` in 1 of 2 rows, and they are jobs. To leave them out, write:
+      # for_each: { file: "sheet.csv", exclude: [{ "Validé": "non" }] }
+      prompt: "{{ row.Description }}"
+      # `1` is not in seconds, by the name of the column: write one `duration` for all rows, or remove the line for the default.
+      duration: ""
+      # The columns, with their first values:
+      #   `Réf` (X1, X2): the ID
+      #   `Description` (A café in the morning r…, A boat on a quiet lake): the prompt
+      #   `Durée (min)` (1, 2): not used: `1` is not in seconds, by the name of the column
+      #   `Validé` (oui, non): not used: 1 row with `non`; the draft has a line that leaves them out
+    "#);
+}
+
 /// A shot list and a campaign plan.
 #[test]
 fn shot_lists_and_campaign_sheets_are_understood() {

@@ -1,6 +1,6 @@
 //! Sources of jobs: the plan names each row, image, or combination without a job.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::Workspace;
 
@@ -77,4 +77,31 @@ fn left_out_rows_are_counted_by_reason() {
     here.write("rows.csv", format!("n,Status\n{}", "1,skip\n2,new\n".repeat(10)));
     let markdown = here.shotlist(&["run", "m.yaml", "--plan", "--format", "markdown"]).ends_with(0).stdout;
     assert_has_line(&markdown, "rows.csv: 20 rows, 10 used; left out: 10 rows (Status: skip).");
+}
+
+/// A blank at the end of a cell, and a number in an ID, are the same as without and as text. The bytes of UTF-8 are no other encoding: each accented
+/// letter of a prompt would become two.
+#[test]
+fn cells_are_read_as_meant_and_utf8_is_no_other_encoding() {
+    let manifest = |table: &str| {
+        format!(
+            "version: 1\nname: m\njobs:\n  - {{ for_each: {table}, id: '{{{{ row_number | slug }}}}-{{{{ row.id }}}}', model: '{{{{ row.model }}}}', \
+             shape: '{{{{ row.shape }}}}', prompt: '{{{{ row.prompt }}}}' }}\n"
+        )
+    };
+    let here = Workspace::with_manifest(&manifest("rows.csv"));
+    here.write("rows.csv", "id,model,shape,prompt\na ,alpha-2 ,\u{a0}9:16,Un caf\u{e9}\n");
+    let ended = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0);
+    let plan: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(
+        (&plan["jobs"][0]["id"], &plan["jobs"][0]["request"]),
+        (
+            &json!("1-a"),
+            &json!({ "aspect_ratio": "9:16", "duration": 12, "model": "alpha-2", "prompt": "Un caf\u{e9}" })
+        )
+    );
+    here.write("m.yaml", manifest("{ file: rows.csv, encoding: windows-1252 }"));
+    let refused = here.shotlist(&["run", "m.yaml", "--plan"]).fails_with("encoding-unnamed", 2).stderr;
+    assert_has_line(&refused, "error[encoding-unnamed]: can't read rows.csv: it is UTF-8, and not `windows-1252`");
+    assert_has_line(&refused, "  = help: remove `encoding`");
 }

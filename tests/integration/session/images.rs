@@ -234,8 +234,8 @@ jobs:
     assert_eq!(service.posts().len(), 1);
     for option in ["--asset-command", "--exec"] {
         for (program, told) in [
-            ("./no-such-thing", "No such file"),
-            ("./n.csv", "Permission denied"),
+            ("./no-such-thing", "no program is there that may be started"),
+            ("./n.csv", "no program is there that may be started"),
             ("nowhere", "it is not on the PATH"),
         ] {
             let refused = here.run(&service, &[option, program]).fails_with("program-invalid", 2).stderr;
