@@ -144,7 +144,12 @@ fn base_60(ratio: &str) -> Option<u32> {
 fn check_size(model: &Model<'_>, rule: &SizeRule, size: &str) -> Option<FieldDiagnostic> {
     let Some((width, height)) = SizeRule::parse(size) else {
         let message = format!("`{size}` must be `<width>x<height>` in pixels");
-        return Some(FieldDiagnostic::error(Field::Size, Rule::SizeMalformed, message, "write for example 1280x720"));
+        let numbers: Vec<&str> = size.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
+        let help = match numbers[..] {
+            [width, height] if width.len() > 2 && height.len() > 2 => format!("write `{width}x{height}`"),
+            _ => "write `1280x720` or `720x1280`, or `shape: \"9:16\"` in place of it".to_owned(),
+        };
+        return Some(FieldDiagnostic::error(Field::Size, Rule::SizeMalformed, message, help));
     };
     let short_side = width.min(height);
     (short_side != rule.short_side && !model.has_price_for(short_side)).then(|| FieldDiagnostic {

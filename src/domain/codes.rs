@@ -312,6 +312,7 @@ codes! {
     ReviewMissing "review-missing" "A face has no `review`."
     ReviewPaidOn "review-paid-on" "The payment of a face review has an invalid or future date."
     ReviewUnknown "review-unknown" "A face's review is neither approved nor pending."
+    RowNoVideo "row-no-video" "A row of a table looks like sums, or like the header."
     RowsHidden "rows-hidden" "Rows that are hidden in a workbook make jobs."
     SameRequest "same-request" "Two jobs have the same request."
     SetUnknown "set-unknown" "`--set` names an unknown variable."
@@ -346,9 +347,11 @@ impl Rule {
                 | Self::ImageIsAPage
                 | Self::PromptEmptyCell
                 | Self::PromptPlaceholder
+                | Self::RowNoVideo
                 | Self::RowsHidden
                 | Self::SameRequest
                 | Self::TextCutOff
+                | Self::UnknownKey
         )
     }
 

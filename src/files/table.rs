@@ -51,10 +51,10 @@ pub(crate) fn decoded(bytes: Vec<u8>, named: Option<&'static Encoding>) -> Resul
         [0, _, ..] => Some(UTF_16BE),
         _ => None,
     };
-    if let Some(named) = named.filter(|named| *named != UTF_8 && !bytes.is_ascii() && str::from_utf8(&bytes).is_ok()) {
-        return Err(Undecoded::Utf8(name_of(named)));
-    }
     if let Some(encoding) = Encoding::for_bom(&bytes).map(|(encoding, _)| encoding).or(without_mark).or(named) {
+        if named == Some(encoding) && encoding != UTF_8 && !bytes.is_ascii() && str::from_utf8(&bytes).is_ok() {
+            return Err(Undecoded::Utf8(name_of(encoding)));
+        }
         let (text, _, is_damaged) = encoding.decode(&bytes);
         return if is_damaged { Err(Undecoded::Damaged(name_of(encoding))) } else { Ok(text.into_owned()) };
     }
@@ -126,7 +126,8 @@ pub(crate) fn line_of(csv: &str, record: &csv::StringRecord) -> u64 {
     position.line() + blank.filter(|&byte| byte == b'\n').count() as u64
 }
 
-/// Returns the line of an opening quote without an end, from 1. The reader takes all later rows for one cell, which would be a long prompt.
+/// Returns the line of an opening quote, from 1, that does not end with its cell. The reader takes later rows for a part of the cell, which would be a long
+/// prompt.
 pub(crate) fn unclosed(csv: &str, separator: u8) -> Option<u64> {
     let bytes = csv.as_bytes();
     // The reader skips a byte order mark.
@@ -141,7 +142,13 @@ pub(crate) fn unclosed(csv: &str, separator: u8) -> Option<u64> {
             (_, Some(_)) if is_escaped => {}
             // Two quotes in a quoted cell are one that is part of it.
             (_, Some(_)) if bytes.get(at + 1) == Some(&b'"') => escaped = Some(at + 1),
-            (_, Some(_)) => opened = None,
+            (_, Some(_)) => {
+                let ends_a_cell = |byte: &u8| [separator, b'\n', b'\r'].contains(byte);
+                opened = opened.filter(|_| !bytes.get(at + 1).is_none_or(ends_a_cell));
+                if opened.is_some() {
+                    break;
+                }
+            }
             (_, None) => {}
         }
     }
@@ -232,7 +239,7 @@ mod tests {
     #[test]
     fn wrong_encoding_name_is_an_error() {
         let (bytes, ..) = SHIFT_JIS.encode("id\nカメラ\n");
-        for wrong in [encoding_rs::EUC_JP, encoding_rs::UTF_8] {
+        for wrong in [encoding_rs::EUC_JP, UTF_8] {
             assert_eq!(decoded(bytes.to_vec(), Some(wrong)), Err(Undecoded::Damaged(name_of(wrong))));
         }
         let odd = [0xff, 0xfe, b'a', 0, b'b'];
@@ -250,7 +257,10 @@ mod tests {
                 (Some(_), b'"') if bytes.peek() == Some(&b'"') => {
                     bytes.next();
                 }
-                (Some(_), b'"') => opened = None,
+                (Some(_), b'"') if bytes.peek().is_none_or(|next| [separator, b'\n', b'\r'].contains(next)) => {
+                    opened = None;
+                }
+                (Some(_), b'"') => return opened,
                 _ => {}
             }
             at_start = opened.is_none() && (byte == separator || byte == b'\n' || byte == b'\r');
@@ -261,6 +271,8 @@ mod tests {
     #[test]
     fn unclosed_quote_is_found_by_its_line() {
         assert_eq!(unclosed("a,b\n1,\"x\n2,y\n", b','), Some(2));
+        assert_eq!(unclosed("a,b\n1,\"x\n2,\"y\"\n3,z\n", b','), Some(2));
+        assert_eq!(unclosed("a,b\n1,\"a \"shiny\" mug\"\n", b','), Some(2));
         assert_eq!(unclosed("a,b\n1,5\" wide\n2,\"say \"\"hi\"\"\"\n", b','), None);
     }
 

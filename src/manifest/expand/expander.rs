@@ -12,8 +12,8 @@ use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::sections::Faces;
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, have_errors};
-use crate::manifest::source::location::Pointer;
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, have_errors, warning};
+use crate::manifest::source::location::{Pointer, synonym};
 use crate::manifest::tables::rows;
 
 impl Inputs<'_> {
@@ -141,6 +141,10 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Findings) {
         } else if is_reserved(name) && !field.is_some_and(JobField::is_plain) {
             found.push(error!(AxisReserved, at.value(), "the axis name `{name}` is reserved for templates";
                 "rename the axis"));
+        } else if let Some(meant) = synonym(name).filter(|_| field.is_none()) {
+            found.push(
+                warning!(UnknownKey, at.value(), "the axis `{name}` sets no field of a job"; "name it `{meant}`"),
+            );
         }
     }
 }

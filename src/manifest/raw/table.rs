@@ -271,6 +271,9 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
         Value::Number(_) if what == "a limit" => {
             diagnostic.with_help("name label and span: `labels: { client: { acme: { month: 200 } } }`")
         }
+        Value::Sequence(_) if what == "a manifest" => {
+            diagnostic.with_help("write above the list: `version: 1`, and `jobs:` in the next line")
+        }
         Value::Sequence(_) if wanted.starts_with("a mapping") => {
             diagnostic.with_help("remove the dash, which makes a list")
         }

@@ -8,7 +8,7 @@ use memchr::memchr3;
 
 use super::diagnostic::{Diagnostic, error, warning};
 use super::location::{Location, Marks, Part, Pointer, nearest};
-use crate::domain::{Job, Label, OutputPath, Spec};
+use crate::domain::{Cells, Job, Label, OutputPath, Spec};
 
 /// Errors that spreadsheets write into a cell, in several languages.
 pub(in crate::manifest) static OF_SPREADSHEETS: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -26,6 +26,11 @@ const PLAIN_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
 /// Words for an empty cell, and of the last row of a sheet.
 const NOTHING: [&str; 13] =
     ["n/a", "na", "none", "null", "tbd", "todo", "total", "totals", "sum", "subtotal", "summe", "gesamt", "prompt"];
+/// Fields that a wrong indentation makes a part of the prompt.
+const FIELDS: [&str; 10] =
+    ["id", "prompt", "model", "duration", "shape", "size", "aspect_ratio", "takes", "image", "tags"];
+/// UTF-8 that was read as another encoding, and the sign of a letter that was lost.
+const DAMAGED: [&str; 6] = ["Ã¤", "Ã©", "Ã¶", "Ã¼", "â€", "\u{fffd}"];
 /// The start of placeholder text.
 const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
@@ -42,7 +47,7 @@ pub(crate) fn unfilled_placeholder(
     let is_nothing = |word: &&str| trimmed.eq_ignore_ascii_case(word);
     let left = if NOTHING.iter().any(is_nothing) || !trimmed.is_empty() && !trimmed.contains(char::is_alphabetic) {
         Some(trimmed.to_owned())
-    } else if let Some(left) = spelled_out(trimmed, &names) {
+    } else if let Some(left) = spelled_out(trimmed, &names).or_else(|| slipped_in(trimmed)) {
         Some(left)
     } else if MARKS.iter().any(|[a, b, c]| memchr3(*a, *b, *c, prompt.as_bytes()).is_some()) {
         let of_spreadsheets = OF_SPREADSHEETS
@@ -60,12 +65,23 @@ pub(crate) fn unfilled_placeholder(
             "fix the formula in the spreadsheet"
         } else if left.starts_with("row.") {
             of_a_cell.as_str()
+        } else if left.starts_with("--") {
+            "remove it: `shape` and `duration` are fields of the job, and the model reads all of the prompt"
+        } else if left.ends_with(':') {
+            "indent the line as the other fields, so that it is not a part of the prompt"
+        } else if DAMAGED.contains(&&*left) {
+            "save the file as \"CSV UTF-8\": its letters are damaged"
         } else if left.contains(['{', '[', '<', '%', '$']) {
             "write `{{ name }}` in the prompt itself: cells and `vars` are not templates"
         } else {
             "write a prompt, or remove the row"
         };
-        let has = if left == trimmed { "is only" } else { "has an unfilled placeholder:" };
+        let is_slip = left.starts_with("--") || left.ends_with(':') || DAMAGED.contains(&&*left);
+        let has = match (left == trimmed, is_slip) {
+            (true, _) => "is only",
+            (_, true) => "contains",
+            _ => "has an unfilled placeholder:",
+        };
         warning!(PromptPlaceholder, place(), "the prompt {has} `{left}`"; "{help}")
     })
 }
@@ -75,6 +91,26 @@ fn spelled_out(trimmed: &str, names: &impl Fn() -> Vec<String>) -> Option<String
     let column = trimmed.strip_prefix("row.").filter(|column| names().iter().any(|name| name == column));
     let lorem = trimmed.get(..LOREM.len()).filter(|beginning| beginning.eq_ignore_ascii_case(LOREM));
     column.map(|_| trimmed).or(lorem).map(str::to_owned)
+}
+
+/// A part of a prompt that was meant for a program: an option of another tool, a field on a line of its own, damaged letters, or a word for later.
+fn slipped_in(trimmed: &str) -> Option<String> {
+    let is_option =
+        |word: &&str| word.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase()));
+    let is_later = |word: &&str| matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "TODO" | "TBD" | "XXX");
+    let of_words =
+        || trimmed.split_whitespace().find(|word| is_option(word) || is_later(word) || word.starts_with("___"));
+    let field = |line: &str| {
+        let name = line.trim_start_matches([' ', '-']).split_once(": ")?.0;
+        FIELDS.contains(&name).then(|| format!("{name}:"))
+    };
+    let damaged = || DAMAGED.iter().find(|letters| trimmed.contains(**letters)).map(|letters| (*letters).to_owned());
+    let has_mark = trimmed.contains("--")
+        || trimmed.contains("__")
+        || ["TODO", "TBD", "XXX"].iter().any(|word| trimmed.contains(word));
+    let word = if has_mark { of_words().map(str::to_owned) } else { None };
+    word.or_else(|| trimmed.lines().skip(1).find_map(field))
+        .or_else(|| if trimmed.is_ascii() { None } else { damaged() })
 }
 
 /// A word in capitals in brackets, or a name in a dollar sign and braces: `[PRODUCT]`, `${surface}`.
@@ -87,7 +123,10 @@ fn in_capitals(prompt: &str) -> Option<String> {
             is_name.then(|| format!("{open}{inside}{close}"))
         })
     };
+    // Two words in square brackets are a direction of film: `[WIDE SHOT]`.
     between("[", ']', |c| c.is_uppercase() || c == '_')
+        .or_else(|| between("<", '>', |c| c.is_uppercase() || matches!(c, '_' | ' ')))
+        .or_else(|| between("{", '}', |c| c.is_uppercase() || matches!(c, '_' | ' ')))
         .or_else(|| between("${", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
 }
 
@@ -122,6 +161,17 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
     dollars.into_iter().find(|form| form.len() > 1 && prompt.contains(form.as_str()))
 }
 
+/// Words of the first cell of a row of sums.
+const SUMS: [&str; 9] = ["total", "totals", "sum", "subtotal", "summe", "gesamt", "somme", "totale", "suma"];
+
+/// Returns whether a row is one of sums, or repeats the header.
+pub(crate) fn is_no_video(cells: &Cells) -> bool {
+    let names = cells.columns().names();
+    let all = || names.iter().filter_map(|name| cells.get(name)).map(str::trim);
+    let first = all().find(|cell| !cell.is_empty()).unwrap_or_default().to_lowercase();
+    SUMS.contains(&&*first) || all().eq(names.iter().map(String::as_str))
+}
+
 /// A limit for a label without jobs, if a job has a similar label: the limit would have no effect.
 pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
     let names: HashSet<&str> = jobs.iter().flat_map(|job| job.purchase.labels.keys()).map(String::as_str).collect();
@@ -132,6 +182,13 @@ pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Locati
     }
     let values: HashSet<&str> =
         jobs.iter().filter_map(|job| Some(job.purchase.labels.get(&label.name)?.as_str())).collect();
+    let is_twin = |value: &&&str| **value != label.value && value.trim().eq_ignore_ascii_case(label.value.trim());
+    if let Some(twin) = values.iter().find(is_twin) {
+        return Some(
+            warning!(LimitUnmatched, place, "jobs with the label `{}: {twin}` are not under this limit", label.name;
+            "write the same value everywhere: `{}`", label.value),
+        );
+    }
     let meant = (!values.contains(label.value.as_str())).then(|| nearest(&label.value, values)).flatten()?;
     Some(warning!(LimitUnmatched, place, "no job has the label `{}: {}` of this limit", label.name, label.value;
         "a similar label exists: `{meant}`"))

@@ -163,18 +163,28 @@ pub(crate) fn help_near(written: &str, what: &str, known: &[&str]) -> String {
 }
 
 /// Names in other tools and services for keys of the manifest.
-const SYNONYMS: [(&[&str], &str); 5] = [
-    (&["seconds", "length", "duration_s"], "duration"),
-    (&["resolution", "dimensions"], "size"),
-    (&["ratio", "aspect", "orientation", "format"], "shape"),
+const SYNONYMS: [(&[&str], &str); 8] = [
+    (&["seconds", "length", "duration_s", "durations"], "duration"),
+    (&["resolution", "dimensions", "sizes"], "size"),
+    (&["ratio", "aspect", "orientation", "format", "shapes", "ratios", "aspects"], "shape"),
+    (&["models"], "model"),
+    (&["prompts", "text", "description", "caption"], "prompt"),
+    (&["variations", "variants", "versions", "count", "quantity", "repeat"], "takes"),
     (&["total", "max", "limit", "max_cost"], "run"),
-    (&["image_url", "first_frame", "input_reference", "reference"], "image"),
+    (
+        &["image_url", "first_frame", "input_reference", "reference", "start_image", "picture", "photo", "images"],
+        "image",
+    ),
 ];
+
+/// The key that a name of other tools means.
+pub(crate) fn synonym(written: &str) -> Option<&'static str> {
+    SYNONYMS.iter().find(|(names, _)| names.contains(&written)).map(|(_, key)| *key)
+}
 
 /// A similar key, or the place for a field that only the service knows.
 pub(crate) fn help_with_key(written: &str, known: &[&str]) -> String {
-    let synonym = SYNONYMS.iter().find(|(names, key)| names.contains(&written) && known.contains(key));
-    if let Some((_, key)) = synonym {
+    if let Some(key) = synonym(written).filter(|key| known.contains(key)) {
         return format!("write `{key}`");
     }
     let usual = help_near(written, "keys known here", known);

@@ -21,6 +21,7 @@ use crate::manifest::raw::decode::{RawForEach, RawTable};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, unreadable, warning};
+use crate::manifest::source::lints;
 use crate::manifest::source::location::{Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, TextError, is_url, table_text};
@@ -94,6 +95,11 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Po
         };
         let (all, used, named) = (count(all, "row"), rows.len(), named.join(", "));
         access.note_left_out(format!("{}: {all}, {used} used; left out: {named}", table.file));
+    }
+    for row in rows.iter().filter(|row| lints::is_no_video(&row.cells)) {
+        let odd = warning!(RowNoVideo, at.value(), "a row of sums, or with the names of the columns, becomes a job";
+            "remove the row, or leave it out with `exclude`");
+        found.push(odd.with_job(None, row.place.clone()));
     }
     let hidden: Vec<String> =
         rows.iter().filter(|row| row.is_hidden).filter_map(|row| Some(row.place.as_ref()?.line.to_string())).collect();

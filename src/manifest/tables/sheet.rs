@@ -41,7 +41,7 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
     let header = columns(&mut reader, &file, place()).and_then(|header| match unclosed(csv, separator) {
         None => Ok(Arc::new(header)),
         Some(line) => {
-            let message = "a quote is not closed, so the rest of the file is one cell";
+            let message = "a quote is not closed at the end of its cell, so later rows would be a part of it";
             let row = RowLocation { file: Arc::clone(&file), line: line + above };
             let diagnostic = Diagnostic::error(Rule::CsvOpenQuote, message, place()).with_job(None, Some(row));
             Err(Box::new(diagnostic.with_help("close the quote; a quote inside a cell is written twice")))

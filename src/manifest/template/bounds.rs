@@ -173,6 +173,29 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     })
 }
 
+/// The columns that an expression compares with a number or multiplies: `row.price > 10`. A cell is text, so the result would be no number's.
+pub(super) fn counted_columns(source: &str) -> Vec<String> {
+    let is_operator = |c: char| matches!(c, '*' | '<' | '>' | '=' | '!');
+    let is_value = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_digit()) || text.starts_with("true") || text.starts_with("false")
+    };
+    let of_tag = |tag: &Tag| {
+        let code = tag.code.clone();
+        let columns = code.match_indices("row.").filter_map(|(at, _)| {
+            let (before, name) = (code[..at].trim_end(), &code[at + 4..]);
+            let (name, after) =
+                name.split_at(name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len()));
+            let (after, first) = (after.trim_start(), before.trim_end_matches(is_operator));
+            let second = after.trim_start_matches(is_operator);
+            let is_counted = second.len() < after.len() && is_value(second.trim_start())
+                || first.len() < before.len() && first.trim_end().ends_with(|c: char| c.is_ascii_digit());
+            is_counted.then(|| name.to_owned())
+        });
+        columns.collect::<Vec<_>>()
+    };
+    tags(source).iter().flat_map(of_tag).collect()
+}
+
 /// The growth by the operators of an expression, as a power of two, or `None` if a factor is unknown or too large.
 fn growth_of(code: &str) -> Option<u32> {
     let ends_word = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.'));

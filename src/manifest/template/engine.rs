@@ -51,6 +51,8 @@ pub(crate) struct Compiled<'t> {
     pub names: Vec<String>,
     /// Its words and names, if there is nothing else in it.
     pub(super) named: Option<Named<'t>>,
+    /// The columns that it needs as numbers.
+    counted: Vec<String>,
 }
 
 /// The value of a field that is rendered. The engine makes a copy only of those that a template names.
@@ -168,17 +170,32 @@ impl Templates {
         }
         let template = self.engine.template_from_str(source).map_err(|error| explain_syntax(&error, source))?;
         let names = template.undeclared_variables(false).into_iter().collect();
-        Ok(Text::Template(Compiled { template, names, named: Named::parse(source) }))
+        let (named, counted) = (Named::parse(source), bounds::counted_columns(source));
+        Ok(Text::Template(Compiled { template, names, named, counted }))
     }
 
     /// Fills a text in.
     pub(crate) fn render(&self, text: &Text<'_>, scope: &Arc<Scope>) -> Result<String, TemplateError> {
         match text {
             Text::Plain(source) => Ok((*source).to_owned()),
-            Text::Template(Compiled { template, named, .. }) => {
+            Text::Template(Compiled { template, named, counted, .. }) => {
                 let filled = named.as_ref().and_then(|named| named.filled(scope.row.as_ref(), |name| scope.text(name)));
                 if let Some(text) = filled {
                     return Ok(text);
+                }
+                let is_text = |column: &&String| {
+                    scope
+                        .row
+                        .as_ref()
+                        .and_then(|row| row.get_attr(column).ok())
+                        .is_some_and(|cell| cell.as_str().is_some())
+                };
+                if let Some(column) = counted.iter().find(is_text) {
+                    let error = TemplateError::new(
+                        format!("`row.{column}` is text, and not a number"),
+                        format!("write `row.{column} | int`, or put quotes around the value that it is compared with"),
+                    );
+                    return Err(error.in_part(Part::Fragment(format!("row.{column}"), 0)));
                 }
                 let mut text = Bounded(Vec::new());
                 match template.render_captured_to(Value::from_dyn_object(Arc::clone(scope)), &mut text) {
@@ -309,7 +326,8 @@ fn column_with_a_blank(before: &str, source: &str) -> Option<String> {
     let inside = &source[before.rfind("{{")? + 2..];
     let name = inside[..inside.find("}}")?].trim().strip_prefix("row.")?;
     let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '/' | '(' | ')'));
-    is_name.then(|| format!("for a column with a space in its name, write {{{{ row['{name}'] }}}}"))
+    (is_name && !name.chars().all(char::is_alphanumeric))
+        .then(|| format!("for a column with a space in its name, write {{{{ row['{name}'] }}}}"))
 }
 
 /// Returns whether a string is a template.
@@ -322,7 +340,7 @@ fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
     let usual = || "a template is `{{ name }}`; to write two braces as they are, use {{ \"{{\" }}".to_owned();
     let unclosed = source.rfind("{{").filter(|at| !source[*at..].contains("}}"));
     if let Some(at) = unclosed {
-        let name = source[at + 2..].trim().trim_end_matches(['}', '%']).trim();
+        let name = source[at + 2..].split(['}', '%']).next().unwrap_or_default().trim();
         let help = format!("write `{{{{ {name} }}}}`; to write two braces as they are, use {{{{ \"{{{{\" }}}}");
         return TemplateError::new("`{{` is not closed", help).in_part(Part::Fragment(source[at..].to_owned(), 0));
     }
@@ -364,8 +382,8 @@ mod tests {
             for scope in [scope(), Scope::default()].map(Arc::new) {
                 let named = compiled.named.take();
                 let rendered = |compiled| templates.render(&Text::Template(compiled), &scope).map_err(|error| error.message);
-                let by_engine = rendered(Compiled { template: compiled.template.clone(), names: vec![], named: None });
-                let by_names = rendered(Compiled { template: compiled.template.clone(), names: vec![], named });
+                let by_engine = rendered(Compiled { template: compiled.template.clone(), names: vec![], named: None, counted: vec![] });
+                let by_names = rendered(Compiled { template: compiled.template.clone(), names: vec![], named, counted: vec![] });
                 prop_assert_eq!(by_names, by_engine);
                 compiled.named = Named::parse(&source);
             }

@@ -139,6 +139,38 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     ("a text that is none", "jobs: [{ id: a, prompt: Lorem ipsum dolor }, { id: b, prompt: … }]"),
     ("defaults in the list of jobs", "jobs:\n  - defaults: { model: alpha-2 }\n  - { id: a, prompt: x }"),
+    (
+        "a cell that is multiplied",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: count.csv, prompt: x, takes: \"{{ row.n * 2 }}\" }]",
+    ),
+    (
+        "a cell that is compared",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: count.csv, prompt: \"{% if 1 < row.n %}x{% else %}y{% endif %}\" }]",
+    ),
+    ("a quote within quotes", "jobs: [{ id: \"{{ row.id }}\", for_each: quoted.csv, prompt: \"{{ row.p }}\" }]"),
+    (
+        "a quote that swallows rows",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: swallowed.csv, prompt: \"{{ row.p }}\" }]",
+    ),
+    (
+        "a row of sums, and the header again",
+        "jobs: [{ id: \"{{ row_number }}\", for_each: sums.csv, prompt: \"{{ row.p }} turns\" }]",
+    ),
+    ("an option of another tool", "jobs: [{ id: a, prompt: \"A kite --ar 9:16\" }]"),
+    ("a field in a text", "jobs:\n  - id: a\n    prompt: |\n      A kite\n      duration: 8"),
+    ("damaged letters", "jobs: [{ id: a, prompt: Un caf\u{c3}\u{a9} }]"),
+    ("a word for later", "jobs: [{ id: a, prompt: A TODO turns }]"),
+    (
+        "a limit beside another spelling",
+        "budget: { labels: { client: { acme: { day: 9 } } } }\njobs: [{ id: a, prompt: x, labels: { client: acme } }, { id: b, prompt: y, labels: { client: Acme } }]",
+    ),
+    (
+        "an axis that sets nothing",
+        "jobs: [{ id: \"a-{{ seconds }}\", prompt: \"{{ seconds }} kites\", matrix: { seconds: [5, 10] } }]",
+    ),
+    ("three braces", "vars: { brand: x }\njobs: [{ id: a, prompt: \"A {{{ brand }}} mug\" }]"),
+    ("a size with blanks", "jobs: [{ id: a, prompt: x, model: beta-2.0-lite, size: 720 x 1280 }]"),
+    ("words of other tools", "jobs: [{ id: a, text: A kite, variations: 2 }]"),
     ("moves in a circle", "jobs: [{ id: a, prompt: x }]\nmoved: [{ from: b, to: c }, { from: c, to: b }]"),
 ];
 
@@ -152,6 +184,10 @@ fn directory() -> Workspace {
         .file("numbers.csv", "id;d\na;\"7,5\"\nb;5.0\nc;five\n")
         .file("blank.csv", "id,Prompt Text\na,x\n")
         .file("holes.csv", "id,color,thing\na,red,mug\nb,,mug\nc,blue,\nd, ,tray\n")
+        .file("count.csv", "id,n\na,2\n")
+        .file("quoted.csv", "id,p\na,\"A \"shiny\" mug\"\n")
+        .file("swallowed.csv", "id,p\na,\"A mug\nb,A lamp\nc,\"A chair\"\nd,A vase\n")
+        .file("sums.csv", "id,p\na,A mug\nid,p\nTotal,1 mug\n")
         .file("cells.csv", "id,p\na,{{ brand }} mug\nb,#REF!\nc,n/a\n")
 }
 
