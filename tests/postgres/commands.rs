@@ -121,8 +121,8 @@ fn ledger_moves_from_a_file_into_the_database_and_back() {
     // A bill found one of them free, before and after its journey.
     let free =
         "SET search_path TO shotlist; UPDATE attempt SET state = 'failed', charge = 'none', record = (record::jsonb || jsonb_build_object(
-             'state', 'failed', 'purchase', record::jsonb -> 'purchase' || '{\"charging\": \"undocumented\"}', 'particulars', record::jsonb -> 'particulars'
-                 || '{\"billed\": {\"is_charged\": false, \"source\": \"b\", \"at\": \"2026-01-01T00:00:00Z\"}}'))::text WHERE job = 'j2';
+             'state', 'failed', 'purchase', record::jsonb -> 'purchase' || '{\"charging\": \"undocumented\"}', 'particulars',
+                 COALESCE(record::jsonb -> 'particulars', '{}') || '{\"billed\": {\"is_charged\": false, \"source\": \"b\", \"at\": \"2026-01-01T00:00:00Z\"}}'))::text WHERE job = 'j2';
          UPDATE spent SET micros = micros - 900000 WHERE label = ''";
     team.database.sql(free);
     let retake = r#"{"globs": ["j*"], "after": 1}"#;
