@@ -84,7 +84,9 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
             b"moov" | b"moof" => {
                 has_index = true;
                 if content + index.length() <= MAX_INDEX {
-                    index.add(*name == *b"moof", read(file, content)?);
+                    let mut bytes = Vec::new();
+                    file.by_ref().take(content).read_to_end(&mut bytes)?;
+                    index.add(*name == *b"moof", bytes);
                 }
             }
             _ => {}
@@ -139,12 +141,6 @@ fn head_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> io::Result<Resul
     Ok(Ok(is_box.then_some(Head { name, size, length })))
 }
 
-fn read(file: &mut impl Read, length: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// The index of a file: its `moov`, and a `moof` for each fragment.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -195,7 +191,7 @@ pub(super) fn footage(index: &Index, length: u64) -> Result<Footage, String> {
         return Err(format!("it is cut short after {length} bytes: some frames lie beyond"));
     }
     let frames = video.frames(index);
-    let scale = video.timing().map(|(scale, _)| u64::from(scale)).filter(|scale| *scale > 0);
+    let scale = child(video.media, "mdhd").and_then(ticks_per_second);
     let ticks = frames.map(|frames| frames.ticks).filter(|ticks| *ticks > 0);
     let played = scale.zip(ticks).map(|(scale, ticks)| scaled(ticks, 1000, scale));
     let per_1000_s = frames.zip(scale).filter(|(frames, _)| frames.ticks > 0);
@@ -220,19 +216,9 @@ impl<'m> Track<'m> {
         child(self.media, "hdlr")?.get(8..12)
     }
 
-    /// Its ticks a second, and its duration in them (§8.4.2).
-    fn timing(&self) -> Option<(u32, u64)> {
-        timing(child(self.media, "mdhd")?)
-    }
-
-    /// The content of its first sample entry, and its type (§8.5.2).
-    fn entry(&self) -> Option<(&'m [u8], &'m [u8])> {
-        boxes(child(self.samples, "stsd")?.get(8..)?).next()
-    }
-
-    /// Its width and height: of the sample entry (§12.1.3), rotated by the matrix of the track (§8.3.2).
+    /// Its width and height: of the first sample entry (§8.5.2, §12.1.3), rotated by the matrix of the track (§8.3.2).
     fn size(&self) -> Option<(u32, u32)> {
-        let (_, entry) = self.entry()?;
+        let (_, entry) = boxes(child(self.samples, "stsd")?.get(8..)?).next()?;
         let (width, height) = (u32::from(u16_at(entry, 24)?), u32::from(u16_at(entry, 26)?));
         let header = child(self.boxes, "tkhd")?;
         let matrix = if header.first()? == &1 { 52 } else { 40 };
@@ -251,7 +237,7 @@ impl<'m> Track<'m> {
 
     /// The duration of its edits with images in milliseconds (§8.6.6), if it has edits.
     fn edited_ms(&self, movie: &[u8]) -> Option<u64> {
-        let (scale, _) = timing(child(movie, "mvhd")?).filter(|(scale, _)| *scale > 0)?;
+        let scale = ticks_per_second(child(movie, "mvhd")?)?;
         let list = child(child(self.boxes, "edts")?, "elst")?;
         let is_long = list.first()? == &1;
         let size = if is_long { 20 } else { 12 };
@@ -264,7 +250,7 @@ impl<'m> Track<'m> {
             (!is_empty).then_some(duration)
         });
         let sum = durations.fold(0, u64::saturating_add);
-        (sum > 0).then(|| scaled(sum, 1000, scale.into()))
+        (sum > 0).then(|| scaled(sum, 1000, scale))
     }
 
     /// Its frames in the movie (§8.6.1) and in all fragments (§8.8).
@@ -309,13 +295,10 @@ fn fragment_frames(part: &[u8], track: u32, default: u32) -> Option<Frames> {
     Some(runs.fold(Frames::default(), Frames::plus))
 }
 
-/// The ticks a second of `mvhd` or `mdhd`, and the duration in them.
-fn timing(header: &[u8]) -> Option<(u32, u64)> {
-    if header.first()? == &1 {
-        Some((u32_at(header, 20)?, u64_at(header, 24)?))
-    } else {
-        Some((u32_at(header, 12)?, u32_at(header, 16)?.into()))
-    }
+/// The ticks per second of `mvhd` (§8.2.2) or `mdhd` (§8.4.2).
+fn ticks_per_second(header: &[u8]) -> Option<u64> {
+    let ticks = u32_at(header, if header.first()? == &1 { 20 } else { 12 })?;
+    (ticks > 0).then_some(ticks.into())
 }
 
 /// The boxes in a content, each with its type and content, up to the first incomplete box.
@@ -490,7 +473,7 @@ mod tests {
 
     fn index(tracks: &[Vec<u8>], fragments: Vec<Vec<u8>>) -> Index {
         let header = nested("mvhd", &[&words(&[0, 0, 0, 1000, 0]), &[0; 80]]);
-        // Frames of track 1 last 50 ticks unless a fragment says otherwise.
+        // Frames of track 1 last 50 ticks, unless a fragment sets another default.
         let extends = nested("mvex", &[&nested("trex", &[&words(&[0, 1, 1, 50, 0, 0])])]);
         Index { movie: [header, tracks.concat(), extends].concat(), fragments }
     }
@@ -525,7 +508,7 @@ mod tests {
     #[test]
     fn fragment_frames_count_and_unknown_duration_stays_so() {
         let tracks = [track(1, "vide", 0, None, false)];
-        // 12 frames of the default length; 3 of lengths of their own, beside their sizes; another track.
+        // 12 frames of the default length; 3 frames with a length and a size each; another track.
         let runs = [fragment(&[0, 12]), fragment(&[0x305, 3, 0, 0, 200, 7, 200, 7, 200, 7])];
         let other = nested("traf", &[&nested("tfhd", &[&words(&[0, 2])]), &nested("trun", &[&words(&[0, 99])])]);
         let found = footage(&index(&tracks, [runs.to_vec(), vec![other]].concat()), 1000).expect("no flaw");

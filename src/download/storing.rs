@@ -246,7 +246,7 @@ explained! {
     /// A video that can't be copied.
     pub enum CopyVideoError from {
     } or {
-        /// The original is gone, or not what was downloaded.
+        /// The original is missing, or differs from the download.
         #[error("`{}` is not the video that was downloaded", path.display())]
         Changed {
             /// The path.

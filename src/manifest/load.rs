@@ -175,9 +175,9 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
 
 /// The same for the text of a manifest. Files that it names, and its ledger, are relative to `options.path`, which is not read.
 pub fn load_text(text: String, options: &Options<'_>, catalog: &Catalog) -> Loaded {
-    let read = reader::read(&text, decode_job);
+    let mut diagnostics = lints::cut_by_comments(&text);
+    let read = reader::read(&text, decode_job, &mut diagnostics);
     let cause = read.is_ok().then(|| unindented(&text)).flatten();
-    let mut diagnostics: Vec<Diagnostic> = lints::cut_by_comments(&text).into_iter().collect();
     diagnostics.extend(lints::odd_scalars(&text));
     let sources = Sources::new(options.path, text);
     let mut manifest = None;

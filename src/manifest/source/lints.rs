@@ -26,8 +26,8 @@ const PLAIN_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
 /// Words for an empty cell, and of the last row of a sheet.
 const NOTHING: [&str; 13] =
     ["n/a", "na", "none", "null", "tbd", "todo", "total", "totals", "sum", "subtotal", "summe", "gesamt", "prompt"];
-/// Fields that a wrong indentation makes a part of the prompt.
-const FIELDS: [&str; 10] =
+/// Fields that a wrong indentation makes a part of the prompt. Without a value, each is an error.
+pub(super) const FIELDS: [&str; 10] =
     ["id", "prompt", "model", "duration", "shape", "size", "aspect_ratio", "takes", "image", "tags"];
 /// UTF-8 that was read as another encoding, and the sign of a letter that was lost.
 const DAMAGED: [&str; 6] = ["Ã¤", "Ã©", "Ã¶", "Ã¼", "â€", "\u{fffd}"];
@@ -98,17 +98,15 @@ fn slipped_in(trimmed: &str) -> Option<String> {
     let is_option =
         |word: &&str| word.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase()));
     let is_later = |word: &&str| matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "TODO" | "TBD" | "XXX");
-    let of_words =
-        || trimmed.split_whitespace().find(|word| is_option(word) || is_later(word) || word.starts_with("___"));
+    let is_slip = |word: &&str| is_option(word) || is_later(word) || word.starts_with("___");
+    let of_words = || trimmed.split_whitespace().find(is_slip);
     let field = |line: &str| {
         let name = line.trim_start_matches([' ', '-']).split_once(": ")?.0;
         FIELDS.contains(&name).then(|| format!("{name}:"))
     };
     let damaged = || DAMAGED.iter().find(|letters| trimmed.contains(**letters)).map(|letters| (*letters).to_owned());
-    let has_mark = trimmed.contains("--")
-        || trimmed.contains("__")
-        || ["TODO", "TBD", "XXX"].iter().any(|word| trimmed.contains(word));
-    let word = if has_mark { of_words().map(str::to_owned) } else { None };
+    let has_mark = ["--", "___", "TODO", "TBD", "XXX"].iter().any(|mark| trimmed.contains(mark));
+    let word = has_mark.then(of_words).flatten().map(str::to_owned);
     word.or_else(|| trimmed.lines().skip(1).find_map(field))
         .or_else(|| if trimmed.is_ascii() { None } else { damaged() })
 }
@@ -268,12 +266,7 @@ pub(crate) fn odd_scalars(text: &str) -> Vec<Diagnostic> {
     let events = Parser::new_from_str(text).map_while(Result::ok);
     let found = events.filter_map(|(event, span)| {
         let Event::Scalar(value, style, _, tag) = event else { return None };
-        let range = span.byte_range()?;
-        let (before, written) = (&text[..range.start], &text[range]);
-        let place = Location::At(
-            before.matches('\n').count() + 1,
-            before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1,
-        );
+        let (written, place) = (&text[span.byte_range()?], Location::At(span.start.line(), span.start.col() + 1));
         let odd_tag = tag.filter(|tag| tag.handle() == CORE && !PLAIN_TAGS.contains(&tag.suffix()));
         Some(if let Some(tag) = odd_tag {
             error!(Yaml, place, "the tag `!!{}` is not supported", tag.suffix(); "remove the tag, and write plain text")

@@ -7,10 +7,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, options};
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, options};
 use serde_yaml::Value;
 
-use super::diagnostic::{Diagnostic, error};
+use super::diagnostic::{Diagnostic, Findings, error};
+use super::lints::FIELDS;
 use super::location::Location;
 
 /// Bytes of all scalars of a manifest, aliases followed, and of all of its requests.
@@ -45,10 +46,15 @@ pub(crate) enum Unparsed {
     Invalid(serde_yaml::Error),
 }
 
-/// Reads a text of YAML or JSON, applies merge keys, and decodes the entries of `jobs`, which are then no longer in the value.
-pub(crate) fn read<J>(text: &str, decode: impl Fn(RawEntry, usize) -> J) -> Result<(Value, Vec<J>), Unparsed> {
+/// Reads a text of YAML or JSON, applies merge keys, and decodes the entries of `jobs`, which are then no longer in the value. Reports
+/// forgotten values: their keys would count as absent.
+pub(crate) fn read<J>(
+    text: &str,
+    decode: impl Fn(RawEntry, usize) -> J,
+    found: &mut Findings,
+) -> Result<(Value, Vec<J>), Unparsed> {
     let mut jobs = Vec::new();
-    let mut value = match Reader::build(text, &mut |entry| jobs.push(decode(entry, jobs.len()))) {
+    let mut value = match Reader::build(text, &mut |entry| jobs.push(decode(entry, jobs.len())), found) {
         Ok(value) => value,
         Err(Some(diagnostic)) => return Err(Unparsed::Limit(diagnostic)),
         Err(None) => {
@@ -115,15 +121,20 @@ enum Content {
 }
 
 impl<'j> Reader<'j> {
-    fn build(text: &str, on_job: &'j mut dyn FnMut(RawEntry)) -> Result<Value, Interrupt> {
+    fn build(text: &str, on_job: &'j mut dyn FnMut(RawEntry), found: &mut Findings) -> Result<Value, Interrupt> {
         // Line breaks of YAML 1.1 only: a text from a word processor would keep them, unseen.
         let is_left = text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
         let is_open = !text.ends_with('\n');
         let mut reader =
             Self { on_job, open: Vec::new(), anchors: HashMap::new(), size: 0, top: None, is_open, is_left };
         let limits = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+        let mut last = Span::default();
         for event in Parser::new_from_str_with_options(text, limits) {
             let (event, span) = event.map_err(|error| from_error(&error))?;
+            if span.is_empty() && matches!(event, Event::Scalar(_, ScalarStyle::Plain, ..)) {
+                found.extend(reader.without_value(text, last));
+            }
+            last = span;
             if let Event::Scalar(text, ScalarStyle::Plain, ..) = &event
                 && is_infinite(text)
             {
@@ -137,6 +148,19 @@ impl<'j> Reader<'j> {
             }
         }
         if reader.is_left { Err(None) } else { Ok(reader.top.unwrap_or_default()) }
+    }
+
+    /// The error that a key, the last scalar of the text, has no value.
+    fn without_value(&self, text: &str, key: Span) -> Option<Diagnostic> {
+        let Content::Map(_, Some(Value::String(name))) = &self.open.last()?.content else { return None };
+        let (place, range) = (Location::At(key.start.line(), key.start.col() + 1), key.byte_range()?);
+        let is_behind_comma = text[..range.start].trim_end().ends_with(',');
+        let is_cut_off = is_behind_comma && !text[range.end..].trim_start().starts_with(':');
+        // Of sections and jobs. Deeper, the cells of a row may be empty.
+        let is_field = self.open.len() <= 3 && (FIELDS.contains(&name.as_str()) || name == "budget");
+        let help =
+            if is_cut_off { "put quotes around a string with a comma" } else { "write a value, or remove the line" };
+        (is_cut_off || is_field).then(|| error!(WrongType, place, "`{name}` has no value"; "{help}"))
     }
 
     fn on_event(&mut self, event: Event<'_>) -> Result<(), Interrupt> {
@@ -270,7 +294,7 @@ mod tests {
     /// The whole value, unless it is left to `yaml_serde`.
     fn built(text: &str) -> Option<Value> {
         let mut jobs = Vec::new();
-        let mut value = Reader::build(text, &mut |entry| jobs.push(entry)).ok()?;
+        let mut value = Reader::build(text, &mut |entry| jobs.push(entry), &mut Vec::new()).ok()?;
         if let Some(Value::Sequence(list)) = value.get_mut("jobs") {
             list.extend(jobs.into_iter().map(|entry| match entry {
                 RawEntry::Mapping(pairs) => Value::Mapping(pairs.into_iter().collect()),
@@ -321,7 +345,7 @@ mod tests {
     #[test]
     fn entries_of_jobs_are_decoded_once() {
         let jobs = |text: &str| {
-            let (value, jobs) = read(text, |_, number| number).ok().expect("YAML");
+            let (value, jobs) = read(text, |_, number| number, &mut Vec::new()).ok().expect("YAML");
             (jobs, value.get("jobs").and_then(Value::as_sequence).map_or(0, Vec::len))
         };
         for text in [
@@ -334,7 +358,7 @@ mod tests {
             assert_eq!(jobs(text), (vec![0, 1, 2], 0), "{text}");
         }
         assert_eq!(jobs("jobs: { jobs: [1] }\n"), (vec![], 0));
-        assert!(read("jobs: [1]\njobs: [2]\n", |_, _| ()).is_err());
+        assert!(read("jobs: [1]\njobs: [2]\n", |_, _| (), &mut Vec::new()).is_err());
     }
 
     #[test]
@@ -352,6 +376,30 @@ mod tests {
     }
 
     #[test]
+    fn keys_without_a_value_are_reported() {
+        let keys = |text: &str| {
+            let mut found = Vec::new();
+            drop(read(text, |_, _| (), &mut found));
+            found.into_iter().map(|it| it.message.split('`').nth(1).expect("a key").to_owned()).collect::<Vec<_>>()
+        };
+        for (text, expected) in [
+            (
+                "budget:\n\n# run: 5\njobs:\n- id: a\n  size: # wide\n- id: b\n  takes:",
+                &["budget", "size", "takes"][..],
+            ),
+            ("defaults:\r\n  duration: #8\r\n  model: &m alpha-2\r\n", &["duration"]),
+            ("jobs: [{ for_each: [{ id: \"x\", text: a mug,\n  white, on a table }] }]", &["white", "on a table"]),
+            ("vars: { look: soft, warm }\njobs: [{ labels: { client: Acme, Inc. } }]", &["warm", "Inc."]),
+            // An empty cell, and what a program writes for an absent value.
+            ("jobs:\n- for_each:\n  - n: a\n    image:\n  - { n: b, image: , size: }\n  prompt: >\n    size:\n", &[]),
+            ("{\"jobs\": [{\"duration\": null, \"size\": ~, \"tags\": [a, b], \"takes\":5}]}", &[]),
+            ("tags:\n- a\nbudget:\n  run: 5\nprompt:\n\n  a mug, { white, red }\nvars:\nsize: ''\n", &[]),
+        ] {
+            assert_eq!(keys(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn depth_and_expansion_are_bounded() {
         let big = "y".repeat(1_000_000);
         let many = "  - *t\n".repeat(100);
@@ -362,11 +410,11 @@ mod tests {
             format!("jobs: {}", "[".repeat(100_000)),
             format!("jobs: {}1{}", "{a: ".repeat(40_000), "}".repeat(40_000)),
         ] {
-            assert!(matches!(read(&bad, |_, _| ()), Err(Unparsed::Limit(_))), "{bad:.60}");
+            assert!(matches!(read(&bad, |_, _| (), &mut Vec::new()), Err(Unparsed::Limit(_))), "{bad:.60}");
         }
         let smileys = format!("jobs:\n{}", "  - 'a text with :[ and :{'\n".repeat(1000));
         for good in [smileys.as_str(), "a: &a 1\nb: *a\n", "a: [[[1]]]\n"] {
-            assert!(read(good, |_, _| ()).is_ok(), "{good:.60}");
+            assert!(read(good, |_, _| (), &mut Vec::new()).is_ok(), "{good:.60}");
         }
     }
 

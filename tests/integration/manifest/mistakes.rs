@@ -11,6 +11,11 @@ const MISTAKES: &[(&str, &str)] = &[
         "a sheet's link",
         "jobs: [{ id: \"{{ row.id }}\", for_each: \"https://docs.google.com/spreadsheets/d/1\", prompt: x }]",
     ),
+    (
+        "words after a comma in braces",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: [\n  { id: a, text: a mug, white }\n], prompt: \"{{ row.text }}\" }]",
+    ),
+    ("fields without a value", "budget:\njobs:\n- id: a\n  duration: #8\n  prompt: x\n- id: b\n  prompt: y\n  size:"),
     ("UTF-16", "jobs: [{ id: \"{{ row.id }}\", for_each: utf16.csv, prompt: x }]"),
     ("a path of Windows in double quotes", "jobs: [{ id: a, prompt: \"On the label: D:\\notes\" }]"),
     ("a file of Windows in double quotes", "jobs: [{ id: a, prompt_file: \"texts\\tram.md\" }]"),
