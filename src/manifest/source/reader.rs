@@ -154,8 +154,8 @@ impl<'j> Reader<'j> {
     fn without_value(&self, text: &str, key: Span) -> Option<Diagnostic> {
         let Content::Map(_, Some(Value::String(name))) = &self.open.last()?.content else { return None };
         let (place, range) = (Location::At(key.start.line(), key.start.col() + 1), key.byte_range()?);
-        let is_behind_comma = text[..range.start].trim_end().ends_with(',');
-        let is_cut_off = is_behind_comma && !text[range.end..].trim_start().starts_with(':');
+        let is_behind_comma = text.get(..range.start)?.trim_end().ends_with(',');
+        let is_cut_off = is_behind_comma && !text.get(range.end..)?.trim_start().starts_with(':');
         // Of sections and jobs. Deeper, the cells of a row may be empty.
         let is_field = self.open.len() <= 3 && (FIELDS.contains(&name.as_str()) || name == "budget");
         let help =
