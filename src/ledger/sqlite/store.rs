@@ -289,7 +289,7 @@ fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }
 
-/// Inserts a row. An error rolls the transaction back, also below, so that SQLite keeps no copy of each page for a single statement.
+/// Inserts a row. An error rolls the whole transaction back, so that SQLite keeps no copy of each page for a single statement.
 static INSERT: LazyLock<String> = LazyLock::new(|| {
     let places: Vec<String> = (1..=COLUMNS.len()).map(|place| format!("?{place}")).collect();
     format!("INSERT OR ROLLBACK INTO attempt ({}) VALUES ({})", COLUMNS.join(", "), places.join(", "))
@@ -339,7 +339,7 @@ pub(super) async fn history(connection: &Connection, batch: &BatchKey) -> rusqli
     let count = "SELECT count(*) FROM attempt WHERE batch = $1";
     let count = connection.line(count, &[id.into()], |line| line.count(0)).await?.unwrap_or_default();
     let (mut attempts, mut sum) = (Vec::<Attempt>::with_capacity(count as usize), 0_i64);
-    // One statement: a second one could take another index, which may be sound where this one is not.
+    // One statement: a second one could read another index, and miss the damage of the first.
     let digest = digest("attempt", "attempt");
     let sql = format!("SELECT id, record, {digest} FROM attempt WHERE batch = $1 ORDER BY id");
     let read = |line: &dyn Line<rusqlite::Error>| {

@@ -26,8 +26,8 @@ const PLAIN_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
 /// Words for an empty cell, and of the last row of a sheet.
 const NOTHING: [&str; 13] =
     ["n/a", "na", "none", "null", "tbd", "todo", "total", "totals", "sum", "subtotal", "summe", "gesamt", "prompt"];
-/// Fields that a wrong indentation makes a part of the prompt. Without a value, each is an error.
-pub(super) const FIELDS: [&str; 10] =
+/// Fields that a wrong indentation makes a part of the prompt.
+const FIELDS: [&str; 10] =
     ["id", "prompt", "model", "duration", "shape", "size", "aspect_ratio", "takes", "image", "tags"];
 /// UTF-8 that was read as another encoding, and the sign of a letter that was lost.
 const DAMAGED: [&str; 6] = ["Ã¤", "Ã©", "Ã¶", "Ã¼", "â€", "\u{fffd}"];

@@ -11,13 +11,14 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, opti
 use serde_yaml::Value;
 
 use super::diagnostic::{Diagnostic, Findings, error};
-use super::lints::FIELDS;
 use super::location::Location;
 
 /// Bytes of all scalars of a manifest, aliases followed, and of all of its requests.
 pub(crate) const MAX_TEXT: usize = 64 << 20;
 /// Levels of `[` and `{` inside each other, and levels of indentation: together the limit of `yaml_serde`.
 const MAX_DEPTH: usize = 64;
+/// The deepest level of keys that are no cells: those of a job's labels, below the top, `jobs`, and the job.
+const MAX_FIELD_DEPTH: usize = 4;
 /// Keys that are compared with each other; of more keys, hashes are.
 const MAX_COMPARED: usize = 16;
 /// The size of a value without its text, in bytes, so that a list of nulls has a size.
@@ -154,10 +155,10 @@ impl<'j> Reader<'j> {
     fn without_value(&self, text: &str, key: Span) -> Option<Diagnostic> {
         let Content::Map(_, Some(Value::String(name))) = &self.open.last()?.content else { return None };
         let (place, range) = (Location::At(key.start.line(), key.start.col() + 1), key.byte_range()?);
-        let is_behind_comma = text.get(..range.start)?.trim_end().ends_with(',');
-        let is_cut_off = is_behind_comma && !text.get(range.end..)?.trim_start().starts_with(':');
-        // Of sections and jobs. Deeper, the cells of a row may be empty.
-        let is_field = self.open.len() <= 3 && (FIELDS.contains(&name.as_str()) || name == "budget");
+        let has_colon = text.get(range.end..)?.trim_start().starts_with(':');
+        let is_cut_off = !has_colon && text.get(..range.start)?.trim_end().ends_with(',');
+        // A forgotten `ledger`, `face`, or label lifts a protection. The cells of a row, which are deeper, may be empty.
+        let is_field = has_colon && self.open.len() <= MAX_FIELD_DEPTH;
         let help =
             if is_cut_off { "put quotes around a string with a comma" } else { "write a value, or remove the line" };
         (is_cut_off || is_field).then(|| error!(WrongType, place, "`{name}` has no value"; "{help}"))
@@ -390,10 +391,14 @@ mod tests {
             ("defaults:\r\n  duration: #8\r\n  model: &m alpha-2\r\n", &["duration"]),
             ("jobs: [{ for_each: [{ id: \"x\", text: a mug,\n  white, on a table }] }]", &["white", "on a table"]),
             ("vars: { look: soft, warm }\njobs: [{ labels: { client: Acme, Inc. } }]", &["warm", "Inc."]),
+            (
+                "ledger:\nbatch:\njobs:\n- face:\n  image_file: # a.png\n  labels:\n    client:\n  for_each:\n",
+                &["ledger", "batch", "face", "image_file", "client", "for_each"],
+            ),
             // An empty cell, and what a program writes for an absent value.
             ("jobs:\n- for_each:\n  - n: a\n    image:\n  - { n: b, image: , size: }\n  prompt: >\n    size:\n", &[]),
             ("{\"jobs\": [{\"duration\": null, \"size\": ~, \"tags\": [a, b], \"takes\":5}]}", &[]),
-            ("tags:\n- a\nbudget:\n  run: 5\nprompt:\n\n  a mug, { white, red }\nvars:\nsize: ''\n", &[]),
+            ("tags:\n- a\nbudget:\n  run: 5\nprompt:\n\n  a mug, { white, red }\nvars: {}\nsize: ''\n", &[]),
         ] {
             assert_eq!(keys(text), expected, "{text}");
         }

@@ -135,7 +135,7 @@ fn edited_cut_is_not_replaced() {
     }
 }
 
-/// Sent to somebody, the page has its videos with it.
+/// A bundle has the page and its videos.
 #[test]
 fn bundle_has_the_page_and_its_videos() {
     let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
@@ -175,7 +175,7 @@ fn bundle_has_the_page_and_its_videos() {
     }
 }
 
-/// What is sent must not contain a private file.
+/// A bundle must not contain a private file.
 #[test]
 #[cfg(unix)]
 fn bundle_follows_no_link() {
