@@ -374,7 +374,7 @@ pub(super) fn set_freeze(connection: &Connection, why: Option<&str>) -> rusqlite
     Ok(())
 }
 
-/// Changes what is no attempt, in a commit that counts: a copy from before a freeze is outdated.
+/// Changes other tables than `attempt`, and counts the commit: an older copy has no freeze, and must be refused.
 pub(super) fn commit(
     connection: &Connection,
     path: &Path,
@@ -464,7 +464,7 @@ mod tests {
         let path = directory.path().join("ledger.db");
         let held = lock_without_a_file(&path, &batch("")).await;
         let commits = || commits(&Connection::open(&path).expect("the file")).expect("a count");
-        // On a busy machine, the two may arrive further apart than the writer waits.
+        // On a busy machine, more time may pass between the two than the writer waits.
         let mut counts = Vec::new();
         for number in 0..20 {
             let [sent, next, task] = ["sent", "next", "t"].map(|name| format!("{name}{number}"));
@@ -553,7 +553,7 @@ mod damage_tests {
     use crate::ledger::Ledger;
     use crate::ledger::suite::store::{batch, intent_of};
 
-    /// An index is no record: without it, a retake that began would begin anew.
+    /// A damaged index must not hide a batch: an unfinished retake would start over.
     #[tokio::test]
     async fn emptied_batch_index_hides_no_unsent_reason() {
         let directory = tempfile::tempdir().expect("a directory");
