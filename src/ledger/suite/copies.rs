@@ -194,7 +194,7 @@ async fn for_any_lives<F: Future<Output = ()>>(cases: u32, check: impl Fn(Vec<Ve
 }
 
 /// No response of the service makes a ledger unreadable.
-pub(in crate::ledger) async fn whatever_the_service_says_is_read_back<S: Fresh>() {
+pub(in crate::ledger) async fn any_response_is_read_back<S: Fresh>() {
     for_any_lives(64, |lives| async move {
         let store = S::fresh();
         let ledger = store.ledger();
@@ -218,7 +218,7 @@ pub(in crate::ledger) async fn whatever_the_service_says_is_read_back<S: Fresh>(
 }
 
 /// The sums are those of the attempts in every state.
-pub(in crate::ledger) async fn the_books_add_up<S: Fresh>() {
+pub(in crate::ledger) async fn sums_are_those_of_the_attempts<S: Fresh>() {
     for_any_lives(16, |lives| async move {
         let store = S::fresh();
         let ledger = store.ledger();

@@ -10,7 +10,7 @@ use crate::domain::{
 use crate::ledger::{Approval, BoughtElsewhere, Event, Intent, LedgerError, LedgerLimit, Span, SpendLimit};
 
 /// Spending of all batches counts, also in doubt. An attempt that bought nothing does not.
-pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent_is_written<S: Fresh>() {
+pub(in crate::ledger) async fn limit_counts_spending_of_all_batches<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let (one, two) = (ledger.lock(&batch("1")).await.expect("one"), ledger.lock(&batch("2")).await.expect("two"));
@@ -34,7 +34,7 @@ pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent
 }
 
 /// The limit of one label leaves other labels alone, and attempts without a label don't count for it.
-pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone<S: Fresh>() {
+pub(in crate::ledger) async fn limit_of_a_label_counts_that_label_alone<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("")).await.expect("the batch");
@@ -70,7 +70,7 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
 }
 
 /// A repeated approved run buys the rest of the plan, and nothing twice.
-pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_says<S: Fresh>() {
+pub(in crate::ledger) async fn approved_plan_buys_each_job_once<S: Fresh>() {
     let store = S::fresh();
     let held = store.ledger().lock(&batch("")).await.expect("the batch");
     let approval = |plan: &str| Some(Approval { digest: Digest::of_json(&plan).expect("JSON"), most: 1 });
@@ -82,7 +82,10 @@ pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_say
     held.record(bought, failed()).await.expect("recorded");
     let again = held.intend(intent(Some(bought), "one")).await;
     assert!(matches!(again, Err(LedgerError::Approved(_))), "{again:?}");
-    held.intend(intent(Some(bought), "two")).await.expect("another plan says so");
+    let retried = held.intend(intent(Some(bought), "two")).await.expect("another plan says so");
+    held.record(retried, Event::ServerError).await.expect("recorded");
+    let again = held.intend(intent(Some(bought), "two")).await;
+    assert!(matches!(again, Err(LedgerError::Approved(_))), "the error may have created a task: {again:?}");
     let history = store.ledger().history(&batch("")).await.expect("read");
     let approvals: Vec<bool> = history
         .attempts()
@@ -92,7 +95,7 @@ pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_say
 }
 
 /// In every state, by the ledger as by the history alone; never onto another purchase.
-pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: Fresh>() {
+pub(in crate::ledger) async fn attempts_move_with_their_job<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let (held, other) =
@@ -139,7 +142,7 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
 }
 
 /// With every manifest, and without one.
-pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh>() {
+pub(in crate::ledger) async fn ledger_limits_bind_every_manifest<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let limit = |client: Option<&str>, span, usd| LedgerLimit {
@@ -173,7 +176,7 @@ pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh
     held.intend(intent_of("e")).await.expect("no limit is about it any more");
 }
 
-pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() {
+pub(in crate::ledger) async fn declarations_and_bills_decide_charges<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("")).await.expect("the batch");
@@ -213,42 +216,7 @@ pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() 
     assert_eq!(ledger.used_since(Timestamp::UNIX_EPOCH, None).await.expect("read").to_string(), "3.60");
 }
 
-/// A job that is taken and over a limit is taken: another runner's job is no reason to stop the run.
-pub(in crate::ledger) async fn refusals_come_in_one_order<S: Fresh>() {
-    let store = S::fresh();
-    let ledger = store.ledger();
-    let held = ledger.lock(&batch("")).await.expect("the batch");
-    held.intend(intent_of("a")).await.expect("an intent");
-    let limit = SpendLimit {
-        name: "budget.day".into(),
-        label: None,
-        since: Timestamp::UNIX_EPOCH,
-        usd: Usd::from_micros(900_000),
-    };
-    let over = |job: &str| Intent { limits: vec![limit.clone()], ..intent_of(job) };
-    assert!(matches!(held.intend(over("a")).await, Err(LedgerError::Claimed(_))));
-    assert!(matches!(held.intend(over("b")).await, Err(LedgerError::OverLimit { .. })));
-    let approval = Approval { digest: Digest::of_json(&"a plan").expect("JSON"), most: 0 };
-    let unapproved = Intent { approval: Some(approval), ..over("b") };
-    assert!(matches!(held.intend(unapproved).await, Err(LedgerError::Approved(_))));
-}
-
-/// A retry after a server error counts: the error may have created a task.
-pub(in crate::ledger) async fn a_server_error_counts_under_an_approval<S: Fresh>() {
-    let store = S::fresh();
-    let held = store.ledger().lock(&batch("")).await.expect("the batch");
-    let intent = || Intent {
-        approval: Some(Approval { digest: Digest::of_json(&"a plan").expect("JSON"), most: 1 }),
-        ..intent_of("a")
-    };
-    let waiting = held.intend(intent()).await.expect("an intent");
-    held.record(waiting, Event::Withdrawn).await.expect("recorded");
-    let failed = held.intend(intent()).await.expect("nothing was sent before");
-    held.record(failed, Event::ServerError).await.expect("recorded");
-    assert!(matches!(held.intend(intent()).await, Err(LedgerError::Approved(_))));
-}
-
-pub(in crate::ledger) async fn a_retake_that_did_not_end_is_remembered<S: Fresh>() {
+pub(in crate::ledger) async fn unfinished_retake_is_recorded<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("")).await.expect("the batch");
@@ -261,7 +229,7 @@ pub(in crate::ledger) async fn a_retake_that_did_not_end_is_remembered<S: Fresh>
 }
 
 /// Two names at the same time, without each other in their plans.
-pub(in crate::ledger) async fn what_was_bought_elsewhere_since_the_plan_is_refused<S: Fresh>() {
+pub(in crate::ledger) async fn purchase_elsewhere_since_the_plan_refuses_an_intent<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let other = BatchKey { name: "other".into(), batch: String::new() };
@@ -278,25 +246,8 @@ pub(in crate::ledger) async fn what_was_bought_elsewhere_since_the_plan_is_refus
     theirs.intend(guarded(2)).await.expect("the plan knew of it");
 }
 
-/// A bill that finds a failure free hides no purchase that was made since the plan.
-pub(in crate::ledger) async fn free_failure_still_counts_as_an_attempt_elsewhere<S: Fresh>() {
-    let store = S::fresh();
-    let ledger = store.ledger();
-    let other = ledger.lock(&BatchKey { name: "other".into(), batch: String::new() }).await.expect("a batch");
-    let intent = intent_with("a", |purchase| purchase.charging = Charging::Undocumented);
-    let attempt = other.intend(intent).await.expect("an intent");
-    other.accept(attempt, task("t")).await.expect("recorded");
-    for event in [failed(), Event::Billed { is_charged: false, source: "bill".into() }] {
-        other.record(attempt, event).await.expect("recorded");
-    }
-    let held = ledger.lock(&batch("")).await.expect("a batch");
-    let refused = held.intend(Intent { paid_elsewhere: Some(0), ..intent_of("a") }).await;
-    assert!(matches!(refused, Err(LedgerError::PaidElsewhere { .. })), "{refused:?}");
-    held.intend(Intent { paid_elsewhere: Some(1), ..intent_of("a") }).await.expect("the plan knew it");
-}
-
 /// Every life of a submission, with every charging word.
-pub(in crate::ledger) async fn paid_elsewhere_means_charged<S: Fresh>() {
+pub(in crate::ledger) async fn bought_elsewhere_means_charged<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let others = BatchKey { name: "other".into(), batch: String::new() };

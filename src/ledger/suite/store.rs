@@ -28,30 +28,27 @@ macro_rules! for_store {
         }
     )* };
     ($store:ty) => { crate::ledger::suite::for_store! { $store:
-        nothing_is_there_before_it_is_made
-        one_runner_holds_a_batch_at_a_time
-        who_drops_a_batch_leaves_what_a_kill_leaves
-        a_write_that_fails_says_why_and_spares_the_others
-        a_limit_over_all_batches_is_kept_where_the_intent_is_written
-        a_limit_of_one_label_is_kept_for_that_label_alone
-        an_approved_plan_buys_each_job_as_often_as_it_says
-        what_was_bought_goes_with_its_job_to_a_new_id
-        what_a_person_and_a_bill_say_is_kept
-        refusals_come_in_one_order
-        a_server_error_counts_under_an_approval
-        a_video_is_recorded_with_the_machine_that_fetched_it
-        a_retake_that_did_not_end_is_remembered
-        what_was_bought_elsewhere_since_the_plan_is_refused
-        free_failure_still_counts_as_an_attempt_elsewhere
-        paid_elsewhere_means_charged
-        a_task_belongs_to_one_attempt
-        only_tasks_that_can_be_asked_about_change_their_account
+        missing_ledger_is_empty_and_not_created
+        batch_has_one_runner_at_a_time
+        dropped_batch_is_like_that_of_a_killed_run
+        illegal_event_fails_alone
+        limit_counts_spending_of_all_batches
+        limit_of_a_label_counts_that_label_alone
+        approved_plan_buys_each_job_once
+        attempts_move_with_their_job
+        declarations_and_bills_decide_charges
+        video_is_recorded_with_its_machine
+        unfinished_retake_is_recorded
+        purchase_elsewhere_since_the_plan_refuses_an_intent
+        bought_elsewhere_means_charged
+        task_belongs_to_one_attempt
+        reassign_changes_active_tasks_only
         open_work_elsewhere_is_reported
-        what_was_bought_under_another_name_is_found
-        whatever_the_service_says_is_read_back
-        the_books_add_up
-        every_sequence_has_the_same_answers_as_in_a_file
-        what_the_owner_says_binds_every_manifest
+        purchase_under_another_name_is_found
+        any_response_is_read_back
+        sums_are_those_of_the_attempts
+        any_sequence_has_the_results_of_a_file
+        ledger_limits_bind_every_manifest
     } };
 }
 pub(in crate::ledger) use for_store;

@@ -6,7 +6,7 @@ use super::store::{Fresh, batch, completed, intent_of, states, task};
 use crate::domain::{Account, AttemptState, BatchKey, OutputPath, ServiceError, TaskNames, Usd, VideoFile};
 use crate::ledger::{Event, HoldError, LedgerError, this_machine};
 
-pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
+pub(in crate::ledger) async fn task_belongs_to_one_attempt<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("")).await.expect("the batch");
@@ -27,7 +27,7 @@ pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
     assert_eq!(held.accept(second, task("u")).await.expect("known"), task("u"));
 }
 
-pub(in crate::ledger) async fn only_tasks_that_can_be_asked_about_change_their_account<S: Fresh>() {
+pub(in crate::ledger) async fn reassign_changes_active_tasks_only<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("")).await.expect("the batch");
@@ -78,7 +78,7 @@ pub(in crate::ledger) async fn open_work_elsewhere_is_reported<S: Fresh>() {
     assert_eq!(shown, [("yesterday", 1, 1, 1, 1, Usd::from_micros(900_000))]);
 }
 
-pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fresh>() {
+pub(in crate::ledger) async fn purchase_under_another_name_is_found<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("one")).await.expect("the batch");
@@ -104,7 +104,7 @@ pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fr
     }
 }
 
-pub(in crate::ledger) async fn a_video_is_recorded_with_the_machine_that_fetched_it<S: Fresh>() {
+pub(in crate::ledger) async fn video_is_recorded_with_its_machine<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("")).await.expect("the batch");
@@ -119,7 +119,7 @@ pub(in crate::ledger) async fn a_video_is_recorded_with_the_machine_that_fetched
 }
 
 /// Reading creates no ledger, and returns nothing.
-pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
+pub(in crate::ledger) async fn missing_ledger_is_empty_and_not_created<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     assert_eq!(states(&ledger.history(&batch("")).await.expect("read")), []);
@@ -132,7 +132,7 @@ pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
     assert_eq!(ledger.find_task(&task("t").id).await.expect("read"), None);
 }
 
-pub(in crate::ledger) async fn one_runner_holds_a_batch_at_a_time<S: Fresh>() {
+pub(in crate::ledger) async fn batch_has_one_runner_at_a_time<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("a")).await.expect("the batch");
@@ -149,7 +149,7 @@ pub(in crate::ledger) async fn one_runner_holds_a_batch_at_a_time<S: Fresh>() {
 }
 
 /// A dropped runner leaves its intent without a response in doubt, but only in the locked batch.
-pub(in crate::ledger) async fn who_drops_a_batch_leaves_what_a_kill_leaves<S: Fresh>() {
+pub(in crate::ledger) async fn dropped_batch_is_like_that_of_a_killed_run<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.lock(&batch("a")).await.expect("the batch");
@@ -169,7 +169,7 @@ pub(in crate::ledger) async fn who_drops_a_batch_leaves_what_a_kill_leaves<S: Fr
     assert_eq!(ledger.lock(&batch("a")).await.expect("once more").recovered(), 0);
 }
 
-pub(in crate::ledger) async fn a_write_that_fails_says_why_and_spares_the_others<S: Fresh>() {
+pub(in crate::ledger) async fn illegal_event_fails_alone<S: Fresh>() {
     let store = S::fresh();
     let held = store.ledger().lock(&batch("")).await.expect("the batch");
     let attempt = held.intend(intent_of("a")).await.expect("an intent");

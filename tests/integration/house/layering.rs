@@ -78,7 +78,7 @@ const INNER: [(&str, &[Line]); 4] = [
         &[
             (".", &["rules"]),
             ("suite", &["."]),
-            ("rules", &["."]),
+            ("rules", &[".", "suite"]),
             ("sqlite", &[".", "rules", "suite"]),
             ("postgres", &[".", "rules"]),
         ],

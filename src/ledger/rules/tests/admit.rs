@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, Declaration, Digest, Fingerprint, Freeze, JobId,
-    Label, Labels, Purchase, Request, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Declaration, Digest, Fingerprint, Freeze, Label, Request, Usd,
 };
 use crate::ledger::row::Row;
 use crate::ledger::rules::{BatchIntent, Facts, OtherRunnersFacts, SlotStatus};
+pub(super) use crate::ledger::suite::store::{batch, intent_of};
 use crate::ledger::{Approval, Intent, LedgerError, SpendLimit};
 
 /// Recognizes an expected refusal, and removes its reason.
@@ -39,7 +39,7 @@ fn admit_refuses_for_the_first_of_all_reasons() {
         approval: Some(Approval { digest, most: 1 }),
         paid_elsewhere: Some(1),
         limits: vec![limit("budget.labels", Some("acme"), 1_000_000), limit("not its label", Some("other"), 0)],
-        ..intent("a")
+        ..intent_of("a")
     };
     asked.purchase.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
     let over = |error: &LedgerError, expected: &str| matches!(error, LedgerError::OverLimit { name, used, .. } if **name == *expected && *used == usd(100_001));
@@ -76,7 +76,7 @@ fn admit_refuses_for_the_first_of_all_reasons() {
         remove(&mut facts);
     }
     let mut imported = Intent { imported_at: Some(Timestamp::UNIX_EPOCH), ..asked.clone() };
-    imported.purchase.job = intent("b").purchase.job;
+    imported.purchase.job = intent_of("b").purchase.job;
     admit(&mut facts.clone(), &imported).expect("paid already, whatever the limits");
     admit(&mut facts, &asked).expect("exactly the limits");
 }
@@ -87,7 +87,7 @@ fn admitted_intent_counts_for_the_next() {
         Facts { newest: 41, gap: 4, now: Timestamp::UNIX_EPOCH, shared: Some(others()), ..Facts::default() };
     facts.used =
         [((None, 0), Usd::ZERO), ((Some(label("acme")), 0), Usd::ZERO), ((Some(label("b")), 0), Usd::ZERO)].into();
-    let mut asked = intent("a");
+    let mut asked = intent_of("a");
     asked.purchase.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
     let first = admit(&mut facts, &asked).expect("admitted");
     let known = &first.attempt.particulars;
@@ -98,10 +98,10 @@ fn admitted_intent_counts_for_the_next() {
     let used = |value: Option<&str>| facts.used[&(value.map(label), 0)];
     assert_eq!((used(None), used(Some("acme")), used(Some("b"))), (usd(900_000), usd(900_000), Usd::ZERO));
     assert_eq!(known.declared, None);
-    assert!(matches!(admit(&mut facts, &intent("a")), Err(LedgerError::Claimed(_))), "it is open");
-    let second = admit(&mut facts, &intent("b")).expect("one slot is left");
+    assert!(matches!(admit(&mut facts, &intent_of("a")), Err(LedgerError::Claimed(_))), "it is open");
+    let second = admit(&mut facts, &intent_of("b")).expect("one slot is left");
     assert!(second.attempt.id > first.attempt.id);
-    assert!(matches!(admit(&mut facts, &intent("c")), Err(LedgerError::Deferred(_))), "no slot is left");
+    assert!(matches!(admit(&mut facts, &intent_of("c")), Err(LedgerError::Deferred(_))), "no slot is left");
 }
 
 /// An imported task has the time of its purchase, and is declared found.
@@ -109,7 +109,7 @@ fn admitted_intent_counts_for_the_next() {
 fn imported_intent_is_declared_and_has_the_time_of_its_purchase() {
     let mut facts =
         Facts { now: Timestamp::from_second(9).expect("a time"), shared: Some(others()), ..Facts::default() };
-    let asked = Intent { imported_at: Some(Timestamp::UNIX_EPOCH), ..intent("a") };
+    let asked = Intent { imported_at: Some(Timestamp::UNIX_EPOCH), ..intent_of("a") };
     let attempt = admit(&mut facts, &asked).expect("admitted").attempt;
     let declared = attempt.particulars.declared.expect("declared");
     assert_eq!(
@@ -120,7 +120,7 @@ fn imported_intent_is_declared_and_has_the_time_of_its_purchase() {
 
 #[test]
 fn unknown_sum_admits_nothing() {
-    let asked = Intent { limits: vec![limit("budget.day", None, 1_000_000)], ..intent("a") };
+    let asked = Intent { limits: vec![limit("budget.day", None, 1_000_000)], ..intent_of("a") };
     assert!(matches!(admit(&mut Facts::default(), &asked), Err(LedgerError::OverLimit { .. })));
 }
 
@@ -133,7 +133,7 @@ fn earlier_attempt_claims_its_job() {
         if !is_same_request {
             earlier.attempt.purchase.request = Request::stored("{}".into(), Fingerprint::stored("another".to_owned()));
         }
-        let asked = Intent { known: known.map(AttemptId), ..intent("a") };
+        let asked = Intent { known: known.map(AttemptId), ..intent_of("a") };
         matches!(admit(&mut with_attempts([earlier]), &asked), Err(LedgerError::Claimed(_)))
     };
     for state in [S::Intended, S::InDoubt] {
@@ -164,7 +164,7 @@ fn approval_and_purchases_elsewhere_limit_submissions() {
     let asked = |most| Intent {
         known: Some(AttemptId(9)),
         approval: Some(Approval { digest: digest.clone(), most }),
-        ..intent("a")
+        ..intent_of("a")
     };
     let rows =
         || [attempt(1, AttemptState::Failed), attempt(2, AttemptState::Rejected), row("a", 3, AttemptState::Failed)];
@@ -179,12 +179,12 @@ fn approval_and_purchases_elsewhere_limit_submissions() {
         .into(),
         ..Facts::default()
     };
-    let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent("a") };
+    let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of("a") };
     admit(&mut paid(&[("x", 1), ("y", 1)]), &guarded(2)).expect("the plan showed both");
     let error = admit(&mut paid(&[("x", 1), ("y", 1)]), &guarded(1)).expect_err("one more");
     assert!(matches!(error, LedgerError::PaidElsewhere { other, .. } if other == elsewhere("y")));
     admit(&mut paid(&[("n", 5)]), &guarded(0)).expect("its own batch is not elsewhere");
-    admit(&mut paid(&[("x", 5)]), &intent("a")).expect("a repeat that was agreed to");
+    admit(&mut paid(&[("x", 5)]), &intent_of("a")).expect("a repeat that was agreed to");
 }
 
 proptest! {
@@ -203,15 +203,15 @@ proptest! {
                 limits: vec![limit("budget.day", None, limit_micros)],
                 approval: Some(Approval { digest: Digest::of_json(&"d").expect("JSON"), most }),
                 known: admitted.last().map(|last| last.id),
-                ..intent(&format!("j{job}"))
+                ..intent_of(&format!("j{job}"))
             };
             if let Ok(row) = admit(&mut facts, &asked) {
                 prop_assert!(admitted.iter().all(|earlier| earlier.id < row.attempt.id));
                 if fails {
                     let rows = facts.attempts.get_mut(&(BATCH, row.attempt.job().clone())).expect("its row");
                     for row in rows {
- row.attempt.state = AttemptState::Failed;
- }
+                        row.attempt.state = AttemptState::Failed;
+                    }
                 }
                 admitted.push(row.attempt);
             }
@@ -233,10 +233,6 @@ pub(super) fn usd(micros: i64) -> Usd {
     Usd::from_micros(micros)
 }
 
-pub(super) fn key(batch: &str) -> BatchKey {
-    BatchKey { name: "n".into(), batch: batch.into() }
-}
-
 /// A batch whose purchases this one may repeat.
 pub(super) fn elsewhere(name: &str) -> BatchKey {
     BatchKey { name: name.into(), batch: "today".into() }
@@ -250,47 +246,24 @@ pub(super) fn limit(name: &str, value: Option<&str>, micros: i64) -> SpendLimit 
     SpendLimit { name: name.into(), label: value.map(label), since: Timestamp::UNIX_EPOCH, usd: usd(micros) }
 }
 
-/// An intent for 0.90 USD.
-pub(super) fn intent(job: &str) -> Intent {
-    Intent {
-        purchase: Purchase {
-            job: JobId::new(job).expect("an ID"),
-            request: Request::stored("{}".into(), Fingerprint::stored(format!("fingerprint of {job}"))),
-            model: "alpha-2".into(),
-            price: usd(900_000),
-            charging: Charging::AtSubmission,
-            typical_s: (60, 180),
-            labels: Labels::new(),
-            output: None,
-            local_images: None,
-        },
-        normalized: Fingerprint::stored(format!("normalized {job}")),
-        account: Account { service: "s".into(), key: "k".into() },
-        known: None,
-        limits: Vec::new(),
-        approval: None,
-        imported_at: None,
-        paid_elsewhere: None,
-    }
-}
-
 pub(super) fn others() -> OtherRunnersFacts {
     OtherRunnersFacts {
         runner: RUNNER,
         is_expired: false,
-        account: intent("a").account,
+        account: intent_of("a").account,
         slots: SlotStatus::Free(2),
         retry_after: Duration::from_millis(5),
     }
 }
 
 pub(super) fn admit(facts: &mut Facts, intent: &Intent) -> Result<Row, LedgerError> {
-    facts.admit(&BatchIntent { batch: BATCH, key: &key("today"), intent })
+    facts.admit(&BatchIntent { batch: BATCH, key: &batch("today"), intent })
 }
 
 /// An admitted attempt of a job in a state.
 pub(super) fn row(job: &str, id: i64, state: AttemptState) -> Row {
-    let mut row = admit(&mut Facts { newest: id - 1, ..Facts::default() }, &intent(job)).expect("nothing forbids it");
+    let mut row =
+        admit(&mut Facts { newest: id - 1, ..Facts::default() }, &intent_of(job)).expect("nothing forbids it");
     row.attempt.state = state;
     row
 }

@@ -27,7 +27,7 @@ proptest! {
                 continue;
             }
             let asked = TaskNames { id: name(task), alias: alias.map(name).filter(|alias| *alias != name(task)) };
-            match owners.claim(attempt, &key("b"), asked.clone()) {
+            match owners.claim(attempt, &batch("b"), asked.clone()) {
                 Ok(names) => {
                     prop_assert_eq!(&names.id, &asked.id);
                     prop_assert!(names.alias.is_none() || names.alias == asked.alias);
@@ -90,12 +90,12 @@ fn event_names_are_looked_up() {
 
     let mut owner = row("a", 1, AttemptState::Queued).attempt;
     owner.task = Some(names.clone());
-    let mut owners = Owners::new(vec![(key("b"), owner.clone())]);
+    let mut owners = Owners::new(vec![(batch("b"), owner.clone())]);
     let other = row("other", 2, AttemptState::Intended).attempt;
     for name in names.each() {
-        let error = owners.claim_name(&other, &key("b"), name).expect_err("a name of another");
+        let error = owners.claim_name(&other, &batch("b"), name).expect_err("a name of another");
         assert!(matches!(error, LedgerError::TaskTaken { job, .. } if job == "a"));
-        owners.claim_name(&owner, &key("b"), name).expect("its own");
+        owners.claim_name(&owner, &batch("b"), name).expect("its own");
     }
 }
 
