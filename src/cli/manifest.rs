@@ -97,13 +97,11 @@ pub(super) fn load(
     } else {
         ui::show_diagnostics(terminal, &loaded.diagnostics, &loaded.sources);
     }
-    let Loaded { manifest: Some(manifest), diagnostics, .. } = loaded else {
-        return Err(invalid(args, errors));
-    };
-    if errors > 0 {
-        return Err(invalid(args, errors));
-    }
-    select.check(&manifest.key, &manifest.jobs, args_of_selection.from_other.as_deref())?;
+    let Loaded { manifest, diagnostics, .. } = loaded;
+    let manifest = manifest
+        .filter(|_| errors == 0)
+        .ok_or_else(|| failure!(ManifestInvalid, "`{}` has {}", args.manifest.display(), count(errors, "error")))?;
+    select.check(&manifest.key, &manifest.jobs)?;
     let selected: Vec<Arc<Job>> =
         manifest.jobs.iter().filter(|job| selection.takes(job.id().as_str(), &job.tags)).cloned().collect();
     if selected.is_empty() && !selection.is_all() {
@@ -148,11 +146,6 @@ fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
         return refused(format!("`--tag {tag}` matches no job"), help);
     }
     refused("the selection matches no job".to_owned(), LISTS_IDS.to_owned())
-}
-
-fn invalid(args: &ManifestArgs, errors: usize) -> Failure {
-    let errors = count(errors, "error");
-    failure!(ManifestInvalid, "`{}` has {errors}", args.manifest.display())
 }
 
 /// The largest catalog, in bytes.

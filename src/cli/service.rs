@@ -134,10 +134,8 @@ fn printed_by(command: &str) -> Result<String, Failure> {
     let output = child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout.take(MAX_KEY_FILE)).lines());
     // On threads: a password manager may wait for an answer that never comes, and leave an agent behind that keeps the output open.
     std::thread::spawn(move || output.map_while(Result::ok).try_for_each(|line| tell.send(line)));
-    let (tell, ended) = std::sync::mpsc::channel();
-    std::thread::spawn(move || tell.send(child.wait()));
-    let ended =
-        ended.recv_timeout(KEY_TIMEOUT).map_err(|_| refused(format!("no key after {} s", KEY_TIMEOUT.as_secs())))?;
+    let ended = in_time(move || child.wait());
+    let ended = ended.ok_or_else(|| refused(format!("no key after {} s", KEY_TIMEOUT.as_secs())))?;
     let status = ended.map_err(|error| refused(error.to_string()))?;
     if !status.success() {
         return Err(refused(format!("it ended with {status}")));
@@ -145,23 +143,26 @@ fn printed_by(command: &str) -> Result<String, Failure> {
     Ok(printed.recv_timeout(LAST_WORDS).unwrap_or_default())
 }
 
+/// Waits for work on a thread as long as for a key.
+fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (tell, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(work()));
+    done.recv_timeout(KEY_TIMEOUT).ok()
+}
+
 /// The text of a key file, which may be a pipe from another program.
 fn read(path: &Path) -> Result<String, Failure> {
     let failure = |why: String, help: &str| {
         failure!(KeyInvalid, "can't read key file `{}`: {why}", path.display()).with_help(help)
     };
-    let (tell, read) = std::sync::mpsc::channel();
     let from = path.to_owned();
-    // On a thread: a pipe without a writer never ends.
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        let read = std::fs::File::open(&from).and_then(|file| {
-            warn_of_readers(&from, &file);
-            file.take(MAX_KEY_FILE + 1).read_to_string(&mut text)
-        });
-        tell.send(read.map(|_| text))
+    // A pipe without a writer never ends.
+    let read = in_time(move || {
+        let file = std::fs::File::open(&from)?;
+        warn_of_readers(&from, &file);
+        std::io::read_to_string(file.take(MAX_KEY_FILE + 1))
     });
-    let read = read.recv_timeout(KEY_TIMEOUT).unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+    let read = read.unwrap_or_else(|| Err(std::io::ErrorKind::TimedOut.into()));
     let text = read.map_err(|error| failure(with_causes(&error), "check the path and its permissions"))?;
     if text.len() as u64 > MAX_KEY_FILE {
         return Err(failure(

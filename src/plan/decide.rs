@@ -322,18 +322,11 @@ mod tests {
     }
 
     #[test]
-    fn reverted_prompt_is_free() {
-        let history = [attempt(1, "now", AttemptState::Completed), attempt(2, "before", AttemptState::Completed)];
-        assert_eq!(action(&history), Action::Done);
-    }
-
-    #[test]
-    fn changed_fields_are_named() {
-        let history = [attempt(1, "before", AttemptState::Completed)];
-        assert_eq!(
-            decide(&job("now"), history.iter(), Redo::default()).reason,
-            "prompt changed since it was submitted; costs again"
-        );
+    fn changed_prompt_is_named_and_a_reverted_one_is_free() {
+        let before = attempt(2, "before", AttemptState::Completed);
+        let reason = decide(&job("now"), std::iter::once(&before), Redo::default()).reason;
+        assert_eq!(reason, "prompt changed since it was submitted; costs again");
+        assert_eq!(action(&[attempt(1, "now", AttemptState::Completed), before]), Action::Done);
     }
 
     #[test]
@@ -465,18 +458,10 @@ mod tests {
         // A later attempt for another prompt counts, too, once the former prompt is back.
         assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Completed)]), Action::Done);
         assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Rejected)]), Action::Retake);
-    }
-
-    #[test]
-    fn why_a_choice_is_not_followed_is_reported() {
-        use AttemptState as S;
-        let chosen = HashSet::from([task(1)]);
-        let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen), ..Redo::default() };
-        let shown = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).spent_choice;
-        let first = attempt(1, "now", S::Completed);
-        assert_eq!(shown(std::slice::from_ref(&first)), None);
-        assert_eq!(shown(&[first.clone(), attempt(2, "now", S::Completed)]), Some(SpentChoice::NotTheLastTake));
-        assert_eq!(shown(&[first.clone(), attempt(2, "now", S::Failed)]), Some(SpentChoice::RetakeFailed));
+        let spent = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).spent_choice;
+        assert_eq!(spent(std::slice::from_ref(&first)), None);
+        assert_eq!(spent(&[first.clone(), attempt(2, "now", S::Completed)]), Some(SpentChoice::NotTheLastTake));
+        assert_eq!(spent(&[first.clone(), attempt(2, "now", S::Failed)]), Some(SpentChoice::RetakeFailed));
     }
 
     /// The same attempts with reviews: by two people, of a choice each.

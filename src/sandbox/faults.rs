@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::stream;
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
+use serde::Deserialize;
 
 use super::task::asked_to_wait;
 use crate::domain::{Spec, named};
@@ -94,35 +94,32 @@ pub(super) async fn answer(State(faults): State<Arc<Faults>>, request: Request, 
 }
 
 /// The documented fields of a body. Others are ignored.
-pub(super) fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
-    let text = |name: &str| match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("{name} must be a string")),
-    };
-    let image = match fields.get("image") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::String(url)) => vec![url.clone()],
-        Some(Value::Array(urls)) => urls.iter().map(|url| url.as_str().unwrap_or_default().to_owned()).collect(),
-        Some(_) => return Err("image must be a string or an array".to_owned()),
-    };
-    let duration = match fields.get("duration") {
-        None | Some(Value::Null) => None,
-        Some(value) => Some(value.as_i64().ok_or("duration must be an integer")?),
-    };
-    Ok(Spec {
-        model: text("model")?.unwrap_or_default(),
-        prompt: text("prompt")?,
-        duration,
-        aspect_ratio: text("aspect_ratio")?,
-        size: text("size")?,
-        image,
-        image_sent_as: None,
-        local_images: Vec::new(),
-        face: None,
-        image_key: None,
-        extra: Map::new(),
-    })
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    model: Option<String>,
+    prompt: Option<String>,
+    duration: Option<i64>,
+    aspect_ratio: Option<String>,
+    size: Option<String>,
+    image: Option<Image>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Image {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// The request in a body.
+pub(super) fn spec(body: &[u8]) -> serde_json::Result<Spec> {
+    let Fields { model, prompt, duration, aspect_ratio, size, image } = serde_json::from_slice(body)?;
+    let image = image.map_or_else(Vec::new, |image| match image {
+        Image::One(url) => vec![url],
+        Image::Many(urls) => urls,
+    });
+    Ok(Spec { model: model.unwrap_or_default(), prompt, duration, aspect_ratio, size, image, ..Spec::default() })
 }
 
 const WIDE: &[u8] = include_bytes!("wide.mp4");

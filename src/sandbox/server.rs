@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -127,11 +127,10 @@ async fn submit(
     authorize(&headers)?;
     demand_json(&headers)?;
     let body = body.map_err(|error| refuse(error.status(), &error.body_text(), "unreadable_body"))?;
-    let fields: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
-        let what = if body.starts_with(b"--") { "a form".to_owned() } else { format!("no JSON object: {error}") };
-        refuse(StatusCode::BAD_REQUEST, &format!("the body is {what}"), "invalid_json")
+    let mut spec = spec(&body).map_err(|error| {
+        let what = if body.starts_with(b"--") { "a form".to_owned() } else { format!("invalid: {error}") };
+        refuse(StatusCode::BAD_REQUEST, &format!("the body is {what}"), "invalid_body")
     })?;
-    let mut spec = spec(&fields).map_err(|message| refuse(StatusCode::BAD_REQUEST, &message, "invalid_field"))?;
     let model = shared
         .options
         .catalog

@@ -3,12 +3,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use axum::Json;
+use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -39,39 +38,28 @@ pub(super) struct Task {
 /// The part of a task's duration in the queue, as a divisor.
 const QUEUED_SHARE: u64 = 10;
 const PREFIX: &str = "task_";
-const BYTES: usize = 8 + 4 + 4 + 1 + 1 + 1 + 1;
 
 impl Task {
     /// The ID with the whole state.
     pub(super) fn id(&self) -> String {
-        let mut bytes = Vec::with_capacity(BYTES);
-        bytes.extend(self.submitted_ms.to_be_bytes());
-        bytes.extend(self.lasts_ms.to_be_bytes());
-        bytes.extend(self.serial.to_be_bytes());
-        bytes.extend([self.model, self.duration_s, u8::from(self.is_upright) | u8::from(self.fails) << 1]);
-        bytes.push(check(&bytes));
-        bytes.iter().fold(PREFIX.to_owned(), |mut id, byte| {
-            let _infallible = write!(id, "{byte:02x}");
-            id
-        })
+        let Self { submitted_ms, lasts_ms, serial, model, duration_s, is_upright, fails } = self;
+        let (is_upright, fails) = (u8::from(*is_upright), u8::from(*fails));
+        format!("{PREFIX}{submitted_ms:x}-{lasts_ms:x}-{serial:x}-{model:x}-{duration_s:x}-{is_upright}-{fails}")
     }
 
     /// Parses an ID; `None` for an ID of another service.
     pub(super) fn from_id(id: &str) -> Option<Self> {
-        let hex = id.strip_prefix(PREFIX).filter(|hex| hex.len() == 2 * BYTES && hex.is_ascii())?;
-        let bytes: Vec<u8> =
-            (0..BYTES).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16)).collect::<Result<_, _>>().ok()?;
-        let (&sum, payload) = bytes.split_last()?;
-        let [model, duration_s, flags] = *payload.last_chunk::<3>()?;
-        (sum == check(payload)).then_some(())?;
+        let parts = id.strip_prefix(PREFIX)?.split('-').map(|part| u64::from_str_radix(part, 16));
+        let parts = parts.collect::<Result<Vec<_>, _>>().ok()?;
+        let [submitted_ms, lasts_ms, serial, model, duration_s, is_upright, fails] = parts[..] else { return None };
         Some(Self {
-            submitted_ms: u64::from_be_bytes(*payload.first_chunk()?),
-            lasts_ms: u32::from_be_bytes(*payload[8..].first_chunk()?),
-            serial: u32::from_be_bytes(*payload[12..].first_chunk()?),
-            model,
-            duration_s,
-            is_upright: flags & 1 == 1,
-            fails: flags & 2 == 2,
+            submitted_ms,
+            lasts_ms: lasts_ms.try_into().ok()?,
+            serial: serial.try_into().ok()?,
+            model: model.try_into().ok()?,
+            duration_s: duration_s.try_into().ok()?,
+            is_upright: is_upright == 1,
+            fails: fails == 1,
         })
     }
 
@@ -101,10 +89,6 @@ impl Task {
         }
         report
     }
-}
-
-fn check(bytes: &[u8]) -> u8 {
-    bytes.iter().fold(0x5a, |sum: u8, &byte| sum.rotate_left(3) ^ byte)
 }
 
 /// The limit of active tasks.
@@ -157,12 +141,8 @@ pub(super) fn refuse(status: StatusCode, message: &str, code: &'static str) -> R
 }
 
 /// 429 with this `Retry-After`.
-pub(super) fn asked_to_wait(retry_after: &str) -> Response {
-    let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, "too much at once", "busy").into_response();
-    if let Ok(value) = HeaderValue::from_str(retry_after) {
-        response.headers_mut().insert(RETRY_AFTER, value);
-    }
-    response
+pub(super) fn asked_to_wait(retry_after: &'static str) -> Response {
+    ([(RETRY_AFTER, retry_after)], refuse(StatusCode::TOO_MANY_REQUESTS, "too much at once", "busy")).into_response()
 }
 
 /// One accepted submission.
@@ -184,13 +164,6 @@ pub(super) struct Charge {
 #[derive(Debug, Default)]
 pub(super) struct Charges(Mutex<Vec<Charge>>);
 
-#[derive(Serialize)]
-struct View<'c> {
-    count: usize,
-    total_usd: Usd,
-    charges: &'c [Charge],
-}
-
 impl Charges {
     /// Adds one.
     pub(super) fn add(&self, charge: Charge) {
@@ -200,8 +173,8 @@ impl Charges {
     /// As JSON, with count and total.
     pub(super) fn to_json(&self) -> Value {
         let charges = self.0.lock();
-        let total_usd = charges.iter().map(|charge| charge.cost_usd).sum();
-        serde_json::json!(View { count: charges.len(), total_usd, charges: &charges })
+        let total_usd: Usd = charges.iter().map(|charge| charge.cost_usd).sum();
+        json!({ "count": charges.len(), "total_usd": total_usd, "charges": *charges })
     }
 }
 

@@ -235,23 +235,14 @@ fn refused_key(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
-    static WORDS: TerminalStates = TerminalStates {
-        completed: Vec::new(),
-        failed: Vec::new(),
-        failed_without_error: Vec::new(),
-        running_states: Vec::new(),
-        no_funds: Vec::new(),
-        video_urls: Vec::new(),
-        overload_headers: Vec::new(),
-        cost_headers: Vec::new(),
-        costs_usd: Vec::new(),
-        model_aliases: std::collections::BTreeMap::new(),
-    };
+    static WORDS: LazyLock<TerminalStates> = LazyLock::new(TerminalStates::default);
 
     fn now() -> Timestamp {
         "2026-11-20T12:00:00Z".parse().expect("a time")
@@ -512,16 +503,8 @@ mod tests {
                 }
             }
             let text = body.to_string();
-            let answer = Answer {
-                status,
-                retry_after: None,
-                is_overloaded: false,
-                cost: None,
-                location: None,
-                body: text.as_bytes(),
-                masked: text.as_bytes(),
-                words: &words,
-            };
+            let answer =
+                Answer { body: text.as_bytes(), masked: text.as_bytes(), words: &words, ..answer(status, None, "") };
             let word = word.unwrap_or_default().to_lowercase();
             let PollAnswer::Report(report) = poll(&answer, &TaskId::new("t").expect("an ID"), now()) else { return Ok(()) };
             prop_assert!(id.is_some() || !word.is_empty() || has_link, "a bare error is a failed poll: {text}");

@@ -110,25 +110,16 @@ impl HttpService {
         self.endpoint.at(&[])
     }
 
-    /// Adds the terminal states of gateways.
+    /// Adds the signals of gateways. With `free_server_errors`, submissions with a response of 500, 502, 503, or 504 are free, and are retried.
     #[must_use]
-    pub fn with_terminal_states(mut self, words: TerminalStates) -> Self {
-        self.words = Arc::new(words);
-        self
-    }
-
-    /// With `are_free`, submissions with a response of 500, 502, 503, or 504 are free, and are retried.
-    #[must_use]
-    pub fn with_retries_of_server_errors(mut self, are_free: bool) -> Self {
-        self.free_server_errors = are_free;
-        self
+    pub fn with_signals(self, words: TerminalStates, free_server_errors: bool) -> Self {
+        Self { words: Arc::new(words), free_server_errors, ..self }
     }
 
     /// Sets the timeout of a submission, instead of three minutes.
     #[must_use]
-    pub fn with_submit_timeout(mut self, timeout: Duration) -> Self {
-        self.submit_timeout = timeout;
-        self
+    pub fn with_submit_timeout(self, submit_timeout: Duration) -> Self {
+        Self { submit_timeout, ..self }
     }
 }
 

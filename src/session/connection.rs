@@ -127,7 +127,7 @@ impl Connection {
         let words = options.catalog.terminal_states.clone();
         let are_free = options.catalog.retry_server_errors;
         let service = HttpService::new(endpoint, credentials)?;
-        let service = service.with_terminal_states(words).with_retries_of_server_errors(are_free);
+        let service = service.with_signals(words, are_free);
         Ok(Self { service, account, options, simulator })
     }
 

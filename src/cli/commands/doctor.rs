@@ -60,8 +60,7 @@ fn manifest(args: &DoctorArgs, terminal: &Terminal) -> (Option<Check>, Option<Ba
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     match load(&args.manifest, &SelectArgs::default(), wanted, terminal) {
         Ok(chosen) => {
-            let jobs = chosen.manifest.jobs.len();
-            let jobs = count(jobs, "job");
+            let jobs = count(chosen.manifest.jobs.len(), "job");
             (Some(check("manifest", Ok(format!("{jobs}, without errors")))), Some(chosen.manifest.key))
         }
         Err(failure) => (Some(check("manifest", Err(failure))), None),

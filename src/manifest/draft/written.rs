@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::catalog::{Catalog, SizeRule};
+use crate::catalog::Catalog;
 use crate::domain::text::one_line;
-use crate::domain::{Field, SHAPES, ratio_meant_by};
+use crate::domain::{Field, SHAPES, ratio_meant_by, sides};
 use crate::manifest::raw::job_field::JobField;
 use crate::manifest::raw::table::{seconds_in, whole_in};
 use crate::manifest::tables::rows::is_image_name;
@@ -93,7 +93,7 @@ impl<'c> Written<'c> {
             || self.has_word(&headers.models) && self.any(&|cell| is_like_a_model(cell, catalog))
         {
             Meaning::Field(Field::Model)
-        } else if self.all(&|cell| SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= MIN_SIDE)) {
+        } else if self.all(&|cell| sides(cell, 'x').is_some_and(|(wide, high)| wide.min(high) >= MIN_SIDE)) {
             Meaning::Field(Field::Size)
         } else if self.all(&is_ratio) || self.has_word(&headers.shapes) && self.any(&is_shape) {
             Meaning::Shape
@@ -117,7 +117,7 @@ impl<'c> Written<'c> {
         let is_meant = |field: &Field| match field {
             Field::Prompt | Field::Image => false,
             // Things have sizes, too.
-            Field::Size => self.any(&|cell| SizeRule::parse(cell).is_some()),
+            Field::Size => self.any(&|cell| sides(cell, 'x').is_some()),
             _ => !self.said.is_empty(),
         };
         self.own.filter(is_meant)

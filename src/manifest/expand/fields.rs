@@ -226,10 +226,7 @@ impl<'a> PromptFiles<'a> {
     pub(super) fn named_by(&self, fields: &RawFields) -> Option<Arc<PromptText>> {
         let path = fields.values.text(F::PromptFile).filter(|path| !is_template(path))?;
         let mut texts = self.texts.lock();
-        if !texts.contains_key(path) {
-            texts.insert(path.to_owned(), Arc::new(self.read_one(path)));
-        }
-        texts.get(path).cloned()
+        Some(Arc::clone(texts.entry(path.to_owned()).or_insert_with(|| Arc::new(self.read_one(path)))))
     }
 
     /// Reads the prompt of a file, without the line break that editors end a file with.

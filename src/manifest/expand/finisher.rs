@@ -351,7 +351,7 @@ fn review(spec: &Spec, model: Model<'_>, origin: &Origin<'_>, found: &mut Findin
 }
 
 fn location(origin: &Origin<'_>, field: JobField) -> Location {
-    location_of(field, origin.entry.own, origin.entry.defaults, origin.combination)
+    location_of(field, origin.entry, origin.combination)
 }
 
 fn locate(diagnostic: FieldDiagnostic, origin: &Origin<'_>) -> Diagnostic {

@@ -20,7 +20,7 @@ const MAX_LABEL: usize = 200;
 impl Maker<'_> {
     /// The URLs of the images, or else the local images. A field of the job replaces both defaults.
     pub(super) fn images(&mut self) -> (Vec<String>, Vec<LocalImage>) {
-        let own = self.images_in(self.own);
+        let own = self.images_in(self.entry.own);
         match self.default_source(Field::Image) {
             Ok(Some(source)) if own == (Vec::new(), Vec::new()) => self.images_in(source),
             _ => own,
@@ -52,7 +52,7 @@ impl Maker<'_> {
                 "write the URL under `image`"));
             return None;
         }
-        match &*self.inputs.local_images.read(name) {
+        match &*self.entry.inputs.local_images.read(name) {
             Ok(image) => return Some(LocalImage { waits: source.waits_for_image, ..image.clone() }),
             Err(Unusable::Unreadable(TextError::Io(error)))
                 if source.waits_for_image && error.kind() == ErrorKind::NotFound =>
@@ -79,17 +79,19 @@ impl Maker<'_> {
         extra: &serde_json::Map<String, serde_json::Value>,
     ) -> Option<String> {
         let has_url = !urls.is_empty() || extra.values().any(has_web_url);
-        let may_have_one =
-            if self.own.says(F::Image) { self.own } else { self.defaults }.values.list(F::Image).is_some();
-        if self.own.values.text(F::ImageKey).is_some() && !may_have_one && !has_url {
-            self.found.push(error!(ImageKeyAlone, self.own.at(F::ImageKey).named(),
+        let may_have_one = if self.entry.own.says(F::Image) { self.entry.own } else { self.entry.defaults }
+            .values
+            .list(F::Image)
+            .is_some();
+        if self.entry.own.values.text(F::ImageKey).is_some() && !may_have_one && !has_url {
+            self.found.push(error!(ImageKeyAlone, self.entry.own.at(F::ImageKey).named(),
                 "`image_key` requires an image, or a URL under `extra`";
                 "name an `image`, or remove `image_key`"));
         }
         if !has_url {
             return None;
         }
-        for source in [self.own, self.defaults] {
+        for source in [self.entry.own, self.entry.defaults] {
             let Some(text) = source.values.text(F::ImageKey) else { continue };
             let key = self.fill(text, || source.at(F::ImageKey)).ok()?;
             // A blank string removes the default; an empty cell leaves it.
@@ -102,7 +104,7 @@ impl Maker<'_> {
 
     pub(super) fn tags(&mut self) -> Vec<String> {
         let mut tags = Vec::new();
-        for source in [self.own, self.defaults] {
+        for source in [self.entry.own, self.entry.defaults] {
             let filled = self.fill_list(source.values.list(F::Tags), || source.at(F::Tags));
             tags = filled.iter().flat_map(|tag| tags_of(tag)).collect();
             // An empty list removes the default.
@@ -117,7 +119,7 @@ impl Maker<'_> {
     /// default; a blank string removes it.
     pub(super) fn labels(&mut self) -> Labels {
         let mut labels = Labels::new();
-        for source in [self.defaults, self.own] {
+        for source in [self.entry.defaults, self.entry.own] {
             for (name, text) in source.values.labels() {
                 let at = || source.at(F::Labels).key(name);
                 let Ok(value) = self.fill(text, at) else { continue };
@@ -148,7 +150,7 @@ impl Maker<'_> {
     /// The defaults' `extra` with the job's own on top, templates filled in, as JSON.
     pub(super) fn extra(&mut self) -> serde_json::Map<String, serde_json::Value> {
         let mut merged = serde_json::Map::new();
-        for source in [self.defaults, self.own] {
+        for source in [self.entry.defaults, self.entry.own] {
             for (key, value) in source.extra.into_iter().flatten() {
                 let at = source.at(F::Extra);
                 let Some(name) = key.as_str() else {
@@ -237,7 +239,7 @@ const MAX_TAKES: i64 = 1000;
 impl Maker<'_> {
     /// The number of jobs, one for each take, and the most takes of one job that are bought until one is kept.
     pub(super) fn takes(&mut self) -> (u32, Option<u32>) {
-        for source in [self.own, self.defaults] {
+        for source in [self.entry.own, self.entry.defaults] {
             if let Some(number) = self.number_of_takes(source) {
                 return if source.until_kept { (1, Some(number)) } else { (number, None) };
             }
@@ -269,7 +271,7 @@ impl Maker<'_> {
     pub(super) fn files(&mut self, id: &str, takes: u32) -> Option<Vec<String>> {
         let usual = Arc::clone(&self.scope);
         let mut files = Vec::new();
-        for source in [self.own, self.defaults] {
+        for source in [self.entry.own, self.entry.defaults] {
             let Some(text) = source.values.text(F::File) else { continue };
             files.clear();
             for take in 1..=takes {

@@ -85,9 +85,7 @@ pub(super) struct Entry<'e> {
 }
 
 pub(super) struct Maker<'e> {
-    pub(super) inputs: &'e Inputs<'e>,
-    pub(super) own: &'e Fields<'e>,
-    pub(super) defaults: &'e Fields<'e>,
+    pub(super) entry: Entry<'e>,
     pub(super) combination: &'e [Cell],
     /// The state of each field.
     pub(super) states: [State; JobField::ALL.len()],
@@ -99,7 +97,6 @@ pub(super) struct Maker<'e> {
 
 /// Makes one job's fields.
 pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [Cell]) -> Rendered<'e> {
-    let Entry { inputs, own, defaults } = entry;
     let other = combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
     let scope = Arc::new(Scope {
         row: row.map(|row| row.value.clone()),
@@ -108,9 +105,7 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
         matrix: other.map(|cell| (cell.name.clone(), Value::from(Serde(cell.value.clone())))).collect(),
     });
     let mut maker = Maker {
-        inputs,
-        own,
-        defaults,
+        entry,
         combination,
         states: [const { State::Unmade }; JobField::ALL.len()],
         scope,
@@ -129,9 +124,9 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
         let names = || {
             let columns = scope.row.iter().filter_map(|row| row.try_iter().ok()).flatten().map(|name| name.to_string());
             let others = scope.matrix.iter().map(|(name, _)| name.clone());
-            inputs.templates.names().map(str::to_owned).chain(columns).chain(others).collect()
+            entry.inputs.templates.names().map(str::to_owned).chain(columns).chain(others).collect()
         };
-        let lint = lints::unfilled_placeholder(prompt, names, || location_of(F::Prompt, own, defaults, combination));
+        let lint = lints::unfilled_placeholder(prompt, names, || location_of(F::Prompt, entry, combination));
         maker.found.extend(lint);
     }
     let tags = maker.tags();
@@ -174,7 +169,7 @@ impl Maker<'_> {
                 return Err(Reported);
             }
         }
-        self.inputs.templates.render(text, &self.scope).map_err(|error| {
+        self.entry.inputs.templates.render(text, &self.scope).map_err(|error| {
             self.found.push(template_diagnostic(error, at()));
             Reported
         })
@@ -182,7 +177,7 @@ impl Maker<'_> {
 
     /// Compiles and fills in a text that is met only now.
     pub(super) fn fill_source(&mut self, source: &str, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
-        match self.inputs.templates.compile(source) {
+        match self.entry.inputs.templates.compile(source) {
             Ok(text) => self.fill(&text, at),
             Err(error) => {
                 self.found.push(template_diagnostic(error, at()));
@@ -225,7 +220,8 @@ impl Maker<'_> {
 }
 
 /// The location of a field: in the matrix, on the job, under the defaults, or nowhere, which points to the job.
-pub(super) fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'_>, combination: &[Cell]) -> Location {
+pub(super) fn location_of(field: JobField, entry: Entry<'_>, combination: &[Cell]) -> Location {
+    let Entry { own, defaults, .. } = entry;
     if let Some(cell) = combination.iter().find(|cell| cell.name == field.name()) {
         return cell.at.value();
     }
@@ -234,7 +230,7 @@ pub(super) fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'
     } else if defaults.says(field) {
         defaults.location(field)
     } else if matches!(field, F::AspectRatio | F::Size) {
-        location_of(F::Shape, own, defaults, combination)
+        location_of(F::Shape, entry, combination)
     } else {
         own.at(F::Id).value()
     }
@@ -270,7 +266,7 @@ impl<'e> Maker<'e> {
         if let Some(value) = self.value_in_combination(field)? {
             return Ok(Some(value));
         }
-        if let Some(value) = self.value_in(self.own, field)? {
+        if let Some(value) = self.value_in(self.entry.own, field)? {
             return Ok(Some(value));
         }
         let Some(of_request) = field.of_request() else { return Ok(None) };
@@ -288,13 +284,13 @@ impl<'e> Maker<'e> {
     /// The text of `shape`, of the job or else of the defaults.
     fn shape(&mut self) -> Result<Option<Made>, Reported> {
         let own = match self.value_in_combination(F::Shape)? {
-            None => self.value_in(self.own, F::Shape)?,
+            None => self.value_in(self.entry.own, F::Shape)?,
             value => value,
         };
         let is_own = own.is_some();
-        let value = if is_own { own } else { self.value_in(self.defaults, F::Shape)? };
+        let value = if is_own { own } else { self.value_in(self.entry.defaults, F::Shape)? };
         let Some(value) = value.filter(|_| self.make(F::Model)) else { return Ok(None) };
-        let place = || location_of(F::Shape, self.own, self.defaults, self.combination);
+        let place = || location_of(F::Shape, self.entry, self.combination);
         if !ratio_meant_by(&value.to_string()).is_some_and(|ratio| SHAPES.contains(&ratio)) {
             self.found.push(error!(ShapeUnknown, place(), "`shape` must be 16:9 or 9:16, found `{value}`";
                 "write \"16:9\" or \"9:16\""));
@@ -358,7 +354,7 @@ impl<'e> Maker<'e> {
         match field {
             // A blank prompt is reported where it is, unless an image makes it needless; a blank id always is.
             F::Id if is_empty => Ok(Some(Made::Text(filled))),
-            F::Prompt if !is_empty || !self.own.says(F::Image) => Ok(Some(Made::Text(filled))),
+            F::Prompt if !is_empty || !self.entry.own.says(F::Image) => Ok(Some(Made::Text(filled))),
             _ if is_empty => Ok(None),
             F::Duration => match seconds_in(&filled) {
                 Some(seconds) => Ok(Some(Made::Whole(seconds))),
@@ -371,7 +367,7 @@ impl<'e> Maker<'e> {
 
     /// The defaults, if they set this field and the family does not skip it.
     pub(super) fn default_source(&mut self, field: Field) -> Result<Option<&'e Fields<'e>>, Reported> {
-        if !self.defaults.says(JobField::for_request_field(field)) {
+        if !self.entry.defaults.says(JobField::for_request_field(field)) {
             return Ok(None);
         }
         // The model decides whether a default applies to this job.
@@ -382,7 +378,7 @@ impl<'e> Maker<'e> {
             self.passed_over.push(field);
             return Ok(None);
         }
-        Ok(Some(self.defaults))
+        Ok(Some(self.entry.defaults))
     }
 
     fn family_default(&mut self, field: Field) -> Option<Made> {
@@ -399,17 +395,17 @@ impl<'e> Maker<'e> {
     fn look_up_model(&mut self) {
         let Some(name) = self.made_text(F::Model) else {
             if self.states[F::Model as usize] != State::Broken {
-                let names: Vec<&str> = self.inputs.catalog.model_names().collect();
-                self.found.push(error!(ModelMissing, self.own.at.value(), "this job has no `model`";
+                let names: Vec<&str> = self.entry.inputs.catalog.model_names().collect();
+                self.found.push(error!(ModelMissing, self.entry.own.at.value(), "this job has no `model`";
                     "write `model`, here or under `defaults`: {}", names.join(", ")));
                 self.states[F::Model as usize] = State::Broken;
             }
             return;
         };
-        self.model = self.inputs.catalog.model(&name);
+        self.model = self.entry.inputs.catalog.model(&name);
         if self.model.is_none() {
-            let names: Vec<&str> = self.inputs.catalog.model_names().collect();
-            let place = location_of(F::Model, self.own, self.defaults, self.combination);
+            let names: Vec<&str> = self.entry.inputs.catalog.model_names().collect();
+            let place = location_of(F::Model, self.entry, self.combination);
             self.found
                 .push(error!(ModelUnknown, place, "unknown model `{name}`"; "{}", help_near(&name, "models", &names)));
             self.states[F::Model as usize] = State::Broken;
@@ -435,7 +431,7 @@ impl<'e> Maker<'e> {
         if path.trim().is_empty() {
             return Ok(None);
         }
-        let text = self.inputs.prompts.read_one(path.trim()).map_err(|error| {
+        let text = self.entry.inputs.prompts.read_one(path.trim()).map_err(|error| {
             self.found.push(unreadable("prompt file", Path::new(path.trim()), &error, at().value()));
             Reported
         })?;
