@@ -190,14 +190,13 @@ impl Patterns {
         Retakes::new(&self.patterns(), self.chosen.iter().cloned(), self.recorded)
     }
 
-    /// Refuses choices about another batch, unless they are about a named other manifest, and IDs without a job, so that no choice is lost silently.
-    pub(super) fn check(&self, key: &BatchKey, jobs: &[Arc<Job>], from_other: Option<&str>) -> Result<(), Failure> {
-        let is_foreign = |about: &BatchKey| about != key && from_other != Some(&about.name);
-        if let Some((file, other)) = self.about.iter().find(|(_, about)| is_foreign(about)) {
+    /// Refuses choices about another batch, and IDs without a job, so that no choice is lost silently.
+    pub(super) fn check(&self, key: &BatchKey, jobs: &[Arc<Job>]) -> Result<(), Failure> {
+        if let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) {
             let instead = if other.name == key.name {
                 format!("select the other batch with `--batch {}`", quoted(&other.batch))
             } else {
-                format!("select the kept IDs here with `--select` and `--from-other {}`", quoted(&other.name))
+                "pass their IDs in a file with one ID a line".to_owned()
             };
             return Err(failure!(ChoicesInvalid, "`@{file}` must be about `{key}`, found `{other}`";
                 "save the choices on the contact sheet of this batch, or {instead}"));

@@ -172,9 +172,6 @@ impl<E: Explained> From<E> for Failure {
     }
 }
 
-/// The maximum number of jobs in a command. If there are more and none was submitted, the same options repeat them.
-const NAMED: usize = 20;
-
 /// The purchases of a run, by its events.
 #[derive(Default)]
 pub(super) struct Bought {
@@ -267,25 +264,19 @@ pub(super) fn report_unsubmitted_repeats(
     terminal: &Terminal,
 ) {
     let left = bought.left();
-    let (count, wanted) = (left.len(), bought.wanted.len());
     if left.is_empty() {
         return;
     }
-    let select = if let [one] = left[..] { one.to_owned() } else { format!("{{{}}}", left.join(",")) };
-    let retry = args.retry_failed.then_some("--retry-failed");
-    let how = match to_repeat {
-        Some(command) => format!("`{command}` buys them, and none twice"),
-        None if count == wanted && count > NAMED => {
-            let options = (!args.retake.is_empty()).then_some("--retake").into_iter().chain(retry);
-            format!("they need {} again", options.collect::<Vec<_>>().join(" and "))
-        }
-        None => {
-            let mut options = vec!["--select", select.as_str()];
-            // Choices may name other jobs, which are not selected.
-            options.extend((!args.retake.is_empty()).then_some(["--retake", "*"]).into_iter().flatten());
-            options.extend(retry);
-            format!("`{}` buys them alone", again.command("run", &options))
-        }
+    let (count, wanted) = (left.len(), bought.wanted.len());
+    let how = if let Some(command) = to_repeat {
+        format!("`{command}` buys them, and none twice")
+    } else {
+        let select = if let [one] = left[..] { one.to_owned() } else { format!("{{{}}}", left.join(",")) };
+        let mut options = vec!["--select", &select];
+        // Choices may name other jobs, which are not selected.
+        options.extend((!args.retake.is_empty()).then_some(["--retake", "*"]).into_iter().flatten());
+        options.extend(args.retry_failed.then_some("--retry-failed"));
+        format!("`{}` buys them alone", again.command("run", &options))
     };
     let left = format!("the run ended early: {count} of {wanted} jobs to repeat were not submitted; {how}");
     terminal.failure(NoticeCode::NotBoughtAgain, &left);
@@ -301,24 +292,11 @@ mod tests {
 
     #[test]
     fn exits_are_ordered_like_the_table() {
-        let table = [
-            (Exit::Done, 0),
-            (Exit::Held, 5),
-            (Exit::SomeFailed, 1),
-            (Exit::InDoubt, 7),
-            (Exit::NotAllowed, 3),
-            (Exit::Unreachable, 6),
-            (Exit::KeyRefused, 4),
-            (Exit::Busy, 75),
-            (Exit::CannotWrite, 74),
-            (Exit::Usage, 2),
-            (Exit::Signal(2), 130),
-            (Exit::Signal(15), 143),
-        ];
-        for pair in table.windows(2) {
-            assert!(pair[0].0 < pair[1].0, "{pair:?}");
-            assert_eq!((pair[0].0.code(), pair[1].0.code()), (pair[0].1, pair[1].1));
-        }
+        use Exit as E;
+        let jobs = [E::Done, E::Held, E::SomeFailed, E::InDoubt, E::NotAllowed, E::Unreachable, E::KeyRefused];
+        let run = [E::Busy, E::CannotWrite, E::Usage, E::Signal(2), E::Signal(15)];
+        assert!(jobs.iter().chain(&run).is_sorted());
+        assert_eq!((jobs.map(E::code), run.map(E::code)), ([0, 5, 1, 7, 3, 6, 4], [75, 74, 2, 130, 143]));
     }
 
     /// A new code must not end with 2, as if nothing was sent, without a decision.

@@ -13,7 +13,7 @@ pub(super) fn options(args: &RunArgs, chosen: &Chosen) -> Result<Options, Failur
     let invalid = |message: String| Failure::new(RefusalCode::OptionInvalid, message);
     let key = &chosen.manifest.key;
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Retake)?;
-    retake.check(key, &chosen.manifest.jobs, None)?;
+    retake.check(key, &chosen.manifest.jobs)?;
     retake.expect_matches("--retake", &chosen.selected)?;
     if args.hooks.exec.is_some() && args.videos.no_download {
         let message = "`--exec` requires downloads, found `--no-download`".to_owned();

@@ -113,6 +113,12 @@ impl OutputPath {
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
+    /// Returns whether it has the form of a version of that path.
+    pub fn is_version_of(&self, other: &Self) -> bool {
+        let ((stem, extension), (own, theirs)) = (self.split(), other.split());
+        self.is_version() && extension == theirs && stem.rsplit_once('~').is_some_and(|(stem, _)| stem == own)
+    }
+
     /// The path up to its extension, and the extension with its dot; a dot at the start of a name begins none.
     fn split(&self) -> (&str, &str) {
         let name = self.0.rfind('/').map_or(0, |slash| slash + 1);

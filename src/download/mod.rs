@@ -33,5 +33,5 @@ pub use hosts::HostPolicy;
 pub(crate) use interface::holds;
 pub use interface::{Destination, Downloads, FetchError, Get, Limits, Link, Stored};
 pub(crate) use mp4::footage_of;
-pub use storing::{CopyVideoError, copy_video, is_whole, remove_original};
+pub use storing::{CopyVideoError, copy_video, exchange, is_whole, remove_original};
 pub use stream::Downloader;

@@ -102,6 +102,34 @@ pub(super) fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPa
     Ok(is_kept.then_some(version))
 }
 
+/// Gives an earlier video of a job the path of the job, and the recorded occupant of that path the name of the earlier one. Returns false, and renames
+/// nothing, if the video is not here, or another file is at the path. After a kill, the same call finishes the rest.
+pub fn exchange(
+    directory: &Path,
+    file: &VideoFile,
+    own: &OutputPath,
+    occupant: Option<&VideoFile>,
+) -> io::Result<bool> {
+    let (version, own) = (directory.join(file.path.as_str()), directory.join(own.as_str()));
+    let hidden = own.with_file_name(format!(".{}.kept", file.sha256));
+    let _only_process = lock(directory);
+    if holds(&own, file) {
+        return Ok(true);
+    }
+    let is_free = !own.exists() || occupant.is_some_and(|occupant| holds(&own, occupant));
+    let is_hidden = holds(&hidden, file);
+    if !is_free || !is_hidden && !holds(&version, file) {
+        return Ok(false);
+    }
+    if !is_hidden {
+        fs::rename(&version, &hidden)?;
+    }
+    if own.exists() {
+        fs::rename(&own, &version)?;
+    }
+    fs::rename(&hidden, &own).and_then(|()| sync_directory(&own)).map(|()| true)
+}
+
 /// Gives a file a free name. Never replaces a file of another process.
 pub(super) fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
     match fs::hard_link(file, name) {
@@ -398,6 +426,41 @@ mod tests {
         // Dead after that, before it was written down.
         let placed = put(directory, &destination("a.mp4", Some(&first)), "second");
         assert_eq!((files(directory), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
+    }
+
+    #[test]
+    fn kept_take_exchanges_names_with_the_newer_one() {
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = root.path();
+        let first = put(directory, &destination("a.mp4", None), "first").file;
+        let second = put(directory, &destination("a.mp4", Some(&first)), "second").file;
+        let (own, first) = (first.path.clone(), VideoFile { path: first.path.version(1), ..first });
+        let exchange = || exchange(directory, &first, &own, Some(&second)).expect("renamed");
+        let [at_own, at_version] = [&own, &first.path].map(|path| directory.join(path.as_str()));
+        let hidden = directory.join(format!(".{}.kept", first.sha256));
+        let named = |names: &[(&str, Vec<u8>)]| {
+            let named: Vec<_> = names.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.clone())).collect();
+            assert_eq!(files(directory), named);
+        };
+        let done = || named(&[("a.mp4", video("first")), ("a~1.mp4", video("second"))]);
+        assert!(exchange());
+        done();
+        // Dead before it was recorded, before the last name, and after the first one.
+        assert!(exchange());
+        fs::rename(&at_own, &hidden).expect("renamed");
+        assert!(exchange());
+        done();
+        fs::rename(&at_own, &hidden).and_then(|()| fs::rename(&at_version, &at_own)).expect("renamed");
+        assert!(exchange());
+        done();
+        // A file that the ledger does not know keeps its name.
+        fs::write(&at_own, "holiday").and_then(|()| fs::write(&at_version, video("first"))).expect("files");
+        assert!(!exchange());
+        named(&[("a.mp4", b"holiday".to_vec()), ("a~1.mp4", video("first"))]);
+        fs::remove_file(&at_own).expect("removed");
+        assert!(exchange(), "the path is free");
+        fs::remove_file(&at_own).expect("removed");
+        assert!(!exchange(), "no video is here");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! - A choice is about one video. If that is not among the completed videos of its job, nothing is recorded. A note may also be about a failed task.
 //! - Recording buys nothing. Only a run with `--retake` buys a retake, and never while reviewers disagree.
 //! - Recording a choice twice changes nothing.
+//! - An earlier take that is kept gets the path of its job, and the other take a versioned name, if both are files that the ledger knows.
 //! - A video is removed here only once its copy is durable, has the recorded hash, and the ledger has recorded that it was archived.
 //! - Nothing is overwritten. After a kill, the same command finishes the rest.
 
@@ -21,7 +22,7 @@ use super::resolve::BatchView;
 use crate::domain::{
     Attempt, AttemptState, BatchKey, Choice, History, InvalidJobId, Job, JobId, Review, ReviewOfTask, Takes, TaskId,
 };
-use crate::download::{CopyVideoError, copy_video, is_whole, remove_original};
+use crate::download::{CopyVideoError, copy_video, exchange, is_whole, remove_original};
 use crate::files::on_a_thread;
 use crate::ledger::{Event, LockedBatch};
 
@@ -152,16 +153,23 @@ impl BatchView<'_> {
         Ok(reviews)
     }
 
-    /// Records reviews, all or none. Returns the number of new ones, and the history with them.
+    /// Records reviews, all or none, and names the kept videos in a directory after their jobs. Returns the number of new reviews, the number of
+    /// renamed videos, and the history with them.
     ///
     /// Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
-    pub async fn choose(&self, reviews: &[ReviewOfTask]) -> Result<(usize, History), Refusal> {
+    pub async fn choose(
+        &self,
+        reviews: &[ReviewOfTask],
+        jobs: &[Arc<Job>],
+        out: &Path,
+    ) -> Result<(usize, usize, History), Refusal> {
         check(&self.history().await?, reviews)?;
         let batch = self.lock().await?;
         let history = self.history().await?;
         check(&history, reviews)?;
         let new = record(&batch, &history, reviews).await?;
-        Ok((new, self.history().await?))
+        let renamed = name_kept(&batch, &self.history().await?, jobs, out).await?;
+        Ok((new, renamed, self.history().await?))
     }
 }
 
@@ -182,6 +190,38 @@ pub(super) async fn record(batch: &LockedBatch, history: &History, reviews: &[Re
     Ok(new.len())
 }
 
+/// Gives each kept video the path of its job, if it has the name of an earlier take. Returns the number of renamed videos.
+pub(super) async fn name_kept(
+    batch: &LockedBatch,
+    history: &History,
+    jobs: &[Arc<Job>],
+    out: &Path,
+) -> Result<usize, Refusal> {
+    let mut renamed = 0;
+    for job in jobs {
+        let (own, mut attempts) = (job.output(), history.attempts_of(job.id()));
+        let is_version = |it: &Attempt| it.file.as_ref().is_some_and(|file| file.path.is_version_of(&own));
+        if !attempts.clone().any(is_version) {
+            continue;
+        }
+        let kept =
+            Takes::for_job(job, attempts.clone()).filter(|takes| takes.choice.is_some() && is_version(takes.video));
+        let Some((kept, file)) = kept.and_then(|takes| Some((takes.video, takes.video.file.as_deref()?))) else {
+            continue;
+        };
+        let other = attempts.rfind(|it| it.file.as_ref().is_some_and(|file| file.path == own));
+        let occupant = other.and_then(|other| other.file.as_deref());
+        if exchange(out, file, &own, occupant).map_err(|error| Refusal::Files(Box::new(error)))? {
+            for (attempt, path) in other.map(|other| (other.id, file.path.clone())).into_iter().chain([(kept.id, own)])
+            {
+                batch.record(attempt, Event::Moved(path)).await?;
+            }
+            renamed += 1;
+        }
+    }
+    Ok(renamed)
+}
+
 impl BatchView<'_> {
     /// Archives the videos of jobs from a directory; moves them to another one, if that is given. Calls `archived` for each job whose archive is on the
     /// disk. Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
@@ -198,6 +238,7 @@ impl BatchView<'_> {
             return Err(Refusal::NothingToArchive(job.id().clone()));
         }
         let batch = self.lock().await?;
+        name_kept(&batch, &self.history().await?, jobs, out).await?;
         let history = self.history().await?;
         for job in jobs {
             let takes = Takes::for_job(job, history.attempts_of(job.id()));

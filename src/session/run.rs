@@ -50,6 +50,8 @@ struct Prepared<'s> {
     others: Mutex<OtherBatches>,
     reporter: Reporter,
     has_retake: bool,
+    /// True if a reviewer may keep an earlier take.
+    has_reviews: bool,
 }
 
 impl<'s> Ready<'s> {
@@ -82,6 +84,8 @@ impl<'s> Ready<'s> {
         if !reviews.is_empty() {
             choices::record(&batch, &session.recorded().await?, reviews).await?;
         }
+        let has_reviews =
+            !reviews.is_empty() || history.attempts().any(|attempt| !attempt.particulars.reviews.is_empty());
         let has_retake = begin_retake(session, &batch, &plan, &history).await?;
         drop(history);
         let reporter = session.reporter();
@@ -96,7 +100,7 @@ impl<'s> Ready<'s> {
         let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
         let limits = start::over_all_batches(&session.manifest, now);
         let others = OtherBatches::new(others);
-        Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })
+        Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake, has_reviews })
     }
 }
 
@@ -156,6 +160,13 @@ impl Prepared<'_> {
         engine.run(plan).await
     }
 
+    /// Gives the kept takes back their paths: a retake of a kept video has displaced it.
+    async fn name_kept(&self) -> Result<(), Refusal> {
+        let Session { manifest, options, .. } = self.session;
+        choices::name_kept(&self.batch, &self.session.recorded().await?, &manifest.jobs, &options.out).await?;
+        Ok(())
+    }
+
     async fn report(self, mut run: engine::Outcome, unexecuted: usize, stop: &Stop) -> Outcome {
         // The same patterns continue a stopped run, like a killed one.
         if self.has_retake
@@ -171,7 +182,8 @@ impl Prepared<'_> {
             );
         }
         // The batch stays locked until its reports are written.
-        let reported = self.reporter.write().await;
+        let named = if self.has_reviews { self.name_kept().await } else { Ok(()) };
+        let reported = named.and(self.reporter.write().await);
         let finished = other_batches::report(self.session, self.others).await;
         drop(self.batch);
         // A signal may arrive during the last report.

@@ -170,6 +170,9 @@ pub(crate) struct ChooseArgs {
     /// Take back your choice about a job; repeatable
     #[arg(long, value_name = "JOB", value_parser = job, help_heading = "Choices")]
     pub withdraw: Vec<JobId>,
+    /// Directory with the videos [default: as for `run`]
+    #[arg(value_parser = PathParser, long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
+    pub out: Option<PathBuf>,
 }
 
 /// A job and the choice about it.

@@ -53,9 +53,6 @@ pub(crate) struct SelectArgs {
     /// Select jobs by ID, or by `@FILE` with IDs or kept choices; repeatable
     #[arg(long, env = "SHOTLIST_SELECT", value_name = "GLOB|@FILE")]
     pub select: Vec<String>,
-    /// Let `--select @FILE` have the choices of this other manifest, by its name
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_FROM_OTHER", value_name = "NAME")]
-    pub from_other: Option<String>,
     /// Exclude jobs by ID; repeatable
     #[arg(long, env = "SHOTLIST_EXCLUDE", value_name = "GLOB")]
     pub exclude: Vec<String>,

@@ -9,8 +9,9 @@ use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, variable};
 use crate::cli::{next_commands, paths};
-use crate::domain::{BatchKey, Choice, ReviewOfTask};
-use crate::session::{BatchView, ChoicesFile};
+use crate::domain::{BatchKey, Choice, ReviewOfTask, count};
+use crate::report::Writer;
+use crate::session::{BatchView, Options, Session};
 use crate::ui::{self, Page, Terminal};
 
 /// Records choices from files, or from the newest one in the download directory after a confirmation.
@@ -25,7 +26,10 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     for file in found.iter().chain(&args.files) {
         let name = file.display().to_string();
         let choices = parse_choices(&name, &read_choices(&name)?)?;
-        check_batch(&name, &choices, key)?;
+        if choices.key() != *key {
+            return Err(failure!(ChoicesInvalid, "`{name}` must be about `{key}`, found `{}`", choices.key();
+                "name the manifest and the batch that the choices are about"));
+        }
         let reviews = reviews(&name, &choices, args.by.as_deref())?;
         check_agreement(&all, &reviews)?;
         page.line(ui::choices_of(&reviews, file));
@@ -45,23 +49,37 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
         terminal.result(&page);
     }
     let ledger = paths::ledger(&args.manifest)?;
-    let (new, history) = block_on(async {
+    let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
+    let (new, renamed, history) = block_on(async {
         let batch = BatchView::new(&manifest, &ledger);
         if decides {
             let decisions = batch.decisions(&by, &args.decide, &args.withdraw).await?;
             all.extend(decisions.iter().cloned());
             check_agreement(&all, &decisions)?;
         }
-        Ok(batch.choose(&all).await?)
+        Ok(batch.choose(&all, &manifest.jobs, &out).await?)
     })?;
     let again = next_commands::for_batch(&args.manifest, key);
-    terminal.result(&ui::choices_recorded(new, &manifest.jobs, &history, &again));
-    Ok(Exit::Done)
+    let mut page = ui::choices_recorded(new, &manifest.jobs, &history, &again);
+    if renamed == 0 {
+        terminal.result(&page);
+        return Ok(Exit::Done);
+    }
+    page.line(format_args!("renamed after their jobs: {}", count(renamed, "kept video")));
+    terminal.result(&page);
+    // The reports name the files.
+    let reports = Writer::usual(&out, Some(next_commands::for_page(&args.manifest, key)));
+    let options = Options { reports, ..paths::options(&args.manifest, args.out.as_deref(), key)? };
+    let session = Session::new(manifest, ledger, options);
+    let written = block_on(async { Ok(session.report().await?.written) })?;
+    written.map(|()| Exit::Done).map_err(|error| Failure::cannot_write(&error).with_help(error.help()))
 }
 
 /// The newest file of choices about a batch in the download directory.
 fn newest(key: &BatchKey) -> Result<PathBuf, Failure> {
-    let dir = downloads();
+    // Where browsers save by default.
+    let usual = || std::env::home_dir().unwrap_or_default().join("Downloads");
+    let dir = variable("XDG_DOWNLOAD_DIR").map_or_else(usual, PathBuf::from);
     let is_ours = |path: &Path| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let file = path.display().to_string();
@@ -76,20 +94,6 @@ fn newest(key: &BatchKey) -> Result<PathBuf, Failure> {
         failure!(ChoicesInvalid, "found no choices for `{key}` in `{}`", dir.display();
             "save the choices on the contact sheet, or name the file")
     })
-}
-
-/// The directory where browsers save by default.
-fn downloads() -> PathBuf {
-    let usual = || std::env::home_dir().unwrap_or_default().join("Downloads");
-    variable("XDG_DOWNLOAD_DIR").map_or_else(usual, PathBuf::from)
-}
-
-fn check_batch(file: &str, choices: &ChoicesFile, key: &BatchKey) -> Result<(), Failure> {
-    if choices.key() == *key {
-        return Ok(());
-    }
-    Err(failure!(ChoicesInvalid, "`{file}` must be about `{key}`, found `{}`", choices.key();
-        "name the manifest and the batch that the choices are about"))
 }
 
 /// Refuses choices of one reviewer that contradict each other: their order is unknown.

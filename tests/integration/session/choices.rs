@@ -165,11 +165,21 @@ fn kept_earlier_take_is_the_video_of_its_job() {
     let first = task(&here, "j0");
     here.run(&service, &["--retake", "j0"]).ends_with(0);
     assert_ne!(task(&here, "j0"), first);
-    here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0);
-    here.run(&service, &[]).ends_with(0);
-    let report = here.report();
-    assert_eq!((&report["jobs"][0]["task_id"], &report["jobs"][0]["file"]), (&first, &json!("j0~1.mp4")));
-    assert_eq!(report["superseded"].as_array().map(Vec::len), Some(1), "the other take was paid for as well");
+    let kept = std::fs::read(here.path("shotlist-out/m/j0~1.mp4")).expect("the first take");
+    let recorded = here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0).stdout;
+    assert_eq!(recorded.lines().nth(2), Some("renamed after their jobs: 1 kept video"));
+    // The page and the files agree before any run, and after one.
+    for again in [false, true] {
+        if again {
+            here.run(&service, &[]).ends_with(0);
+        }
+        let report = here.report();
+        assert_eq!((&report["jobs"][0]["task_id"], &report["jobs"][0]["file"]), (&first, &json!("j0.mp4")));
+        assert_eq!(report["superseded"][0]["file"], "j0~1.mp4", "the other take was paid for as well");
+        assert_eq!(std::fs::read(here.path("shotlist-out/m/j0.mp4")).expect("a video"), kept);
+    }
+    let again = here.shotlist(&["choose", "m.yaml", "choices.json"]).ends_with(0).stdout;
+    assert_eq!(again.lines().nth(1), Some("recorded 0 new choices; nothing was spent"));
     // Only the kept take is downloaded again.
     for video in ["j0.mp4", "j0~1.mp4"] {
         std::fs::remove_file(here.path(&format!("shotlist-out/m/{video}"))).expect("removed");
@@ -375,20 +385,21 @@ fn recorded_retakes_stop_at_the_bound_and_say_so() {
 
 /// Drafts of a cheap model are chosen, and their finals are bought with a better one.
 #[test]
-fn kept_jobs_of_another_manifest_are_selected_by_its_name() {
+fn kept_drafts_are_selected_for_another_manifest() {
     let (service, here) = bought(3);
     save(&here, "choices.json", "anna", &["j0", "j2"], &["j1"]);
     here.write("final.yaml", numbered_jobs(4).replace("alpha-2", "beta-2.0-lite"));
-    let run = |args: &[&str]| {
-        let usual = ["run", "final.yaml", "--yes", "--select", "@choices.json", "--base-url", &service.url()];
-        here.shotlist(&[&usual, args].concat()).env("SHOTLIST_API_KEY", "k")
+    let run = |selected: &str| {
+        let args = ["run", "final.yaml", "--yes", "--select", selected, "--base-url", &service.url()];
+        here.shotlist(&args).env("SHOTLIST_API_KEY", "k")
     };
-    insta::assert_snapshot!(run(&[]).ends_with(2).stderr, @"
+    insta::assert_snapshot!(run("@choices.json").ends_with(2).stderr, @"
     error[choices-invalid]: `@choices.json` must be about `final`, found `m`
       note: nothing was submitted; nothing was spent
-      help: save the choices on the contact sheet of this batch, or select the kept IDs here with `--select` and `--from-other m`
+      help: save the choices on the contact sheet of this batch, or pass their IDs in a file with one ID a line
     ");
-    run(&["--from-other", "m"]).ends_with(0);
+    here.write("kept.txt", "j0\nj2\n");
+    run("@kept.txt").ends_with(0);
     assert_eq!(
         here.ledger("SELECT job FROM attempt JOIN batch ON batch.id = attempt.batch WHERE name = 'final' ORDER BY job"),
         [["j0"], ["j2"]]

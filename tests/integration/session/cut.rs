@@ -64,7 +64,7 @@ fn cut_has_a_clip_for_each_video() {
     let others: Vec<(&str, String)> = others.iter().map(|(key, reference)| (key.as_str(), target(reference))).collect();
     assert_eq!(
         others,
-        [("DEFAULT_MEDIA", "../shotlist-out/m/pier~1.mp4".to_owned()), ("t5", "../shotlist-out/m/pier.mp4".to_owned())]
+        [("DEFAULT_MEDIA", "../shotlist-out/m/pier.mp4".to_owned()), ("t5", "../shotlist-out/m/pier~1.mp4".to_owned())]
     );
     let whole = json!({
         "OTIO_SCHEMA": "TimeRange.1",
