@@ -1,11 +1,11 @@
 //! Exit codes and failures of commands: the contract with scripts. When several apply, the one furthest down the table wins.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::error::Error;
 use std::sync::Arc;
 
 use super::args::{ManifestArgs, RepeatArgs};
-use crate::domain::{Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, Usd, WRITABLE, quoted, with_causes};
+use crate::domain::{Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, WRITABLE, quoted, with_causes};
 use crate::ledger::Ledger;
 use crate::plan::{Action, Plan};
 use crate::report::{JobState, NextCommand, Report};
@@ -172,13 +172,8 @@ impl<E: Explained> From<E> for Failure {
     }
 }
 
-/// The purchases of a run, by its events.
-#[derive(Default)]
-pub(super) struct Bought {
-    /// The possible charges of recorded submissions.
-    reserved: Usd,
-    /// The charges of tasks that are not recorded yet.
-    rescued: HashMap<JobId, Usd>,
+/// The jobs that a run repeats, by its plan and its events.
+pub(super) struct Repeats {
     /// Jobs to retry or retake, in manifest order.
     wanted: Vec<JobId>,
     /// The submitted jobs among them.
@@ -187,44 +182,26 @@ pub(super) struct Bought {
     pub held: Vec<(JobId, String)>,
 }
 
-impl Bought {
-    /// No purchases yet, by a run of this plan.
+impl Repeats {
+    /// Those of a plan.
     pub(super) fn for_plan(plan: &Plan) -> Self {
         let wanted = plan.jobs.iter().filter(|planned| planned.action.repeats());
         let held = plan.jobs.iter().filter(|planned| planned.action == Action::Hold && planned.earlier > 0);
         Self {
             wanted: wanted.map(|planned| planned.job.id().clone()).collect(),
+            submitted: HashSet::new(),
             held: held.map(|planned| (planned.job.id().clone(), planned.reason.to_string())).collect(),
-            ..Self::default()
         }
     }
 
-    /// Records the possible charge of an event.
+    /// Records a submission that may be charged.
     pub(super) fn note(&mut self, event: &RunEvent) {
-        match event {
-            RunEvent::Submitted { job, price, .. } | RunEvent::InDoubt { job, price, .. } => {
-                self.rescued.remove(job);
-                self.reserved += *price;
-                if !self.wanted.is_empty() {
-                    self.submitted.insert(job.clone());
-                }
-            }
-            RunEvent::TaskNotRecorded { job, price, .. } => {
-                self.rescued.insert(job.clone(), *price);
-            }
-            _ => {}
+        if let RunEvent::Submitted { job, .. } | RunEvent::InDoubt { job, .. } | RunEvent::TaskNotRecorded { job, .. } =
+            event
+            && !self.wanted.is_empty()
+        {
+            self.submitted.insert(job.clone());
         }
-    }
-
-    /// The retries and retakes that were not submitted.
-    fn left(&self) -> Vec<&str> {
-        let is_left = |id: &&JobId| !self.submitted.contains(*id) && !self.rescued.contains_key(*id);
-        self.wanted.iter().filter(is_left).map(JobId::as_str).collect()
-    }
-
-    /// The sum that may have been charged.
-    pub(super) fn reserved(&self) -> Usd {
-        self.reserved + self.rescued.values().copied().sum()
     }
 }
 
@@ -258,16 +235,17 @@ pub(super) fn exit_of<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: 
 /// those that this run submitted, except in the command `to_repeat`.
 pub(super) fn report_unsubmitted_repeats(
     args: &RepeatArgs,
-    bought: &Bought,
+    repeats: &Repeats,
     again: &NextCommand,
     to_repeat: Option<&str>,
     terminal: &Terminal,
 ) {
-    let left = bought.left();
+    let left = repeats.wanted.iter().filter(|job| !repeats.submitted.contains(*job)).map(JobId::as_str);
+    let left: Vec<&str> = left.collect();
     if left.is_empty() {
         return;
     }
-    let (count, wanted) = (left.len(), bought.wanted.len());
+    let (count, wanted) = (left.len(), repeats.wanted.len());
     let how = if let Some(command) = to_repeat {
         format!("`{command}` buys them, and none twice")
     } else {
@@ -285,7 +263,7 @@ pub(super) fn report_unsubmitted_repeats(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Account, BatchKey, Digest, Label, Move, MovedOnto, TaskId};
+    use crate::domain::{Account, BatchKey, Digest, Label, Move, MovedOnto, TaskId, Usd};
     use crate::ledger::{HoldError, LedgerError};
     use crate::plan::Limit;
     use crate::session::{ConnectionError, OtherAccount, PassedLimits, Refusal, ResolveError, UnknownPurchases};

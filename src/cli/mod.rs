@@ -1,9 +1,9 @@
 //! The command line: the only module that knows all others, and the only one that turns outcomes into exit codes.
 //!
-//! [`args`] has the arguments, and [`commands`] the commands. [`manifest`] loads the manifest and the catalog, [`paths`] has the paths of
-//! ledger, reports, and videos, and [`service`] the address, the key, and the connection. [`approved`] confirms a plan before money is spent, and
-//! [`requested`] has the options of a run and checks its hooks. [`next_commands`] has the printed commands. [`program`] runs a command until its end or a signal, and [`exit`] has its
-//! exit code or its failure.
+//! [`args`] has the arguments, and [`commands`] the commands. [`manifest`] loads the manifest and the catalog, [`options`] makes the options of a
+//! session with its ledger, reports, and hooks, and [`service`] reads the address and the key, and connects. [`choices`] reads files of choices and
+//! IDs, and [`approved`] confirms a plan before money is spent. [`next_commands`] has the printed commands. [`program`] runs a command until its end
+//! or a signal, and [`exit`] has its exit code or its failure.
 
 mod approved;
 mod args;
@@ -12,9 +12,8 @@ mod commands;
 mod exit;
 mod manifest;
 mod next_commands;
-mod paths;
+mod options;
 mod program;
-mod requested;
 mod service;
 
 pub use program::main;

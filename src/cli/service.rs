@@ -204,13 +204,15 @@ pub(crate) fn address(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<Add
     Ok(Address(Some((endpoint, credentials))))
 }
 
-/// Connects to the service, or starts a simulator for jobs that take the service `simulated_wall`. Sends nothing yet.
+/// Connects to the service at an address that was read early, or is read now; or starts a simulator for jobs that take the service `simulated_wall`. Sends
+/// nothing yet.
 pub(crate) async fn connect(
-    address: Address,
+    early: Option<Address>,
     manifest: &ManifestArgs,
     args: &ServiceArgs,
     simulated_wall: Duration,
 ) -> Result<Connection, Failure> {
+    let Address(address) = early.map_or_else(|| address(manifest, args), Ok)?;
     let options = ConnectionOptions {
         same_account: args.same_account,
         allow_private_hosts: args.allow_private_hosts,
@@ -219,8 +221,8 @@ pub(crate) async fn connect(
         simulated_wall,
     };
     match address {
-        Address(None) => Ok(Connection::to_simulator(options).await?),
-        Address(Some((endpoint, credentials))) => {
+        None => Ok(Connection::to_simulator(options).await?),
+        Some((endpoint, credentials)) => {
             Ok(Connection::to(endpoint, credentials, options).map_err(ConnectionError::from)?)
         }
     }

@@ -110,6 +110,9 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             let Some((job, mut submitted, mut slot, _trial)) = first.await else { return };
             let (mut retries, mut failed, mut last_why) = (self.plan.retries, false, None);
             let last = loop {
+                if matches!(submitted, Submitted::Task(..) | Submitted::InDoubt) {
+                    self.outcome.lock().reserved += job.purchase.price;
+                }
                 let (attempt, task) = match submitted.into_task() {
                     Ok(task) => task,
                     Err(last) => break last,

@@ -62,6 +62,8 @@ impl Default for Settings {
 pub struct Outcome {
     /// The reasons for an early end; empty without one.
     pub stopped: BTreeSet<StopReason>,
+    /// The sum that may have been charged for the run's submissions.
+    pub reserved: Usd,
     /// The number of jobs that failed or were rejected in their last attempt of this run.
     pub failures: usize,
     /// The number of tasks that exceeded `--deadline`.

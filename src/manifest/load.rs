@@ -255,9 +255,19 @@ fn name(raw: &RawManifest, path: &Path, found: &mut Findings) -> String {
 }
 
 /// The manifest's name, or else its file's stem.
-pub(crate) fn name_or_stem(name: Option<&str>, path: &Path) -> String {
+fn name_or_stem(name: Option<&str>, path: &Path) -> String {
     let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     name.filter(|name| !name.trim().is_empty()).map_or_else(stem, str::to_owned)
+}
+
+/// The name of the jobs of a manifest, which need not be valid otherwise.
+pub(crate) fn name_of(manifest: &Path) -> Option<String> {
+    let top: Mapping = serde_yaml::from_str(&read_origin(manifest).ok()?).ok()?;
+    let name = match top.get("name") {
+        Some(Value::Number(number)) => Some(number.to_string()),
+        name => name.and_then(Value::as_str).map(str::to_owned),
+    };
+    Some(name_or_stem(name.as_deref(), manifest))
 }
 
 /// The approved reviews of a manifest's faces.

@@ -17,7 +17,7 @@ mod source;
 mod tables;
 mod template;
 
-pub(crate) use load::name_or_stem;
+pub(crate) use load::name_of;
 pub use load::{FaceReviews, Loaded, Manifest, Options, Unsound, load, load_text};
 pub use raw::sections::{Budget, SpanBudget};
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};

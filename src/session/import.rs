@@ -20,7 +20,7 @@ use super::choices;
 use super::connection::Connection;
 use super::purchases::moved_to;
 use super::refusal::Refusal;
-use super::resolve::{BatchView, ResolveError};
+use super::resolve::{BatchView, CLOCK_DIFFERENCE, ResolveError};
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, Declaration, History, Job, JobId, ReviewOfTask, ServiceError, TaskId,
     TaskNames, VideoFile,
@@ -28,7 +28,7 @@ use crate::domain::{
 use crate::download::{footage_of, holds};
 use crate::files::on_a_thread;
 use crate::ledger::{Event, Intent, LedgerError, LockedBatch};
-use crate::report::ReportedPurchase;
+use crate::report::{EarlierJob, ReportedPurchase};
 use crate::service::{Status, TaskReport};
 
 /// The most tasks that the service is asked about at once.
@@ -178,6 +178,19 @@ impl BatchView<'_> {
 }
 
 impl BoughtTask {
+    /// A row of a report or a CSV. The error is for the user.
+    pub(crate) fn from_row(task: Option<TaskId>, row: EarlierJob) -> Result<Self, String> {
+        let EarlierJob { id, submitted_at, purchase, .. } = row;
+        let submitted_at = submitted_at.filter(|at| !at.is_empty()).map(|at| at.parse::<Timestamp>()).transpose();
+        let submitted_at = submitted_at.map_err(|error| format!("`submitted_at` of `{id}`: {error}"))?;
+        let submitted_at = purchase.as_ref().map(|purchase| purchase.submitted_at).or(submitted_at);
+        // It would count against every limit until then.
+        if submitted_at.is_some_and(|at| at.duration_since(Timestamp::now()) > CLOCK_DIFFERENCE) {
+            return Err(format!("`submitted_at` of `{id}` must not be in the future"));
+        }
+        Ok(BoughtTask { job: JobId::new(id).map_err(|error| error.to_string())?, task, submitted_at, purchase })
+    }
+
     /// The intent of the submission in the report, or of today's job.
     fn intent(&self, job: Option<&Arc<Job>>, account: &Account) -> Result<Intent, ResolveError> {
         let imported_at = Some(self.submitted_at.unwrap_or_else(Timestamp::now));

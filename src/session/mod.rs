@@ -22,7 +22,7 @@
 //! name. [`executor`] starts a hook for each video, and [`reporter`] writes reports.
 //!
 //! [`resolve`] records verdicts about doubts, and the charges of a bill. [`import`] records tasks that the ledger lacks, [`choices`] records
-//! choices and archived videos, and [`start`] the limits over all manifests.
+//! choices and archived videos, and [`start`] the limits over all manifests. [`spend`] adds up what was spent.
 
 mod choices;
 mod connection;
@@ -36,6 +36,7 @@ mod refusal;
 mod reporter;
 mod resolve;
 mod run;
+pub(crate) mod spend;
 mod start;
 
 pub use super::download::CopyVideoError;
@@ -52,7 +53,6 @@ pub use options::{DefaultPaths, Options, RepeatOptions, Replaces, ThroughALink};
 pub use other_batches::FinishedBatch;
 pub use refusal::{PassedLimits, Refusal, UnknownPurchases};
 pub use reporter::Reported;
-pub(crate) use resolve::CLOCK_DIFFERENCE;
 pub use resolve::{BatchView, Reconciliation, Resolution, ResolveError, Verdict};
 pub use run::Outcome;
 pub use start::Session;

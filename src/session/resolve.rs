@@ -27,7 +27,7 @@ const MAX_POLLS: usize = 3;
 /// The time between two such polls: a cache may return another task's response for a moment.
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 /// The largest difference between the clocks of this machine and the service.
-pub(crate) const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
+pub(super) const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// A batch in a ledger, each job under the ID that the manifest gives it now.
 #[derive(Clone, Copy, Debug)]

@@ -141,7 +141,7 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::Warned { message, .. } | RunEvent::ModelStopped { message, .. } => tracing::warn!(code, message),
         RunEvent::ServiceRecovered { after } => tracing::info!(code, seconds = after.as_secs_f64()),
         RunEvent::UnknownStatus { status } => tracing::warn!(code, status),
-        RunEvent::TaskNotRecorded { job, task, .. } => tracing::error!(code, %job, %task),
+        RunEvent::TaskNotRecorded { job, task, price } => tracing::error!(code, %job, %task, usd = %price),
         RunEvent::Stopping { reason, message } => tracing::warn!(code, reason = ?reason, error = message),
     }
 }

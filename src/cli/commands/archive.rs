@@ -9,8 +9,8 @@ use crate::cli::choices::expect_match;
 use crate::cli::exit::{Exit, Failure, exit_of};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, watch_signals};
-use crate::cli::service::{address, connect};
-use crate::cli::{next_commands, paths};
+use crate::cli::service::connect;
+use crate::cli::{next_commands, options};
 use crate::domain::{Job, JobChoice, RefusalCode, Takes};
 use crate::plan::IdGlobs;
 use crate::session::{BatchView, Confirmation, Options, Session, Stop};
@@ -20,13 +20,13 @@ use crate::ui::{Progress, Terminal};
 /// Archives the videos of the named jobs, or of all jobs with a kept video.
 pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
-    let (manifest, ledger) = (&chosen.manifest, paths::ledger(&args.manifest)?);
+    let (manifest, ledger) = (&chosen.manifest, options::ledger(&args.manifest)?);
     let globs =
         IdGlobs::new(&args.jobs).map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     for glob in &args.jobs {
         expect_match("archive", glob, manifest.jobs.iter())?;
     }
-    let out = paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?;
+    let out = options::out(&args.manifest, args.out.as_deref(), &manifest.key)?;
     let batch = BatchView::new(manifest, &ledger);
     let archived = block_on(async {
         let (history, _) = batch.doubts().await?;
@@ -54,13 +54,13 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         selection: chosen.selection,
         fetches_only: true,
         finishes_other_batches: false,
-        ..paths::options(&args.manifest, args.out.as_deref(), key)?
+        ..options::options(&args.manifest, args.out.as_deref(), key)?
     };
-    let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
+    let session = Session::new(chosen.manifest, options::ledger(&args.manifest)?, options);
     let ended = block_on(async {
         let held = session.lock().await?;
         let connection = if held.plan().needs_service() {
-            Some(connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, Duration::ZERO).await?)
+            Some(connect(None, &args.manifest, &args.service, Duration::ZERO).await?)
         } else {
             None
         };

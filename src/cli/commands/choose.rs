@@ -8,7 +8,7 @@ use crate::cli::choices::{parse_choices, read_choices, reviewer, reviews};
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, variable};
-use crate::cli::{next_commands, paths};
+use crate::cli::{next_commands, options};
 use crate::domain::{BatchKey, Choice, ReviewOfTask, count};
 use crate::report::Writer;
 use crate::session::{BatchView, Options, Session};
@@ -48,8 +48,8 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     } else {
         terminal.result(&page);
     }
-    let ledger = paths::ledger(&args.manifest)?;
-    let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
+    let ledger = options::ledger(&args.manifest)?;
+    let out = options::out(&args.manifest, args.out.as_deref(), key)?;
     let (new, renamed, history) = block_on(async {
         let batch = BatchView::new(&manifest, &ledger);
         if decides {
@@ -69,7 +69,7 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     terminal.result(&page);
     // The reports name the files.
     let reports = Writer::usual(&out, Some(next_commands::for_page(&args.manifest, key)));
-    let options = Options { reports, ..paths::options(&args.manifest, args.out.as_deref(), key)? };
+    let options = Options { reports, ..options::options(&args.manifest, args.out.as_deref(), key)? };
     let session = Session::new(manifest, ledger, options);
     let written = block_on(async { Ok(session.report().await?.written) })?;
     written.map(|()| Exit::Done).map_err(|error| Failure::cannot_write(&error).with_help(error.help()))

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use crate::cli::args::{DoctorArgs, NO_MANIFEST, SelectArgs};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, catalog, load};
+use crate::cli::options;
 use crate::cli::program::block_on;
-use crate::cli::service::{address, connect};
-use crate::cli::{paths, requested};
+use crate::cli::service::connect;
 use crate::domain::{BatchKey, RefusalCode, count};
 use crate::files::try_write;
 use crate::ledger::Controls;
@@ -78,7 +78,7 @@ fn prices(args: &DoctorArgs) -> Result<String, Failure> {
 }
 
 fn hooks(args: &DoctorArgs) -> Result<String, Failure> {
-    requested::check_hooks(&args.hooks)?;
+    options::check_hooks(&args.hooks)?;
     let named = [&args.hooks.asset_command, &args.hooks.exec].into_iter().flatten().count();
     Ok(if named == 0 { "none set".to_owned() } else { "found".to_owned() })
 }
@@ -86,7 +86,7 @@ fn hooks(args: &DoctorArgs) -> Result<String, Failure> {
 /// The directory of the videos; without a manifest or a name, the working directory.
 fn output(args: &DoctorArgs, key: Option<&BatchKey>) -> Result<String, Failure> {
     match key {
-        Some(key) => check_space(&paths::out(&args.manifest, args.out.as_deref(), key)?),
+        Some(key) => check_space(&options::out(&args.manifest, args.out.as_deref(), key)?),
         None => check_space(args.out.as_deref().unwrap_or(Path::new("."))),
     }
 }
@@ -108,7 +108,7 @@ fn check_space(directory: &Path) -> Result<String, Failure> {
 
 /// The ledger, which a run must be able to write.
 async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
-    let ledger = paths::ledger(&args.manifest)?;
+    let ledger = options::ledger(&args.manifest)?;
     let named = |failure: Failure| failure.of_this_ledger(&ledger, &args.manifest);
     let Controls { freeze, .. } = ledger.controls().await?;
     if let Some(freeze) = freeze {
@@ -127,11 +127,7 @@ async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
 
 /// The service, its key, and its clock.
 async fn service(args: &DoctorArgs) -> Vec<Check> {
-    let connected = async {
-        let address = address(&args.manifest, &args.service)?;
-        connect(address, &args.manifest, &args.service, Duration::ZERO).await
-    };
-    let connection = match connected.await {
+    let connection = match connect(None, &args.manifest, &args.service, Duration::ZERO).await {
         Ok(connection) => connection,
         Err(failure) => return vec![check("service", Err(failure))],
     };

@@ -5,7 +5,6 @@ use std::io::{IsTerminal as _, Write as _};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RestrictFormats;
 
-use super::spend::SpendView;
 use crate::cli::args::{Cli, CompletionsArgs, HelpArgs, ManArgs, SchemaArgs, SchemaOf};
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::domain::{NoticeCode, RefusalCode};
@@ -14,6 +13,7 @@ use crate::manifest::nearest;
 use crate::plan::PlanView;
 use crate::reference::{TOPICS, Topic};
 use crate::report::ReportView;
+use crate::session::spend::SpendView;
 use crate::ui::{self, Page, Terminal};
 
 /// The width of a topic, at most: longer lines are hard to read.

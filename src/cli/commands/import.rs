@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use crate::cli::args::{ImportArgs, SelectArgs};
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::block_on;
-use crate::cli::service::{address, connect};
-use crate::cli::{next_commands, paths};
-use crate::domain::{BatchKey, JobId, TaskId};
+use crate::cli::service::connect;
+use crate::cli::{next_commands, options};
+use crate::domain::{BatchKey, TaskId};
 use crate::files::read_text;
 use crate::report::{EarlierJob, EarlierReport};
-use crate::session::{BatchView, BoughtTask, CLOCK_DIFFERENCE, ImportOutcome};
+use crate::session::{BatchView, BoughtTask, ImportOutcome};
 use crate::ui::{self, Page, Terminal};
 
 /// The largest file, in bytes: reports of a hundred thousand jobs take half of it.
@@ -27,13 +25,12 @@ pub(super) fn import(args: &ImportArgs, terminal: &Terminal) -> Result<Exit, Fai
     let manifest = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
     let (bought, is_report) = tasks_in(&args.file, &manifest.key, args.manifest.sandbox)?;
     let (ledger, out) =
-        (paths::ledger(&args.manifest)?, paths::out(&args.manifest, args.out.as_deref(), &manifest.key)?);
+        (options::ledger(&args.manifest)?, options::out(&args.manifest, args.out.as_deref(), &manifest.key)?);
     let (mut imported, mut doubts, mut known, mut refused) = (0, 0, 0, Vec::new());
     // By job, whether each imported request differs from that of the manifest.
     let mut is_due: BTreeMap<String, bool> = BTreeMap::new();
     let ended = block_on(async {
-        let service = address(&args.manifest, &args.service)?;
-        let connection = connect(service, &args.manifest, &args.service, Duration::ZERO).await?;
+        let connection = connect(None, &args.manifest, &args.service, Duration::ZERO).await?;
         let count = |bought: &BoughtTask, import| match import {
             ImportOutcome::Imported { is_changed } => {
                 imported += 1;
@@ -89,18 +86,7 @@ fn tasks_in(file: &Path, key: &BatchKey, is_simulated: bool) -> Result<(Vec<Boug
     };
     let tasks = rows.into_iter().map(|row| (row.task_id.clone().and_then(TaskId::new), row));
     let tasks = tasks.filter(|(task, row)| task.is_some() || row.state == "in_doubt");
-    let tasks: Vec<_> = tasks.map(|(task, row)| bought(task, row).map_err(&refused)).collect::<Result<_, _>>()?;
+    let tasks: Vec<_> =
+        tasks.map(|(task, row)| BoughtTask::from_row(task, row).map_err(&refused)).collect::<Result<_, _>>()?;
     if tasks.is_empty() { Err(refused("found no task ID".to_owned())) } else { Ok((tasks, is_report)) }
-}
-
-fn bought(task: Option<TaskId>, row: EarlierJob) -> Result<BoughtTask, String> {
-    let EarlierJob { id, submitted_at, purchase, .. } = row;
-    let submitted_at = submitted_at.filter(|at| !at.is_empty()).map(|at| at.parse::<Timestamp>()).transpose();
-    let submitted_at = submitted_at.map_err(|error| format!("`submitted_at` of `{id}`: {error}"))?;
-    let submitted_at = purchase.as_ref().map(|purchase| purchase.submitted_at).or(submitted_at);
-    // It would count against every limit until then.
-    if submitted_at.is_some_and(|at| at.duration_since(Timestamp::now()) > CLOCK_DIFFERENCE) {
-        return Err(format!("`submitted_at` of `{id}` must not be in the future"));
-    }
-    Ok(BoughtTask { job: JobId::new(id).map_err(|error| error.to_string())?, task, submitted_at, purchase })
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{LedgerArgs, LedgerCommand, LimitArgs, LimitCommand, LimitSetArgs, LogFormat};
 use crate::cli::exit::{Exit, Failure, failure};
-use crate::cli::paths;
+use crate::cli::options;
 use crate::cli::program::block_on;
 use crate::domain::{NoticeCode, Usd, count};
 use crate::ledger::{Contents, LedgerLimit, SqliteLedger};
@@ -15,7 +15,7 @@ use crate::ui::{Page, Terminal};
 pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let (what, contents) = match &args.command {
         LedgerCommand::Backup { file: to } => {
-            let ledger = paths::ledger_of(&args.store)?;
+            let ledger = options::ledger_of(&args.store)?;
             let copied = block_on(async { Ok(ledger.backup(to).await?) })?;
             (format!("{ledger} copied to {}", to.display()), copied)
         }
@@ -42,7 +42,7 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
 
 /// The ledger in a file.
 fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
-    let ledger = paths::ledger_of(&args.store)?;
+    let ledger = options::ledger_of(&args.store)?;
     ledger.file().cloned().ok_or_else(|| {
         failure!(OptionInvalid, "can't check `{ledger}`: it is a database";
             "run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`")
@@ -51,8 +51,8 @@ fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
 
 /// Sets or shows the limits of a ledger.
 pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let ledger = paths::ledger_of(&args.store)?;
-    let is_missing = !paths::is_there(&ledger);
+    let ledger = options::ledger_of(&args.store)?;
+    let is_missing = !options::is_there(&ledger);
     if let LimitCommand::Set(LimitSetArgs { unfreeze: true, .. }) = &args.command
         && is_missing
     {

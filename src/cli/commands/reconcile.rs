@@ -4,17 +4,16 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::bill::{Bill, BillError, Columns, Period, read};
 use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::program::block_on;
-use crate::cli::{next_commands, paths};
+use crate::cli::{next_commands, options};
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
-use crate::files::{own_zone, read_at_most, read_text};
-use crate::manifest::name_or_stem;
+use crate::files::{own_zone, read_at_most};
+use crate::manifest::name_of;
 use crate::session::Reconciliation;
 use crate::ui::{self, Terminal};
 
@@ -39,7 +38,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
             _ => failure,
         }
     })?;
-    let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), false)?;
+    let ledger = options::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), false)?;
     let period = period(args)?;
     let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) })?;
     let comparison = reconciliation.comparison();
@@ -76,20 +75,6 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     let behind = until.tomorrow().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     // A bill has no future charges.
     Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
-}
-
-/// The name of a manifest: its own, or its file's.
-fn name_of(manifest: &Path) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Named {
-        name: Option<serde_yaml::Value>,
-    }
-    let named: Named = serde_yaml::from_str(&read_text(manifest, MAX_BILL).ok()?).ok()?;
-    let name = match named.name {
-        Some(serde_yaml::Value::Number(number)) => number.to_string(),
-        name => name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),
-    };
-    Some(name_or_stem(Some(&name), manifest))
 }
 
 /// The name of a bill, recorded with its charges.

@@ -6,8 +6,8 @@ use crate::cli::args::{ResolveArgs, SelectArgs, Verdict as Given};
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::block_on;
-use crate::cli::service::{address, connect};
-use crate::cli::{next_commands, paths};
+use crate::cli::service::connect;
+use crate::cli::{next_commands, options};
 use crate::domain::{Attempt, Charge, Declaration, NoticeCode, RefusalCode, TaskId};
 use crate::report::NextCommand;
 use crate::session::{BatchView, Resolution, Verdict};
@@ -17,7 +17,7 @@ use crate::ui::{self, Terminal};
 pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let manifest = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
-    let (ledger, again) = (paths::ledger(&args.manifest)?, next_commands::for_batch(&args.manifest, &manifest.key));
+    let (ledger, again) = (options::ledger(&args.manifest)?, next_commands::for_batch(&args.manifest, &manifest.key));
     let batch = BatchView::new(&manifest, &ledger);
     let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
     let Given { task, never_created, abandon, undo } = &args.verdict;
@@ -56,8 +56,7 @@ async fn record(
         (Some(task), _) => {
             let blank = || failure!(OptionInvalid, "`--task` must name a task ID, found a blank");
             let task = TaskId::new(task.trim()).ok_or_else(blank)?;
-            let connection =
-                connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, Duration::ZERO).await?;
+            let connection = connect(None, &args.manifest, &args.service, Duration::ZERO).await?;
             let verdict = Verdict::Task { task: &task, connection: &connection, is_certain: args.anyway };
             batch.resolve(job, verdict, note).await?;
         }

@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, confirm, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
-use crate::cli::exit::{Bought, Exit, Failure, NOTHING_SENT, exit_of, failure, report_unsubmitted_repeats};
+use crate::cli::exit::{Exit, Failure, NOTHING_SENT, Repeats, exit_of, failure, report_unsubmitted_repeats};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, first_signal, price_of, watch_signals};
 use crate::cli::service::{Address, address, check_secrets, connect, service_view};
-use crate::cli::{next_commands, paths, requested};
+use crate::cli::{next_commands, options};
 use crate::domain::{BatchKey, JobId, NoticeCode};
 use crate::ledger::HoldError;
 use crate::plan::{Plan, PlanNote, PlanView, WarningView, notes};
@@ -64,8 +64,8 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
         Some(Approval::Part(part)) => (None, Some(part)),
         None => (None, None),
     };
-    let options = Options { approved, ..requested::options(args, &chosen)? };
-    let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
+    let options = Options { approved, ..options::run_options(args, &chosen)? };
+    let session = Session::new(chosen.manifest, options::ledger(&args.manifest)?, options);
     let rerun = next_commands::for_same_jobs(&args.manifest, &session.manifest().key);
     let to_look = rerun.command("run", &["--plan"]);
     // With a number, a second run would submit other jobs.
@@ -110,7 +110,7 @@ impl Run<'_> {
             return self.show(&plan, warnings);
         }
         self.session.check_reports()?;
-        requested::check_hooks(&args.hooks)?;
+        options::check_hooks(&args.hooks)?;
         let finishes_others = plan.elsewhere.iter().any(|other| other.active > 0);
         let early =
             (plan.asks_about_tasks() || finishes_others).then(|| address(&args.manifest, &args.service)).transpose()?;
@@ -169,18 +169,18 @@ impl Run<'_> {
         let has_budget = self.session.manifest().budget.run.is_some();
         let confirmation = confirm(self.args, ready.plan(), &self.again, service, has_budget, self.terminal)?;
         let stop = Stop::default();
-        let bought = Bought::for_plan(ready.plan());
-        for (job, reason) in &bought.held {
+        let repeats = Repeats::for_plan(ready.plan());
+        for (job, reason) in &repeats.held {
             self.terminal.failure(NoticeCode::NotBoughtAgain, &format!("{job} {reason}, so it is not bought again"));
         }
         if !ready.has_work() {
             let outcome = Box::pin(ready.run(&confirmation, &stop, &|_| {})).await?;
-            return self.end(outcome, &bought, &left_out, &doubts_elsewhere);
+            return self.end(outcome, &repeats, &left_out, &doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
-        let bought = Mutex::new(bought);
+        let repeats = Mutex::new(repeats);
         let tell = |event| {
-            bought.lock().note(&event);
+            repeats.lock().note(&event);
             progress.tell(&event);
         };
         let ended = tokio::select! {
@@ -191,8 +191,8 @@ impl Run<'_> {
         progress.finish();
         match ended {
             Ok(outcome) => {
-                let bought = bought.into_inner();
-                self.end(outcome?, &bought, &left_out, &doubts_elsewhere)
+                let repeats = repeats.into_inner();
+                self.end(outcome?, &repeats, &left_out, &doubts_elsewhere)
             }
             // The second signal. The ledger has all intents and tasks.
             Err((signal, in_flight)) => {
@@ -274,12 +274,8 @@ impl Run<'_> {
         if !plan.needs_service() {
             return Ok(None);
         }
-        let args = self.args;
-        let connection = async {
-            let address = early.map_or_else(|| address(&args.manifest, &args.service), Ok)?;
-            let wall = Duration::from_secs(plan.estimate.wall_s);
-            connect(address, &args.manifest, &args.service, wall).await
-        };
+        let wall = Duration::from_secs(plan.estimate.wall_s);
+        let connection = connect(early, &self.args.manifest, &self.args.service, wall);
         let only_downloads = !plan.asks_about_tasks();
         let skip = "or skip the download of missing videos with `--no-download`";
         connection.await.map(Some).map_err(|failure| if only_downloads { failure.or(skip) } else { failure })
@@ -289,7 +285,7 @@ impl Run<'_> {
     fn end(
         &self,
         outcome: Outcome,
-        bought: &Bought,
+        repeats: &Repeats,
         left_out: &HashSet<JobId>,
         doubts_elsewhere: &[String],
     ) -> Result<Exit, Failure> {
@@ -300,23 +296,18 @@ impl Run<'_> {
         })?;
         if run.has_ended_early() {
             let to_repeat = self.to_repeat.as_deref();
-            report_unsubmitted_repeats(&self.args.again, bought, &self.again, to_repeat, self.terminal);
+            report_unsubmitted_repeats(&self.args.again, repeats, &self.again, to_repeat, self.terminal);
         }
         let (others, failed): (Vec<_>, Vec<_>) =
             finished.into_iter().map(|other| other.reported).partition(Result::is_ok);
         let others: Vec<Reported> = others.into_iter().flatten().collect();
         let exit = exit_of(self.session.selected().iter().filter(|job| !left_out.contains(job.id())), &report, &run);
         let exit = if unexecuted > 0 { exit.max(Exit::SomeFailed) } else { exit };
-        let exit = if bought.held.is_empty() { exit } else { exit.max(Exit::Held) };
+        let exit = if repeats.held.is_empty() { exit } else { exit.max(Exit::Held) };
         let exit = if doubts_elsewhere.is_empty() { exit } else { exit.max(Exit::InDoubt) };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            let mut page = ui::summary_text(
-                &report,
-                Some(bought.reserved()),
-                left_out,
-                &self.again,
-                &self.session.written_reports(),
-            );
+            let mut page =
+                ui::summary_text(&report, Some(run.reserved), left_out, &self.again, &self.session.written_reports());
             for other in &others {
                 page.line(ui::finished(&other.report));
             }

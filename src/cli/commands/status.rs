@@ -9,7 +9,7 @@ use crate::cli::args::{ReportCommandArgs, SelectArgs, StatusArgs, StatusFormat};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::block_on;
-use crate::cli::{next_commands, paths};
+use crate::cli::{next_commands, options};
 use crate::domain::{Job, JobId};
 #[cfg(feature = "xlsx")]
 use crate::report::Form;
@@ -23,7 +23,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let wanted = Wanted { as_json, ..Wanted::default() };
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
     let key = &chosen.manifest.key;
-    let ledger = paths::ledger(&args.manifest)?;
+    let ledger = options::ledger(&args.manifest)?;
     let (history, LedgerLimits { limits, freeze, .. }) = block_on(async {
         let history = ledger.history(key).await?.moved(&chosen.manifest.moves)?;
         Ok((history, LedgerLimits::from_ledger(&ledger).await?))
@@ -37,7 +37,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         let selected: HashSet<&JobId> = chosen.selected.iter().map(|job| job.id()).collect();
         history.only(|job| selected.contains(job))
     };
-    let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
+    let out = options::out(&args.manifest, args.out.as_deref(), key)?;
     let of = |jobs: &[Arc<Job>], history| {
         let report = Report::new(key, args.manifest.sandbox, jobs.to_vec().into(), history, &out);
         report.with_face_reviews(chosen.manifest.face_reviews.usd())
@@ -87,15 +87,15 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
 /// Writes the reports of a manifest's batch. Sends nothing, and changes only the reports.
 pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
-    let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
+    let options = options::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
     let key = &chosen.manifest.key;
     let (again, on_page) =
         (next_commands::for_batch(&args.manifest, key), next_commands::for_page(&args.manifest, key));
-    let reports = paths::writer(&args.reports, &options.out, on_page)?;
+    let reports = options::writer(&args.reports, &options.out, on_page)?;
     #[cfg(feature = "xlsx")]
     let reports = args.bundle.iter().fold(reports, |reports, path| reports.with_file(path.clone(), Form::Bundle));
     let options = Options { reports, ..options };
-    let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
+    let session = Session::new(chosen.manifest, options::ledger(&args.manifest)?, options);
     let report = block_on(async {
         let Reported { report, written } = session.report().await?;
         written.map_err(|error| Failure::cannot_write(&error).with_help(error.help()))?;

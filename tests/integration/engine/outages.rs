@@ -29,7 +29,8 @@ async fn run_survives_ten_minutes_without_a_network() {
     let (ledger, settings) = (OwnBatch::default(), Settings { concurrency: 4, ..Settings::default() });
     let plan = plan(&jobs(24), &History::default(), None);
     let (outcome, events) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
-    assert_eq!(outcome, Outcome::default());
+    let reserved = plan.totals().cost_usd;
+    assert_eq!(outcome, Outcome { reserved, ..Outcome::default() });
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!(ended(AttemptState::Completed), 24);
     let back = events.iter().find_map(|event| match event {
@@ -120,7 +121,8 @@ async fn run_polls_once_more_after_a_sleep_of_the_machine() {
     };
     let ((outcome, _), ()) = futures::join!(running, sleeping);
     assert_eq!(ledger.states(), [AttemptState::Completed; 4]);
-    assert_eq!(outcome, Outcome::default());
+    let reserved = plan.totals().cost_usd;
+    assert_eq!(outcome, Outcome { reserved, ..Outcome::default() });
     assert_eq!(service.submissions().len(), 4);
 }
 
