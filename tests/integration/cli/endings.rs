@@ -28,11 +28,22 @@ fn exceeded_limits_are_named() {
     here.run(&service, &["--sample", "2"]).ends_with(0);
     here.shotlist(&["limit", "set", "--month", "1"]).ends_with(0);
     let plan = here.shotlist(&["run", "m.yaml", "--plan", "--select", "j2"]).ends_with(0).stdout;
-    assert!(plan.contains("OVER the limit of $1.00 (ledger.month) already: $1.80 used"), "{plan}");
+    insta::assert_snapshot!(plan, @"
+    m: 1 job
+
+      1 completed, nothing to do
+
+    nothing to buy
+    OVER the limit of $1.00 (ledger.month) already: $1.80 used
+    ");
     // A refusal names each limit.
     here.shotlist(&["limit", "set", "--day", "2"]).ends_with(0);
     let refused = here.run(&service, &[]).fails_with("over-limit", 3).stderr;
-    assert!(refused.contains("(ledger.day)") && refused.contains("(ledger.month)"), "{refused}");
+    insta::assert_snapshot!(refused, @"
+    error[over-limit]: the run costs $0.90, but the limit is $2.00 (ledger.day), $1.80 of it used; the run costs $0.90, but the limit is $1.00 (ledger.month), $1.80 of it used
+      note: nothing was submitted; nothing was spent
+      help: raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`; `shotlist run m.yaml --plan` shows what it would buy
+    ");
 }
 
 #[test]

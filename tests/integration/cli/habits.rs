@@ -120,7 +120,15 @@ fn doubt_has_a_price_in_the_plan_and_keeps_statements() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(7);
     let plan = |form: &str| here.shotlist(&["run", "m.yaml", "--plan", "--format", form]).ends_with(0).stdout;
-    assert!(plan("text").contains(" $0.90? "), "{}", plan("text"));
+    insta::assert_snapshot!(plan("text"), @"
+    m: 1 job
+
+       ACTION    JOB  MODEL    SHAPE  LENGTH    COST  WHY
+       in doubt  j0   alpha-2  16:9     12 s  $0.90?  may be charged: the connection broke before the response came
+
+    nothing to buy
+    1 job in doubt: $0.90 at risk, never sent again by itself; `shotlist resolve m.yaml` lists them
+    ");
     let json = here.plan(&[]);
     assert_eq!((&json["schema_version"], &json["totals"]["at_risk_usd"]), (&1.into(), &"0.90".into()));
     assert!(codes(&json).contains(&"in-doubt"), "{json}");
@@ -273,7 +281,14 @@ fn ledger_url_is_refused_without_its_password() {
         }
     }
     let ended = here.shotlist(&["status", "m.yaml", "--ledger", ""]).ends_with(2);
-    assert!(ended.stderr.contains("found an empty string"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.stderr, @"
+    error: the ledger must be a path or a URL, found an empty string
+      help: name a ledger, or leave out `--ledger`
+
+    Usage: shotlist status [OPTIONS] <MANIFEST>
+
+    For more information, try '--help'.
+    ");
     // Only in the environment is a password hidden from other users.
     let url = "postgres://ann:secret@127.0.0.1:1/books";
     for words in [&["status", "m.yaml", "--ledger", url][..], &["ledger", "copy", url, "x.db"]] {

@@ -15,9 +15,13 @@ fn ledger_limit_is_never_exceeded() {
          ledger.month: $5.00 (Europe/Berlin), $0.00 used, $5.00 left\n"
     );
     // In a wrong directory, the limit would have no effect.
-    assert!(set.stderr.contains("`.shotlist/ledger.db`"), "{}", set.stderr);
+    insta::assert_snapshot!(set.stderr, @"created ledger `.shotlist/ledger.db`; the limits apply to runs that use it");
     let refused = here.run(&service, &[]).fails_with("over-limit", 3).stderr;
-    assert!(refused.contains("(ledger.month)") && refused.contains("`shotlist limit set`"), "{refused}");
+    insta::assert_snapshot!(refused, @"
+    error[over-limit]: the run costs $11.25, but the limit is $5.00 (ledger.month)
+      note: nothing was submitted; nothing was spent
+      help: raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`; `shotlist run m.yaml --plan` shows what it would buy
+    ");
     // No manifest raises it, and one may tighten it.
     here.write("m.yaml", TWO_JOBS.replace("jobs:", "budget: { month: 100.00 }\njobs:"));
     here.run(&service, &[]).ends_with(3);

@@ -92,7 +92,14 @@ fn no_link_leads_a_video_out_of_the_directory() {
     here.write("precious.mp4", "precious");
     std::os::unix::fs::symlink(here.path("precious.mp4"), here.path("shotlist-out/m/one.mp4")).expect("a link");
     let ended = here.run(&service, &[]).ends_with(74);
-    assert!(ended.stderr.contains("it is a link"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.stderr, @"
+    1 job to submit for $0.90
+    completed one
+    warning[not-fetched]: can't download one; the next run tries again, free of charge: can't write `shotlist-out/m/one.mp4`: it is a link, and shotlist follows none here; remove the link
+    error[stopping]: stopped submitting: can't write `shotlist-out/m/one.mp4`: it is a link, and shotlist follows none here; remove the link
+      note: active tasks are polled to their end; nothing else is submitted
+      help: make room for the videos, and run again
+    ");
     assert_eq!(fs::read(here.path("precious.mp4")).expect("the file"), b"precious");
 }
 

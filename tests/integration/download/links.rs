@@ -27,11 +27,11 @@ fn expired_link_is_renewed_before_the_content_endpoint() {
         let (service, here) = (expiring(content, is_good), Workspace::with_manifest(ONE_JOB));
         if what == "nothing" {
             let ended = here.run(&service, &[]).ends_with(1);
-            assert!(
-                ended.stderr.contains("its link: HTTP 403; a new link: HTTP 403; the content endpoint: HTTP 404"),
-                "{}",
-                ended.stderr
-            );
+            insta::assert_snapshot!(ended.stderr, @"
+            1 job to submit for $0.90
+            completed one
+            warning[not-fetched]: can't download one; the next run tries again, free of charge: its link: HTTP 403; a new link: HTTP 403; the content endpoint: HTTP 404: not ready
+            ");
             assert_eq!(here.states(), ["completed"], "a video that can't be had is paid for all the same");
             here.run(&service, &[]).ends_with(1);
         } else {

@@ -97,12 +97,12 @@ fn backup_during_a_run_is_whole() {
     let child = here.run(&service, &[]).starts();
     here.waits_for_active_tasks(3);
     let backup = here.shotlist(&["ledger", "backup", "copy.db"]).ends_with(0);
-    assert!(backup.stdout.contains("copy.db: 1 batch, 3 attempts, $2.70"), "{}", backup.stdout);
+    insta::assert_snapshot!(backup.stdout, @".shotlist/ledger.db copied to copy.db: 1 batch, 3 attempts, $2.70 spent, at risk or unknown");
     kill(&child, "-KILL");
     drop(Ended::wait_for(child));
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let check = here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
-    assert!(check.stdout.contains("1 batch, 3 attempts, $2.70"), "{}", check.stdout);
+    insta::assert_snapshot!(check.stdout, @"copy.db is whole: 1 batch, 3 attempts, $2.70 spent, at risk or unknown");
     // Its content suffices to continue.
     here.run(&service, &["--ledger", "copy.db"]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
@@ -256,7 +256,19 @@ fn one_bottomless_answer_keeps_no_batch_from_being_read() {
         .expect("a row");
     drop(connection);
     let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
-    assert!(status.contains("3 completed"), "{status}");
+    insta::assert_snapshot!(status, @"
+    1 job rejected (j2): the stored error can't be parsed
+      nothing was charged; the next run asks again: shotlist run m.yaml
+    m: 4 jobs: 3 completed, 1 rejected
+    $2.70 spent, $0.90 to submit
+    videos: 3 in shotlist-out/m
+
+       STATE      JOB  MODEL     COST  DETAIL
+       completed  j0   alpha-2  $0.90  j0.mp4
+       completed  j1   alpha-2  $0.90  j1.mp4
+       rejected   j2   alpha-2  $0.00  the stored error can't be parsed
+       completed  j3   alpha-2  $0.90  j3.mp4
+    ");
     here.run(&service, &[]).ends_with(1);
 }
 

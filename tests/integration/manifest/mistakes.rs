@@ -315,7 +315,20 @@ fn rows_come_from_every_usual_file() {
     // Names of people and towns become ids.
     here.write("m.yaml", "version: 1\njobs: [{ id: \"{{ row.n | slug }}\", for_each: [{ n: \"Frühling in Łódź!\" }, { n: \"L'été, là\" }], model: alpha-2, prompt: \"{{ row.n }}\" }]\n");
     let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("fruehling-in-lodz") && plan.contains("lete-la"), "{plan}");
+    insta::assert_snapshot!(plan, @"
+    m: 2 jobs
+
+       ACTION  JOB                MODEL    SHAPE  LENGTH   COST  WHY
+       submit  fruehling-in-lodz  alpha-2  16:9     12 s  $0.90  is new
+       submit  lete-la            alpha-2  16:9     12 s  $0.90  is new
+
+       MODEL    JOBS  SECONDS   COST
+       alpha-2     2       24  $1.80
+
+    2 jobs to submit for $1.80: about 2 min, about 10 requests
+    digest: 9a031cab37a943e11426544075e6fdbbfd2b556880c62c207200bf2e43e54ca0
+    to buy exactly this: shotlist run m.yaml --approved 9a031cab37a943e11426544075e6fdbbfd2b556880c62c207200bf2e43e54ca0
+    ");
 }
 
 /// JSON as Python writes it: letters beyond the first 65,536 in two halves.

@@ -131,7 +131,18 @@ fn each_image_of_a_directory_is_a_job_in_natural_order() {
         assert!(told(pattern).contains(why), "{pattern}: {}", told(pattern));
     }
     here.write("stills/A2.jpg", png("other"));
-    assert!(told("stills/*").contains("have the same name without their endings"), "{}", told("stills/*"));
+    insta::assert_snapshot!(told("stills/*"), @"
+    error[no-rows]: `A2.jpg` and `a2.png` have the same name without their endings
+     --> m.yaml:3:39
+      |
+    3 |   - { id: '{{ row.stem }}', for_each: stills/*, model: alpha-2, image_fil...
+      |                                       ^^^^^^^^
+      |
+      = help: rename one, or narrow the pattern, such as `*.png`
+
+    error[manifest-invalid]: `m.yaml` has 1 error
+      note: nothing was submitted; nothing was spent
+    ");
 }
 
 /// A link could lead to a private picture, which would then be uploaded.
@@ -147,7 +158,18 @@ fn links_among_the_images_of_a_directory_are_no_jobs() {
     assert_eq!(requests(&here).len(), 2, "a link that stays inside is a job");
     fs::remove_dir_all(here.path("stills")).expect("removed");
     std::os::unix::fs::symlink(outside.root(), here.path("stills")).expect("a link");
-    assert!(refused(&here).contains("it is outside the manifest's directory"), "{}", refused(&here));
+    insta::assert_snapshot!(refused(&here), @"
+    error[unreadable]: can't read the directory of `stills/*.png`: it is outside the manifest's directory; `--root DIR` allows more
+     --> m.yaml:3:39
+      |
+    3 |   - { id: '{{ row.stem }}', for_each: stills/*.png, model: alpha-2, image...
+      |                                       ^^^^^^^^^^^^
+      |
+      = help: check the path
+
+    error[manifest-invalid]: `m.yaml` has 1 error
+      note: nothing was submitted; nothing was spent
+    ");
 }
 
 #[test]

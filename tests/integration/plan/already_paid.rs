@@ -82,7 +82,16 @@ fn resaved_table_buys_nothing_again() {
     here.run(&service, &[]).ends_with(0);
     here.write("rows.csv", table.replace('\n', "\r\n").replace("Two", "Two ").replace('\u{e9}', "e\u{301}"));
     let ended = here.run(&service, &[]).fails_with("already-paid", 3);
-    assert!(ended.stderr.contains("`--exclude b`"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.stderr, @"
+    3 jobs are already paid for; `--buy-again '{a,b,d}'` buys again for $2.70
+      a is paid for in another form: only whitespace, case, quotes, dashes, or Unicode forms differ (completed, $0.90; its video: a.mp4): restore the prompt, or exclude the job with `--exclude a`
+      b is paid for in another form: only whitespace, case, quotes, dashes, or Unicode forms differ (completed, $0.90; its video: b.mp4): restore the prompt, or exclude the job with `--exclude b`
+      d is paid for in another form: only whitespace, case, quotes, dashes, or Unicode forms differ (completed, $0.90; its video: d.mp4): restore the prompt, or exclude the job with `--exclude d`
+
+    error[already-paid]: 3 jobs are already paid for
+      note: nothing was submitted; nothing was spent
+      help: follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match; `shotlist run m.yaml --plan` shows what it would buy
+    ");
     let plan = plan(&here, "m.yaml");
     let known: Vec<_> = plan["bought_before"].as_array().expect("a list").iter().map(|it| &it["known_from"]).collect();
     assert_eq!(known, ["respelled", "respelled", "respelled"]);
@@ -123,7 +132,15 @@ fn moved_rows_with_counted_ids_buy_nothing_again() {
     here.run(&service, &[]).ends_with(0);
     here.write("rows.csv", "n,p\nz,New\na,One\nb,Two\n");
     let refused = here.run(&service, &[]).fails_with("already-paid", 3).stderr;
-    assert!(refused.contains("`--buy-again '{s-2,s-3}'`") && refused.contains("s-1.mp4"), "{refused}");
+    insta::assert_snapshot!(refused, @"
+    2 jobs are already paid for; `--buy-again '{s-2,s-3}'` buys again for $1.80
+      s-2 has the earlier request of s-1, which has changed (completed, $0.90; its video: s-1.mp4): if rows have moved, write a lasting ID for each, and the new ID of s-1 under `moved`
+      s-3 has the earlier request of s-2, which has changed (completed, $0.90; its video: s-2.mp4): if rows have moved, write a lasting ID for each, and the new ID of s-2 under `moved`
+
+    error[already-paid]: 2 jobs are already paid for
+      note: nothing was submitted; nothing was spent
+      help: follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match; `shotlist run m.yaml --plan` shows what it would buy
+    ");
     let before = &plan(&here, "m.yaml")["bought_before"];
     assert_eq!((&before[0]["known_from"], &before[0]["id"]), (&json!("changed"), &json!("s-1")));
     // Also for a selection.
@@ -149,7 +166,14 @@ fn of_many_takes_as_many_were_bought_before_as_were_bought() {
     fs::rename(here.path("m.yaml"), here.path("other.yaml")).expect("renamed");
     here.write("other.yaml", manifest(40));
     let ended = run(&here, &service, "other.yaml", &[]).ends_with(3);
-    assert!(ended.stderr.contains("`--buy-again '{hero,hero.2,hero.3}'`"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.stderr, @r#"
+    3 jobs are already paid for; `--buy-again '{hero,hero.2,hero.3}'` buys again for $2.70
+      hero, hero.2 and hero.3 have the request of hero.3 of `m` (completed, $0.90; its video: shotlist-out/m/hero.3.mp4): if the manifest was renamed, write `name: "m"`
+
+    error[already-paid]: 3 jobs are already paid for
+      note: nothing was submitted; nothing was spent
+      help: follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match; `shotlist run other.yaml --plan --poll-interval 50ms --poll-floor 5ms --first-poll 0s` shows what it would buy
+    "#);
     let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("hero, hero.2 and hero.3")).collect();
     assert!(lines.len() == 1 && lines[0].contains("`m` (completed, $0.90"), "{lines:?}");
     assert_eq!(plan(&here, "other.yaml")["bought_before"].as_array().map(Vec::len), Some(3));
@@ -208,7 +232,12 @@ fn rejection_in_an_old_ledger_does_not_hide_the_task() {
     here.run(&service, &["--select", "one"]).ends_with(0);
     // The older ledger by its path, without a commit counter.
     let ended = here.run(&service, &["--select", "one", "--ledger", "old.db"]).fails_with("report-unknown", 3);
-    assert!(ended.stderr.contains("1 purchase"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.stderr, @"
+    error[commit-counter]: ledger `old.db` has no readable commit counter: if it is an older copy, what was bought since is bought again
+    error[report-unknown]: `shotlist-out/m/report.json` has 1 purchase that the ledger doesn't have
+      note: nothing was submitted; nothing was spent
+      help: restore the directory `.shotlist`, or record them at no cost: `shotlist import m.yaml shotlist-out/m/report.json`; move the report away only if it is not yours, because without it they are bought again; `shotlist run m.yaml --plan --ledger old.db --select one` shows what it would buy
+    ");
     assert_eq!(service.posts().len(), 2);
 }
 

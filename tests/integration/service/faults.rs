@@ -251,7 +251,12 @@ fn failed_tls_handshake_sends_nothing() {
 fn start_of_a_broken_response_is_kept() {
     let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"id\": \"precious\", \"status\": \"que".to_vec();
     let (_, here, ended) = one_job(7, move |_| Answer::Bytes(broken.clone()));
-    assert!(ended.stderr.contains("precious"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.stderr, @r#"
+    1 job to submit for $0.90
+    error[in-doubt]: one is in doubt: the connection broke before the response came; received: {"id": "precious", "status": "que
+      note: $0.90 at risk; shotlist never sends the job again by itself
+      help: look for its task on the service's website or bill; if there is one: `shotlist resolve m.yaml one --task ID`; if there is certainly none: `shotlist resolve m.yaml one --never-created`
+    "#);
     assert!(here.report()["jobs"][0]["error"].as_str().is_some_and(|raw| raw.contains("precious")));
 }
 

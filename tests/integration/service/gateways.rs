@@ -69,7 +69,10 @@ fn echoed_gateway_secret_is_written_nowhere() {
     let here = Workspace::with_manifest(ONE_JOB);
     let ended =
         here.run(&service, &["--header", "x-gateway-token=very-secret", "--exec", "true very-secret"]).ends_with(1);
-    assert!(ended.stderr.contains("no such tenant: ***"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.stderr, @"
+    1 job to submit for $0.90
+    warning[rejected]: a was rejected, and costs nothing: the service rejected the submission (HTTP 400): no such tenant: ***
+    ");
     for file in here.files() {
         let bytes = std::fs::read(here.path(&file)).expect("a file");
         assert!(!bytes.windows(11).any(|text| text == b"very-secret"), "{file}");

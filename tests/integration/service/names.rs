@@ -69,7 +69,7 @@ fn named_task_may_have_an_alias() {
     here.run(&service, &[]).ends_with(7);
     let resolve = here.shotlist(&["resolve", "m.yaml", "j0", "--task", "by-hand"]);
     let resolve = resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
-    assert!(resolve.stderr.contains("by-hand (also by-poll)"), "{}", resolve.stderr);
+    insta::assert_snapshot!(resolve.stderr, @"recorded by-hand (also by-poll) for j0; `shotlist run m.yaml` polls it, free of charge");
     here.run(&service, &[]).ends_with(0);
     assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned()], 1));
 }
@@ -83,9 +83,13 @@ fn endless_task_can_be_abandoned_and_bought_again() {
     let beta = "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: a }]\n";
     let here = Workspace::with_manifest(beta);
     let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
-    assert!(ended.stderr.contains("shotlist resolve m.yaml a --abandon"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.stderr, @"
+    1 job to submit for $3.75
+    warning[unknown-status]: the service reports the unknown state `limbo`; polling continues
+    warning[task-left]: a passed its deadline; its task stays active, and the next run polls it; last state: the service reports `limbo`; if the task never ends, run `shotlist resolve m.yaml a --abandon` (if it is still running, a retry pays twice)
+    ");
     let lost = here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(0);
-    assert!(lost.stderr.contains("$3.75"), "{}", lost.stderr);
+    insta::assert_snapshot!(lost.stderr, @"gave up the task of a; the charge of $3.75 stays unknown; `run --retry-failed` buys the job again, and `shotlist resolve m.yaml a --undo` polls the task again");
     here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(2);
 
     // The task is not polled, nothing is bought without a request, and the charge stays unknown.
@@ -110,7 +114,7 @@ fn of_two_tasks_of_a_job_the_endless_one_has_to_be_named() {
     assert!(has_code(&unclear.stderr, "not-resolvable"), "{}", unclear.stderr);
     here.shotlist(&["resolve", "m.yaml", "a", "--abandon=t7"]).ends_with(2);
     let lost = here.shotlist(&["resolve", "m.yaml", "a", "--abandon=t0"]).ends_with(0);
-    assert!(lost.stderr.contains("$0.90"), "{}", lost.stderr);
+    insta::assert_snapshot!(lost.stderr, @"gave up the task of a; the $0.90 stays spent; `run --retry-failed` buys the job again, and `shotlist resolve m.yaml a --undo` polls the task again");
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["in_progress"]]);
 }
 

@@ -146,8 +146,32 @@ fn conflict_between_reviewers_buys_nothing() {
     ");
     assert_eq!(row(&here, "j0")["choice"], "conflict");
     let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
-    assert!(status.contains("choices: 1 kept, 1 to retake, 1 in conflict"), "{status}");
-    assert!(status.contains("conflict: anna retakes, ben keeps"), "{status}");
+    insta::assert_snapshot!(status, @"
+    1 job in conflict (j0): anna retakes, ben keeps
+      nothing is bought until they agree, or `choose --decide` ends it
+    m: 3 jobs: 3 completed
+    $2.70 spent
+    videos: 3 in shotlist-out/m
+    choices: 1 kept, 1 to retake, 1 in conflict
+
+       STATE      JOB  MODEL     COST  DETAIL
+       completed  j0   alpha-2  $0.90  conflict: anna retakes, ben keeps
+       completed  j1   alpha-2  $0.90  j1.mp4
+       completed  j2   alpha-2  $0.90  j2.mp4
+    ");
+    insta::assert_snapshot!(status, @"
+    1 job in conflict (j0): anna retakes, ben keeps
+      nothing is bought until they agree, or `choose --decide` ends it
+    m: 3 jobs: 3 completed
+    $2.70 spent
+    videos: 3 in shotlist-out/m
+    choices: 1 kept, 1 to retake, 1 in conflict
+
+       STATE      JOB  MODEL     COST  DETAIL
+       completed  j0   alpha-2  $0.90  conflict: anna retakes, ben keeps
+       completed  j1   alpha-2  $0.90  j1.mp4
+       completed  j2   alpha-2  $0.90  j2.mp4
+    ");
     for chosen in ["@ledger", "@anna.json", "@ledger"] {
         here.run(&service, &["--retake", chosen]).ends_with(0);
         assert_eq!(service.posts().len(), 4, "one retake, by both");

@@ -310,7 +310,10 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     here.run(&service, &["--select", "j0"]).ends_with(0);
     here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
     let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
-    assert!(shown.contains("`shotlist limit set --freeze`"), "{shown}");
+    insta::assert_snapshot!(shown, @"
+    no limit is set
+    purchases are frozen: `shotlist limit set --freeze`; `shotlist limit set --unfreeze` allows them again
+    ");
     assert!(codes(&here.plan(&[])).contains(&"purchases-frozen"));
     here.shotlist(&["run", "m.yaml", "--plan"]).fails_with("frozen", 3);
     assert!(here.status(&[])["frozen"].is_string(), "{}", here.status(&[]));
@@ -326,7 +329,11 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     // In another directory, the command would create another ledger.
     here.shotlist(&["limit", "set", "--unfreeze", "--ledger", "stray.db"]).ends_with(2);
     assert!(!here.path("stray.db").exists());
-    assert!(refused.contains("`shotlist limit set --unfreeze --ledger .shotlist/ledger.db`"), "{refused}");
+    insta::assert_snapshot!(refused, @"
+    error[frozen]: purchases are frozen: it was copied to copy.db
+      note: nothing was submitted; nothing was spent
+      help: run `shotlist limit set --unfreeze --ledger .shotlist/ledger.db` to allow purchases again; `shotlist run m.yaml --plan` shows what it would buy
+    ");
     here.shotlist(&["limit", "set", "--unfreeze", "--ledger", ".shotlist/ledger.db"]).ends_with(0);
     here.run(&service, &[]).ends_with(0);
 }
@@ -410,5 +417,16 @@ fn manifest_with_a_shared_ledger_refuses_a_private_one() {
     here.shotlist(&["run", "m.yaml", "--plan", "--sandbox"]).ends_with(0);
     here.write("m.yaml", manifest.replace("shared", "private"));
     let wrong = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
-    assert!(wrong.stderr.contains("m.yaml:2:9") && wrong.stderr.contains("`ledger: shared`"), "{}", wrong.stderr);
+    insta::assert_snapshot!(wrong.stderr, @"
+    error[wrong-type]: `ledger` must be `shared`
+     --> m.yaml:2:9
+      |
+    2 | ledger: private
+      |         ^^^^^^^
+      |
+      = help: write `ledger: shared`, and name the database in `SHOTLIST_LEDGER`
+
+    error[manifest-invalid]: `m.yaml` has 1 error
+      note: nothing was submitted; nothing was spent
+    ");
 }

@@ -100,7 +100,10 @@ fn spending_is_grouped_by_label() {
         ])
     );
     let slip = here.shotlist(&["spend", "--by", "clinet"]).ends_with(2).stderr;
-    assert!(slip.contains("one of the labels: client, country, order"), "{slip}");
+    insta::assert_snapshot!(slip, @"
+    error[label-unknown]: `--by clinet`: no submitted job has this label
+      help: pass `day`, `batch`, `model`, or one of the labels: client, country, order
+    ");
 }
 
 /// The plan enforces the limit, the ledger enforces it between two runs, and other labels continue.

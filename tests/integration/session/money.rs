@@ -97,7 +97,7 @@ fn failed_jobs_are_retried_only_on_request() {
         let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retries", "2", "--max-cost", limit]).ends().stdout;
         plan.lines().find(|line| line.contains("retries")).map(str::to_owned)
     };
-    assert!(worst_within("1.00").expect("a worst case").contains("$1.00"));
+    insta::assert_snapshot!(worst_within("1.00").expect("a worst case"), @"at most $1.00 with every paid retry; retries stop at the limit");
     assert_eq!(worst_within("0.50"), None);
     here.run(&service, &["--retries", "2"]).ends_with(0);
     assert_eq!(service.posts().len(), 3);

@@ -118,7 +118,7 @@ jobs:
     here.run(&service, &[]).ends_with(1);
     let again = service.posts().split_off(posts);
     assert_eq!(again.len(), 1, "{again:?}");
-    assert!(again[0].contains("refused"));
+    insta::assert_snapshot!(again[0], @r#"{"aspect_ratio":"16:9","duration":12,"model":"alpha-2","prompt":"refused"}"#);
 }
 
 #[test]
@@ -216,7 +216,18 @@ fn status_gives_each_job_a_line_whole_where_no_terminal_is() {
     let line =
         |start: &str| shown.lines().find(|line| line.trim_start().starts_with(start)).expect("a line").to_owned();
     assert!(line("rejected").contains(&long) && line("rejected").contains("some more"), "{shown}");
-    assert!(shown.contains("completed  short") && shown.contains("videos: 1 in shotlist-out/m"), "{shown}");
+    insta::assert_snapshot!(shown, @"
+    1 job rejected (xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx): the service rejected the submission (HTTP 400): the prompt was refused, 日本語, for reasons that take many words to tell, and then some more
+      nothing was charged; the next run asks again: shotlist run m.yaml
+    if a video shows a real person, its face needs a review first: `shotlist help manifest`, `faces`
+    m: 2 jobs: 1 completed, 1 rejected
+    $3.25 spent, $3.25 to submit
+    videos: 1 in shotlist-out/m
+
+       STATE      JOB                                                                                                   MODEL                COST  DETAIL
+       completed  short                                                                                                 beta-2.0-lite-fast  $3.25  short.mp4
+       rejected   xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  beta-2.0-lite-fast  $0.00  the service rejected the submission (HTTP 400): the prompt was refused, 日本語, for reasons that take many words to tell, and then some more
+    ");
     let all = here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).stdout;
     assert!(all.contains("some more") && !all.contains('…'), "{all}");
 }

@@ -75,10 +75,35 @@ jobs: [{ id: a, for_each: looks.xlsx, model: beta-2.0-lite, prompt: \"{{ row.tit
         std::fs::write(here.path("looks.xlsx"), book.save_to_buffer().expect("a workbook")).expect("written");
     };
     written("8");
-    assert!(here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout.contains("8 s"));
+    insta::assert_snapshot!(here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout, @"
+    m: 1 job
+
+       ACTION  JOB  MODEL          SHAPE     LENGTH   COST  WHY
+       submit  a    beta-2.0-lite  1280x720     8 s  $6.00  is new
+
+       MODEL          JOBS  SECONDS   COST
+       beta-2.0-lite     1        8  $6.00
+
+    1 job to submit for $6.00: about 75 s, about 5 requests
+    reads 1 file: looks.xlsx
+    digest: 8623b6bc01a43d138501b057a4e544dbae41a484c8c640dc820e84885f63fdb8
+    to buy exactly this: shotlist run m.yaml --approved 8623b6bc01a43d138501b057a4e544dbae41a484c8c640dc820e84885f63fdb8
+    ");
     unstore(&here);
     let refused = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).shows("cell-error").stderr;
-    assert!(refused.contains("`seconds`") && refused.contains("looks.xlsx line 2"), "{refused}");
+    insta::assert_snapshot!(refused, @r#"
+    error[cell-error]: the cell under `seconds` contains a formula without a result
+     --> m.yaml:2:102
+      |
+    2 | ...row.title }}", duration: "{{ row.seconds }}" }]
+      |                                 ^^^^^^^^^^^
+      |
+      = note: in job `a` (looks.xlsx line 2)
+      = help: mend the cell in a spreadsheet program, and save the file: that stores the results of formulas
+
+    error[manifest-invalid]: `m.yaml` has 1 error
+      note: nothing was submitted; nothing was spent
+    "#);
 }
 
 /// Takes the stored results out of a workbook, as libraries write one that compute nothing.

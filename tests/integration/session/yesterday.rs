@@ -149,9 +149,16 @@ fn doubt_of_the_unnamed_batch_can_be_settled() {
     here.run(&service, &[]).ends_with(7);
     here.write("m.yaml", manifest.replace("name: m", "name: m\nbatch: monday"));
     let told = here.run(&service, &[]).ends_with(7).shows("in-doubt-elsewhere").stderr;
-    assert!(told.contains("`shotlist resolve m.yaml --batch ''`"), "{told}");
+    insta::assert_snapshot!(told, @"
+    warning[in-doubt-elsewhere]: the unnamed batch has 1 submission in doubt ($0.90 at risk): `shotlist resolve m.yaml --batch ''` lists them
+    1 job to submit for $0.90
+    completed sky
+    ");
     let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
-    assert!(listed.contains("shotlist resolve m.yaml --batch ''\n"), "{listed}");
+    insta::assert_snapshot!(listed, @"
+    no jobs in doubt
+    in `m`: 1 submission in doubt, $0.90 at risk: shotlist resolve m.yaml --batch ''
+    ");
     let settled_by = "shotlist resolve m.yaml JOB --never-created --batch ''";
     let listed = here.shotlist(&["resolve", "m.yaml", "--batch", ""]).ends_with(0).stdout;
     assert!(listed.contains(settled_by), "{listed}");

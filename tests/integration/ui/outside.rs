@@ -161,7 +161,7 @@ fn printed_command_can_be_pasted() {
     let stderr = program.ends_with(7).stderr;
     let (_, rest) = stderr.split_once("if there is certainly none: ").expect("a command");
     let command = rest.lines().next().expect("a line").replacen("shotlist", "\"$0\"", 1);
-    assert!(command.contains("--never-created --batch 'it'\\''s today' --ledger 'a ledger.db'"), "{command}");
+    insta::assert_snapshot!(command, @r#"`"$0" resolve 'my list; touch x.yaml' a --never-created --batch 'it'\''s today' --ledger 'a ledger.db'`"#);
     here.script(&service, &command).ends_with(0);
     assert!(!here.path("x.yaml").exists());
 }

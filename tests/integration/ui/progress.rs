@@ -119,13 +119,13 @@ fn time_left_is_learned_from_finished_jobs() {
     let mut picture = ProgressState::new(start).with_tasks(&plan, 1.0, start);
     picture.note(&RunEvent::Started { submit: 9, resume: 0, planned: Usd::ZERO, fetch: 0 }, start);
     // By the plan: nine times two minutes in five slots.
-    assert!(picture.sentence(start).contains("about 4 min left"), "{}", picture.sentence(start));
+    insta::assert_snapshot!(picture.sentence(start), @"0/9 done, $0.00 of $0.00 reserved, about 4 min left");
     for (number, job) in (0..).zip(&jobs[..8]) {
         picture.note(&submitted(job), at(number * 10));
         picture.note(&RunEvent::Completed { job: job.id().clone(), task: task() }, at(number * 10 + 10));
     }
     // Eight took ten seconds each.
-    assert!(picture.sentence(at(80)).contains("about 10 s left"), "{}", picture.sentence(at(80)));
+    insta::assert_snapshot!(picture.sentence(at(80)), @"8/9 done, $7.20 of $0.00 reserved, about 10 s left");
 }
 
 #[test]
