@@ -65,13 +65,6 @@ pub struct FieldRules {
 struct ModelEntry {
     family: String,
     price: Price,
-    /// True if `init` may choose it. A new model starts with `false`, so it does not change the drafts of others.
-    #[serde(default = "yes")]
-    suggested: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// The price of a model. A model without one is an error, never free.
@@ -225,11 +218,6 @@ impl Catalog {
     /// The names of all models, in alphabetic order.
     pub fn model_names(&self) -> impl Iterator<Item = &str> {
         self.models.keys().map(String::as_str)
-    }
-
-    /// The names of the models that a drafted manifest may use, in alphabetic order.
-    pub fn suggested_names(&self) -> impl Iterator<Item = &str> {
-        self.models.iter().filter(|(_, model)| model.suggested).map(|(name, _)| name.as_str())
     }
 }
 

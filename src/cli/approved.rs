@@ -3,7 +3,7 @@
 use super::args::RunArgs;
 use super::exit::{Failure, failure};
 use super::service::service_view;
-use crate::domain::{Digest, JobId, NoticeCode, RefusalCode, Usd};
+use crate::domain::{Digest, JobId, NoticeCode, Usd};
 use crate::files::read_text;
 use crate::plan::{Approved, IdGlobs, Limit, Plan};
 use crate::report::NextCommand;
@@ -33,28 +33,26 @@ pub(super) fn approval(given: &str) -> Result<Approval, Failure> {
     if given.len() >= PART && given.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(Approval::Part(given.to_owned()));
     }
-    let refused = |message: String, help: &str| Failure::new(RefusalCode::ApprovalInvalid, message).with_help(help);
     let json = read_text(given.as_ref(), MAX_PLAN).map_err(|error| {
-        let message = format!("`--approved {given}` must be a digest or a saved plan; can't read a file: {error}");
-        refused(message, "pass all 64 digits of the digest that `--plan` shows, or the path of a saved plan")
+        failure!(ApprovalInvalid, "`--approved {given}` must be a digest or a saved plan; can't read a file: {error}";
+            "pass all 64 digits of the digest that `--plan` shows, or the path of a saved plan")
     })?;
     let approved = Approved::saved(&json).map_err(|error| {
-        let message = format!("`--approved {given}` must be a saved plan: {error}");
-        refused(message, "save a plan with `shotlist run MANIFEST --plan --format json > plan.json`")
+        failure!(ApprovalInvalid, "`--approved {given}` must be a saved plan: {error}";
+            "save a plan with `shotlist run MANIFEST --plan --format json > plan.json`")
     })?;
     Ok(Approval::Plan(approved))
 }
 
 /// Refuses a part of a digest: the author of a manifest can choose two plans that share it.
 pub(super) fn refuse_part(part: &str, digest: &Digest) -> Failure {
-    let message = format!("`--approved` must have {} digits, found {}", Digest::DIGITS, part.len());
+    let failure = failure!(ApprovalInvalid, "`--approved` must have {} digits, found {}", Digest::DIGITS, part.len());
     let is_beginning = digest.as_str().starts_with(&part.to_ascii_lowercase());
-    let help = if is_beginning {
+    failure.with_help(if is_beginning {
         format!("if this is the approved plan, pass its whole digest: `--approved {digest}`")
     } else {
         "this plan has another digest: `--plan` shows it".to_owned()
-    };
-    Failure::new(RefusalCode::ApprovalInvalid, message).with_help(help)
+    })
 }
 
 /// Warns if the run submits to another service than a saved plan names, which the digest doesn't cover.

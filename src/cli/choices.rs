@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::args::below_home;
 use super::exit::{Failure, failure};
 use super::program::variable;
-use crate::domain::{BatchKey, Choice, Job, JobId, RefusalCode, ReviewOfTask, TaskId, quoted};
+use crate::domain::{BatchKey, Choice, Job, JobId, ReviewOfTask, TaskId, quoted};
 use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};
-use crate::session::{ChoicesFile, InvalidChoices, valid_reviewer};
+use crate::session::{ChoicesFile, valid_reviewer};
 
 /// The command that lists all IDs.
 pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every ID";
@@ -57,8 +57,8 @@ const RECORDED: &str = "@ledger";
 /// The reviewer of an option, or else the user of this machine.
 pub(super) fn reviewer(by: Option<&str>) -> Result<String, Failure> {
     let by = by.map_or_else(user, str::to_owned);
-    let invalid = |error: InvalidChoices| Failure::new(RefusalCode::ChoicesInvalid, error.to_string());
-    valid_reviewer(&by).map(str::to_owned).map_err(|error| invalid(error).with_help("pass a name with `--by`"))
+    let name = valid_reviewer(&by).map_err(|error| failure!(ChoicesInvalid, "{error}"; "pass a name with `--by`"))?;
+    Ok(name.to_owned())
 }
 
 /// The user of this machine, who reviews if neither the file nor an option names a reviewer.
@@ -83,14 +83,8 @@ pub(super) fn reviews(file: &str, choices: &ChoicesFile, by: Option<&str>) -> Re
     let unnamed = || choices.browser.as_ref().map(|browser| format!("unnamed-{browser:.6}"));
     let by = by.or(choices.reviewer.as_deref()).map(str::to_owned).or_else(unnamed).unwrap_or_else(user);
     choices.reviews(&by).map_err(|error| {
-        let failure = refused(file, &error.to_string());
-        match error {
-            InvalidChoices::Both(_) | InvalidChoices::NoTask(_) => {
-                failure.with_help("save the choices on the contact sheet again")
-            }
-            InvalidChoices::Reviewer(_) => failure.with_help("pass a name with `--by`, or set `SHOTLIST_REVIEWER`"),
-            InvalidChoices::Id(_) | InvalidChoices::Note(_) => failure,
-        }
+        let help = "save the choices on the contact sheet again; `--by` gives the reviewer another name";
+        refused(file, &error.to_string()).with_help(help)
     })
 }
 
@@ -219,7 +213,7 @@ pub(super) fn expect_match<'j>(
     mut jobs: impl Iterator<Item = &'j Arc<Job>>,
 ) -> Result<(), Failure> {
     let globs = IdGlobs::new(&[glob.to_owned()]);
-    let globs = globs.map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
+    let globs = globs.map_err(|error| failure!(OptionInvalid, "{error}"))?;
     if jobs.any(|job| globs.has(job.id().as_str())) {
         return Ok(());
     }

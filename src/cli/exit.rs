@@ -5,7 +5,8 @@ use std::error::Error;
 use std::sync::Arc;
 
 use super::args::{ManifestArgs, RepeatArgs};
-use crate::domain::{Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, WRITABLE, quoted, with_causes};
+use super::next_commands;
+use crate::domain::{BatchKey, Explained, Freeze, Job, JobId, NoticeCode, RefusalCode, WRITABLE, quoted, with_causes};
 use crate::ledger::Ledger;
 use crate::plan::{Action, Plan};
 use crate::report::{JobState, NextCommand, Report};
@@ -132,13 +133,17 @@ impl Failure {
         terminal.error(self.code.map(RefusalCode::code), &self.message, self.help.as_deref(), self.money);
     }
 
-    /// Adds the manifest to the commands in its help, and a note about the money if it has none.
+    /// Adds the manifest and the options to the commands in its help, and a note about the money if it has none.
     pub(super) fn of_command(self, manifest: Option<&ManifestArgs>, money: Option<&'static str>) -> Self {
-        let named = |help: String| match manifest.map(|args| quoted(&args.manifest.to_string_lossy())) {
-            Some(name) => help.replace(" MANIFEST ", &format!(" {name} ")).replace(" MANIFEST`", &format!(" {name}`")),
-            None => help,
-        };
-        Self { help: self.help.map(named), money: self.money.or(money), ..self }
+        let Some(args) = manifest else { return Self { money: self.money.or(money), ..self } };
+        let again = next_commands::for_batch(args, &BatchKey { name: String::new(), batch: String::new() });
+        let named =
+            |part: &str| match part.strip_prefix("shotlist ").and_then(|command| command.split_once(" MANIFEST")) {
+                Some((command, rest)) => again.command(command, &[]) + rest,
+                None => part.to_owned(),
+            };
+        let help = self.help.map(|help| help.split('`').map(named).collect::<Vec<_>>().join("`"));
+        Self { help, money: self.money.or(money), ..self }
     }
 
     /// Names the ledger in the command that unfreezes it.
@@ -263,7 +268,7 @@ pub(super) fn report_unsubmitted_repeats(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Account, BatchKey, Digest, Label, Move, MovedOnto, TaskId, Usd};
+    use crate::domain::{Account, Digest, Label, Move, MovedOnto, TaskId, Usd};
     use crate::ledger::{HoldError, LedgerError};
     use crate::plan::Limit;
     use crate::session::{ConnectionError, OtherAccount, PassedLimits, Refusal, ResolveError, UnknownPurchases};

@@ -67,7 +67,7 @@ pub(super) fn load(
     let (args_of_selection, excluded) =
         (&SelectArgs { select: select.patterns(), ..selection.clone() }, &selection.exclude);
     let selection = Selection::new(&select.patterns(), &selection.exclude, &selection.tag)
-        .map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
+        .map_err(|error| failure!(OptionInvalid, "{error}"))?;
     // Also for commands without a key: their output must not contain it.
     let from_environment = variable(KEY_FILE_VARIABLE).map(PathBuf::from);
     let options = manifest::Options {

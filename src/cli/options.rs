@@ -7,7 +7,7 @@ use super::choices::{self, Patterns, path_of};
 use super::exit::{Failure, failure};
 use super::manifest::Chosen;
 use super::next_commands;
-use crate::domain::{BatchKey, RefusalCode, with_causes};
+use crate::domain::{BatchKey, with_causes};
 use crate::ledger::Ledger;
 use crate::manifest::is_stream;
 use crate::report::{NextCommand, Writer, form_of};
@@ -103,11 +103,8 @@ pub(super) fn writer(reports: &ReportArgs, out: &Path, on_page: NextCommand) -> 
     reports.report.iter().try_fold(usual, |writer, path| {
         let Some(form) = form_of(path) else {
             let workbook = if cfg!(feature = "xlsx") { "`.xlsx`, " } else { "" };
-            let path = path.display();
-            return Err(failure!(
-                OptionInvalid,
-                "`--report {path}` must end in `.csv`, {workbook}`.json`, `.html`, or `.otio`"
-            ));
+            return Err(failure!(OptionInvalid, "`--report {}` has no ending of a report", path.display();
+                "name a file that ends in `.csv`, {workbook}`.json`, `.html`, or `.otio`"));
         };
         Ok(writer.with_file(path.clone(), form))
     })
@@ -115,16 +112,16 @@ pub(super) fn writer(reports: &ReportArgs, out: &Path, on_page: NextCommand) -> 
 
 /// The options for the chosen jobs, but for the approval.
 pub(super) fn run_options(args: &RunArgs, chosen: &Chosen) -> Result<Options, Failure> {
-    let invalid = |message: String| Failure::new(RefusalCode::OptionInvalid, message);
     let key = &chosen.manifest.key;
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Retake)?;
     retake.check(key, &chosen.manifest.jobs)?;
     retake.expect_matches("--retake", &chosen.selected)?;
     if args.hooks.exec.is_some() && args.videos.no_download {
-        let message = "`--exec` requires downloads, found `--no-download`".to_owned();
-        return Err(invalid(message).with_help("leave out one of the two"));
+        return Err(failure!(OptionInvalid, "`--exec` requires downloads, found `--no-download`";
+            "leave out one of the two"));
     }
-    let retakes = retake.retakes().map_err(|error| invalid(error.to_string()))?;
+    let retakes = retake.retakes();
+    let retakes = retakes.map_err(|error| failure!(OptionInvalid, "{error}"))?;
     let on_page = next_commands::for_page(&args.manifest, key);
     let usual = options(&args.manifest, args.reports.out.as_deref(), key)?;
     Ok(Options {

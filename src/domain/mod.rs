@@ -35,7 +35,7 @@ pub use output::{InvalidPath, OutputPath};
 pub use request::SendBy;
 pub(crate) use request::has_web_url;
 pub use request::{Fingerprint, Request};
-pub use review::{Choice, JobChoice, Review, ReviewOfTask, Reviewed, Takes, last_reviews};
+pub use review::{Choice, JobChoice, Review, ReviewOfTask, Reviewed, Takes, last_reviews, wishes};
 pub use terminal_states::TerminalStates;
 pub(crate) use terminal_states::retry_after;
 pub use text::normalized;

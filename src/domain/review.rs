@@ -101,10 +101,12 @@ impl<'a> Takes<'a> {
             }
         }
         let newest = *takes.last()?;
-        let kept = last.values().filter(|(_, choice, _)| *choice == Choice::Keep).map(|(.., take)| *take);
-        let kept = kept.max_by_key(|take| take.id);
+        let keeps = || last.values().filter(|(_, choice, _)| *choice == Choice::Keep).map(|(.., take)| *take);
+        let kept = keeps().max_by_key(|take| take.id);
+        // Two reviewers who keep different takes disagree, too.
+        let is_disputed = keeps().any(|take| kept.is_some_and(|kept| kept.id != take.id));
         let is_retake = last.values().any(|(_, choice, take)| *choice == Choice::Retake && take.id == newest.id);
-        let choice = match (kept, is_retake) {
+        let choice = match (kept, is_retake || is_disputed) {
             (Some(_), true) => Some(JobChoice::Conflict),
             (Some(_), false) => Some(JobChoice::Keep),
             (None, true) => Some(JobChoice::Retake),
@@ -112,6 +114,19 @@ impl<'a> Takes<'a> {
         };
         Some(Self { video: kept.unwrap_or(newest), choice })
     }
+}
+
+/// The last choice of each reviewer of a job's takes: `anna keeps take 1, ben retakes take 2`.
+pub fn wishes<'a>(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone) -> String {
+    let request = job.fingerprint_among(attempts.clone());
+    let is_take = |it: &&Attempt| it.state == AttemptState::Completed && *it.purchase.fingerprint() == request;
+    let takes: Vec<&Attempt> = attempts.filter(is_take).collect();
+    let wish = |reviewed: &&Reviewed| {
+        let verb = if reviewed.review.choice? == Choice::Keep { "keeps" } else { "retakes" };
+        let take = takes.iter().position(|take| take.particulars.reviews.contains(reviewed))?;
+        Some(format!("{} {verb} take {}", reviewed.review.by, take + 1))
+    };
+    last_reviews(takes.iter().copied()).iter().filter_map(wish).collect::<Vec<_>>().join(", ")
 }
 
 /// The last review of each reviewer of these takes, oldest first.

@@ -225,9 +225,10 @@ impl Plan {
         self.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id().as_str()).collect()
     }
 
-    /// Jobs whose retake is skipped for this reason.
-    pub fn spent_choices(&self, why: SpentChoice) -> Vec<&JobId> {
-        self.jobs.iter().filter(|planned| planned.spent_choice == Some(why)).map(|planned| planned.job.id()).collect()
+    /// Jobs whose retake is skipped for this reason, each with its own words.
+    pub fn spent_choices(&self, why: SpentChoice) -> Vec<(&JobId, &str)> {
+        let spent = self.jobs.iter().filter(|planned| planned.spent_choice == Some(why));
+        spent.map(|planned| (planned.job.id(), &*planned.reason)).collect()
     }
 
     /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::retake::{Retake, SpentChoice};
-use crate::domain::{Attempt, AttemptId, AttemptState, Job, JobChoice, Takes};
+use crate::domain::{Attempt, AttemptId, AttemptState, Job, JobChoice, Takes, wishes};
 
 /// The planned action for a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -125,13 +125,15 @@ fn regardless_of_waits<'a>(
             let reason = format!("is completed{before}; the retake costs again");
             return Decision::for_attempt(completed, Action::Retake, reason);
         }
-        let reason = match spent_choice {
-            Some(SpentChoice::NotTheLastTake) => "is completed, and the choice is about an earlier take",
-            Some(SpentChoice::AlreadyRetaken) => "is completed, and the interrupted run bought the retake",
-            Some(SpentChoice::RetakeFailed) => "is completed, and its retake failed (`--retry-failed` retries it)",
-            Some(SpentChoice::Disputed) => "is completed, and its reviewers disagree",
-            Some(SpentChoice::AllTakes) => "is completed; all its takes are bought, and none is kept",
-            None => "is completed",
+        let reason: Cow<'static, str> = match spent_choice {
+            Some(SpentChoice::NotTheLastTake) => "is completed, and the choice is about an earlier take".into(),
+            Some(SpentChoice::AlreadyRetaken) => "is completed, and the interrupted run bought the retake".into(),
+            Some(SpentChoice::RetakeFailed) => {
+                "is completed, and its retake failed; `--retry-failed` retries it".into()
+            }
+            Some(SpentChoice::Disputed) => wishes(job, attempts).into(),
+            Some(SpentChoice::AllTakes) => "is completed; all its takes are bought, and none is kept".into(),
+            None => "is completed".into(),
         };
         if job.is_stale(&fingerprint) {
             let reason = format!("{reason}; its image changed since (`--retake` buys it again)");
@@ -144,7 +146,7 @@ fn regardless_of_waits<'a>(
         return if redo.retry_failed {
             Decision::for_attempt(failed, Action::Retry, format!("failed; the retry costs again: {message}"))
         } else {
-            Decision::for_attempt(failed, Action::Failed, format!("failed (`--retry-failed` retries it): {message}"))
+            Decision::for_attempt(failed, Action::Failed, format!("failed, and `--retry-failed` retries it: {message}"))
         };
     }
     let paid = attempts.clone().rev().find(|attempt| attempt.state.is_active() || is_final(attempt.state));

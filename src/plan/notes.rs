@@ -28,7 +28,7 @@ pub enum PlanNote<'p> {
     /// The number of due jobs that are left for another run.
     LeftOut(usize),
     /// Jobs with a skipped retake, with the reason.
-    ChoiceSpent(SpentChoice, Vec<&'p JobId>),
+    ChoiceSpent(SpentChoice, Vec<(&'p JobId, &'p str)>),
     /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
     UntilKept(Vec<&'p JobId>, Usd),
     /// Models that begin with one job in flight, each with the fault of its newest delivery.

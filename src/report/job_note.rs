@@ -7,7 +7,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 
 use super::found::{Found, JobState, mismatch};
-use crate::domain::{Attempt, Choice, History, Job, JobChoice, JobId, ServiceError, Usd, count, last_reviews, quoted};
+use crate::domain::{Attempt, History, Job, JobChoice, JobId, ServiceError, Usd, count, quoted, wishes};
 
 /// A note about a job that is not simply completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -154,11 +154,8 @@ impl NoteKind {
 pub(super) fn notes(job: &Job, found: &Found, history: &History) -> Vec<JobNote> {
     let shown = found.shown(history);
     let conflict = (found.choice == Some(JobChoice::Conflict)).then(|| {
-        let reviews = last_reviews(found.attempts(history).filter(|attempt| found.is_take(attempt)));
-        let wishes = reviews.iter().filter_map(|it| Some((&it.review.by, it.review.choice?)));
-        let wishes =
-            wishes.map(|(by, choice)| format!("{by} {}", if choice == Choice::Keep { "keeps" } else { "retakes" }));
-        JobNote { kind: NoteKind::Conflict, cause: Some(wishes.collect::<Vec<_>>().join(", ")), usd: Usd::ZERO }
+        let cause = Some(wishes(job, history.attempts_of(job.id())));
+        JobNote { kind: NoteKind::Conflict, cause, usd: Usd::ZERO }
     });
     let cause = || Some("its image changed since the purchase".to_owned());
     let stale = found.is_stale(job);

@@ -213,7 +213,9 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     // An archived video keeps its hash.
     let known = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file || archived.is_some());
     let mut reviews = last_reviews(attempts.iter().copied().filter(|attempt| found.is_take(attempt)));
-    reviews.retain(|reviewed| counts_for(reviewed.review.choice, found.choice));
+    let decided = reviews.iter().filter(|it| it.review.decides).map(|it| it.at).max();
+    let counts = |it: &Reviewed| Some(it.at) >= decided || !it.review.note.is_empty();
+    reviews.retain(|it| counts(it) && counts_for(it.review.choice, found.choice));
     let detail = Detail {
         notes: notes(job, found, history),
         spent,

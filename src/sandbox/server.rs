@@ -106,7 +106,7 @@ pub(crate) async fn start(options: Options) -> std::io::Result<Sandbox> {
         .layer(middleware::from_fn_with_state(faults, faults::answer))
         .route("/videos/{file}", get(video))
         .route("/_sandbox/ledger", get(ledger))
-        .fallback(|| async { refuse(StatusCode::NOT_FOUND, "there is nothing here", "not_found") })
+        .fallback(|| async { refuse(StatusCode::NOT_FOUND, "Not Found", "not_found") })
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "there is nothing to do here by this method", "method_not_allowed")
         })

@@ -125,22 +125,19 @@ fn bare_error(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
     PollAnswer::Transient(describe(answer, "the response is not a task").message)
 }
 
-/// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key. A 5xx with
-/// JSON counts as reached: some gateways respond so to an unknown ID.
+/// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key.
 pub(super) fn readiness(answer: &Answer<'_>) -> Readiness {
-    let is_json = json_value(answer.body).is_some_and(|body| body.is_object());
     match answer.status {
         200..=299 | 400..=407 if is_page(answer.body) => {
             Readiness::Unusable(describe(answer, "the response is an HTML page").message)
         }
+        301..=399 => Readiness::Unusable(moved(answer)),
         401 | 403 => Readiness::KeyRefused(describe(answer, refused_key(answer.status))),
         404 | 405 if reason::denies_the_path(answer.body) => {
             Readiness::Unusable(describe(answer, "the service has no such path").message)
         }
         _ if asks_to_wait(answer) => Readiness::Waits(asked_to_wait(answer)),
-        408 | 500..=599 if !is_json => {
-            Readiness::Unusable(describe(answer, "the service gave no answer of its own").message)
-        }
+        408 | 500..=599 => Readiness::Unusable(describe(answer, "the service can't answer").message),
         _ => Readiness::Usable,
     }
 }
@@ -220,7 +217,8 @@ fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
         Some(error) => (Some(error.message), error.code),
         None => (reason::beginning(&text), None),
     };
-    let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+    // The service may give the reason that is named here.
+    let said = said.filter(|said| !what.ends_with(&**said)).map(|said| format!(": {said}")).unwrap_or_default();
     ServiceError { message: format!("{what} (HTTP {status}){said}"), code, raw }
 }
 
@@ -307,8 +305,9 @@ mod tests {
             (503, Some("5"), "", "waits"),
             (503, Some("5"), page, "waits"),
             (503, None, "", "unusable"),
-            (503, None, missing, "usable"),
-            (500, None, missing, "usable"),
+            (301, None, "", "unusable"),
+            (503, None, missing, "unusable"),
+            (500, None, missing, "unusable"),
             (500, None, "oops", "unusable"),
             (500, None, r#""oops""#, "unusable"),
             (502, None, page, "unusable"),

@@ -71,7 +71,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::UnknownStatus { status } => {
             Text::Warning(format!("the service reports the unknown state `{status}`; polling continues"))
         }
-        RunEvent::Stopping { reason, message } => stopping(*reason, message),
+        RunEvent::Stopping { reason, message } => stopping(*reason, message, again),
         RunEvent::NotFetched { job, message, .. } => {
             Text::Failure(format!("can't download {job}; the next run tries again, free of charge: {message}"))
         }
@@ -100,14 +100,12 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
 }
 
 fn started(submit: usize, resume: usize, planned: Usd, fetch: usize) -> String {
-    let mut text = format!("{} to submit for {planned:#}", count(submit, "job"));
-    if fetch > 0 {
-        text = format!("{text}, {} to download, already paid for", count(fetch, "video"));
-    }
-    if resume > 0 {
-        text = format!("{text}, {}", count(resume, "active task"));
-    }
-    text
+    let parts = [
+        (submit > 0).then(|| format!("{} to submit for {planned:#}", count(submit, "job"))),
+        (fetch > 0).then(|| format!("{} to download, already paid for", count(fetch, "video"))),
+        (resume > 0).then(|| count(resume, "active task")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn in_doubt(job: &JobId, message: &str, price: Usd, again: &NextCommand) -> Text {
@@ -138,18 +136,29 @@ fn past_deadline(job: &JobId, said: Option<&str>, is_endless: bool, again: &Next
         text = format!("{text}; last state: {said}");
         if is_endless {
             let give_up = again.command("resolve", &[job.as_str(), "--abandon"]);
-            text =
-                format!("{text}; if the task never ends, run `{give_up}` (if it is still running, a retry pays twice)");
+            text = format!(
+                "{text}; `{give_up}` gives up a task that never ends, but a retry pays twice if it is still running"
+            );
         }
     }
     text
 }
 
-fn stopping(reason: StopReason, message: &str) -> Text {
-    let help = match reason {
+fn stopping(reason: StopReason, message: &str, again: &NextCommand) -> Text {
+    if let StopReason::Signal(_) = reason {
+        return Text::Warning(format!("interrupted: {message}"));
+    }
+    let help = help_after(reason).replace("shotlist resolve", &again.command("resolve", &[]));
+    let note = "active tasks are polled to their end; nothing else is submitted".to_owned();
+    Text::Error { message: format!("stopped submitting: {message}"), help, note }
+}
+
+/// The help after a run that stopped for this reason.
+pub(crate) fn help_after(reason: StopReason) -> &'static str {
+    match reason {
         StopReason::TooManyFailures => "correct the cause, and run again",
         StopReason::TooManyDoubts => {
-            "list the jobs in doubt with `shotlist resolve MANIFEST`, and resolve them before the next run"
+            "list the jobs in doubt with `shotlist resolve`, and resolve them before the next run"
         }
         StopReason::SpendLimit => "raise the limit, or run the rest on another day",
         StopReason::Unreachable => "check the base URL and the network, and for a proxy or login page",
@@ -159,10 +168,8 @@ fn stopping(reason: StopReason, message: &str) -> Text {
         StopReason::PaidElsewhere => "look at `--plan`: it lists each earlier purchase, and how to use it",
         StopReason::LedgerFailed => "make the ledger writable, record the tasks of `RESCUE` lines, and run again",
         StopReason::LeaseExpired => "run again once the other runner has ended",
-        StopReason::Signal(_) => return Text::Warning(format!("interrupted: {message}")),
-    };
-    let note = "active tasks are polled to their end; nothing else is submitted".to_owned();
-    Text::Error { message: format!("stopped submitting: {message}"), help: help.to_owned(), note }
+        StopReason::Signal(_) => "run again: the next run finishes active tasks",
+    }
 }
 
 /// The duration after which a silent service is shown.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::page::Page;
 use super::status::counted;
 use crate::domain::{
-    BatchKey, Choice, History, Job, JobChoice, JobId, ReviewOfTask, Takes, UnfinishedRetake, Usd, count, quoted,
+    BatchKey, Choice, History, Job, JobChoice, JobId, ReviewOfTask, Takes, UnfinishedRetake, Usd, count, quoted, wishes,
 };
 use crate::plan::{AlreadyPaid, Before, Elsewhere, Limit, Plan, PlanNote, SpentChoice, notes};
 use crate::report::{NextCommand, Report};
@@ -30,7 +30,7 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
             format!("{} {use_one} a local image, which `--asset-command` gives a URL", count(*jobs, "job"))
         }
         PlanNote::LeftOut(jobs) => format!("{} left for another run", count(*jobs, "due job")),
-        PlanNote::ChoiceSpent(why, jobs) => choice_spent(*why, jobs),
+        PlanNote::ChoiceSpent(why, jobs) => choice_spent(*why, jobs, again),
         PlanNote::UntilKept(waiting, later) => {
             let waits = match &**waiting {
                 [] => String::new(),
@@ -131,12 +131,19 @@ fn limited(limit: &Limit, cost: Usd) -> String {
 }
 
 /// Jobs without a retake, and the reason.
-fn choice_spent(why: SpentChoice, jobs: &[&JobId]) -> String {
-    let ids: Vec<&str> = jobs.iter().map(|id| id.as_str()).collect();
+fn choice_spent(why: SpentChoice, jobs: &[(&JobId, &str)], again: &NextCommand) -> String {
+    let named = |(job, wishes): &(&JobId, &str)| match why {
+        SpentChoice::Disputed => format!("{job}: {wishes}"),
+        _ => job.to_string(),
+    };
+    let ids: Vec<String> = jobs.iter().map(named).collect();
     let because = match why {
         SpentChoice::NotTheLastTake => "the choice is about an earlier take",
         SpentChoice::AlreadyRetaken => "the interrupted run already bought it, and this run continues it",
-        SpentChoice::Disputed => "reviewers disagree, so nothing is bought; `shotlist status` shows their choices",
+        SpentChoice::Disputed => {
+            let decide = again.command("choose", &["--decide", "JOB=keep"]);
+            &format!("reviewers disagree, so nothing is bought; `{decide}` ends it")
+        }
         SpentChoice::AllTakes => {
             "all takes of `up_to` are bought, and none is kept; raise `up_to`, or pass `--retake ID`"
         }
@@ -175,16 +182,14 @@ pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
 /// The choices of a batch after a record of `new` ones.
 pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History, again: &NextCommand) -> Page {
     let choice_of = |job: &Job| Takes::for_job(job, history.attempts_of(job.id()))?.choice;
-    let with = |wanted: JobChoice| -> Vec<&str> {
-        jobs.iter().filter(|job| choice_of(job) == Some(wanted)).map(|job| job.id().as_str()).collect()
-    };
     let mut page = Page::new();
     page.line(format_args!("recorded {}; nothing was spent", count(new, "new choice")));
-    let conflicts = with(JobChoice::Conflict);
-    if !conflicts.is_empty() {
-        page.line(format_args!("in conflict, so nothing is bought: {}", listed(&conflicts)));
+    for job in jobs.iter().filter(|job| choice_of(job) == Some(JobChoice::Conflict)) {
+        let wishes = wishes(job, history.attempts_of(job.id()));
+        page.line(format_args!("in conflict, so nothing is bought: {} ({wishes})", job.id()));
     }
-    let retakes = with(JobChoice::Retake);
+    let retakes = jobs.iter().filter(|job| choice_of(job) == Some(JobChoice::Retake));
+    let retakes: Vec<&str> = retakes.map(|job| job.id().as_str()).collect();
     if !retakes.is_empty() {
         page.line(format_args!("to retake: {}", listed(&retakes)));
         let run = again.command("run", &["--retake", "@ledger"]);
@@ -351,11 +356,11 @@ mod tests {
             PlanNote::LocalImages(1),
             PlanNote::LocalImages(2),
             PlanNote::LeftOut(2),
-            PlanNote::ChoiceSpent(SpentChoice::NotTheLastTake, vec![&hero]),
-            PlanNote::ChoiceSpent(SpentChoice::AlreadyRetaken, vec![&hero, &spin]),
-            PlanNote::ChoiceSpent(SpentChoice::RetakeFailed, vec![&hero]),
-            PlanNote::ChoiceSpent(SpentChoice::Disputed, vec![&hero]),
-            PlanNote::ChoiceSpent(SpentChoice::AllTakes, vec![&hero]),
+            PlanNote::ChoiceSpent(SpentChoice::NotTheLastTake, vec![(&hero, "anna keeps take 1, ben retakes take 2")]),
+            PlanNote::ChoiceSpent(SpentChoice::AlreadyRetaken, vec![(&hero, ""), (&spin, "")]),
+            PlanNote::ChoiceSpent(SpentChoice::RetakeFailed, vec![(&hero, "anna keeps take 1, ben retakes take 2")]),
+            PlanNote::ChoiceSpent(SpentChoice::Disputed, vec![(&hero, "anna keeps take 1, ben retakes take 2")]),
+            PlanNote::ChoiceSpent(SpentChoice::AllTakes, vec![(&hero, "anna keeps take 1, ben retakes take 2")]),
             PlanNote::UntilKept(vec![&hero, &spin], usd("2.70")),
             PlanNote::UntilKept(vec![&hero], usd("2.70")),
             PlanNote::UntilKept(vec![], usd("2.70")),

@@ -1,6 +1,6 @@
 //! The progress of a run: a bar on a terminal, plain lines elsewhere, or JSON events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -32,6 +32,8 @@ pub(crate) struct Progress {
     again: NextCommand,
     state: Mutex<ProgressState>,
     last_trouble: Mutex<Option<Instant>>,
+    /// The causes for which jobs were not bought.
+    causes: Mutex<HashSet<String>>,
     named: AtomicUsize,
     /// The jobs. A JSON log must not contain their prompts.
     prompts: HashMap<JobId, Arc<Job>>,
@@ -48,7 +50,7 @@ impl Progress {
         let prompts = jobs.map(|job| (job.id().clone(), Arc::clone(job))).collect();
         let (terminal, again) = (terminal.clone(), again.clone());
         let (state, named) = (Mutex::new(state), AtomicUsize::new(0));
-        Self { terminal, again, state, last_trouble: Mutex::default(), named, prompts }
+        Self { terminal, again, state, last_trouble: Mutex::default(), causes: Mutex::default(), named, prompts }
     }
 
     /// Records and shows an event.
@@ -115,10 +117,14 @@ impl Progress {
         }
     }
 
-    /// Returns whether to show an event: repeated problems at an interval, and an alias once. The JSON log has all events.
+    /// Returns whether to show an event: repeated problems at an interval, and each alias and cause once. The JSON log has all events.
     fn is_worth_telling(&self, event: &RunEvent) -> bool {
         if matches!(event, RunEvent::TaskAlias { .. }) {
             return self.named.fetch_add(1, Ordering::Relaxed) == 0;
+        }
+        // The summary has all of their jobs.
+        if let RunEvent::Rejected { message: cause, .. } | RunEvent::NotSent { reason: cause, .. } = event {
+            return self.causes.lock().insert(cause.clone());
         }
         if !matches!(event, RunEvent::RequestFailed { .. } | RunEvent::Waiting { .. }) {
             return true;

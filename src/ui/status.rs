@@ -165,7 +165,7 @@ fn opener() -> &'static str {
 fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>, beside: &[&Path]) {
     let totals = &report.totals;
     let possible = totals.spent_usd + totals.at_risk_usd + totals.unknown_usd;
-    let by_this_run = reserved.filter(|usd| *usd != possible);
+    let by_this_run = reserved.filter(|usd| !usd.is_zero() && *usd != possible);
     let by_this_run = by_this_run.map_or_else(String::new, |usd| format!(", {usd:#} reserved by this run"));
     let superseded: Usd =
         report.superseded.iter().filter(|it| it.charge == Charge::Charged).map(|it| it.price_usd).sum();

@@ -182,6 +182,48 @@ fn tap_opens_the_whole_prompt_and_decides() {
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 
+/// A retake that is taken back after a save must not be bought: the page may be older than what was recorded.
+#[test]
+fn saved_choice_can_be_taken_back_on_the_same_page() {
+    let (here, mut page) = opened(768);
+    page.click("#job-mug [data-choose=retake]");
+    page.click("#save");
+    here.write("one.json", saved(&mut page).to_string());
+    page.click("#job-mug [data-choose=retake]");
+    assert_eq!(text(&mut page, "#save"), "Save: 1 withdrawn");
+    page.click("#save");
+    here.write("two.json", saved(&mut page).to_string());
+    let choose = |file: &str| here.shotlist(&["choose", "m.yaml", file, "--sandbox"]).ends_with(0).stdout;
+    insta::assert_snapshot!(choose("one.json").lines().nth(2).unwrap_or_default(), @"to retake: mug");
+    assert_eq!(choose("two.json").lines().nth(2), None, "nothing is to be retaken");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+/// Who is in a conflict sees it, beside the own choice.
+#[test]
+fn conflict_is_shown_beside_the_own_choice() {
+    let (here, mut page) = opened(1024);
+    page.click("#job-mug [data-choose=keep]");
+    page.click("#save");
+    let anna = saved(&mut page);
+    here.write("anna.json", anna.to_string());
+    let ben = json!({ "name": "sheet", "reviewer": "Ben", "retake": ["mug"], "tasks": anna["tasks"] });
+    here.write("ben.json", ben.to_string());
+    // The time of a file has whole seconds for a page.
+    page.wait_for("Date.now() % 1000 > 900");
+    page.wait_for("Date.now() % 1000 < 500");
+    here.shotlist(&["choose", "m.yaml", "anna.json", "ben.json", "--sandbox"]).ends_with(0);
+    page.call("Page.reload", &json!({}));
+    page.wait_for("document.readyState === 'complete' && document.querySelector('#job-mug .reviewed') !== null");
+    assert_eq!(decided(&mut page, "mug").0, "conflict");
+    assert_eq!(text(&mut page, "#decision option[value=conflict]"), "conflict (1)");
+    let pressed = "document.querySelector('#job-mug [data-choose=keep]').getAttribute('aria-pressed')";
+    assert_eq!(page.eval(pressed), "true", "the own choice");
+    assert_eq!(saved(&mut page)["keep"], json!(["mug"]));
+    assert_eq!(text(&mut page, "#save"), "Saved: 1 keep");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
 #[test]
 fn earlier_take_is_kept_and_recorded_choices_are_shown() {
     let (here, page) = opened(1440);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::cli::args::{ArchiveArgs, FetchArgs, SelectArgs};
 use crate::cli::choices::expect_match;
-use crate::cli::exit::{Exit, Failure, exit_of};
+use crate::cli::exit::{Exit, Failure, exit_of, failure};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, watch_signals};
 use crate::cli::service::connect;
 use crate::cli::{next_commands, options};
-use crate::domain::{Job, JobChoice, RefusalCode, Takes};
+use crate::domain::{Job, JobChoice, Takes};
 use crate::plan::IdGlobs;
 use crate::session::{BatchView, Confirmation, Options, Session, Stop};
 use crate::ui;
@@ -21,8 +21,7 @@ use crate::ui::{Progress, Terminal};
 pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let (manifest, ledger) = (&chosen.manifest, options::ledger(&args.manifest)?);
-    let globs =
-        IdGlobs::new(&args.jobs).map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
+    let globs = IdGlobs::new(&args.jobs).map_err(|error| failure!(OptionInvalid, "{error}"))?;
     for glob in &args.jobs {
         expect_match("archive", glob, manifest.jobs.iter())?;
     }

@@ -61,13 +61,14 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     })?;
     let again = next_commands::for_batch(&args.manifest, key);
     let mut page = ui::choices_recorded(new, &manifest.jobs, &history, &again);
-    if renamed == 0 {
-        terminal.result(&page);
+    if renamed > 0 {
+        page.line(format_args!("renamed after their jobs: {}", count(renamed, "kept video")));
+    }
+    terminal.result(&page);
+    if !out.is_dir() {
         return Ok(Exit::Done);
     }
-    page.line(format_args!("renamed after their jobs: {}", count(renamed, "kept video")));
-    terminal.result(&page);
-    // The reports name the files.
+    // The page has the choices of others, and the names of files.
     let reports = Writer::usual(&out, Some(next_commands::for_page(&args.manifest, key)));
     let options = Options { reports, ..options::options(&args.manifest, args.out.as_deref(), key)? };
     let session = Session::new(manifest, ledger, options);

@@ -6,18 +6,18 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use crate::cli::args::{DoctorArgs, NO_MANIFEST, SelectArgs};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, catalog, load};
 use crate::cli::options;
 use crate::cli::program::block_on;
 use crate::cli::service::connect;
-use crate::domain::{BatchKey, RefusalCode, count};
+use crate::domain::{BatchKey, count};
 use crate::files::try_write;
 use crate::ledger::Controls;
 use crate::plan::PRICES_AGE;
 use crate::service::{Probe, Readiness};
-use crate::session::Refusal;
-use crate::ui::{Page, Terminal};
+use crate::session::{Refusal, StopReason};
+use crate::ui::{self, Page, Terminal};
 
 /// The free space below which videos may not fit: a hundred clips of some megabytes each.
 const MIN_SPACE: u64 = 1 << 30;
@@ -74,7 +74,7 @@ fn prices(args: &DoctorArgs) -> Result<String, Failure> {
         return Ok(format!("of {taken_on}"));
     }
     let help = "compare them with the service's, and name a `--catalog` with the date";
-    Err(problem(RefusalCode::CatalogInvalid, format!("of {taken_on}, {days} days old"), help))
+    Err(failure!(CatalogInvalid, "of {taken_on}, {days} days old"; "{help}"))
 }
 
 fn hooks(args: &DoctorArgs) -> Result<String, Failure> {
@@ -95,11 +95,11 @@ fn output(args: &DoctorArgs, key: Option<&BatchKey>) -> Result<String, Failure> 
 fn check_space(directory: &Path) -> Result<String, Failure> {
     let shown = directory.display();
     let help = "name another directory, or make room";
-    let free = try_write(directory)
-        .map_err(|error| problem(RefusalCode::NotWritable, format!("can't write to `{shown}`: {error}"), help))?;
+    let free =
+        try_write(directory).map_err(|error| failure!(NotWritable, "can't write to `{shown}`: {error}"; "{help}"))?;
     match free {
         Some(free) if free < MIN_SPACE => {
-            Err(problem(RefusalCode::NotWritable, format!("`{shown}` has only {} MiB free", free >> 20), help))
+            Err(failure!(NotWritable, "`{shown}` has only {} MiB free", free >> 20; "{help}"))
         }
         Some(free) => Ok(format!("`{shown}` is writable, {} GiB free", free >> 30)),
         None => Ok(format!("`{shown}` is writable")),
@@ -117,9 +117,8 @@ async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
     let is_there = ledger.check_usable().await?;
     if let Some(directory) = ledger.path().map(|path| path.parent().unwrap_or(Path::new(""))) {
         try_write(directory).map_err(|error| {
-            let help = "check the permissions, and the free space";
-            let message = format!("can't write to `{}`: {error}", directory.display());
-            problem(RefusalCode::NotWritable, message, help)
+            failure!(NotWritable, "can't write to `{}`: {error}", directory.display();
+                "check the permissions, and the free space")
         })?;
     }
     Ok(format!("{ledger} is {}", if is_there { "usable" } else { "to be created" }))
@@ -132,10 +131,11 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
         Err(failure) => return vec![check("service", Err(failure))],
     };
     let origin = connection.service().base_url().origin().ascii_serialization();
-    let unusable = |message: String, help: &str| check("service", Err(problem(RefusalCode::UrlInvalid, message, help)));
+    let unusable = |message: String, help: &str| check("service", Err(failure!(UrlInvalid, "{message}"; "{help}")));
+    let unreachable = ui::help_after(StopReason::Unreachable);
     let Probe { readiness, status, date } = match connection.service().probe().await {
         Ok(probe) => probe,
-        Err(why) => return vec![unusable(why, "check the base URL, the network, and the proxy")],
+        Err(why) => return vec![unusable(why, unreachable)],
     };
     let mut checks = vec![match readiness {
         Readiness::Usable if status.is_some_and(|status| UNKNOWN_TASK.contains(&status)) => {
@@ -147,12 +147,11 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
             unusable(message, "check the base URL, the key, and what is in between")
         }
         Readiness::KeyRefused(error) => {
-            let help = "set the key in `SHOTLIST_API_KEY`, or a file with `--api-key-file`";
-            check("service", Err(problem(RefusalCode::KeyInvalid, format!("{origin}: {}", error.message), help)))
+            let help = ui::help_after(StopReason::KeyRefused);
+            check("service", Err(failure!(KeyInvalid, "{}", error.message; "{help}")))
         }
         Readiness::Waits(message) => unusable(message, "check again later; a run waits by itself"),
-        Readiness::Unusable(message) => unusable(message, "check the base URL, and for a proxy or login page"),
-        Readiness::Untrusted(message) => unusable(message, "or correct this machine's clock"),
+        Readiness::Unusable(message) | Readiness::Untrusted(message) => unusable(message, unreachable),
     }];
     checks.extend(date.map(|date| check("clock", clock(date))));
     checks
@@ -165,12 +164,8 @@ fn clock(date: Timestamp) -> Result<String, Failure> {
         return Ok("agrees with the service's".to_owned());
     }
     let way = if off.is_positive() { "ahead of" } else { "behind" };
-    let message = format!("{:#} {way} the service's", SignedDuration::from_secs(off.abs().as_secs()));
-    Err(problem(RefusalCode::OptionInvalid, message, "set this machine's clock: limits count by its days"))
-}
-
-fn problem(code: RefusalCode, message: String, help: &str) -> Failure {
-    Failure::new(code, message).with_help(help)
+    Err(failure!(OptionInvalid, "{:#} {way} the service's", SignedDuration::from_secs(off.abs().as_secs());
+        "set this machine's clock: limits count by its days"))
 }
 
 /// One check: its subject, and its result or problem.

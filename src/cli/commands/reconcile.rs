@@ -11,7 +11,7 @@ use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::program::block_on;
 use crate::cli::{next_commands, options};
-use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
+use crate::domain::{BatchKey, NoticeCode, hex};
 use crate::files::{own_zone, read_at_most};
 use crate::manifest::name_of;
 use crate::session::Reconciliation;
@@ -62,9 +62,7 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     let zone = own_zone()?;
     let start = |day: Date| {
         let start = day.to_zoned(zone.clone());
-        start
-            .map(|start| start.timestamp())
-            .map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))
+        start.map(|start| start.timestamp()).map_err(|error| failure!(OptionInvalid, "{error}"))
     };
     let (Some(since), Some(until)) = (args.since, args.until) else {
         return Ok(Period { from: Timestamp::MIN, to: Timestamp::MAX, is_said: false });
@@ -72,7 +70,7 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     if until < since {
         return Err(failure!(OptionInvalid, "`--until {until}` is before `--since {since}`"));
     }
-    let behind = until.tomorrow().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
+    let behind = until.tomorrow().map_err(|error| failure!(OptionInvalid, "{error}"))?;
     // A bill has no future charges.
     Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
 }
@@ -87,10 +85,8 @@ fn source(path: &Path, bytes: &[u8]) -> String {
 /// Records the settled charges. A bill with unreadable lines settles nothing.
 fn apply(bill: &Bill, reconciliation: &Reconciliation<'_>, source: &str, terminal: &Terminal) -> Result<(), Failure> {
     if !bill.unread.is_empty() {
-        let message = "can't apply the bill: some of its lines can't be read";
-        return Err(
-            Failure::new(RefusalCode::BillInvalid, message).with_help("fix those lines, or export the bill again")
-        );
+        return Err(failure!(BillInvalid, "can't apply the bill: some of its lines can't be read";
+            "fix those lines, or export the bill again"));
     }
     block_on(async {
         let mut recorded = 0;

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, confirm, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
+use crate::cli::choices::expect_match;
 use crate::cli::exit::{Exit, Failure, NOTHING_SENT, Repeats, exit_of, failure, report_unsubmitted_repeats};
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::{block_on, first_signal, price_of, watch_signals};
@@ -110,6 +111,9 @@ impl Run<'_> {
             return self.show(&plan, warnings);
         }
         self.session.check_reports()?;
+        for glob in &args.again.buy_again {
+            expect_match("--buy-again", glob, self.session.selected().iter())?;
+        }
         options::check_hooks(&args.hooks)?;
         let finishes_others = plan.elsewhere.iter().any(|other| other.active > 0);
         let early =

@@ -16,13 +16,9 @@ use crate::ui::{Column, Page, Terminal};
 /// Shows the spending. Days follow the machine's time zone.
 pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let zone = own_zone()?;
-    let since = match args.since {
-        None => Timestamp::MIN,
-        Some(day) => {
-            let start = day.to_zoned(zone.clone());
-            start.map_err(|error| failure!(OptionInvalid, "`--since`: {error}"))?.timestamp()
-        }
-    };
+    let start = args.since.map(|day| day.to_zoned(zone.clone())).transpose();
+    let start = start.map_err(|error| failure!(OptionInvalid, "`--since`: {error}"))?;
+    let since = start.map_or(Timestamp::MIN, |start| start.timestamp());
     let ledger = options::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), args.sandbox)?;
     let by = args.by.as_deref();
     let mut books = block_on(async { Ok(SpendView::from_ledger(&ledger, since, by, &zone).await?) })?;

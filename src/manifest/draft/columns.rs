@@ -204,7 +204,7 @@ pub(super) fn model<'m>(columns: &[Column], given: Option<&'m str>, catalog: &'m
     let taken = |name: &str| {
         catalog.model(name).map_or(0, |model| columns.iter().filter(|column| is_taken(column, model.family)).count())
     };
-    let best = catalog.suggested_names().min_by_key(|name| (usize::MAX - taken(name), usual_price(name, catalog)));
+    let best = catalog.model_names().min_by_key(|name| (usize::MAX - taken(name), usual_price(name, catalog)));
     given.or(best).unwrap_or_default()
 }
 
@@ -225,7 +225,7 @@ pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
 /// The cheapest model that accepts the values of a column.
 pub(super) fn taker<'c>(column: &Column, catalog: &'c Catalog) -> Option<&'c str> {
     let takes = |name: &&str| catalog.model(name).is_some_and(|model| is_taken(column, model.family));
-    catalog.suggested_names().filter(takes).min_by_key(|name| usual_price(name, catalog))
+    catalog.model_names().filter(takes).min_by_key(|name| usual_price(name, catalog))
 }
 
 /// The price of a video of the default length.
@@ -242,27 +242,4 @@ pub(super) fn names_models(columns: &[Column]) -> bool {
 /// States of rows, for people: `no` or `false`.
 pub(super) fn alternatives(states: &[String]) -> String {
     states.iter().map(|state| format!("`{}`", shortened(state))).collect::<Vec<_>>().join(" or ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn new_model_changes_drafts_only_once_it_is_suggested() {
-        let chosen = |suggested: &str| {
-            let model =
-                format!("cheap: {{ family: beta, price: {{ per: second, usd: '0.01' }}, suggested: {suggested} }}");
-            let text = format!("version: 1\nprices_taken_on: 2027-01-01\nmodels: {{ {model} }}\n");
-            let catalog = Catalog::extended_by(&text).expect("a catalog");
-            model_of(&catalog)
-        };
-        let model_of_today = model_of(Catalog::embedded());
-        assert_eq!((chosen("false"), chosen("true")), (model_of_today, "cheap".to_owned()));
-    }
-
-    fn model_of(catalog: &Catalog) -> String {
-        let prompt = Column::new("Prompt", &["A dog runs", "A cat sleeps"], Path::new(""), catalog);
-        model(&[prompt], None, catalog).to_owned()
-    }
 }

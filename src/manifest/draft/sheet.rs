@@ -120,7 +120,7 @@ pub fn draft_of_images(directory: &Path, images: &str, model: Option<&str>) -> R
     if let Some(model) = model.filter(|model| !takes_images(model)) {
         return Err(DraftError::NoModel(model.to_owned()));
     }
-    let model = model.or_else(|| catalog.suggested_names().find(takes_images)).unwrap_or_default();
+    let model = model.or_else(|| catalog.model_names().find(takes_images)).unwrap_or_default();
     let texts = rows.iter().filter(|row| row.cells.get("text").is_some_and(|text| !text.is_empty())).count();
     let text = format!(
         "{}jobs:

@@ -114,7 +114,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
 /// The part above the jobs.
 pub(super) fn head(file: &str, of_each: &str, why: &str, model: &str, catalog: &Catalog) -> String {
     let rate = |name| Some(format!("{name} {}", catalog.model(name)?.rate()));
-    let rates: Vec<String> = catalog.suggested_names().filter_map(rate).collect();
+    let rates: Vec<String> = catalog.model_names().filter_map(rate).collect();
     format!(
         "# yaml-language-server: $schema=shotlist.schema.json\n\
          # Made from {}: a job for each {of_each}.\n\

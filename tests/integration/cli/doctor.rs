@@ -79,14 +79,10 @@ fn wrong_key_address_and_clock_have_a_sentence_each() {
     let problem_of = |url: &str| only_problem(doctor(&here, &["--base-url", url]));
     let json = "{\"error\":{\"message\":\"no such key\"}}";
     let problem = problem_of(&answering("401 x\r\ncontent-type: application/json", json));
-    assert!(
-        problem.contains("the service refused the key (HTTP 401): no such key; set the key in `SHOTLIST_API_KEY`"),
-        "{problem}"
-    );
+    insta::assert_snapshot!(problem, @"service: the service refused the key (HTTP 401): no such key; check `SHOTLIST_API_KEY`, or the file of `--api-key-file`");
 
     let problem = problem_of(&answering("403 x\r\ncontent-type: application/json", json));
-    let told = "vip group (HTTP 403): no such key; set the key in `SHOTLIST_API_KEY`, or a file with `--api-key-file`";
-    assert!(problem.ends_with(told), "{problem}");
+    insta::assert_snapshot!(problem, @"service: the service refused the key, which must belong to the vip group (HTTP 403): no such key; check `SHOTLIST_API_KEY`, or the file of `--api-key-file`");
 
     let problem = problem_of(&answering("503 x\r\nretry-after: 9\r\ncontent-type: application/json", "{}"));
     assert!(
@@ -98,7 +94,8 @@ fn wrong_key_address_and_clock_have_a_sentence_each() {
     let wrong = answering("404 x\r\ncontent-type: application/json", no_route);
     let told = "the service has no such path (HTTP 404): No such endpoint: GET /v2/v1/videos";
     assert!(
-        problem_of(&wrong).ends_with(&format!("{told}; check the base URL, and for a proxy or login page")),
+        problem_of(&wrong)
+            .ends_with(&format!("{told}; check the base URL and the network, and for a proxy or login page")),
         "{wrong}"
     );
     let run = here.shotlist(&["run", "m.yaml", "--yes", "--base-url", &wrong]).env("SHOTLIST_API_KEY", "k");

@@ -236,7 +236,7 @@ fn rejection_in_an_old_ledger_does_not_hide_the_task() {
     error[commit-counter]: ledger `old.db` has no readable commit counter: if it is an older copy, what was bought since is bought again
     error[report-unknown]: `shotlist-out/m/report.json` has 1 purchase that the ledger doesn't have
       note: nothing was submitted; nothing was spent
-      help: restore the directory `.shotlist`, or record them at no cost: `shotlist import m.yaml shotlist-out/m/report.json`; move the report away only if it is not yours, because without it they are bought again; `shotlist run m.yaml --plan --ledger old.db --select one` shows what it would buy
+      help: restore the directory `.shotlist`, or record them at no cost: `shotlist import m.yaml --ledger old.db shotlist-out/m/report.json`; move the report away only if it is not yours, because without it they are bought again; `shotlist run m.yaml --plan --ledger old.db --select one` shows what it would buy
     ");
     assert_eq!(service.posts().len(), 2);
 }

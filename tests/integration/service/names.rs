@@ -86,7 +86,7 @@ fn endless_task_can_be_abandoned_and_bought_again() {
     insta::assert_snapshot!(ended.stderr, @"
     1 job to submit for $3.75
     warning[unknown-status]: the service reports the unknown state `limbo`; polling continues
-    warning[task-left]: a passed its deadline; its task stays active, and the next run polls it; last state: the service reports `limbo`; if the task never ends, run `shotlist resolve m.yaml a --abandon` (if it is still running, a retry pays twice)
+    warning[task-left]: a passed its deadline; its task stays active, and the next run polls it; last state: the service reports `limbo`; `shotlist resolve m.yaml a --abandon` gives up a task that never ends, but a retry pays twice if it is still running
     ");
     let lost = here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(0);
     insta::assert_snapshot!(lost.stderr, @"gave up the task of a; the charge of $3.75 stays unknown; `run --retry-failed` buys the job again, and `shotlist resolve m.yaml a --undo` polls the task again");

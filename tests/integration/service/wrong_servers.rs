@@ -59,6 +59,8 @@ fn wrong_server_ends_the_run_before_a_submission() {
         "",
         "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 17\r\n\r\n<html>502</html>\n",
         "HTTP/1.1 503 x\r\ncontent-length: 22\r\n\r\nupstream connect error",
+        "HTTP/1.1 500 x\r\ncontent-length: 16\r\n\r\n{\"error\": \"odd\"}",
+        "HTTP/1.1 301 x\r\nlocation: https://elsewhere.example/\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 19\r\n\r\n<html>log in</html>",
         "HTTP/1.1 511 x\r\ncontent-length: 0\r\n\r\n",
         "SSH-2.0-OpenSSH_9.2\r\n",
@@ -73,13 +75,6 @@ fn wrong_server_ends_the_run_before_a_submission() {
 fn refused_key_ends_the_run_before_a_submission() {
     let (_, posts) = runs_against("HTTP/1.1 401 x\r\ncontent-length: 2\r\n\r\n{}", 4);
     assert_eq!(posts, 0);
-}
-
-/// Some gateways fail only for an unknown ID.
-#[test]
-fn server_with_a_json_reason_gets_submissions() {
-    let (_, posts) = runs_against("HTTP/1.1 500 x\r\ncontent-length: 16\r\n\r\n{\"error\": \"odd\"}", 7);
-    assert_eq!(posts, 3, "the circuit breaker for jobs in doubt");
 }
 
 #[test]

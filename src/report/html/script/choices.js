@@ -26,8 +26,14 @@ function chosen(card) {
   const about = takesOf.get(jobOf(card)).find(({ dataset }) => dataset.task === made.task);
   // Its video was retaken or is gone: the choice is spent, and the note stays.
   if (!about || (made.choice === "retake" && !isJob(about))) return isJob(card) ? { ...recorded, note: made.note } : recorded;
-  if (about === card) return made.choice || isMine(card) ? made : { ...made, ...recorded };
-  return made.choice ? {} : recorded;
+  if (about === card) return (made.choice || isMine(card)) && !isTold(card) ? made : { ...made, ...recorded };
+  return made.choice && !isTold(card) ? {} : recorded;
+}
+// Once the ledger has the own choice, it also has those of others: a conflict, or the decision that ended it.
+function isTold(card) {
+  const made = choices[jobOf(card)];
+  const { at = Infinity } = lastSaved();
+  return Boolean(card.dataset.recorded) && Date.parse(document.lastModified) > at && made.choice && made.choice === savedChoice(jobOf(card));
 }
 const isDecidable = (card) => Boolean($("[data-choose=keep]", card));
 const choiceOf = (card) =>
@@ -40,17 +46,21 @@ const decision = (card) => (isDecidable(card) ? choiceOf(card) || "none" : "");
 // No reviewer signs for another: a note on another's choice repeats no choice, and only the own one can be withdrawn.
 const me = () => $("#by").value.trim() || `unnamed-${browser.slice(0, 6)}`;
 const isMine = (card) => (card.dataset.reviewers ?? "").split(", ").includes(me());
-const own = (choice) => jobs.filter((card) => choices[card.dataset.id]?.choice === choice && choiceOf(card) === choice);
+const own = (choice) =>
+  jobs.filter(({ dataset }) => choices[dataset.id]?.choice === choice && takesOf.get(dataset.id).some((take) => ownOf(take).choice === choice));
 function ownOf(card) {
+  const made = choices[jobOf(card)];
+  if (made?.choice && made.task === card.dataset.task && (isJob(card) || made.choice !== "retake")) return made;
   const shown = chosen(card);
-  return shown === choices[jobOf(card)] || isMine(card) ? shown : { note: shown.note };
+  return shown === made || isMine(card) ? shown : { note: shown.note };
 }
 
 function choose(card, change) {
   const id = jobOf(card);
   const { task, recorded } = card.dataset;
   choices[id] = { ...ownOf(card), task, ...change };
-  const isWithdrawn = recorded && isMine(card);
+  // Also one that was saved here, and that this page does not have yet.
+  const isWithdrawn = (recorded && isMine(card)) || savedChoice(id);
   if (!choices[id].choice && !choices[id].note && !isWithdrawn) delete choices[id];
   tellChoices();
   if ("choice" in change) leaveDecided(card);

@@ -10,6 +10,11 @@ function lastSaved() {
     return { number: 0 };
   }
 }
+// The choice about a job in the file that was saved last.
+function savedChoice(id) {
+  const { keep = [], retake = [] } = JSON.parse(lastSaved().text ?? "{}");
+  return keep.includes(id) ? "keep" : retake.includes(id) ? "retake" : "";
+}
 const fileOf = (number) => (number > 1 ? `choices-${number}.json` : "choices.json");
 
 function saveable() {
@@ -35,7 +40,7 @@ function tellSaved() {
   const retakes = own("retake");
   const noted = jobs.filter(({ dataset }) => choices[dataset.id]?.note).length;
   const withdrawn = jobs.filter(({ dataset }) => choices[dataset.id] && !choices[dataset.id].choice && !choices[dataset.id].note).length;
-  const { number, text } = lastSaved();
+  const { number, text, isShared } = lastSaved();
   const isSaved = text === saveable();
   const file = fileOf(number);
   const bought = retakes.length ? `${retakes.length} ${retakes.length === 1 ? "retake" : "retakes"} for ${priceOf(retakes)}` : "";
@@ -45,7 +50,7 @@ function tellSaved() {
   $("#save").dataset.saved = isSaved;
   if (saved.hidden) return;
   $("span", saved).textContent = isSaved
-    ? `Saved ${file} in this browser's download directory: ${parts.join(", ")}.`
+    ? `${isShared ? `Shared ${sharedAs(file)}` : `Saved ${file} in this browser's download directory`}: ${parts.join(", ")}.`
     : `Changed since ${file} was saved.`;
   const next = $(".next", saved);
   if (!next) return;
@@ -56,25 +61,33 @@ function tellSaved() {
   for (const word of $$("code span", command)) word.textContent = named(word.textContent);
 }
 
-function nextFile() {
-  const number = lastSaved().number + 1;
-  const text = saveable();
-  keepLocally(kept + " saved", JSON.stringify({ number, text }));
+const nextFile = () => ({ number: lastSaved().number + 1, text: saveable() });
+function keepSaved(file, isShared) {
+  keepLocally(kept + " saved", JSON.stringify({ ...file, isShared, at: Date.now() }));
   saved.hidden = false;
   tellChoices();
-  return { file: fileOf(number), text };
 }
 function save() {
-  const { file, text } = nextFile();
-  const href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  Object.assign(document.createElement("a"), { href, download: file }).click();
+  const next = nextFile();
+  const href = URL.createObjectURL(new Blob([next.text], { type: "application/json" }));
+  Object.assign(document.createElement("a"), { href, download: fileOf(next.number) }).click();
   setTimeout(() => URL.revokeObjectURL(href), 1000);
+  keepSaved(next, false);
 }
-const asFile = ({ file, text }) => ({ files: [new File([text], file, { type: "application/json" })] });
-function share() {
-  navigator.share({ ...asFile(nextFile()), title: `Choices for ${name}` }).catch(() => {});
+// Phones share no JSON by its name.
+const sharedAs = (file) => file.replace(".json", ".txt");
+const asFile = ({ number, text }) => ({ files: [new File([text], sharedAs(fileOf(number)), { type: "text/plain" })] });
+async function share() {
+  const next = nextFile();
+  try {
+    await navigator.share({ ...asFile(next), title: `Choices for ${name}` });
+    keepSaved(next, true);
+  } catch (error) {
+    // A person who cancels wants no file. Otherwise, the choices must leave this page in another way.
+    if (error.name !== "AbortError") save();
+  }
 }
-$("#share").hidden = !navigator.canShare?.(asFile({ file: "choices.json", text: "{}" }));
+$("#share").hidden = !navigator.canShare?.(asFile({ number: 1, text: "{}" }));
 
 // The name is asked for once, at the first save.
 const who = $("#who");
