@@ -160,7 +160,7 @@ pub struct Exec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecOutcome {
-    /// It did.
+    /// It succeeded.
     Done,
     /// It failed: the next run with `--exec` starts it again.
     Failed,

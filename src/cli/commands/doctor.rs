@@ -130,7 +130,7 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
         Ok(connection) => connection,
         Err(failure) => return vec![check("service", Err(failure))],
     };
-    let origin = connection.service().base_url().origin().ascii_serialization();
+    let origin = connection.service().base_url();
     let unusable = |message: String, help: &str| check("service", Err(failure!(UrlInvalid, "{message}"; "{help}")));
     let unreachable = ui::help_after(StopReason::Unreachable);
     let Probe { readiness, status, date } = match connection.service().probe().await {

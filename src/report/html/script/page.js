@@ -46,7 +46,7 @@ function keepLocally(key, value) {
   }
 }
 
-// The shape of a picture, width over height, from `16:9` or `1280x720`; of words in its place, that of a video that lies.
+// The shape of a picture, width over height: as it was delivered, or else as it was ordered; of words in its place, that of a video that lies.
 function shapeOf(card) {
   if ($(".frame > .none:not(.gone)", card)) return 16 / 9;
   const [wide, high] = card.dataset.shape.split(/[:x]/).map(Number);
