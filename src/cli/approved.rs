@@ -73,7 +73,7 @@ pub(super) fn check_retakes(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     let help = "leave out `--approved` to see the plan with the retake, and approve that";
-    Err(failure!(PlanDiffers, "the approval doesn't cover retaking {}", ui::listed(&uncovered)).with_help(help))
+    Err(failure!(PlanDiffers, "the approval doesn't cover retaking {}", ui::listed(uncovered)).with_help(help))
 }
 
 /// Returns the confirmation of a plan at the service with this URL. Asks at most once for the sum, and not at all if an option confirms it. Without

@@ -27,12 +27,12 @@ pub(crate) use event_text::help_after;
 pub(crate) use log::{log_finished, start_log};
 pub(crate) use notes::finished;
 pub(crate) use notes::{
-    already_paid, archived, choices_of, choices_recorded, details, imported, listed, retake_unfinished, sentence,
+    already_paid, archived, choices_of, choices_recorded, details, imported, retake_unfinished, sentence,
 };
 pub use page::{NotJson, Page};
 pub(crate) use plan_markdown::{other_service, plan_markdown, to_approve};
 pub(crate) use plan_text::plan_text;
 pub(crate) use progress::Progress;
 pub(crate) use status::{doubts, doubts_elsewhere, status_markdown, status_text, summary_text};
-pub(crate) use table::Column;
+pub(crate) use table::{Column, listed};
 pub(crate) use terminal::Terminal;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::page::Page;
 use super::status::counted;
+use super::table::listed;
 use crate::domain::{
     BatchKey, Choice, History, Job, JobChoice, JobId, ReviewOfTask, Takes, UnfinishedRetake, Usd, count, quoted, wishes,
 };
@@ -35,10 +36,7 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
             let waits = match &**waiting {
                 [] => String::new(),
                 [one] => format!("1 job waits for a choice ({one}); "),
-                jobs => {
-                    let ids: Vec<&str> = jobs.iter().map(|id| id.as_str()).collect();
-                    format!("{} jobs wait for a choice ({}); ", jobs.len(), listed(&ids))
-                }
+                jobs => format!("{} jobs wait for a choice ({}); ", jobs.len(), listed(jobs)),
             };
             format!("{waits}later runs may buy takes for {later:#} more, until one of each job is kept")
         }
@@ -79,7 +77,7 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
         }
         PlanNote::Limit(limit, cost) => limited(limit, *cost),
         PlanNote::RowsLeftOut(sentence) => (*sentence).to_owned(),
-        PlanNote::Reads(names) => format!("reads {}: {}", count(names.len(), "file"), listed(names)),
+        PlanNote::Reads(names) => format!("reads {}: {}", count(names.len(), "file"), listed(*names)),
         PlanNote::OtherBatch(other) => other_batch(other),
         PlanNote::AlreadyPaid(plan) => {
             let (jobs, cost) = (plan.already_paid.len(), plan.already_paid_cost());
@@ -136,7 +134,6 @@ fn choice_spent(why: SpentChoice, jobs: &[(&JobId, &str)], again: &NextCommand) 
         SpentChoice::Disputed => format!("{job}: {wishes}"),
         _ => job.to_string(),
     };
-    let ids: Vec<String> = jobs.iter().map(named).collect();
     let because = match why {
         SpentChoice::NotTheLastTake => "the choice is about an earlier take",
         SpentChoice::AlreadyRetaken => "the interrupted run already bought it, and this run continues it",
@@ -149,7 +146,7 @@ fn choice_spent(why: SpentChoice, jobs: &[(&JobId, &str)], again: &NextCommand) 
         }
         SpentChoice::RetakeFailed => "the retake failed; `--retry-failed` with the same choices retries it",
     };
-    format!("no retake of {} ({}): {because}", count(jobs.len(), "job"), listed(&ids))
+    format!("no retake of {} ({}): {because}", count(jobs.len(), "job"), listed(jobs.iter().map(named)))
 }
 
 /// A retake that did not finish, and how to continue it.
@@ -162,12 +159,6 @@ pub(crate) fn retake_unfinished(begun: &UnfinishedRetake) -> String {
     format!(
         "an earlier `{options}` did not finish; the same options continue it, and other patterns buy another take of each job"
     )
-}
-
-/// The first few of some names.
-pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
-    let first = names.iter().take(MAX_NAMES).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
-    if names.len() > MAX_NAMES { format!("{first}, …") } else { first }
 }
 
 /// The content of a file of choices.
@@ -189,9 +180,9 @@ pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History,
         page.line(format_args!("in conflict, so nothing is bought: {} ({wishes})", job.id()));
     }
     let retakes = jobs.iter().filter(|job| choice_of(job) == Some(JobChoice::Retake));
-    let retakes: Vec<&str> = retakes.map(|job| job.id().as_str()).collect();
+    let retakes = listed(retakes.map(|job| job.id()));
     if !retakes.is_empty() {
-        page.line(format_args!("to retake: {}", listed(&retakes)));
+        page.line(format_args!("to retake: {retakes}"));
         let run = again.command("run", &["--retake", "@ledger"]);
         page.line(format_args!("to see what the retakes cost: `{run} --plan`"));
     }
@@ -241,14 +232,8 @@ pub(super) fn bought_before(plan: &Plan) -> Vec<String> {
 
 /// Jobs with equal requests, with the verb for their number.
 fn asking(alike: &[&AlreadyPaid]) -> String {
-    let mut names: Vec<String> = alike.iter().take(MAX_NAMES).map(|before| before.job.to_string()).collect();
-    if alike.len() > MAX_NAMES {
-        names.push(format!("{} more", alike.len() - MAX_NAMES));
-    }
-    match names.pop() {
-        Some(last) if !names.is_empty() => format!("{} and {last} have", names.join(", ")),
-        last => format!("{} has", last.unwrap_or_default()),
-    }
+    let verb = if alike.len() == 1 { "has" } else { "have" };
+    format!("{} {verb}", listed(alike.iter().map(|before| &before.job)))
 }
 
 /// The edits that give a manifest the name and the batch value of an earlier purchase. One without the other would make the jobs due again.

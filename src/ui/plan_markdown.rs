@@ -9,7 +9,7 @@ use super::notes::{details, repurchased, repurchased_jobs, sentence};
 use super::page::Page;
 use super::page::{escaped, hidden, no_room};
 use super::plan_text::{action_name, cost};
-use super::table::{first_few, shortened, span};
+use super::table::{listed, shortened, span};
 use super::terminal::Terminal;
 use crate::domain::{JobId, Usd, count};
 use crate::plan::{Action, Plan, PlanNote, Planned, ServiceView, WarningView, by_model, changes, notes};
@@ -23,8 +23,6 @@ const MAX_BYTES: usize = 60_000;
 const LAST_LINE: usize = 200;
 /// The most items of a list.
 const LISTED: usize = 20;
-/// The most jobs that are named with one warning.
-const NAMED: usize = 5;
 /// The most characters of one warning.
 const WARNING: usize = 300;
 /// The width of a prompt in its row, in columns, at most.
@@ -148,7 +146,7 @@ fn lints(warnings: &[WarningView]) -> Vec<String> {
     };
     let shown = lints.into_iter().map(|(message, jobs)| {
         let message = escaped(&shortened(message, WARNING));
-        first_few(jobs.iter().map(named), NAMED).map_or(message.clone(), |jobs| format!("{jobs}: {message}"))
+        if jobs.is_empty() { message } else { format!("{}: {message}", listed(jobs.iter().map(named))) }
     });
     shown.collect()
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 
 use super::page::{Page, escaped, hidden, no_room};
-use super::table::{Column, first_few, shortened, without_prompt};
+use super::table::{Column, listed, shortened, without_prompt};
 use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd, count, quoted};
 use crate::report::{Form, JobState, NextCommand, Report, Row, Superseded, Totals, form_of};
 
@@ -15,7 +15,6 @@ use crate::report::{Form, JobState, NextCommand, Report, Row, Superseded, Totals
 const LISTED: usize = 40;
 /// The most causes that are listed, the most jobs that are named with each, and the most characters of one.
 const MAX_CAUSES: usize = 8;
-const MAX_NAMES: usize = 5;
 const MAX_CAUSE: usize = 200;
 
 /// The states of jobs as text of this width: jobs that need a person, the sums, and a line for each job. Of many jobs, only incomplete ones are
@@ -112,7 +111,7 @@ fn tell_notes(page: &mut Page, report: &Report, again: &NextCommand) {
         }
         hidden += noted.by_cause.len().saturating_sub(room);
         for (cause, jobs) in noted.by_cause.iter().take(room) {
-            let names = first_few(jobs.iter().cloned(), MAX_NAMES).unwrap_or_default();
+            let names = listed(jobs);
             let cause = cause.as_deref().map(|cause| format!(": {}", shortened(cause, MAX_CAUSE)));
             page.line(format_args!("{} ({names}){}", kind.counted(jobs.len()), cause.unwrap_or_default()));
             room -= 1;
@@ -136,7 +135,7 @@ fn not_done(report: &Report, left_out: &HashSet<JobId>, again: &NextCommand) -> 
     let plan = again.command("run", &["--plan"]);
     let jobs = |is_meant: &dyn Fn(&Job, JobState) -> bool| {
         let meant = report.states().filter(|(job, state)| is_meant(job, *state));
-        first_few(meant.map(|(job, _)| job.id().to_string()), MAX_NAMES)
+        Some(listed(meant.map(|(job, _)| job.id()))).filter(|jobs| !jobs.is_empty())
     };
     let is_left_out = |job: &Job, state| state == JobState::Pending && left_out.contains(job.id());
     let active = jobs(&|_, state| matches!(state, JobState::Queued | JobState::InProgress));
@@ -294,8 +293,7 @@ pub(crate) fn doubts(history: &History, again: &NextCommand, width: u16) -> Page
     page.line("");
     for (cause, jobs) in causes {
         // The cause is not shortened: it may contain a task ID.
-        let jobs = first_few(jobs.into_iter(), MAX_NAMES).unwrap_or_default();
-        page.line(format_args!("  {jobs}: {cause}"));
+        page.line(format_args!("  {}: {cause}", listed(jobs)));
     }
     for attempt in doubtful {
         if let Some(id) = held_id(attempt) {

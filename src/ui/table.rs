@@ -207,14 +207,17 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// The first names of a list, and the number of others; `None` for an empty list.
-pub(super) fn first_few(mut names: impl Iterator<Item = String>, most: usize) -> Option<String> {
-    let first: Vec<String> = names.by_ref().take(most).collect();
-    let more = match names.count() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!first.is_empty()).then(|| first.join(", ") + &more)
+/// The maximum number of names in a list.
+const MAX_NAMES: usize = 5;
+
+/// The first names of a list, and the number of others.
+pub(crate) fn listed<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
+    let mut names = names.into_iter();
+    let first: Vec<String> = names.by_ref().take(MAX_NAMES).map(|name| name.to_string()).collect();
+    match names.count() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 /// A text of the service without the prompt, where that is in it.

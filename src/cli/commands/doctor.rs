@@ -139,7 +139,14 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
     };
     let mut checks = vec![match readiness {
         Readiness::Usable if status.is_some_and(|status| UNKNOWN_TASK.contains(&status)) => {
-            check("service", Ok(format!("{origin} accepts the API key")))
+            let message = if connection.service().knows_its_path().await {
+                format!("{origin} accepts the API key")
+            } else {
+                format!(
+                    "{origin} responds, but in the same way at a path that can't exist: a run will show whether its path and the key are right"
+                )
+            };
+            check("service", Ok(message))
         }
         Readiness::Usable => {
             let found = status.map_or("nothing".to_owned(), |status| status.to_string());

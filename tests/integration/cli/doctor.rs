@@ -116,6 +116,11 @@ fn wrong_key_address_and_clock_have_a_sentence_each() {
     let problem = problem_of(&answering("200 x\r\ncontent-type: text/html", "<html>log in</html>"));
     assert!(problem.contains("login page"), "{problem}");
 
+    let anywhere = answering("404 x\r\ncontent-type: application/json", json);
+    let ended = doctor(&here, &["--base-url", &anywhere]).ends_with(0);
+    let told = "responds, but in the same way at a path that can't exist";
+    assert!(ended.stdout.contains(told), "the key is not said to be accepted: {}", ended.stdout);
+
     let late = "404 x\r\ncontent-type: application/json\r\ndate: Wed, 01 Jan 2020 00:00:00 GMT";
     let problem = problem_of(&answering(late, json));
     assert!(problem.starts_with("clock: ") && problem.contains("ahead of the service's"), "{problem}");

@@ -168,13 +168,13 @@ fn of_many_takes_as_many_were_bought_before_as_were_bought() {
     let ended = run(&here, &service, "other.yaml", &[]).ends_with(3);
     insta::assert_snapshot!(ended.stderr, @r#"
     3 jobs are already paid for; `--buy-again '{hero,hero.2,hero.3}'` buys again for $2.70
-      hero, hero.2 and hero.3 have the request of hero.3 of `m` (completed, $0.90; its video: shotlist-out/m/hero.3.mp4): if the manifest was renamed, write `name: "m"`
+      hero, hero.2, hero.3 have the request of hero.3 of `m` (completed, $0.90; its video: shotlist-out/m/hero.3.mp4): if the manifest was renamed, write `name: "m"`
 
     error[already-paid]: 3 jobs are already paid for
       note: nothing was submitted; nothing was spent
       help: follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match; `shotlist run other.yaml --plan --poll-interval 50ms --poll-floor 5ms --first-poll 0s` shows what it would buy
     "#);
-    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("hero, hero.2 and hero.3")).collect();
+    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("hero, hero.2, hero.3")).collect();
     assert!(lines.len() == 1 && lines[0].contains("`m` (completed, $0.90"), "{lines:?}");
     assert_eq!(plan(&here, "other.yaml")["bought_before"].as_array().map(Vec::len), Some(3));
 }
