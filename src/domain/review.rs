@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use indexmap::IndexMap;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -90,22 +91,18 @@ impl<'a> Takes<'a> {
         let takes: Vec<&Attempt> = attempts.filter(is_take).collect();
         let reviews = takes.iter().flat_map(|take| &take.particulars.reviews);
         let decided = reviews.filter(|it| it.review.decides && it.review.choice.is_some()).map(|it| it.at).max();
-        let mut last: HashMap<&str, (Timestamp, Choice, &Attempt)> = HashMap::new();
-        for take in &takes {
-            for Reviewed { review: Review { by, choice, .. }, at } in &take.particulars.reviews {
-                let Some(choice) = choice.filter(|_| Some(*at) >= decided) else { continue };
-                let counts = last.get(by.as_str()).is_none_or(|(before, ..)| before <= at);
-                if counts {
-                    last.insert(by, (*at, choice, take));
-                }
-            }
-        }
+        let of_take = |take: &&'a Attempt| take.particulars.reviews.iter().zip(std::iter::repeat(*take));
+        let mut choices: Vec<(&Reviewed, &Attempt)> = takes.iter().flat_map(of_take).collect();
+        choices.retain(|(it, _)| it.review.choice.is_some() && Some(it.at) >= decided);
+        choices.sort_by_key(|(it, _)| it.at);
+        let of_reviewer = |(it, take): (&'a Reviewed, &'a Attempt)| (&it.review.by, (it.review.choice, take));
+        let last: HashMap<&String, (Option<Choice>, &Attempt)> = choices.into_iter().map(of_reviewer).collect();
         let newest = *takes.last()?;
-        let keeps = || last.values().filter(|(_, choice, _)| *choice == Choice::Keep).map(|(.., take)| *take);
+        let keeps = || last.values().filter(|(choice, _)| *choice == Some(Choice::Keep)).map(|(_, take)| *take);
         let kept = keeps().max_by_key(|take| take.id);
         // Two reviewers who keep different takes disagree, too.
         let is_disputed = keeps().any(|take| kept.is_some_and(|kept| kept.id != take.id));
-        let is_retake = last.values().any(|(_, choice, take)| *choice == Choice::Retake && take.id == newest.id);
+        let is_retake = last.values().any(|(choice, take)| *choice == Some(Choice::Retake) && take.id == newest.id);
         let choice = match (kept, is_retake || is_disputed) {
             (Some(_), true) => Some(JobChoice::Conflict),
             (Some(_), false) => Some(JobChoice::Keep),
@@ -131,16 +128,14 @@ pub fn wishes<'a>(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attem
 
 /// The last review of each reviewer of these takes, oldest first.
 pub fn last_reviews<'a>(takes: impl Iterator<Item = &'a Attempt>) -> Vec<&'a Reviewed> {
-    let mut last: Vec<&Reviewed> = Vec::new();
-    for reviewed in takes.flat_map(|take| &take.particulars.reviews) {
-        match last.iter_mut().find(|other| other.review.by == reviewed.review.by) {
-            Some(other) if other.at <= reviewed.at => *other = reviewed,
-            Some(_) => {}
-            None => last.push(reviewed),
-        }
+    let mut reviews: Vec<&Reviewed> = takes.flat_map(|take| &take.particulars.reviews).collect();
+    reviews.sort_by_key(|reviewed| reviewed.at);
+    let mut last: IndexMap<&String, &Reviewed> = IndexMap::new();
+    for reviewed in reviews {
+        last.shift_remove(&reviewed.review.by);
+        last.insert(&reviewed.review.by, reviewed);
     }
-    last.sort_by_key(|reviewed| reviewed.at);
-    last
+    last.into_values().collect()
 }
 
 impl Attempt {
@@ -163,18 +158,28 @@ impl Attempt {
 }
 
 impl History {
-    /// The reviews to record, each with its attempt: all but those that are the last word of their reviewer about their job.
-    pub fn new_reviews<'r>(&self, reviews: &'r [ReviewOfTask]) -> Vec<(AttemptId, &'r Review)> {
+    /// The reviews to record: all but those that are the last word of their reviewer about their job. Each is given with its attempt, and with the
+    /// earlier choice of its reviewer that it replaces.
+    pub fn new_reviews<'r>(
+        &self,
+        reviews: &'r [ReviewOfTask],
+    ) -> Vec<(AttemptId, &'r ReviewOfTask, Option<&Reviewed>)> {
         let new = |given: &'r ReviewOfTask| {
             let attempt = self.attempts_of(&given.job).find(|attempt| attempt.is_reviewed_by(given))?;
-            let own = |attempt: &Attempt| {
-                let own = attempt.particulars.reviews.iter().find(|reviewed| reviewed.review.by == given.review.by);
-                own.map(|reviewed| (reviewed.at, attempt.id, reviewed.review.clone()))
-            };
-            let last = self.attempts_of(&given.job).filter_map(own).max_by_key(|(at, id, _)| (*at, *id));
+            let mut last = last_reviews(self.attempts_of(&given.job)).into_iter();
+            let last = last.find(|last| last.review.by == given.review.by);
+            let same_video = last.filter(|last| attempt.particulars.reviews.contains(last)).map(|last| &last.review);
             let is_empty = given.review.choice.is_none() && given.review.note.is_empty();
-            let is_said = last.map_or(is_empty, |(_, id, review)| id == attempt.id && review == given.review);
-            (!is_said).then_some((attempt.id, &given.review))
+            if same_video == Some(&given.review) || (last.is_none() && is_empty) {
+                return None;
+            }
+            let replaced = last.filter(|last| match (last.review.choice, same_video) {
+                (None, _) => false,
+                // A retake of an earlier video was bought, or stopped counting with that.
+                (Some(choice), None) => choice == Choice::Keep,
+                (choice, Some(_)) => choice != given.review.choice,
+            });
+            Some((attempt.id, given, replaced))
         };
         reviews.iter().filter_map(new).collect()
     }
@@ -183,8 +188,8 @@ impl History {
     #[must_use]
     pub fn reviewed(self, reviews: &[ReviewOfTask], at: Timestamp) -> Self {
         let mut new: HashMap<AttemptId, Vec<&Review>> = HashMap::new();
-        for (attempt, review) in self.new_reviews(reviews) {
-            new.entry(attempt).or_default().push(review);
+        for (attempt, given, _) in self.new_reviews(reviews) {
+            new.entry(attempt).or_default().push(&given.review);
         }
         self.changed(|attempt| {
             for review in new.get(&attempt.id).into_iter().flatten() {

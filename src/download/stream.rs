@@ -368,7 +368,7 @@ async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -
             ms,
             "GET a video of {host} {status} in {ms} ms"
         );
-        if !is_redirect(response.status()) {
+        if !matches!(status, 301 | 302 | 303 | 307 | 308) {
             return Ok(Arrival::Answer(response));
         }
         let next = transport.hosts.admit(next(&url, &response)?).await?;
@@ -376,10 +376,6 @@ async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -
         url = next;
     }
     Err(FetchError::BadRedirect(format!("more than {MAX_REDIRECTS} redirects")))
-}
-
-fn is_redirect(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
 fn address(link: &str) -> Result<Url, FetchError> {

@@ -178,16 +178,6 @@ impl HttpService {
         Ok(Probe { readiness, status: Some(head.status), date })
     }
 
-    /// Returns whether a path that no API has gets a different response. If not, the base URL may be wrong.
-    pub async fn knows_its_path(&self) -> bool {
-        let answer = async |path: &[&str]| {
-            let response = self.ask(&self.endpoint.at(path), None).await.ok()?;
-            Some((response.status(), read(response).await.ok()?))
-        };
-        answer(&["v1", "videos", PREFLIGHT_TASK_ID]).await
-            != answer(&["v1", PREFLIGHT_TASK_ID, PREFLIGHT_TASK_ID]).await
-    }
-
     async fn post(&self, request: &Request, send_by: Option<SendBy>) -> SubmitResult {
         let url = self.endpoint.at(&["v1", "videos"]);
         let post = self

@@ -153,8 +153,8 @@ impl BatchView<'_> {
         Ok(reviews)
     }
 
-    /// Records reviews, all or none, and names the kept videos in a directory after their jobs. Returns the number of new reviews, the number of
-    /// renamed videos, and the history with them.
+    /// Records reviews, all or none, and names the kept videos in a directory after their jobs. Returns the history before, the number of renamed
+    /// videos, and the history after.
     ///
     /// Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
     pub async fn choose(
@@ -162,14 +162,14 @@ impl BatchView<'_> {
         reviews: &[ReviewOfTask],
         jobs: &[Arc<Job>],
         out: &Path,
-    ) -> Result<(usize, usize, History), Refusal> {
+    ) -> Result<(History, usize, History), Refusal> {
         check(&self.history().await?, reviews)?;
         let batch = self.lock().await?;
         let history = self.history().await?;
         check(&history, reviews)?;
-        let new = record(&batch, &history, reviews).await?;
+        record(&batch, &history, reviews).await?;
         let renamed = name_kept(&batch, &self.history().await?, jobs, out).await?;
-        Ok((new, renamed, self.history().await?))
+        Ok((history, renamed, self.history().await?))
     }
 }
 
@@ -182,12 +182,11 @@ fn check(history: &History, reviews: &[ReviewOfTask]) -> Result<(), Refusal> {
         .map_or(Ok(()), |ReviewOfTask { job, task, .. }| Err(Refusal::NoVideo { job: job.clone(), task: task.clone() }))
 }
 
-/// Records the reviews that the history doesn't have. Returns their number.
-pub(super) async fn record(batch: &LockedBatch, history: &History, reviews: &[ReviewOfTask]) -> Result<usize, Refusal> {
-    let new = history.new_reviews(reviews);
-    let records = new.iter().map(|(attempt, review)| batch.record(*attempt, Event::Reviewed((*review).clone())));
-    stream::iter(records).buffer_unordered(AT_ONCE).try_for_each(|()| async { Ok(()) }).await?;
-    Ok(new.len())
+/// Records the reviews that the history doesn't have.
+pub(super) async fn record(batch: &LockedBatch, history: &History, reviews: &[ReviewOfTask]) -> Result<(), Refusal> {
+    let new = history.new_reviews(reviews).into_iter();
+    let records = new.map(|(attempt, given, _)| batch.record(attempt, Event::Reviewed(given.review.clone())));
+    stream::iter(records).buffer_unordered(AT_ONCE).try_for_each(|()| async { Ok(()) }).await.map_err(Refusal::from)
 }
 
 /// Gives each kept video the path of its job, if it has the name of an earlier take. Returns the number of renamed videos.

@@ -11,7 +11,8 @@ use super::page::Page;
 use super::status::counted;
 use super::table::listed;
 use crate::domain::{
-    BatchKey, Choice, History, Job, JobChoice, JobId, ReviewOfTask, Takes, UnfinishedRetake, Usd, count, quoted, wishes,
+    AttemptId, BatchKey, Choice, History, Job, JobChoice, JobId, ReviewOfTask, Reviewed, Takes, UnfinishedRetake, Usd,
+    count, quoted, wishes,
 };
 use crate::plan::{AlreadyPaid, Before, Elsewhere, Limit, Plan, PlanNote, SpentChoice, notes};
 use crate::report::{NextCommand, Report};
@@ -170,11 +171,25 @@ pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
     format!("{}{by}: {keep} keep, {retake} retake, {}", file.display(), count(notes, "note"))
 }
 
-/// The choices of a batch after a record of `new` ones.
-pub(crate) fn choices_recorded(new: usize, jobs: &[Arc<Job>], history: &History, again: &NextCommand) -> Page {
+/// The choices of a batch after a record of new ones.
+pub(crate) fn choices_recorded(
+    new: &[(AttemptId, &ReviewOfTask, Option<&Reviewed>)],
+    jobs: &[Arc<Job>],
+    history: &History,
+    again: &NextCommand,
+) -> Page {
     let choice_of = |job: &Job| Takes::for_job(job, history.attempts_of(job.id()))?.choice;
     let mut page = Page::new();
-    page.line(format_args!("recorded {}; nothing was spent", count(new, "new choice")));
+    page.line(format_args!("recorded {}; nothing was spent", count(new.len(), "new choice")));
+    let replaced = new.iter().filter_map(|(_, given, replaced)| {
+        let Reviewed { review, at } = replaced.as_ref()?;
+        let choice = if review.choice? == Choice::Keep { "keep" } else { "retake" };
+        Some(format!("{} ({choice} by {} of {})", given.job, review.by, at.strftime("%F %R UTC")))
+    });
+    let replaced = listed(replaced);
+    if !replaced.is_empty() {
+        page.line(format_args!("no longer counts: {replaced}"));
+    }
     for job in jobs.iter().filter(|job| choice_of(job) == Some(JobChoice::Conflict)) {
         let wishes = wishes(job, history.attempts_of(job.id()));
         page.line(format_args!("in conflict, so nothing is bought: {} ({wishes})", job.id()));

@@ -50,7 +50,7 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     }
     let ledger = options::ledger(&args.manifest)?;
     let out = options::out(&args.manifest, args.out.as_deref(), key)?;
-    let (new, renamed, history) = block_on(async {
+    let (before, renamed, history) = block_on(async {
         let batch = BatchView::new(&manifest, &ledger);
         if decides {
             let decisions = batch.decisions(&by, &args.decide, &args.withdraw).await?;
@@ -60,7 +60,7 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
         Ok(batch.choose(&all, &manifest.jobs, &out).await?)
     })?;
     let again = next_commands::for_batch(&args.manifest, key);
-    let mut page = ui::choices_recorded(new, &manifest.jobs, &history, &again);
+    let mut page = ui::choices_recorded(&before.new_reviews(&all), &manifest.jobs, &history, &again);
     if renamed > 0 {
         page.line(format_args!("renamed after their jobs: {}", count(renamed, "kept video")));
     }

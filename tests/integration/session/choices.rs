@@ -155,26 +155,20 @@ fn conflict_between_reviewers_buys_nothing() {
        completed  j1   alpha-2  $0.90  j1.mp4
        completed  j2   alpha-2  $0.90  j2.mp4
     ");
-    insta::assert_snapshot!(status, @"
-    1 job in conflict (j0): anna retakes take 1, ben keeps take 1
-      nothing is bought until they agree, or `choose --decide` ends it
-    m: 3 jobs: 3 completed
-    $2.70 spent
-    videos: 3 in shotlist-out/m
-    choices: 1 kept, 1 to retake, 1 in conflict
-
-       STATE      JOB  MODEL     COST  DETAIL
-       completed  j0   alpha-2  $0.90  conflict: anna retakes take 1, ben keeps take 1
-       completed  j1   alpha-2  $0.90  j1.mp4
-       completed  j2   alpha-2  $0.90  j2.mp4
-    ");
     for chosen in ["@ledger", "@anna.json", "@ledger"] {
         here.run(&service, &["--retake", chosen]).ends_with(0);
         assert_eq!(service.posts().len(), 4, "one retake, by both");
     }
-    // Anna changes her choice.
+    // Anna changes her choice, and is told which one that replaces.
     save(&here, "anna.json", "anna", &["j0"], &[]);
-    here.shotlist(&["choose", "m.yaml", "anna.json"]).ends_with(0);
+    let changed = here.shotlist(&["choose", "m.yaml", "anna.json"]).ends_with(0).stdout;
+    insta::with_settings!({ filters => vec![(r"of \d.* UTC", "of TIME")] }, {
+        insta::assert_snapshot!(changed, @"
+        anna.json by anna: 1 keep, 0 retake, 0 notes
+        recorded 1 new choice; nothing was spent
+        no longer counts: j0 (retake by anna of TIME)
+        ");
+    });
     assert_eq!(row(&here, "j0")["choice"], "keep");
 }
 
