@@ -181,12 +181,11 @@ pub(crate) fn choices_recorded(
     let choice_of = |job: &Job| Takes::for_job(job, history.attempts_of(job.id()))?.choice;
     let mut page = Page::new();
     page.line(format_args!("recorded {}; nothing was spent", count(new.len(), "new choice")));
-    let replaced = new.iter().filter_map(|(_, given, replaced)| {
+    let replaced = listed(new.iter().filter_map(|(_, given, replaced)| {
         let Reviewed { review, at } = replaced.as_ref()?;
         let choice = if review.choice? == Choice::Keep { "keep" } else { "retake" };
         Some(format!("{} ({choice} by {} of {})", given.job, review.by, at.strftime("%F %R UTC")))
-    });
-    let replaced = listed(replaced);
+    }));
     if !replaced.is_empty() {
         page.line(format_args!("no longer counts: {replaced}"));
     }
@@ -194,8 +193,7 @@ pub(crate) fn choices_recorded(
         let wishes = wishes(job, history.attempts_of(job.id()));
         page.line(format_args!("in conflict, so nothing is bought: {} ({wishes})", job.id()));
     }
-    let retakes = jobs.iter().filter(|job| choice_of(job) == Some(JobChoice::Retake));
-    let retakes = listed(retakes.map(|job| job.id()));
+    let retakes = listed(jobs.iter().filter(|job| choice_of(job) == Some(JobChoice::Retake)).map(|job| job.id()));
     if !retakes.is_empty() {
         page.line(format_args!("to retake: {retakes}"));
         let run = again.command("run", &["--retake", "@ledger"]);

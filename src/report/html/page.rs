@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 
-use super::card::{Group, base_of};
+use super::card::{Group, base_of, path_as_link};
 use crate::domain::BatchKey;
-use crate::report::found::JobState;
+use crate::report::found::{JobState, relative_path};
 use crate::report::row::{Row, Totals};
 use crate::report::rows::Report;
 use crate::report::{NextCommand, NoteKind, NotedJobs};
@@ -53,6 +53,8 @@ struct Top<'p> {
     tags: Vec<&'p str>,
     /// The command that takes saved choices, if it is known.
     retake: Option<String>,
+    /// The way to the output directory with the other reports, unless the page travels alone.
+    beside: Option<String>,
 }
 
 /// The part below the cards.
@@ -70,7 +72,7 @@ pub(crate) fn write(
     commands: Option<&NextCommand>,
     to: &mut impl Write,
 ) -> io::Result<()> {
-    top(report, written_at, commands).write_into(to)?;
+    top(report, directory, written_at, commands).write_into(to)?;
     let mut rows = report.rows_seen_from(directory).peekable();
     while let Some(first) = rows.next() {
         // The takes of a job follow each other.
@@ -120,7 +122,7 @@ pub(crate) fn write_bundle(report: &Report, written_at: Timestamp, to: &mut (imp
     archive.finish().map(drop).map_err(io::Error::from)
 }
 
-fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&NextCommand>) -> Top<'p> {
+fn top<'p>(report: &'p Report, from: &Path, written_at: Timestamp, commands: Option<&NextCommand>) -> Top<'p> {
     let totals = &report.totals;
     let mut policy = Policy::new(STYLE, SCRIPT);
     let (mut models, mut tags) = (BTreeSet::new(), BTreeSet::new());
@@ -152,6 +154,7 @@ fn top<'p>(report: &'p Report, written_at: Timestamp, commands: Option<&NextComm
         tags: tags.into_iter().collect(),
         // The usual directory of a browser; the page can't know where it saves.
         retake: commands.map(|commands| commands.command("run", &["--retake", "@~/Downloads/choices.json"])),
+        beside: commands.map(|_| path_as_link(&relative_path(from, report.directory()))),
     }
 }
 
