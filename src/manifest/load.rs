@@ -157,10 +157,6 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
                     let from = sheet.map_or_else(|| options.path.display(), |sheet| sheet.display());
                     format!("check the path; `shotlist init {from}` writes a manifest")
                 }
-                TextError::Directory => "name the manifest in it".to_owned(),
-                TextError::Utf16 | TextError::NotUtf8 { .. } => {
-                    "save it as UTF-8, as editors do by themselves".to_owned()
-                }
                 error => error.help().unwrap_or("a manifest is a YAML file").to_owned(),
             });
             return Loaded {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::decode::{ENTRY_KEYS, TOP_KEYS, field_keys};
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
+use crate::manifest::source::syntax::is_key;
 
 const SCHEMA: &str = include_str!("../../../schemas/manifest.schema.json");
 /// The pattern of a template for an editor.
@@ -27,6 +28,10 @@ fn schema_has_the_keys_of_the_decoder() {
     assert_eq!(keys("/properties"), known(&TOP_KEYS));
     assert_eq!(keys("/$defs/RawFields/properties"), known(&field_keys()));
     assert_eq!(keys("/$defs/RawJob/properties"), known(&[ENTRY_KEYS.as_slice(), &field_keys()].concat()));
+    // The search for the cause of a syntax error knows them all.
+    for key in [&TOP_KEYS[..], &ENTRY_KEYS, &field_keys()].concat() {
+        assert!(is_key(key), "{key}");
+    }
 }
 
 #[test]

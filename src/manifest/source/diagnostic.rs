@@ -203,5 +203,6 @@ impl Sources {
 
 /// A file that could not be taken as text, reported as a diagnostic about it.
 pub(in crate::manifest) fn unreadable(what: &str, path: &Path, error: &text::TextError, place: Location) -> Diagnostic {
-    Diagnostic::error(Rule::Unreadable, format!("can't read {what} `{}`: {error}", path.display()), place)
+    let message = format!("can't read {what} `{}`: {error}", path.display());
+    Diagnostic { help: error.help().map(str::to_owned), ..Diagnostic::error(Rule::Unreadable, message, place) }
 }

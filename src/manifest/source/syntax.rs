@@ -21,13 +21,15 @@ pub(crate) const SPACED: &str = "write `key: value`, with a colon and a space";
 /// A layout error that stops the parser on a line, from 1.
 pub(super) fn layout_error(text: &str, line: usize) -> Option<Diagnostic> {
     let written = text.lines().nth(line.checked_sub(1)?)?;
-    if text.starts_with("{\\rtf") {
-        return Some(error!(Yaml, Location::At(1, 1), "this is an RTF document, not plain text";
-            "save it as plain text in the editor that wrote it"));
-    }
     if written.trim_start().starts_with(FENCE) {
         return Some(error!(Yaml, Location::At(line, 1), "a line of backticks is Markdown, not YAML";
             "remove the lines that begin with three backticks"));
+    }
+    // The parser stops at a later line.
+    let is_mark = |(text, _): &(&str, usize)| ["<<<<<<< ", ">>>>>>> "].iter().any(|mark| text.starts_with(mark));
+    if let Some((_, number)) = text.lines().zip(1..=line).find(is_mark) {
+        return Some(error!(Yaml, Location::At(number, 1), "this line is a mark of two versions that were not merged";
+            "keep one of them, and remove the lines that begin with `<<<<<<<`, `=======`, and `>>>>>>>`"));
     }
     unindented(text).or_else(|| on_one_line(written, line))
 }
@@ -102,9 +104,10 @@ pub(crate) fn unspaced(line: &str) -> Option<usize> {
     (is_known && is_unspaced).then_some(line.len() - inside.len() + colon)
 }
 
-/// Returns whether a word is a frequent key of a manifest.
-fn is_key(word: &str) -> bool {
-    "id model prompt duration shape aspect_ratio size image face takes tags name jobs file labels"
+/// Returns whether a word is a key of a manifest.
+pub(crate) fn is_key(word: &str) -> bool {
+    "id model prompt prompt_file duration shape aspect_ratio size image image_file image_key face takes tags labels file extra for_each matrix \
+     version name batch timezone ledger budget vars faces defaults jobs moved"
         .split(' ')
         .any(|key| key == word)
 }
@@ -188,28 +191,26 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
         return vec![diagnostic];
     }
     if said.contains("expected any YAML value") {
-        return vec![
-            error!(Yaml, Location::At(line, column), "this number is too large"; "put quotes around a string"),
-        ];
+        return vec![error!(Yaml, Location::At(line, column), "this number is too large"; "put a string in quotes")];
     }
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
     let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
-    let diagnostic = error!(Yaml, Location::At(line, column), "invalid YAML: {message}");
-    vec![if indent.contains('\t') {
-        diagnostic.with_help("YAML does not allow tabs for indentation: use spaces")
-    } else if message.contains("unknown anchor") {
-        diagnostic.with_help("put quotes around a string that starts with `*`, which refers to an anchor")
-    } else if message.contains("mapping values are not allowed") {
-        diagnostic.with_help("put quotes around a string with a colon and a space")
-    } else if message.contains("unknown escape") {
-        diagnostic.with_help("a `\\` in double quotes is an escape: use single quotes, or `/` in a path")
-    } else {
-        diagnostic.with_help(
-            "check the indentation, and put quotes around strings with `: `, ` #`, `{`, `[`, `*`, `&`, `@`, or `%`",
-        )
-    }]
+    let common = HELP.iter().find(|(words, _)| message.contains(words)).map(|(_, help)| *help);
+    let help = if written.trim_start_matches(' ').starts_with('\t') { TABS } else { common.unwrap_or(LAYOUT) };
+    vec![error!(Yaml, Location::At(line, column), "invalid YAML: {message}"; "{help}")]
 }
+
+/// Words of the parser, and the help for what they mean.
+const HELP: [(&str, &str); 4] = [
+    ("unknown anchor", "put quotes around a string that starts with `*`, which refers to an anchor"),
+    ("mapping values are not allowed", "put quotes around a string with a colon and a space"),
+    ("unknown escape", ESCAPE),
+    ("hexadecimal number", ESCAPE),
+];
+const ESCAPE: &str = "a `\\` in double quotes is an escape: use single quotes, or `/` in a path";
+const TABS: &str = "YAML does not allow tabs for indentation: use spaces";
+const LAYOUT: &str =
+    "check the indentation, and put quotes around strings with `: `, ` #`, `{`, `[`, `*`, `&`, `@`, or `%`";
 
 /// A common error on the parser's line, or shortly before it.
 fn common_error(text: &str, line: usize) -> Option<Diagnostic> {
@@ -221,10 +222,7 @@ fn common_error(text: &str, line: usize) -> Option<Diagnostic> {
         if let Some((bytes, help)) = look_alike(written) {
             let character = written[bytes..].chars().next()?;
             let shown = if character.is_whitespace() { String::new() } else { format!("`{character}`, ") };
-            let code = u32::from(character);
-            return Some(
-                error!(Yaml, at(number, bytes), "found {shown}U+{code:04X}, which YAML reads as a letter"; "{help}"),
-            );
+            return Some(error!(Yaml, at(number, bytes), "found {shown}U+{:04X}, which YAML reads as a letter", u32::from(character); "{help}"));
         }
         if let Some(bytes) = unspaced(written) {
             return Some(error!(Yaml, at(number, bytes), "a space is missing after this colon"; "{SPACED}"));
@@ -264,9 +262,12 @@ fn look_alike(line: &str) -> Option<(usize, &'static str)> {
     let begin = line.len() - line.trim_start().len();
     let bullet = line[begin..].starts_with(['•', '‣', '◦', '●', '▪', '・', '–', '—']).then_some(begin);
     let colon = unspaced(line).filter(|at| line[*at..].starts_with('：'));
+    let next = |at: usize| line[at..].trim_start_matches('，').trim_start();
+    let comma = line.match_indices('，').find(|(at, _)| key(next(*at)).is_some_and(|(name, ..)| is_key(name)));
     (blank.map(|at| (at, "replace it with a plain space")))
         .or(bullet.map(|at| (at, "write `- `, a dash and a space")))
         .or(colon.map(|at| (at, SPACED)))
+        .or(comma.map(|(at, _)| (at, "write `, `, a comma and a space")))
 }
 
 /// The value on a line such as `- key: value`, and its first byte.

@@ -37,12 +37,9 @@ pub(crate) enum TextError {
     /// It is a directory.
     #[error("it is a directory")]
     Directory,
-    /// It is a workbook of a spreadsheet, and no text.
-    #[error("must be text, found a workbook")]
-    Workbook,
-    /// It is in the encoding that Windows calls Unicode.
-    #[error("must be UTF-8, found UTF-16")]
-    Utf16,
+    /// It is a document of another program, or in the encoding that Windows calls Unicode.
+    #[error("must be plain text in UTF-8, found {0}")]
+    NotPlain(&'static str),
     /// It is a table, in another encoding than the manifest says, or than is read without a word.
     #[error(transparent)]
     Undecoded(#[from] Undecoded),
@@ -60,14 +57,15 @@ impl TextError {
     /// The help that is the same for every use of the file.
     pub(crate) fn help(&self) -> Option<&'static str> {
         match self {
-            Self::NotUtf8 { .. } | Self::Utf16 | Self::Undecoded(_) => {
-                Some("save the file as UTF-8; Excel calls that \"CSV UTF-8\"")
-            }
-            Self::Workbook => Some(
-                "name it with the ending .xlsx if it is one; otherwise save it as .xlsx or \"CSV UTF-8\", and name that file",
+            Self::NotPlain(ARCHIVE) => Some(
+                "name a workbook with its ending, as .xlsx; save a document as plain text in UTF-8, and name that file",
             ),
+            Self::NotUtf8 { .. } | Self::NotPlain(_) | Self::Undecoded(_) => {
+                Some("save it as plain text in UTF-8; Excel calls that \"CSV UTF-8\"")
+            }
             Self::Url => Some("download it, and name the file"),
-            Self::Io(_) | Self::TooLarge(_) | Self::NotForManifests | Self::Outside | Self::Directory => None,
+            Self::Directory => Some("name a file in it"),
+            Self::Io(_) | Self::TooLarge(_) | Self::NotForManifests | Self::Outside => None,
         }
     }
 }
@@ -233,12 +231,25 @@ impl FileAccess {
 
 /// The text of a table in an encoding that the manifest may name.
 pub(crate) fn table_text(bytes: Vec<u8>, encoding: Option<&'static Encoding>) -> Result<String, TextError> {
-    if is_workbook(&bytes) { Err(TextError::Workbook) } else { Ok(table::decoded(bytes, encoding)?) }
+    document(&bytes).map_or_else(|| Ok(table::decoded(bytes, encoding)?), |found| Err(TextError::NotPlain(found)))
 }
 
-/// Returns whether it is a zip archive, as .xlsx and .ods are, or the older .xls.
-fn is_workbook(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0])
+const ARCHIVE: &str = "a workbook, or a document of a word processor";
+pub(crate) const PAGE: &str = "a web page";
+
+/// Documents that users name in place of a text, with the first bytes of their files. Without this, their code would be bought as a prompt.
+const DOCUMENTS: [(&str, &[&[u8]]); 4] = [
+    (ARCHIVE, &[b"PK\x03\x04", b"\xd0\xcf\x11\xe0"]),
+    (PAGE, &[b"<!doctype", b"<html", b"<table", b"<meta", b"<?xml"]),
+    ("a PDF document", &[b"%PDF-"]),
+    ("an RTF document", &[b"{\\rtf"]),
+];
+
+/// The document that these bytes are instead of plain text.
+pub(crate) fn document(bytes: &[u8]) -> Option<&'static str> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
+    let begins = |with: &[u8]| bytes.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    DOCUMENTS.iter().find(|(_, all)| all.iter().any(|with| begins(with))).map(|(document, _)| *document)
 }
 
 /// A whole text with a maximum size in bytes, without its byte order mark.
@@ -247,11 +258,9 @@ pub(crate) fn read_all(source: impl Read, largest: u64) -> Result<String, TextEr
     // Devices and pipes have no length, so the bound applies while reading.
     let read = source.take(largest + 1).read_to_end(&mut bytes);
     read.map_err(|error| if error.kind() == ErrorKind::IsADirectory { TextError::Directory } else { error.into() })?;
-    if is_workbook(&bytes) {
-        return Err(TextError::Workbook);
-    }
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(TextError::Utf16);
+    let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    if let Some(found) = document(&bytes).or(is_utf16.then_some("UTF-16")) {
+        return Err(TextError::NotPlain(found));
     }
     if bytes.len() as u64 > largest {
         return Err(TextError::TooLarge(largest / 1024));

@@ -24,7 +24,9 @@ use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, err
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
-use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, TextError, is_url, table_text};
+use crate::manifest::source::text::{
+    FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, PAGE, TextError, document, is_url, table_text,
+};
 
 /// The most hidden rows that are named in a message.
 const MAX_NAMED: usize = 8;
@@ -231,13 +233,6 @@ fn ending(file: &str) -> Option<String> {
     file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase())
 }
 
-/// Returns whether it is HTML, which many a program exports with the name of a workbook.
-fn is_page(bytes: &[u8]) -> bool {
-    let beginning = bytes.trim_ascii_start();
-    let begins = |with: &[u8]| beginning.get(..with.len()).is_some_and(|text| text.eq_ignore_ascii_case(with));
-    [b"<html".as_slice(), b"<!doctype", b"<table", b"<meta"].into_iter().any(begins)
-}
-
 /// Returns whether each line has a tab: the "Unicode text" of Excel is a table.
 fn is_tabbed(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
@@ -273,7 +268,8 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Fi
         Ok((_, bytes)) => bytes,
         Err(error) => return refused(cannot_read(file, access, &error, at), found),
     };
-    if is_page(&bytes) {
+    // Many a program exports HTML with the name of a workbook.
+    if document(&bytes) == Some(PAGE) {
         let page = error!(Unreadable, at.value(), "{file} is a web page, whatever its name says";
             "open it in a spreadsheet program, and save it as .xlsx");
         return refused(page, found);

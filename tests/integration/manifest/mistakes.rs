@@ -176,6 +176,17 @@ const MISTAKES: &[(&str, &str)] = &[
     ("three braces", "vars: { brand: x }\njobs: [{ id: a, prompt: \"A {{{ brand }}} mug\" }]"),
     ("a size with blanks", "jobs: [{ id: a, prompt: x, model: beta-2.0-lite, size: 720 x 1280 }]"),
     ("words of other tools", "jobs: [{ id: a, text: A kite, variations: 2 }]"),
+    (
+        "versions that were not merged",
+        "jobs:\n<<<<<<< HEAD\n  - { id: a, prompt: x }\n=======\n  - { id: b, prompt: x }\n>>>>>>> main",
+    ),
+    ("no space after a colon", "jobs:\n  - id: a\n    prompt: x\n    prompt_file:p.txt"),
+    ("commas of full width", "jobs: [{ id: a， prompt: x }]"),
+    ("a path of Windows in quotes", "jobs: [{ id: a, prompt: x, image_file: \"C:\\users\\x.png\" }]"),
+    (
+        "documents in place of texts",
+        "jobs:\n  - { id: a, prompt_file: p.rtf }\n  - { id: b, prompt_file: page.txt }\n  - { id: c, prompt_file: p.docx }\n  - { id: d, prompt_file: p.pdf }\n  - { id: \"{{ row.text }}\", for_each: list.txt, prompt: x }\n  - { id: \"{{ row_number }}\", for_each: page.csv, prompt: x }",
+    ),
     ("moves in a circle", "jobs: [{ id: a, prompt: x }]\nmoved: [{ from: b, to: c }, { from: c, to: b }]"),
 ];
 
@@ -193,6 +204,12 @@ fn directory() -> Workspace {
         .file("quoted.csv", "id,p\na,\"A \"shiny\" mug\"\n")
         .file("swallowed.csv", "id,p\na,\"A mug\nb,A lamp\nc,\"A chair\"\nd,A vase\n")
         .file("sums.csv", "id,p\na,A mug\nid,p\nTotal,1 mug\n")
+        .file("p.rtf", "{\\rtf1\\ansi A kite}")
+        .file("page.txt", "\u{feff}\n<!DOCTYPE html>\n<html>Sign in</html>")
+        .file("p.docx", b"PK\x03\x04xx")
+        .file("p.pdf", "%PDF-1.4\n")
+        .file("list.txt", "{\\rtf1\\ansi A kite}\n")
+        .file("page.csv", "<table><tr><td>id</td></tr></table>")
         .file("cells.csv", "id,p\na,{{ brand }} mug\nb,#REF!\nc,n/a\n")
 }
 
@@ -201,7 +218,7 @@ fn every_mistake_is_reported_with_its_place_and_its_fix() {
     let here = directory();
     let mut told = String::new();
     for (name, manifest) in MISTAKES {
-        let is_whole = ["version: 1", "rtf"].iter().any(|sign| manifest.contains(sign));
+        let is_whole = ["version: 1", "{\\rtf"].iter().any(|sign| manifest.contains(sign));
         let beginning = if is_whole { "" } else { "version: 1\ndefaults: { model: alpha-2 }\n" };
         here.write("m.yaml", format!("{beginning}{manifest}\n"));
         let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends();
