@@ -1,7 +1,7 @@
 //! Lints: valid input that is probably wrong. They are warnings, because the input would be paid for.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use memchr::memchr3;
@@ -11,26 +11,23 @@ use super::location::{Location, Marks, Part, Pointer, nearest};
 use crate::domain::{Cells, Job, Label, OutputPath, Spec};
 
 /// Errors that spreadsheets write into a cell, in several languages.
-pub(in crate::manifest) static OF_SPREADSHEETS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    "#REF! #N/A #VALUE! #NAME? #DIV/0! #NULL! #NUM! #SPILL! #ERROR! #CALC! #FIELD! #BLOCKED! #BUSY! #GETTING_DATA \
-     #WERT! #BEZUG! #NV #ZAHL! #ÜBERLAUF! #VALEUR! #NOM? #NOMBRE! #¡VALOR! #¡REF! #¿NOMBRE? #¡NUM! #¡DIV/0! \
-     #VALORE! #RIF! #NOME? #N/D #VALOR! #ARG! #ADR! #LICZBA! #NAZWA? #WAARDE! #VERW! #NAAM? #GETAL!"
-        .split(' ')
-        .collect()
-});
+pub(in crate::manifest) const OF_SPREADSHEETS: &str = "#REF! #N/A #VALUE! #NAME? #DIV/0! #NULL! #NUM! #SPILL! #ERROR! #CALC! #FIELD! #BLOCKED! \
+     #BUSY! #GETTING_DATA #WERT! #BEZUG! #NV #ZAHL! #ÜBERLAUF! #VALEUR! #NOM? #NOMBRE! #¡VALOR! #¡REF! #¿NOMBRE? #¡NUM! #¡DIV/0! \
+     #VALORE! #RIF! #NOME? #N/D #VALOR! #ARG! #ADR! #LICZBA! #NAZWA? #WAARDE! #VERW! #NAAM? #GETAL!";
 /// Each placeholder has one of these bytes. One search finds three of them.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// The namespace of the tags that YAML has itself, and those of plain scalars.
 const CORE: &str = "tag:yaml.org,2002:";
 const PLAIN_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
 /// Words for an empty cell, and of the last row of a sheet.
-const NOTHING: [&str; 13] =
-    ["n/a", "na", "none", "null", "tbd", "todo", "total", "totals", "sum", "subtotal", "summe", "gesamt", "prompt"];
+const NOTHING: &str =
+    "n/a,na,nan,none,null,undefined,tbd,todo,ditto,same as above,total,totals,sum,subtotal,summe,gesamt,prompt";
 /// Fields that a wrong indentation makes a part of the prompt.
 const FIELDS: [&str; 10] =
     ["id", "prompt", "model", "duration", "shape", "size", "aspect_ratio", "takes", "image", "tags"];
-/// UTF-8 that was read as another encoding, and the sign of a letter that was lost.
-const DAMAGED: [&str; 6] = ["Ã¤", "Ã©", "Ã¶", "Ã¼", "â€", "\u{fffd}"];
+/// Characters that another program left: UTF-8 read as another encoding, the sign of a lost letter, and the code of web pages, strings, and URLs.
+const LEFT_OVER: &str =
+    "Ã¤ Ã© Ã¶ Ã¼ â€ \u{fffd} &amp; &quot; &nbsp; &lt; &gt; &# </ <br> <br/ <p> \\n \\u %20 %0A [object";
 /// The start of placeholder text.
 const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
@@ -44,16 +41,17 @@ pub(crate) fn unfilled_placeholder(
     place: impl FnOnce() -> Location,
 ) -> Option<Diagnostic> {
     let trimmed = prompt.trim();
-    let is_nothing = |word: &&str| trimmed.eq_ignore_ascii_case(word);
-    let left = if NOTHING.iter().any(is_nothing) || !trimmed.is_empty() && !trimmed.contains(char::is_alphabetic) {
+    let is_nothing = |word: &str| trimmed.eq_ignore_ascii_case(word);
+    // Such a cell has a formula, or the path of a text.
+    let is_reference = (trimmed.starts_with('=') || trimmed.contains("://")) && !trimmed.contains(char::is_whitespace);
+    let has_no_word = !trimmed.is_empty() && !trimmed.contains(char::is_alphabetic);
+    let left = if NOTHING.split(',').any(is_nothing) || has_no_word || is_reference {
         Some(trimmed.to_owned())
     } else if let Some(left) = spelled_out(trimmed, &names).or_else(|| slipped_in(trimmed)) {
         Some(left)
     } else if MARKS.iter().any(|[a, b, c]| memchr3(*a, *b, *c, prompt.as_bytes()).is_some()) {
-        let of_spreadsheets = OF_SPREADSHEETS
-            .iter()
-            .find(|error| error.ends_with(['!', '?', 'A']) && prompt.contains(**error))
-            .map(|&error| error.to_owned());
+        let is_error = |error: &&str| error.ends_with(['!', '?', 'A']) && prompt.contains(error);
+        let of_spreadsheets = OF_SPREADSHEETS.split(' ').find(is_error).map(str::to_owned);
         let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
         of_spreadsheets.or_else(braces).or_else(|| named(prompt, &names())).or_else(|| in_capitals(prompt))
     } else {
@@ -61,7 +59,8 @@ pub(crate) fn unfilled_placeholder(
     };
     left.map(|left| {
         let of_a_cell = format!("write `{{{{ {left} }}}}`");
-        let help = if left.starts_with('#') {
+        let is_left_over = LEFT_OVER.split(' ').any(|code| code == left);
+        let help = if left.starts_with(['#', '=']) {
             "fix the formula in the spreadsheet"
         } else if left.starts_with("row.") {
             of_a_cell.as_str()
@@ -69,14 +68,14 @@ pub(crate) fn unfilled_placeholder(
             "remove it: `shape` and `duration` are fields of the job, and the model reads all of the prompt"
         } else if left.ends_with(':') {
             "indent the line as the other fields, so that it is not a part of the prompt"
-        } else if DAMAGED.contains(&&*left) {
-            "save the file as \"CSV UTF-8\": its letters are damaged"
+        } else if is_left_over {
+            "write what people read: this is code, or a letter that was damaged because the file is not \"CSV UTF-8\""
         } else if left.contains(['{', '[', '<', '%', '$']) {
             "write `{{ name }}` in the prompt itself: cells and `vars` are not templates"
         } else {
             "write a prompt, or remove the row"
         };
-        let is_slip = left.starts_with("--") || left.ends_with(':') || DAMAGED.contains(&&*left);
+        let is_slip = left.starts_with("--") || left.ends_with(':') || is_left_over;
         let has = match (left == trimmed, is_slip) {
             (true, _) => "is only",
             (_, true) => "contains",
@@ -93,7 +92,7 @@ fn spelled_out(trimmed: &str, names: &impl Fn() -> Vec<String>) -> Option<String
     column.map(|_| trimmed).or(lorem).map(str::to_owned)
 }
 
-/// A part of a prompt that was meant for a program: an option of another tool, a field on a line of its own, damaged letters, or a word for later.
+/// A part of a prompt that is not for the model: an option of another tool, a field on a line of its own, what another program left, or a word for later.
 fn slipped_in(trimmed: &str) -> Option<String> {
     let is_option =
         |word: &&str| word.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase()));
@@ -104,11 +103,11 @@ fn slipped_in(trimmed: &str) -> Option<String> {
         let name = line.trim_start_matches([' ', '-']).split_once(": ")?.0;
         FIELDS.contains(&name).then(|| format!("{name}:"))
     };
-    let damaged = || DAMAGED.iter().find(|letters| trimmed.contains(**letters)).map(|letters| (*letters).to_owned());
+    let may_be_code = trimmed.bytes().any(|byte| matches!(byte, b'&' | b'<' | b'\\' | b'%' | b'[') || !byte.is_ascii());
+    let left_over = || LEFT_OVER.split(' ').find(|code| trimmed.contains(code)).map(str::to_owned);
     let has_mark = ["--", "___", "TODO", "TBD", "XXX"].iter().any(|mark| trimmed.contains(mark));
     let word = has_mark.then(of_words).flatten().map(str::to_owned);
-    word.or_else(|| trimmed.lines().skip(1).find_map(field))
-        .or_else(|| if trimmed.is_ascii() { None } else { damaged() })
+    word.or_else(|| trimmed.lines().skip(1).find_map(field)).or_else(|| may_be_code.then(left_over).flatten())
 }
 
 /// A word in capitals in brackets, or a name in a dollar sign and braces: `[PRODUCT]`, `${surface}`.
@@ -353,6 +352,14 @@ mod tests {
             ("a [Prompt Text]", Some("[Prompt Text]")),
             ("#REF!", Some("#REF!")),
             ("a mug, #N/A", Some("#N/A")),
+            ("=B2", Some("=B2")),
+            ("https://example.com/brief", Some("https://example.com/brief")),
+            ("Same as above", Some("Same as above")),
+            ("a mug &amp; a lamp", Some("&amp;")),
+            ("a mug<br>a lamp", Some("<br>")),
+            ("a mug\\na lamp", Some("\\n")),
+            ("a mug & a lamp, 5 % of it; 3 < 4 [slow] \\o/", None),
+            ("a sign: https://example.com", None),
             ("n/a", Some("n/a")),
             ("TBD", Some("TBD")),
             ("a {wide} shot [slow], #1 of {}", None),

@@ -185,7 +185,7 @@ fn broken(column: &str, cell: &str) -> Option<Error> {
         _ => cell,
     };
     let is_error = held != cell
-        || cell.starts_with('#') && OF_SPREADSHEETS.contains(&cell)
+        || cell.starts_with('#') && OF_SPREADSHEETS.split(' ').any(|error| error == cell)
         || cell
             .strip_prefix("Err:")
             .is_some_and(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()));
