@@ -26,8 +26,7 @@ const NOTHING: &str =
 const FIELDS: [&str; 10] =
     ["id", "prompt", "model", "duration", "shape", "size", "aspect_ratio", "takes", "image", "tags"];
 /// Characters that another program left: UTF-8 read as another encoding, the sign of a lost letter, and the code of web pages, strings, and URLs.
-const LEFT_OVER: &str =
-    "Ã¤ Ã© Ã¶ Ã¼ â€ \u{fffd} &amp; &quot; &nbsp; &lt; &gt; &# </ <br> <br/ <p> \\n \\u %20 %0A [object";
+const LEFT_OVER: &str = "Ã¤ Ã© Ã¶ Ã¼ â€ \u{fffd} &amp; &quot; &nbsp; &lt; &gt; &# <br> <br/ <p> </p> </div> </span> \\n \\u %20 %0A [object";
 /// The start of placeholder text.
 const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
