@@ -103,7 +103,7 @@ pub(super) fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPa
 }
 
 /// Gives an earlier video of a job the path of the job, and the recorded occupant of that path the name of the earlier one. Returns false, and renames
-/// nothing, if the video is not here, or another file is at the path. After a kill, the same call finishes the rest.
+/// nothing, if the video is not here, or another file is at one of the two paths. After a kill, the same call finishes the rest.
 pub fn exchange(
     directory: &Path,
     file: &VideoFile,
@@ -116,15 +116,18 @@ pub fn exchange(
     if holds(&own, file) {
         return Ok(true);
     }
-    let is_free = !own.exists() || occupant.is_some_and(|occupant| holds(&own, occupant));
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    let is_free = !is_there(&own) || occupant.is_some_and(|occupant| holds(&own, occupant));
     let is_hidden = holds(&hidden, file);
-    if !is_free || !is_hidden && !holds(&version, file) {
+    // After a kill, the name of the earlier take may be that of a file of the user.
+    let is_movable = holds(&version, file) || is_hidden && !(is_there(&own) && is_there(&version));
+    if !is_free || !is_movable {
         return Ok(false);
     }
     if !is_hidden {
         fs::rename(&version, &hidden)?;
     }
-    if own.exists() {
+    if is_there(&own) {
         fs::rename(&own, &version)?;
     }
     fs::rename(&hidden, &own).and_then(|()| sync_directory(&own)).map(|()| true)
@@ -461,6 +464,10 @@ mod tests {
         assert!(exchange(), "the path is free");
         fs::remove_file(&at_own).expect("removed");
         assert!(!exchange(), "no video is here");
+        fs::write(&hidden, video("first")).and_then(|()| fs::write(&at_own, video("second"))).expect("files");
+        fs::write(&at_version, "holiday").expect("a file");
+        assert!(!exchange(), "after a kill, too");
+        assert_eq!(fs::read(&at_version).expect("the user's file"), b"holiday");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::domain::{
 };
 use crate::ledger::{Approval, BoughtElsewhere, Event, Intent, LedgerError, LedgerLimit, Span, SpendLimit};
 
-/// Spending of all batches counts, also in doubt. An attempt that bought nothing does not.
+/// A limit counts the spending of all batches, and the price of attempts in doubt, but no attempt that bought nothing.
 pub(in crate::ledger) async fn limit_counts_spending_of_all_batches<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -59,7 +59,7 @@ pub(in crate::ledger) async fn limit_of_a_label_counts_that_label_alone<S: Fresh
         let found = ledger.used_since(since, Some(label(client))).await.expect("read");
         assert_eq!(found.to_string(), used, "{client}");
     }
-    // A whole quarter of an hour counts.
+    // The ledger adds up whole quarters of an hour.
     let later = Timestamp::now() + jiff::SignedDuration::from_mins(15);
     assert_eq!(ledger.used_since(later, Some(label("acme"))).await.expect("read"), Usd::ZERO);
     let just_before = Timestamp::now() - jiff::SignedDuration::from_secs(60);
@@ -228,7 +228,7 @@ pub(in crate::ledger) async fn unfinished_retake_is_recorded<S: Fresh>() {
     assert_eq!(ledger.history(&batch("")).await.expect("read").retake(), None);
 }
 
-/// Two names at the same time, without each other in their plans.
+/// Two manifests run at the same time, and neither plan has the purchases of the other.
 pub(in crate::ledger) async fn purchase_elsewhere_since_the_plan_refuses_an_intent<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -246,7 +246,7 @@ pub(in crate::ledger) async fn purchase_elsewhere_since_the_plan_refuses_an_inte
     theirs.intend(guarded(2)).await.expect("the plan knew of it");
 }
 
-/// Every life of a submission, with every charging word.
+/// Tries each sequence of events of a submission, with each statement about its charge.
 pub(in crate::ledger) async fn bought_elsewhere_means_charged<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -297,7 +297,7 @@ pub(in crate::ledger) async fn bought_elsewhere_means_charged<S: Fresh>() {
         let found = ledger.bought_elsewhere(&batch(""), move || vec![normalized.clone()]).await.expect("read");
         let sum = |count: fn(&BoughtElsewhere) -> u32| found.iter().map(count).sum::<u32>();
         assert_eq!(sum(|it| it.jobs) > 0, attempt.charge() != Charge::None, "{attempt:?}");
-        // A plan that knew of it confirmed it; any other meets the guard.
+        // An intent is admitted if its plan counted the purchase, and refused if not.
         let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of(attempt.job().as_str()) };
         let counted = sum(|it| it.attempts);
         assert_eq!(counted, u32::from(!attempt.state.made_no_task()), "{attempt:?}");
