@@ -68,8 +68,9 @@ pub(super) fn compare_service(args: &RunArgs, approved: Option<&Approved>, termi
 
 /// Refuses `--retake` for purchases under the approval itself, once nothing is left to submit. Before that, the same command continues a killed run.
 pub(super) fn check_retakes(plan: &Plan) -> Result<(), Failure> {
-    let uncovered = plan.uncovered_retakes();
-    if uncovered.is_empty() || plan.needs_service() {
+    let mut uncovered =
+        plan.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id()).peekable();
+    if uncovered.peek().is_none() || plan.needs_service() {
         return Ok(());
     }
     let help = "leave out `--approved` to see the plan with the retake, and approve that";

@@ -206,6 +206,7 @@ codes! {
     RowsLeftOut "rows-left-out" "Rows of a file became no jobs."
     Recovered "recovered" "An earlier run ended between a submission and its response."
     Rejected "rejected" "The service rejected a job."
+    ReplacesChoices "replaces-choices" "Earlier choices no longer count."
     ReportNotRead "report-not-read" "An earlier report can't be read, so it can't tell what is paid for."
     ReportNotWritten "report-not-written" "A report can't be written during the run."
     RequestFailed "request-failed" "A request failed and is repeated."

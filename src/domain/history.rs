@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::codes::explained;
-use super::{Attempt, Charge, JobId, Usd};
+use super::{Attempt, Charge, JobId, Reviewed, Usd};
 
 /// All attempts of one batch, oldest first for each job, and why others were not made.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub struct History {
     unsent: BTreeMap<JobId, String>,
     /// The retake of a run that did not finish it.
     retake: Option<UnfinishedRetake>,
+    /// The recorded choices that reviews of this run replace, each with its job.
+    pub replaced: Vec<(JobId, Reviewed)>,
 }
 
 /// A retake by patterns whose run didn't end: the same patterns continue it.
@@ -37,7 +39,7 @@ impl History {
         let mut by_job: Vec<u32> = (0..count).collect();
         // Stable, so each job's attempts stay in their order.
         by_job.sort_by(|a, b| attempts[*a as usize].job().cmp(attempts[*b as usize].job()));
-        Self { attempts, by_job, unsent: BTreeMap::new(), retake: None }
+        Self { attempts, by_job, ..Self::default() }
     }
 
     /// Adds why jobs were not sent when it was last their turn.
@@ -72,9 +74,8 @@ impl History {
     pub fn only(self, is_meant: impl Fn(&JobId) -> bool) -> Self {
         let (attempts, mut unsent, retake) = self.into_parts();
         unsent.retain(|job, _| is_meant(job));
-        Self::new(attempts.into_iter().filter(|attempt| is_meant(attempt.job())).collect())
-            .with_unsent(unsent)
-            .with_retake(retake)
+        let attempts = attempts.into_iter().filter(|attempt| is_meant(attempt.job())).collect();
+        Self { unsent, retake, ..Self::new(attempts) }
     }
 
     /// The same with changes to attempts that leave each with its job.

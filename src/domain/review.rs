@@ -186,11 +186,14 @@ impl History {
 
     /// The same with reviews that are to be recorded.
     #[must_use]
-    pub fn reviewed(self, reviews: &[ReviewOfTask], at: Timestamp) -> Self {
+    pub fn reviewed(mut self, reviews: &[ReviewOfTask], at: Timestamp) -> Self {
         let mut new: HashMap<AttemptId, Vec<&Review>> = HashMap::new();
-        for (attempt, given, _) in self.new_reviews(reviews) {
+        let mut replaced = Vec::new();
+        for (attempt, given, earlier) in self.new_reviews(reviews) {
             new.entry(attempt).or_default().push(&given.review);
+            replaced.extend(earlier.map(|earlier| (given.job.clone(), earlier.clone())));
         }
+        self.replaced = replaced;
         self.changed(|attempt| {
             for review in new.get(&attempt.id).into_iter().flatten() {
                 attempt.review((*review).clone(), at);

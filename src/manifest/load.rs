@@ -86,14 +86,9 @@ pub struct FaceReviews {
 }
 
 impl FaceReviews {
-    /// The sum of the fees: one per face.
-    pub fn usd(&self) -> Usd {
-        self.paid_on.iter().map(|_| self.fee).sum()
-    }
-
-    /// The sum of the fees since a day. A fee without a day counts.
-    pub fn usd_since(&self, day: Date) -> Usd {
-        self.paid_on.iter().filter(|paid_on| paid_on.is_none_or(|paid_on| paid_on >= day)).map(|_| self.fee).sum()
+    /// The sum of the fees, one per face, since a day. A fee without a day counts.
+    pub fn usd(&self, since: Option<Date>) -> Usd {
+        self.paid_on.iter().filter(|paid_on| paid_on.is_none_or(|day| Some(day) >= since)).map(|_| self.fee).sum()
     }
 }
 

@@ -17,7 +17,7 @@ use super::guards;
 use super::input::{AlreadyPaid, Elsewhere, Limit, PlanInput, Planned, Previous, UntilKept};
 use super::retake::{Retake, SpentChoice};
 use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Charge, Choice, Digest, Freeze, Job, JobChoice, JobId, Takes,
+    Account, Attempt, AttemptId, BatchKey, Charge, Choice, Digest, Freeze, Job, JobChoice, JobId, Reviewed, Takes,
     UnfinishedRetake, Usd,
 };
 
@@ -59,6 +59,8 @@ pub struct Plan {
     pub frozen: Option<Freeze>,
     /// An unfinished retake of an earlier run, which the patterns of this run would replace.
     pub unfinished_retake: Option<UnfinishedRetake>,
+    /// The recorded choices that reviews of this run replace.
+    pub replaced_choices: Vec<(JobId, Reviewed)>,
     /// Models that begin with one job in flight, each with the fault of its newest delivery.
     pub on_trial: Vec<(String, String)>,
     /// The open work of other batches of the same name.
@@ -128,6 +130,7 @@ impl Plan {
             prices,
             digest,
             frozen: None,
+            replaced_choices: given.history.replaced.clone(),
             unfinished_retake: given.retake.replaced(given.history.retake()).cloned(),
             on_trial: Vec::new(),
             elsewhere: Vec::new(),
@@ -218,11 +221,6 @@ impl Plan {
     pub fn already_paid_cost(&self) -> Usd {
         let again: HashSet<&JobId> = self.already_paid.iter().map(|before| &before.job).collect();
         self.jobs.iter().filter(|planned| again.contains(planned.job.id())).map(|planned| planned.cost).sum()
-    }
-
-    /// Completed jobs of a retake that the approval does not cover.
-    pub fn uncovered_retakes(&self) -> Vec<&str> {
-        self.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id().as_str()).collect()
     }
 
     /// Jobs whose retake is skipped for this reason, each with its own words.

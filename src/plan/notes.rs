@@ -11,7 +11,7 @@ use super::build::Plan;
 use super::decide::Action;
 use super::input::{Elsewhere, Limit, OtherDirectory, Planned};
 use super::retake::SpentChoice;
-use crate::domain::{AttemptId, Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
+use crate::domain::{AttemptId, Freeze, JobId, NoticeCode, Reviewed, UnfinishedRetake, Usd};
 
 /// The age of old prices, in days.
 pub(crate) const PRICES_AGE: i32 = 30;
@@ -29,6 +29,8 @@ pub enum PlanNote<'p> {
     LeftOut(usize),
     /// Jobs with a skipped retake, with the reason.
     ChoiceSpent(SpentChoice, Vec<(&'p JobId, &'p str)>),
+    /// The recorded choices that reviews of this run replace, each with its job.
+    ReplacesChoices(&'p [(JobId, Reviewed)]),
     /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
     UntilKept(Vec<&'p JobId>, Usd),
     /// Models that begin with one job in flight, each with the fault of its newest delivery.
@@ -72,6 +74,7 @@ impl PlanNote<'_> {
             Self::LocalImages(_) => NoticeCode::LocalImages,
             Self::LeftOut(_) => NoticeCode::LeftOut,
             Self::ChoiceSpent(..) => NoticeCode::ChoiceSpent,
+            Self::ReplacesChoices(_) => NoticeCode::ReplacesChoices,
             Self::UntilKept(..) => NoticeCode::UntilKept,
             Self::OnTrial(_) => NoticeCode::ModelOnTrial,
             Self::RetakeUnfinished(_) => NoticeCode::RetakeUnfinished,
@@ -82,14 +85,9 @@ impl PlanNote<'_> {
             Self::InDoubt(..) => NoticeCode::InDoubt,
             Self::OldPrices(..) => NoticeCode::OldPrices,
             Self::WorstCase(..) => NoticeCode::WorstCase,
-            Self::Limit(limit, cost) if *cost <= limit.left() && limit.used <= limit.usd => {
-                if limit.is_near(*cost) {
-                    NoticeCode::NearLimit
-                } else {
-                    NoticeCode::WithinLimit
-                }
-            }
-            Self::Limit(..) => NoticeCode::OverLimit,
+            Self::Limit(limit, cost) if *cost > limit.left() || limit.used > limit.usd => NoticeCode::OverLimit,
+            Self::Limit(limit, cost) if limit.is_near(*cost) => NoticeCode::NearLimit,
+            Self::Limit(..) => NoticeCode::WithinLimit,
             Self::RowsLeftOut(_) => NoticeCode::RowsLeftOut,
             Self::Reads(..) => NoticeCode::Reads,
             Self::OtherBatch(other) if other.doubtful > 0 => NoticeCode::InDoubtElsewhere,
@@ -131,6 +129,7 @@ pub fn notes(plan: &Plan) -> Vec<PlanNote<'_>> {
     let reviews = number(|planned| planned.action == Action::Hold && planned.job.review.is_some());
     let stale = number(|planned| planned.action == Action::Stale);
     let middle = [
+        (!plan.replaced_choices.is_empty()).then_some(PlanNote::ReplacesChoices(&plan.replaced_choices)),
         (!plan.on_trial.is_empty()).then_some(PlanNote::OnTrial(&plan.on_trial)),
         plan.unfinished_retake.as_ref().map(PlanNote::RetakeUnfinished),
         some(active, PlanNote::ActiveTasks(active)),

@@ -39,8 +39,13 @@ pub(crate) struct ReportView<'r> {
 }
 
 impl<'r> ReportView<'r> {
-    /// The form of a report in a directory, at a time.
-    pub(crate) fn new(report: &'r Report, directory: &'r Path, written_at: Timestamp) -> Self {
+    /// The form of a report in a directory, at a time, with the freeze of the ledger.
+    pub(crate) fn new(
+        report: &'r Report,
+        directory: &'r Path,
+        written_at: Timestamp,
+        freeze: Option<&'r Freeze>,
+    ) -> Self {
         Self {
             schema_version: 1,
             name: &report.key.name,
@@ -50,14 +55,8 @@ impl<'r> ReportView<'r> {
             jobs: Rows { report, directory },
             superseded: report.superseded_seen_from(directory),
             totals: &report.totals,
-            frozen: None,
+            frozen: freeze.map(|freeze| &*freeze.why),
         }
-    }
-
-    /// The same with the state of the ledger.
-    #[must_use]
-    pub(crate) fn with_freeze(self, freeze: Option<&'r Freeze>) -> Self {
-        Self { frozen: freeze.map(|freeze| &*freeze.why), ..self }
     }
 }
 
@@ -81,6 +80,6 @@ pub(super) fn write(
     written_at: Timestamp,
     to: &mut impl Write,
 ) -> std::io::Result<()> {
-    serde_json::to_writer_pretty(&mut *to, &ReportView::new(report, directory, written_at))?;
+    serde_json::to_writer_pretty(&mut *to, &ReportView::new(report, directory, written_at, None))?;
     to.write_all(b"\n")
 }

@@ -189,7 +189,7 @@ pub(super) async fn record(batch: &LockedBatch, history: &History, reviews: &[Re
     stream::iter(records).buffer_unordered(AT_ONCE).try_for_each(|()| async { Ok(()) }).await.map_err(Refusal::from)
 }
 
-/// Gives each kept video the path of its job, if it has the name of an earlier take. Returns the number of renamed videos.
+/// Gives the video of each job the path of the job, if another take has that. Returns the number of renamed videos.
 pub(super) async fn name_kept(
     batch: &LockedBatch,
     history: &History,
@@ -198,20 +198,21 @@ pub(super) async fn name_kept(
 ) -> Result<usize, Refusal> {
     let mut renamed = 0;
     for job in jobs {
-        let (own, mut attempts) = (job.output(), history.attempts_of(job.id()));
+        let (own, attempts) = (job.output(), history.attempts_of(job.id()));
         let is_version = |it: &Attempt| it.file.as_ref().is_some_and(|file| file.path.is_version_of(&own));
         if !attempts.clone().any(is_version) {
             continue;
         }
-        let kept =
-            Takes::for_job(job, attempts.clone()).filter(|takes| takes.choice.is_some() && is_version(takes.video));
-        let Some((kept, file)) = kept.and_then(|takes| Some((takes.video, takes.video.file.as_deref()?))) else {
+        let other = attempts.clone().rfind(|it| it.file.as_ref().is_some_and(|file| file.path == own));
+        // A video beside a user's file has a versioned name until it is kept.
+        let named =
+            Takes::for_job(job, attempts).filter(|it| is_version(it.video) && (it.choice.is_some() || other.is_some()));
+        let Some((video, file)) = named.and_then(|takes| Some((takes.video, takes.video.file.as_deref()?))) else {
             continue;
         };
-        let other = attempts.rfind(|it| it.file.as_ref().is_some_and(|file| file.path == own));
         let occupant = other.and_then(|other| other.file.as_deref());
         if exchange(out, file, &own, occupant).map_err(|error| Refusal::Files(Box::new(error)))? {
-            for (attempt, path) in other.map(|other| (other.id, file.path.clone())).into_iter().chain([(kept.id, own)])
+            for (attempt, path) in other.map(|other| (other.id, file.path.clone())).into_iter().chain([(video.id, own)])
             {
                 batch.record(attempt, Event::Moved(path)).await?;
             }

@@ -51,7 +51,7 @@ impl Session {
         let history = self.history().await?;
         let (key, jobs) = (&self.manifest.key, self.manifest.jobs.clone().into());
         let report = Report::new(key, self.ledger.is_simulated(), jobs, history, &self.options.out);
-        Ok(report.with_face_reviews(self.manifest.face_reviews.usd()))
+        Ok(report.with_face_reviews(self.manifest.face_reviews.usd(None)))
     }
 
     /// Writes the reports from the ledger alone. Sends no request and changes nothing else.
@@ -68,7 +68,7 @@ impl Session {
         Reporter {
             key: self.manifest.key.clone(),
             moves: self.manifest.moves.clone(),
-            face_reviews_usd: self.manifest.face_reviews.usd(),
+            face_reviews_usd: self.manifest.face_reviews.usd(None),
             jobs: self.manifest.jobs.clone().into(),
             ledger: self.ledger.clone(),
             out: self.options.out.clone(),

@@ -33,6 +33,9 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
         }
         PlanNote::LeftOut(jobs) => format!("{} left for another run", count(*jobs, "due job")),
         PlanNote::ChoiceSpent(why, jobs) => choice_spent(*why, jobs, again),
+        PlanNote::ReplacesChoices(replaced) => {
+            format!("no longer counts: {}", earlier_choices(replaced.iter().map(|(job, earlier)| (job, earlier))))
+        }
         PlanNote::UntilKept(waiting, later) => {
             let waits = match &**waiting {
                 [] => String::new(),
@@ -167,8 +170,16 @@ pub(crate) fn choices_of(reviews: &[ReviewOfTask], file: &Path) -> String {
     let of = |wanted: Choice| reviews.iter().filter(|it| it.review.choice == Some(wanted)).count();
     let notes = reviews.iter().filter(|it| !it.review.note.is_empty()).count();
     let by = reviews.first().map(|it| format!(" by {}", it.review.by)).unwrap_or_default();
-    let (keep, retake) = (of(Choice::Keep), of(Choice::Retake));
-    format!("{}{by}: {keep} keep, {retake} retake, {}", file.display(), count(notes, "note"))
+    let file = file.display();
+    format!("{file}{by}: {} keep, {} retake, {}", of(Choice::Keep), of(Choice::Retake), count(notes, "note"))
+}
+
+/// Replaced choices: `mug (keep by anna of 2026-11-03 10:00 UTC)`.
+fn earlier_choices<'a>(replaced: impl Iterator<Item = (&'a JobId, &'a Reviewed)>) -> String {
+    listed(replaced.map(|(job, Reviewed { review, at })| {
+        let choice = if review.choice == Some(Choice::Keep) { "keep" } else { "retake" };
+        format!("{job} ({choice} by {} of {})", review.by, at.strftime("%F %R UTC"))
+    }))
 }
 
 /// The choices of a batch after a record of new ones.
@@ -181,11 +192,7 @@ pub(crate) fn choices_recorded(
     let choice_of = |job: &Job| Takes::for_job(job, history.attempts_of(job.id()))?.choice;
     let mut page = Page::new();
     page.line(format_args!("recorded {}; nothing was spent", count(new.len(), "new choice")));
-    let replaced = listed(new.iter().filter_map(|(_, given, replaced)| {
-        let Reviewed { review, at } = replaced.as_ref()?;
-        let choice = if review.choice? == Choice::Keep { "keep" } else { "retake" };
-        Some(format!("{} ({choice} by {} of {})", given.job, review.by, at.strftime("%F %R UTC")))
-    }));
+    let replaced = earlier_choices(new.iter().filter_map(|(_, given, replaced)| Some((&given.job, (*replaced)?))));
     if !replaced.is_empty() {
         page.line(format_args!("no longer counts: {replaced}"));
     }
@@ -204,8 +211,7 @@ pub(crate) fn choices_recorded(
 
 /// The number of archived videos, and the directory of the copies.
 pub(crate) fn archived(videos: usize, to: Option<&Path>) -> Page {
-    let mut page = Page::new();
-    let to = to.map(|to| format!(", moved to {}", to.display())).unwrap_or_default();
+    let (mut page, to) = (Page::new(), to.map(|to| format!(", moved to {}", to.display())).unwrap_or_default());
     page.line(format_args!("archived {}{to}; runs neither download nor miss them", count(videos, "video")));
     page
 }
@@ -330,7 +336,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::domain::{Freeze, Label};
+    use crate::domain::{Freeze, Label, Review};
     use crate::plan::Elsewhere;
 
     #[test]
@@ -342,6 +348,9 @@ mod tests {
         let unused = Limit { used: Usd::ZERO, ..limit(None) };
         let passed = Limit { used: usd("40.01"), ..limit(None) };
         let (hero, spin) = (JobId::new("hero").expect("an ID"), JobId::new("spin").expect("an ID"));
+        let review = Review { by: "anna".into(), choice: Some(Choice::Keep), note: String::new(), decides: false };
+        let at = "2026-11-03T10:00:00Z".parse().expect("a time");
+        let replaced = [(hero.clone(), Reviewed { review, at })];
         let begun = UnfinishedRetake { globs: vec!["hero*".into(), "spin".into()], after: 0 };
         let many = UnfinishedRetake { globs: (0..6).map(|glob| format!("j{glob}")).collect(), after: 0 };
         let other = Elsewhere { batch: String::new(), active: 1, doubtful: 0, unfetched: 2, at_risk: Usd::ZERO };
@@ -351,6 +360,7 @@ mod tests {
         let notes = [
             PlanNote::Simulated,
             PlanNote::Frozen(&freeze),
+            PlanNote::ReplacesChoices(&replaced),
             PlanNote::LocalImages(1),
             PlanNote::LocalImages(2),
             PlanNote::LeftOut(2),

@@ -44,7 +44,7 @@ const SHOWN: &str =
 fn page_without_scripts_says_so_and_has_no_dead_button() {
     let mut page = open(finished(), REPORT, 1440, 1000);
     let dead = "[...document.querySelectorAll('button, input, select, textarea, summary')].filter((it) => \
-                it.checkVisibility() && getComputedStyle(it).pointerEvents !== 'none').map((it) => it.outerHTML)";
+                it.checkVisibility() && !it.disabled).map((it) => it.outerHTML)";
     let told = "document.getElementById('static').checkVisibility()";
     assert_eq!(page.eval(told), false);
     page.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
@@ -235,7 +235,12 @@ fn page_without_files_plays_from_the_service() {
     let fetched = service.fetched().len();
     let mut page = open(&here, "shotlist-out/m/report.html", 1000, 800);
     // The page requests the URL at the service, whose bytes no browser can play, and then explains the missing video.
-    page.wait_for("document.querySelector('.frame').textContent.includes('The video is not beside this page')");
+    page.wait_for("document.querySelector('.frame').textContent === 'not beside this page'");
+    let told = page.eval("document.querySelector('#gone').innerText");
+    assert!(
+        told.as_str().is_some_and(|told| told.starts_with("The videos are not beside this page: ask for")),
+        "{told}"
+    );
     assert!(service.fetched().len() > fetched, "the address at the service was not tried");
 }
 

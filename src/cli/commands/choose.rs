@@ -62,7 +62,7 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     let again = next_commands::for_batch(&args.manifest, key);
     let mut page = ui::choices_recorded(&before.new_reviews(&all), &manifest.jobs, &history, &again);
     if renamed > 0 {
-        page.line(format_args!("renamed after their jobs: {}", count(renamed, "kept video")));
+        page.line(format_args!("renamed after their jobs: {}", count(renamed, "video")));
     }
     terminal.result(&page);
     if !out.is_dir() {

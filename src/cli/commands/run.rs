@@ -256,7 +256,7 @@ impl Run<'_> {
         for note in notes(plan) {
             let (code, text) = (note.code(), ui::sentence(&note, &self.again));
             match note {
-                PlanNote::ChoiceSpent(..) => terminal.note(code, &text),
+                PlanNote::ChoiceSpent(..) | PlanNote::ReplacesChoices(_) => terminal.note(code, &text),
                 PlanNote::RetakeUnfinished(_) => terminal.warning(code, &text),
                 PlanNote::OtherBatch(other) if other.doubtful == 0 => terminal.note(code, &text),
                 _ => {}

@@ -31,8 +31,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
             let text = format!("can't read the faces of `{}`, so their review fees are not shown", path.display());
             terminal.warning(NoticeCode::FacesNotRead, &text);
         }
-        books.face_reviews_usd =
-            reviews.map(|reviews| args.since.map_or_else(|| reviews.usd(), |day| reviews.usd_since(day)));
+        books.face_reviews_usd = reviews.map(|reviews| reviews.usd(args.since));
     }
     let page = match args.format {
         SpendFormat::Json => Page::json(&books)?,

@@ -40,7 +40,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let out = options::out(&args.manifest, args.out.as_deref(), key)?;
     let of = |jobs: &[Arc<Job>], history| {
         let report = Report::new(key, args.manifest.sandbox, jobs.to_vec().into(), history, &out);
-        report.with_face_reviews(chosen.manifest.face_reviews.usd())
+        report.with_face_reviews(chosen.manifest.face_reviews.usd(None))
     };
     let report = if args.state.is_empty() {
         of(&chosen.selected, history)
@@ -64,7 +64,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         let limits = limits.iter().map(|(limit, used)| (limit.name(), limit.usd, *used)).collect();
         terminal.result(&Page::own(metrics(&report, &LedgerState { is_frozen: freeze.is_some(), limits })));
     } else if as_json {
-        let view = ReportView::new(&report, &out, Timestamp::now()).with_freeze(freeze.as_ref());
+        let view = ReportView::new(&report, &out, Timestamp::now(), freeze.as_ref());
         terminal.result(&Page::json(&view)?);
     } else {
         terminal.result(&ui::status_text(

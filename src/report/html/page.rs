@@ -43,11 +43,10 @@ struct Top<'p> {
     key: &'p BatchKey,
     simulated: bool,
     written_at: Timestamp,
-    written_for_people: String,
     totals: &'p Totals,
     finished: usize,
     problems: Vec<Problem>,
-    /// The states of the jobs. States that need attention come first, because a long list is cut.
+    /// The states of the jobs without a problem. States that need attention come first, because a long list is cut.
     chips: Vec<(JobState, usize)>,
     models: Vec<&'p str>,
     tags: Vec<&'p str>,
@@ -132,7 +131,12 @@ fn top<'p>(report: &'p Report, from: &Path, written_at: Timestamp, commands: Opt
         tags.extend(job.tags.iter().map(String::as_str));
     }
     let count = |state: JobState| totals.states.get(state.name()).copied().unwrap_or(0);
-    let chips = JobState::ALL.into_iter().rev().filter(|state| count(*state) > 0);
+    let notes = report.notes();
+    let problems = notes.iter().filter(|(kind, _)| kind.needs_a_person());
+    let problems: Vec<Problem> = problems.map(|(kind, noted)| Problem::new(*kind, noted, commands)).collect();
+    // A problem has the filter of its state.
+    let is_told = |state: JobState| problems.iter().any(|problem| problem.shows == state.name());
+    let chips = JobState::ALL.into_iter().rev().filter(|state| count(*state) > 0 && !is_told(*state));
     Top {
         policy,
         version: env!("CARGO_PKG_VERSION"),
@@ -140,16 +144,10 @@ fn top<'p>(report: &'p Report, from: &Path, written_at: Timestamp, commands: Opt
         key: &report.key,
         simulated: report.simulated,
         written_at,
-        written_for_people: written_at.strftime("%-d %B %Y, %H:%M UTC").to_string(),
         totals,
         finished: count(JobState::Completed),
-        problems: report
-            .notes()
-            .iter()
-            .filter(|(kind, _)| kind.needs_a_person())
-            .map(|(kind, noted)| Problem::new(*kind, noted, commands))
-            .collect(),
         chips: chips.map(|state| (state, count(state))).collect(),
+        problems,
         models: models.into_iter().collect(),
         tags: tags.into_iter().collect(),
         // The usual directory of a browser; the page can't know where it saves.

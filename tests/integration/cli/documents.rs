@@ -176,7 +176,7 @@ fn schemas_match_the_types() {
     for name in ["manifest", "plan", "report", "spend", "diagnostics"] {
         let schema = here.shotlist(&["schema", name]).ends_with(0).stdout;
         let path = format!("schemas/{name}.schema.json");
-        assert_eq!(read(&path), schema, "{path} differs: write it anew with `shotlist schema {name} > {path}`");
+        assert!(read(&path) == schema, "{path} differs: write it anew with `shotlist schema {name} > {path}`");
     }
 }
 

@@ -32,8 +32,9 @@ function chosen(card) {
 // Once the ledger has the own choice, it also has those of others: a conflict, or the decision that ended it.
 function isTold(card) {
   const made = choices[jobOf(card)];
+  if (!card.dataset.recorded) return false;
   const { at = Infinity } = lastSaved();
-  return Boolean(card.dataset.recorded) && Date.parse(document.lastModified) > at && made.choice && made.choice === savedChoice(jobOf(card));
+  return Date.parse(document.lastModified) > at && made.choice && made.choice === savedChoice(jobOf(card));
 }
 const isDecidable = (card) => Boolean($("[data-choose=keep]", card));
 const choiceOf = (card) =>
@@ -152,12 +153,10 @@ function tellChoices() {
     if ($(".choice", card)) tellChoice($(".choice", card), card);
   }
   for (const bar of $$("dialog .choice")) tellChoice(bar, ownerOf(bar));
-  for (const option of $$("#decision option[value]")) {
-    const { value } = option;
-    const label = value === "none" ? "undecided" : value;
-    if (value) option.textContent = `${label} (${jobs.filter((card) => decision(card) === value).length})`;
-  }
-  $("#decision").hidden = !jobs.some(isDecidable);
+  const decisions = jobs.map(decision);
+  for (const option of $$("#decision option:not([value=''])"))
+    option.textContent = `${option.value === "none" ? "undecided" : option.value} (${decisions.filter((one) => one === option.value).length})`;
+  $("#decision").hidden = !decisions.some(Boolean);
   keepLocally(kept, JSON.stringify(choices));
   tellSaved();
 }

@@ -40,7 +40,6 @@ function apply() {
   $("#count").textContent = count === jobs.length ? `${count} jobs` : `${count} of ${jobs.length} jobs`;
   $("#nothing").hidden = count > 0;
   for (const chip of $$(".chip")) chip.setAttribute("aria-pressed", filter.states.includes(chip.dataset.state));
-  for (const line of $$("[data-show]")) line.setAttribute("aria-pressed", filter.states.includes(line.dataset.show));
   for (const name of ["text", "model", "tag", "decision"]) {
     const field = $("#" + name);
     if (field && field.value !== filter[name]) field.value = filter[name];
@@ -59,11 +58,6 @@ for (const chip of $$(".chip"))
     const { state } = chip.dataset;
     const { states } = filter;
     set({ states: states.includes(state) ? states.filter((other) => other !== state) : [...states, state] });
-  });
-for (const line of $$("[data-show]"))
-  line.addEventListener("click", () => {
-    const { show } = line.dataset;
-    set({ ...everything, states: filter.states.includes(show) ? [] : [show] });
   });
 $("#clear").addEventListener("click", () => set(everything));
 

@@ -9,6 +9,8 @@ const ROWS = 8;
 const MIN_WIDTH = 124;
 const MIN_SHRINK = 0.85;
 const MAX_STRETCH = 1.6;
+const PHONE = 650;
+const TABLET = 900;
 const size = $("#size");
 const items = [...sheet.children];
 
@@ -42,7 +44,7 @@ function room() {
 // The wanted height of a row: on a tablet, two videos that lie stand beside each other.
 function height() {
   const { gap, width } = room();
-  return width < 650 ? Number(size.value) : Math.min(Number(size.value), Math.floor(((width - gap) / 2) * (9 / 16)));
+  return width < PHONE ? Number(size.value) : Math.min(Number(size.value), Math.floor(((width - gap) / 2) * (9 / 16)));
 }
 const cardsOf = (item) => (item.matches(".takes") ? $$(".card:not([hidden])", item) : item.hidden ? [] : [item]);
 
@@ -51,8 +53,8 @@ function rowsOf() {
   const { gap, width } = room();
   const tall = height();
   const all = items.flatMap(cardsOf);
-  // On a phone, an upright video may have the whole width.
-  const most = width < 650 ? Infinity : tall * MAX_STRETCH;
+  // On a small screen, one video may have the whole width.
+  const most = width < TABLET ? Infinity : tall * MAX_STRETCH;
   const best = [{ cost: 0 }];
   for (let end = 1; end <= all.length; end += 1) {
     best.push({ cost: Infinity });
@@ -62,7 +64,7 @@ function rowsOf() {
       [sum, narrow] = [sum + shape, Math.min(narrow, shape)];
       const full = (width - gap * (end - start - 1)) / sum;
       if (start < end - 1 && (full * narrow < MIN_WIDTH || full < tall * MIN_SHRINK)) break;
-      const isShort = end === all.length && full > tall && most < Infinity;
+      const isShort = end === all.length && full > tall && width >= PHONE;
       const cost = best[start].cost + (isShort ? 0 : Math.log(full / tall) ** 2);
       if (cost < best[end].cost) best[end] = { cost, start, high: isShort ? tall : Math.min(full, most) };
     }

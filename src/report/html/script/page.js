@@ -3,6 +3,7 @@ const $ = (selector, root = document) => root.querySelector(selector);
 const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 // Until now, the page had no buttons.
 document.body.classList.remove("static");
+for (const button of $$("button[disabled]")) button.disabled = false;
 
 const sheet = $("#sheet");
 const cards = $$(".card");

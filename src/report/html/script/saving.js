@@ -50,8 +50,9 @@ function tellSaved() {
   $("#save").dataset.saved = isSaved;
   if (saved.hidden) return;
   $("span", saved).textContent = isSaved
-    ? `${isShared ? `Shared ${sharedAs(file)}` : `Saved ${file} in this browser's download directory`}: ${parts.join(", ")}.`
+    ? `${isShared ? `Shared ${sharedAs(file)}` : `Saved ${file} in this browser's download directory`}.`
     : `Changed since ${file} was saved.`;
+  $(".send", saved).hidden = !isSaved;
   const next = $(".next", saved);
   if (!next) return;
   const named = (text) => text.replace(/choices(-\d+)?\.json/, file);

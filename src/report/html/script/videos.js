@@ -6,12 +6,13 @@ function player(frame) {
   // Known before the video is: nothing moves under a finger once it is.
   video.style.aspectRatio = `auto ${shapeOf(card)}`;
   const sources = [frame.dataset.file, frame.dataset.url].filter(Boolean);
-  const text = "The video is not beside this page: ask for the whole directory. On the machine of the run, `shotlist fetch` downloads it again.";
   const tryNext = () => {
     const next = sources.shift();
     // A moment after the start, so that the first image is shown where there is none at zero.
-    if (next) video.src = next + (next.includes("#") ? "" : "#t=0.01");
-    else video.replaceWith(Object.assign(document.createElement("p"), { className: "none gone", textContent: text }));
+    if (next) return (video.src = next + (next.includes("#") ? "" : "#t=0.01"));
+    // What to do about it is said once, above all cards.
+    $("#gone").hidden = false;
+    video.replaceWith(Object.assign(document.createElement("p"), { className: "none gone", textContent: "not beside this page" }));
   };
   video.addEventListener("error", tryNext);
   tryNext();

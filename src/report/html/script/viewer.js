@@ -15,6 +15,7 @@ function view(card) {
   const facts = (list, root) => $(list, viewer).replaceChildren(...$$(root, card).map((fact) => fact.cloneNode(true)));
   facts(".about > .facts", ".facts li");
   facts("details .facts", ".more li");
+  $(".found", viewer).replaceChildren(...$$(":scope > :is(.exec, .reviewed)", card).map((found) => found.cloneNode(true)));
   $("details", viewer).hidden = !$(".more", card);
   $(".decide", viewer).replaceChildren(...copyOfChoice(card));
   if (!viewer.open) viewer.showModal();
