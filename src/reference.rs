@@ -1,6 +1,8 @@
-//! The reference: topics about more than one option. `shotlist help TOPIC` prints the Markdown of a topic, wrapped. Imports no other module.
+//! The reference: topics about more than one option, in Markdown. `shotlist help TOPIC` prints a topic as text. Imports no other module.
 
-use unicode_width::UnicodeWidthStr as _;
+use comfy_table::presets::NOTHING;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
+use unicode_width::UnicodeWidthStr;
 
 /// A page of the reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,38 +44,42 @@ impl Topic {
         TOPICS.into_iter().find(|topic| topic.name == name || topic.aliases.contains(&name))
     }
 
-    /// The Markdown in lines of at most `columns` columns. Code and longer words stay whole.
-    pub(crate) fn wrapped(self, columns: usize) -> String {
-        let (mut wrapped, mut is_code) = (String::new(), false);
-        for line in self.text.lines() {
-            let is_fence = line.starts_with("```");
-            is_code ^= is_fence;
-            if is_code || is_fence || line.width() <= columns {
-                wrapped += line;
+    /// The text for a terminal, in lines of at most `columns` columns. Code and longer words stay whole.
+    pub(crate) fn page(self, columns: u16) -> String {
+        let (mut page, mut is_code, mut lines) = (String::new(), false, self.text.lines().peekable());
+        while let Some(line) = lines.next() {
+            if line.starts_with("```") {
+                is_code = !is_code;
+            } else if is_code {
+                page += &format!("    {line}\n");
+            } else if line.starts_with('#') {
+                page += &format!("{}\n", line.trim_start_matches(['#', ' ']).to_uppercase());
+            } else if lines.next_if(|next| next.starts_with("---|")).is_some() {
+                let rows = std::iter::from_fn(|| lines.next_if(|next| !next.is_empty()).map(str::to_owned));
+                let rows: Vec<String> = std::iter::once(line.to_uppercase()).chain(rows).collect();
+                page += &table(&rows, " | ", 2, columns);
+            } else if let Some(item) = line.strip_prefix("- ") {
+                page += &table(&[format!("-\t{}", item.replace("**", ""))], "\t", 1, columns);
             } else {
-                wrapped += &wrap(line, columns, if line.starts_with("- ") { "  " } else { "" });
+                page += &table(&[line.to_owned()], "\n", 0, columns);
             }
-            wrapped.push('\n');
         }
-        wrapped
+        page
     }
 }
 
-/// Breaks a line at spaces. All lines but the first begin with `indent`.
-fn wrap(text: &str, columns: usize, indent: &str) -> String {
-    let (mut wrapped, mut width) = (String::new(), 0);
-    for word in text.split(' ') {
-        if width > 0 && width + 1 + word.width() > columns {
-            wrapped += &format!("\n{indent}");
-            width = indent.width();
-        } else if width > 0 {
-            wrapped.push(' ');
-            width += 1;
-        }
-        wrapped += word;
-        width += word.width();
+/// Rows of cells, with a gap between columns. No word is broken.
+fn table(rows: &[String], separator: &str, gap: u16, columns: u16) -> String {
+    let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(separator).collect()).collect();
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(columns).add_rows(&rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let words = rows.iter().filter_map(|row| row.get(index)).flat_map(|cell| cell.split(' '));
+        let longest = words.map(UnicodeWidthStr::width).max().and_then(|width| u16::try_from(width).ok());
+        let least = Width::Fixed(longest.unwrap_or_default() + gap);
+        column.set_padding((0, gap)).set_constraint(ColumnConstraint::LowerBoundary(least));
     }
-    wrapped
+    table.lines().flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()]).collect()
 }
 
 #[cfg(test)]
@@ -81,10 +87,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrapping_loses_no_word() {
+    fn page_has_every_word_of_its_topic() {
         for topic in TOPICS {
-            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-            assert_eq!(words(&topic.wrapped(40)), words(topic.text), "{}", topic.name);
+            let words = |text: &str| {
+                let is_markup = |word: &str| {
+                    matches!(word, "|" | "#" | "##") || word.starts_with("---|") || word.starts_with("```")
+                };
+                let text = text.replace("**", "").to_lowercase();
+                let mut words: Vec<String> =
+                    text.split_whitespace().filter(|word| !is_markup(word)).map(str::to_owned).collect();
+                words.sort_unstable();
+                words
+            };
+            for columns in [80, 100] {
+                let page = topic.page(columns);
+                assert!(words(&page) == words(topic.text), "{}: {page}", topic.name);
+                assert!(page.lines().all(|line| line.width() <= columns.into() || line.starts_with("    ")), "{page}");
+            }
         }
     }
 

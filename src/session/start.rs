@@ -8,11 +8,10 @@ use jiff::Timestamp;
 use super::options::{Options, check_outputs};
 use super::refusal::Refusal;
 use crate::domain::{Freeze, History, Job, Label, Usd};
-use crate::engine::Settings;
 use crate::files::own_zone_name;
 use crate::ledger::{Controls, Ledger, LedgerLimit, Span, SpendLimit};
 use crate::manifest::{Budget, Manifest, SpanBudget};
-use crate::plan::{Approved, Limit};
+use crate::plan::Limit;
 
 /// A manifest, its ledger, and the options of a run.
 #[derive(Debug)]
@@ -21,7 +20,7 @@ pub struct Session {
     /// The selected jobs, in manifest order.
     pub(super) selected: Vec<Arc<Job>>,
     pub(super) ledger: Ledger,
-    pub(super) options: Options,
+    pub(crate) options: Options,
 }
 
 impl Session {
@@ -45,16 +44,6 @@ impl Session {
     /// Returns the ledger, for reading.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
-    }
-
-    /// Returns the approved plan.
-    pub fn approved(&self) -> Option<&Approved> {
-        self.options.approved.as_ref()
-    }
-
-    /// Returns the settings of the engine.
-    pub fn settings(&self) -> &Settings {
-        &self.options.settings
     }
 
     /// Refuses jobs whose video would replace a file that the run reads or writes.

@@ -25,7 +25,7 @@ pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failur
     let command = args.words.iter().try_fold(&program, |command, word| command.find_subcommand(word));
     if command.is_none() {
         let topic = Topic::named(&args.words.join("-")).ok_or_else(|| unknown(&args.words))?;
-        terminal.result(&Page::own(topic.wrapped(terminal.width().min(MAX_COLUMNS).into())));
+        terminal.result(&Page::own(topic.page(terminal.width().min(MAX_COLUMNS))));
         return Ok(Exit::Done);
     }
     // The same text that the command gives itself.

@@ -140,7 +140,7 @@ impl Run<'_> {
             self.terminal.warning(NoticeCode::PurchasesFrozen, &format!("{freeze}; this run polls and downloads only"));
         }
         held.check_limits()?;
-        compare_service(self.args, self.session.approved(), self.terminal)?;
+        compare_service(self.args, self.session.options.approved.as_ref(), self.terminal)?;
         held.check_approval()?;
         check_retakes(held.plan())?;
         self.check_risks(held.plan())?;
@@ -160,7 +160,7 @@ impl Run<'_> {
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
         let held = self.checked().await?;
         let connection = self.connection(held.plan(), early).await?;
-        let settings = self.session.settings();
+        let settings = &self.session.options.settings;
         let settings = connection.as_ref().map_or_else(|| settings.clone(), |connection| connection.paced(settings));
         if let Some(speed) = connection.as_ref().and_then(Connection::raised_speed) {
             let text = format!("the simulator generates {speed:.0} times as fast as documented");
@@ -338,7 +338,7 @@ impl Run<'_> {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, &self.again, self.terminal.width(), self.terminal.verbosity > 0);
                 // Earlier differences don't apply to the next approval.
-                if self.session.approved().is_none() {
+                if self.session.options.approved.is_none() {
                     page.add(&ui::to_approve(plan, &same_plan, self.terminal));
                 }
                 page
@@ -355,8 +355,9 @@ impl Run<'_> {
             }
         };
         self.terminal.result(&page);
-        compare_service(self.args, self.session.approved(), self.terminal)?;
-        if let Some(approved) = self.session.approved().filter(|approved| !plan.is_approved_by(approved)) {
+        compare_service(self.args, self.session.options.approved.as_ref(), self.terminal)?;
+        if let Some(approved) = self.session.options.approved.as_ref().filter(|approved| !plan.is_approved_by(approved))
+        {
             return Err(Refusal::NotApproved { approved: approved.digest().clone() }.into());
         }
         if let Some(freeze) = plan.freeze() {
