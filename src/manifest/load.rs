@@ -14,6 +14,7 @@ use super::expand::maker::Inputs;
 use super::raw::decode::{RawJob, RawManifest, decode_job};
 use super::raw::job_field::is_reserved;
 use super::raw::sections::{Budget, Review};
+use super::raw::table::text_key;
 use super::source::diagnostic::{Diagnostic, Findings, Severity, Sources, error, unreadable};
 use super::source::location::{Location, Pointer, directory_of, help_near, is_stream, read_origin};
 use super::source::reader::{self, Unparsed};
@@ -320,16 +321,13 @@ fn named_vars(vars: &Mapping, found: &mut Findings) -> Vec<(String, Value)> {
     let at = Pointer::top().key("vars");
     let mut named = Vec::with_capacity(vars.len());
     for (key, value) in vars {
-        let Some(name) = key.as_str() else {
-            found.push(error!(KeyNotText, at.value(), "the name of a variable must be a string"));
-            continue;
-        };
-        if is_reserved(name) {
-            found.push(error!(VarReserved, at.key(name).named(),
+        let Some(name) = text_key(key, &at, found) else { continue };
+        if is_reserved(&name) {
+            found.push(error!(VarReserved, at.key(&name).named(),
                 "the variable name `{name}` is reserved for templates"; "rename the variable"));
             continue;
         }
-        named.push((name.to_owned(), value.clone()));
+        named.push((name, value.clone()));
     }
     named
 }

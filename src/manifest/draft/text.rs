@@ -199,14 +199,10 @@ fn prompt(columns: &[Column]) -> String {
         return format!("    prompt: {}\n", quoted(&filled(column)));
     }
     let words: Vec<String> = columns.iter().filter(|column| column.has_words()).map(filled).collect();
+    let example =
+        if words.is_empty() { String::new() } else { format!(", for example with {}", quoted(&words.join(", "))) };
     // A blank prompt is an error until the user writes one. Words without a sentence would be bought.
-    if words.is_empty() {
-        return "    # No column looks like a prompt: describe the video here.\n    prompt: \"\"\n".to_owned();
-    }
-    let words = quoted(&words.join(", "));
-    format!(
-        "    # No column looks like a prompt: describe the video in a sentence, for example with {words}.\n    prompt: \"\"\n"
-    )
+    format!("    # No column looks like a prompt: describe the video in a sentence{example}.\n    prompt: \"\"\n")
 }
 
 /// The beginning of an ID that is made from the sheet's name.
@@ -301,10 +297,9 @@ pub(super) fn unused(columns: &[Column], model: &str, catalog: &Catalog) -> Vec<
         let why = read_as(column, columns, model, catalog).err()?;
         Some(format!("`{}` ({why})", one_line(&column.name)))
     };
-    let (mut named, mut more) = (Vec::new(), 0);
-    for reason in columns.iter().filter_map(reason) {
-        if named.len() < MAX_UNUSED { named.push(reason) } else { more += 1 }
-    }
+    let mut named: Vec<String> = columns.iter().filter_map(reason).collect();
+    let more = named.len().saturating_sub(MAX_UNUSED);
+    named.truncate(MAX_UNUSED);
     named.extend((more > 0).then(|| format!("and {more} more")));
     named
 }

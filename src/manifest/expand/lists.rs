@@ -8,7 +8,7 @@ use super::fields::{Fields, Unusable};
 use super::maker::{Maker, Reported};
 use crate::domain::{Field, Labels, LocalImage, has_web_url, why_no_web_address};
 use crate::manifest::raw::job_field::JobField as F;
-use crate::manifest::raw::table::tags_of;
+use crate::manifest::raw::table::{tags_of, text_key};
 use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable, warning};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::TextError;
@@ -153,12 +153,9 @@ impl Maker<'_> {
         for source in [self.entry.defaults, self.entry.own] {
             for (key, value) in source.extra.into_iter().flatten() {
                 let at = source.at(F::Extra);
-                let Some(name) = key.as_str() else {
-                    self.found.push(error!(KeyNotText, at.value(), "a field name must be a string"));
-                    continue;
-                };
-                if let Some(value) = self.extra_value(name, value, &at.key(name)) {
-                    merged.insert(name.to_owned(), value);
+                let Some(name) = text_key(key, &at, &mut self.found) else { continue };
+                if let Some(value) = self.extra_value(&name, value, &at.key(&name)) {
+                    merged.insert(name, value);
                 }
             }
         }

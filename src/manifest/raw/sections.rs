@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use serde_yaml::Value;
 
 use super::job_field::JobField as F;
-use super::table::{Table, text, wrong_type};
+use super::table::{Table, text, text_key, wrong_type};
 use crate::domain::{InvalidUsd, JobId, Label, Move, Usd};
 use crate::manifest::source::diagnostic::{Findings, error};
 use crate::manifest::source::location::Pointer;
@@ -53,11 +53,11 @@ fn labels(value: Value, at: &Pointer, found: &mut Findings) -> BTreeMap<Label, S
     let mut limits = BTreeMap::new();
     let Some(names) = Table::open(value, at.clone(), "`labels`", found) else { return limits };
     for (name, values) in names.into_pairs() {
-        let Some(name) = text_key(&name, "a label", at, found) else { continue };
+        let Some(name) = text_key(&name, at, found) else { continue };
         let at = at.key(&name);
         let Some(values) = Table::open(values, at.clone(), "a label", found) else { continue };
         for (value, amounts) in values.into_pairs() {
-            let Some(value) = text_key(&value, "the value of a label", &at, found) else { continue };
+            let Some(value) = text_key(&value, &at, found) else { continue };
             let Some(mut amounts) = Table::open(amounts, at.key(&value), "a limit", found) else { continue };
             let limit = spans(&mut amounts);
             amounts.close(&["day", "month"]);
@@ -68,18 +68,6 @@ fn labels(value: Value, at: &Pointer, found: &mut Findings) -> BTreeMap<Label, S
         }
     }
     limits
-}
-
-/// A key as text. A whole number is taken as its digits: a client may be called 7.
-fn text_key(key: &Value, what: &str, at: &Pointer, found: &mut Findings) -> Option<String> {
-    match key {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
-        _ => {
-            found.push(error!(KeyNotText, at.value(), "{what} must be a string"; "put quotes around it"));
-            None
-        }
-    }
 }
 
 /// An amount in USD. A key without a value is an error, because it could be read as "no limit".
@@ -128,13 +116,10 @@ pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Findings) -> 
         return faces;
     };
     for (key, value) in map {
-        let Some(name) = key.as_str() else {
-            found.push(error!(KeyNotText, at.value(), "the name of a face must be a string"));
-            continue;
-        };
+        let Some(name) = text_key(&key, at, found) else { continue };
         // An invalid declaration counts, so that jobs with this face get no second diagnostic.
-        let face = face(value, &at.key(name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
-        faces.insert(name.to_owned(), face);
+        let face = face(value, &at.key(&name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
+        faces.insert(name, face);
     }
     faces
 }
@@ -227,7 +212,7 @@ pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String
     let labels = Table::open(value, at.clone(), "`labels`", table.found())?;
     let mut decoded = Vec::new();
     for (name, value) in labels.into_pairs() {
-        let Some(name) = text_key(&name, "the name of a label", &at, table.found()) else { continue };
+        let Some(name) = text_key(&name, &at, table.found()) else { continue };
         if let Some(wrong) = what_is_wrong_with(&name) {
             table.tell(error!(LabelInvalid, at.key(&name).named(), "the label name `{name}` is invalid: {wrong}";
                 "rename the label"));

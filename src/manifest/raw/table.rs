@@ -242,6 +242,18 @@ pub(crate) fn seconds_in(text: &str) -> Option<i64> {
     SECONDS.contains(&unit.trim()).then(|| whole_in(&text[..text.len() - unit.len()]))?
 }
 
+/// A key as text. A whole number is taken as its digits: a client may be called 7.
+pub(crate) fn text_key(key: &Value, at: &Pointer, found: &mut Findings) -> Option<String> {
+    match key {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
+        _ => {
+            found.push(error!(KeyNotText, at.value(), "a key must be a string, found {}", kind(key)));
+            None
+        }
+    }
+}
+
 /// The help for a whole number, with the number at the start of the string.
 pub(crate) fn help_with_whole(written: &str) -> String {
     let digits: String = written.trim().chars().take_while(char::is_ascii_digit).collect();

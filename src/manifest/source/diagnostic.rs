@@ -62,6 +62,27 @@ pub(in crate::manifest) fn have_errors(found: &[Diagnostic]) -> bool {
     found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
+/// The default help of a rule.
+fn default_help(rule: Rule) -> Option<&'static str> {
+    Some(match rule {
+        Rule::CsvMalformed => "save it as CSV UTF-8 in a spreadsheet program",
+        Rule::CsvNoRows => "add a row below the header, or name another file or sheet",
+        Rule::ExtraNotJson => "write strings, numbers, lists, and mappings",
+        Rule::KeyNotText => "put quotes around it",
+        Rule::LabelInvalid => "write a shorter one",
+        Rule::MovedCycle => "leave out one of its lines",
+        Rule::NoRows => "add a row, or leave out fewer with `exclude` or `status`",
+        Rule::NotMoney => "write the amount alone: 40 or 12.50",
+        Rule::Template => "`shotlist help manifest` explains templates",
+        Rule::TemplateCycle => "write it with other fields, columns, or variables",
+        Rule::Unreadable => "check the path, which begins at the manifest's directory, and the permissions",
+        Rule::UnknownKey | Rule::WrongType => "`shotlist help manifest` lists the keys with their types",
+        Rule::VersionUnknown => "write `version: 1`",
+        Rule::Yaml => "check the indentation, and put quotes around texts with `:` or `#`",
+        _ => return None,
+    })
+}
+
 /// The ID and labels of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobLabel {
@@ -81,13 +102,13 @@ pub struct RowLocation {
 }
 
 impl Diagnostic {
-    /// An error without help, job or row; add them with the `with_` functions.
+    /// An error without job or row, with the default help of its rule; add others with the `with_` functions.
     pub fn error(rule: Rule, message: impl Into<String>, place: Location) -> Self {
         Self {
             severity: Severity::Error,
             rule,
             message: shortened(message.into()),
-            help: None,
+            help: default_help(rule).map(str::to_owned),
             place,
             job: None,
             row: None,
@@ -204,5 +225,5 @@ impl Sources {
 /// A file that could not be taken as text, reported as a diagnostic about it.
 pub(in crate::manifest) fn unreadable(what: &str, path: &Path, error: &text::TextError, place: Location) -> Diagnostic {
     let message = format!("can't read {what} `{}`: {error}", path.display());
-    Diagnostic { help: error.help().map(str::to_owned), ..Diagnostic::error(Rule::Unreadable, message, place) }
+    error.help().into_iter().fold(Diagnostic::error(Rule::Unreadable, message, place), Diagnostic::with_help)
 }

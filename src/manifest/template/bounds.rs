@@ -376,7 +376,7 @@ pub(super) fn part_of(error: &Error, source: &str) -> Part {
 /// The diagnostic for a template that can't be compiled or rendered, at its text.
 pub(in crate::manifest) fn template_diagnostic(error: TemplateError, at: Pointer) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(error.rule, error.message, Location::Value(at, error.part));
-    diagnostic.help = error.help;
+    diagnostic.help = error.help.or(diagnostic.help);
     diagnostic
 }
 

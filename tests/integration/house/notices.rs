@@ -32,7 +32,7 @@ impl Visit<'_> for Logged {
 #[test]
 fn logged_notices_match_the_snapshot() {
     let mut logged = Logged::default();
-    for path in files_below(&project("src"), "rs") {
+    for path in files_below(&project("src"), Some("rs")) {
         logged.visit_file(&syn::parse_file(&fs::read_to_string(&path).expect("a file")).expect("Rust"));
     }
     insta::assert_snapshot!(logged.0.into_iter().collect::<Vec<_>>().join("\n"));
@@ -51,9 +51,9 @@ fn every_refusal_and_every_rule_has_its_text_in_a_snapshot() {
     // A confirmation on a terminal, with colors in the text; and a disk failure during the read of a sheet.
     const OTHERS: [&str; 2] = ["not-confirmed", "csv-malformed"];
     let tests = ["tests", "src"].map(project);
-    let snapshots = tests
-        .iter()
-        .flat_map(|directory| files_below(directory, "snap").into_iter().chain(files_below(directory, "rs")));
+    let snapshots = tests.iter().flat_map(|directory| {
+        files_below(directory, Some("snap")).into_iter().chain(files_below(directory, Some("rs")))
+    });
     let texts: String = snapshots.map(|path| fs::read_to_string(path).expect("a file")).collect();
     let codes: Vec<String> = ["RefusalCode", "Rule"].into_iter().flat_map(codes_of).collect();
     assert!(codes.len() > 130, "{}", codes.len());
@@ -62,4 +62,32 @@ fn every_refusal_and_every_rule_has_its_text_in_a_snapshot() {
         .filter(|code| ["error", "warning"].iter().all(|level| !texts.contains(&format!("{level}[{code}]: "))))
         .collect();
     assert_eq!(missing, OTHERS);
+}
+
+/// Each failure of the snapshots has a help, each cause once, and no advice in parentheses. A count of errors stands above their own helps.
+#[test]
+fn failures_in_snapshots_have_one_shape() {
+    let mut wrong = Vec::new();
+    for path in ["tests", "src"].into_iter().flat_map(|directory| files_below(&project(directory), Some("snap"))) {
+        let text = fs::read_to_string(&path).expect("a snapshot");
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        let is_failure = |line: &&str| line.starts_with("error[") || line.starts_with("warning[");
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| is_failure(line)) {
+            let (code, message) = line.split_once("]: ").expect("a code");
+            let mut rest = lines[at + 1..].iter().take_while(|line| !line.is_empty() && !is_failure(line));
+            let is_count = code == "error[manifest-invalid"
+                && message.split(' ').next_back().is_some_and(|it| it.starts_with("error"));
+            let has_help = rest.any(|line| line.trim_start_matches("= ").starts_with("help: "))
+                || is_count
+                || code.starts_with("warning");
+            let causes: Vec<&str> = message.split(": ").collect();
+            let is_doubled = causes.iter().enumerate().any(|(at, cause)| causes[..at].contains(cause));
+            let has_aside =
+                message.split('(').skip(1).any(|aside| aside.split(')').any(|it| it.starts_with("`shotlist ")));
+            if !has_help || is_doubled || has_aside {
+                wrong.push(format!("{}: {line}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -68,9 +68,9 @@ fn tree_is_within_its_ratchets() {
 
 fn measure() -> Numbers {
     let mut numbers = Numbers::new();
-    let sources = files_below(&project("src"), "rs");
+    let sources = files_below(&project("src"), Some("rs"));
     let tests: Vec<PathBuf> =
-        ["tests", "benches"].iter().flat_map(|directory| files_below(&project(directory), "rs")).collect();
+        ["tests", "benches"].iter().flat_map(|directory| files_below(&project(directory), Some("rs"))).collect();
     let of_tests = sources.iter().flat_map(|path| test_files(path)).collect::<BTreeSet<_>>();
     let mut names = Names::default();
     let mut prose: BTreeMap<String, (usize, usize)> = BTreeMap::new();
@@ -198,7 +198,7 @@ fn test_files(path: &Path) -> Vec<PathBuf> {
                 Some(directory.join(module.ident.to_string()))
                     .filter(|path| path.is_dir())
                     .iter()
-                    .flat_map(|directory| files_below(directory, "rs")),
+                    .flat_map(|directory| files_below(directory, Some("rs"))),
             );
         }
     }

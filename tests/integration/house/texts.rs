@@ -105,7 +105,8 @@ pub(super) fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-pub(super) fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+/// The files below a folder, sorted: all, or those with an extension.
+pub(super) fn files_below(folder: &Path, extension: Option<&str>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
@@ -113,7 +114,7 @@ pub(super) fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|found| found == extension) {
+            } else if extension.is_none_or(|wanted| path.extension().is_some_and(|found| found == wanted)) {
                 found.push(path);
             }
         }
@@ -125,7 +126,7 @@ pub(super) fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
 #[test]
 fn messages_have_no_old_term() {
     let mut found = Vec::new();
-    for path in files_below(&project("src"), "rs") {
+    for path in files_below(&project("src"), Some("rs")) {
         let mut strings = Strings::default();
         strings.visit_file(&syn::parse_file(&fs::read_to_string(&path).expect("a file")).expect("Rust"));
         let old = strings.0.iter().filter(|text| !old_terms(text).is_empty());
@@ -134,10 +135,22 @@ fn messages_have_no_old_term() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// Folders with other texts that users read: the page and its script, models, examples, schemas, and packages.
+const FOLDERS: [&str; 8] = [
+    "src/report/html",
+    "src/catalog",
+    "examples",
+    "schemas",
+    "packaging/npm",
+    "packaging/debian",
+    "packaging/skill",
+    "packaging/wheel",
+];
+
 /// The documents that users read: without code blocks, and of a table without its lines.
 fn documents() -> Vec<(PathBuf, String)> {
-    let reference = files_below(&project("src/reference"), "md");
-    let paths = reference.into_iter().chain([project("README.md")]);
+    let reference = files_below(&project("src/reference"), Some("md"));
+    let paths = reference.into_iter().chain(["README.md", "CHANGELOG.md", "packaging/about.md"].map(project));
     let read = paths.map(|path| {
         let text = fs::read_to_string(&path).expect("a document");
         let prose: Vec<&str> = text.split("```").step_by(2).collect();
@@ -147,11 +160,16 @@ fn documents() -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn documents_and_help_have_no_old_term() {
-    let help = files_below(&project("tests/integration/cli/snapshots"), "snap");
-    let help = help.into_iter().map(|path| (path.clone(), fs::read_to_string(path).expect("a snapshot")));
+fn documents_help_and_other_texts_have_no_old_term() {
+    let help = files_below(&project("tests/integration/cli/snapshots"), Some("snap"));
+    let others = FOLDERS.iter().flat_map(|folder| files_below(&project(folder), None));
+    // Pictures and workbooks are no texts, and prompts may have any word.
+    let others = others.filter(|path| !path.ends_with("vbench.csv"));
+    let read = |path: PathBuf| fs::read_to_string(&path).ok().map(|text| (path, text));
+    let others: Vec<(PathBuf, String)> = help.into_iter().chain(others).filter_map(read).collect();
+    assert!(FOLDERS.iter().all(|folder| others.iter().any(|(path, _)| path.starts_with(project(folder)))));
     let mut found = Vec::new();
-    for (path, text) in documents().into_iter().chain(help) {
+    for (path, text) in documents().into_iter().chain(others) {
         let lines = text.lines().filter(|line| !old_terms(line).is_empty());
         found.extend(lines.map(|line| format!("{}: {:?}: {line}", path.display(), old_terms(line))));
     }

@@ -123,7 +123,7 @@ fn columns_similar_to_fields_are_not_used() {
     - id: "{{ row['Shot #'] }}-{{ row.Section }}"
       # A paid video is known by its id: a row whose `Shot #` or `Section` changes is bought again.
       for_each: "sheet.csv"
-      # No column looks like a prompt: describe the video here.
+      # No column looks like a prompt: describe the video in a sentence.
       prompt: ""
       labels: { client: "{{ row.Client }}", project: "{{ row.Project }}" }
       # The columns, with their first values:
