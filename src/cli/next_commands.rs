@@ -1,5 +1,5 @@
 //! The commands that messages and pages print. Each repeats the options that the user passed and that the command takes, but no confirmation: a
-//! confirmation covers only the shown plan.
+//! confirmation covers only the shown plan. The command for that plan has those that the plan shows.
 
 use std::path::Path;
 
@@ -18,13 +18,13 @@ const CONFIRMATIONS: [&str; 4] = ["accept_mismatch", "accept_warnings", "buy_aga
 
 /// The commands for a batch of a manifest.
 pub(super) fn for_batch(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
-    with_options(&args.passed, &args.manifest, key, |arg| !SET_BY_COMMAND.contains(&heading(arg)))
+    with_options(&args.passed, &args.manifest, key, |arg| !SET_BY_COMMAND.contains(&heading(arg)) && !confirms(arg))
 }
 
 /// The commands for another batch of the ledger, also for the unnamed batch.
 pub(super) fn for_other_batch(passed: &PassedOptions, manifest: &Path, key: &BatchKey) -> NextCommand {
     let passed = passed.clone().with("batch", &key.batch);
-    with_options(&passed, manifest, key, |arg| !SET_BY_COMMAND.contains(&heading(arg)))
+    with_options(&passed, manifest, key, |arg| !SET_BY_COMMAND.contains(&heading(arg)) && !confirms(arg))
 }
 
 /// The commands on a page.
@@ -34,12 +34,19 @@ pub(super) fn for_page(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
 
 /// The command for the same jobs.
 pub(super) fn for_same_jobs(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
-    with_options(&args.passed, &args.manifest, key, |arg| heading(arg) != "Money")
+    with_options(&args.passed, &args.manifest, key, |arg| heading(arg) != "Money" && !confirms(arg))
 }
 
-/// The command for the same plan, which has the same limit.
+/// The command for the same plan, which has the same limit and warnings.
 pub(super) fn for_same_plan(args: &ManifestArgs, key: &BatchKey) -> NextCommand {
-    with_options(&args.passed, &args.manifest, key, |arg| heading(arg) != "Money" || arg.get_id() == "max_cost")
+    with_options(&args.passed, &args.manifest, key, |arg| match arg.get_id().as_str() {
+        "max_cost" | "accept_warnings" => true,
+        _ => heading(arg) != "Money" && !confirms(arg),
+    })
+}
+
+fn confirms(arg: &Arg) -> bool {
+    CONFIRMATIONS.contains(&arg.get_id().as_str())
 }
 
 fn heading(arg: &Arg) -> &str {
@@ -51,8 +58,7 @@ fn with_options(passed: &PassedOptions, manifest: &Path, key: &BatchKey, is_want
     let passed = if key.batch.is_empty() { passed.clone() } else { passed.clone().with("batch", &key.batch) };
     let program = Cli::program();
     let commands = program.get_subcommands().map(|command| {
-        let wanted = command.get_arguments();
-        let wanted = wanted.filter(|arg| is_wanted(arg) && !CONFIRMATIONS.contains(&arg.get_id().as_str()));
+        let wanted = command.get_arguments().filter(|arg| is_wanted(arg));
         (command.get_name().to_owned(), wanted.flat_map(|arg| passed.words(arg)).collect())
     });
     NextCommand::new(manifest, commands.collect())

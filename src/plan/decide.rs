@@ -10,34 +10,36 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::retake::{Retake, SpentChoice};
-use crate::domain::{Attempt, AttemptId, AttemptState, Job, JobChoice, Takes, wishes};
+use crate::domain::{Attempt, AttemptId, AttemptState, Job, JobChoice, Takes, named, wishes};
 
-/// The planned action for a job.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Submitted, for the first time or after a submission that made no task.
-    Submit,
-    /// Submitted again, because the request has changed since the purchase.
-    Changed,
-    /// Submitted again after the service failed.
-    Retry,
-    /// Submitted again although it is completed, as the user wishes.
-    Retake,
-    /// Polled: its task is active.
-    Resume,
-    /// No action: the job is completed.
-    Done,
-    /// No action: the job is completed, and its image changed since.
-    Stale,
-    /// Downloaded: it is completed, and its video is missing here. Free of charge.
-    Fetch,
-    /// No action for now: the job waits for a face review, or for an image.
-    Hold,
-    /// No action: the task failed, and may have been charged.
-    Failed,
-    /// No action: a charge is unknown.
-    InDoubt,
+named! {
+    /// The planned action for a job.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Action {
+        /// Submitted, for the first time or after a submission that made no task.
+        Submit = "submit",
+        /// Submitted again, because the request has changed since the purchase.
+        Changed = "changed",
+        /// Submitted again after the service failed.
+        Retry = "retry",
+        /// Submitted again although it is completed, as the user wishes.
+        Retake = "retake",
+        /// Polled: its task is active.
+        Resume = "resume",
+        /// No action: the job is completed.
+        Done = "done",
+        /// No action: the job is completed, and its image changed since.
+        Stale = "stale",
+        /// Downloaded: it is completed, and its video is missing here. Free of charge.
+        Fetch = "fetch",
+        /// No action for now: the job waits for a face review, or for an image.
+        Hold = "hold",
+        /// No action: the task failed, and may have been charged.
+        Failed = "failed",
+        /// No action: a charge is unknown.
+        InDoubt = "in_doubt",
+    }
 }
 
 impl Action {

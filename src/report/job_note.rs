@@ -7,7 +7,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 
 use super::found::{Found, JobState, mismatch};
-use crate::domain::{Attempt, History, Job, JobChoice, JobId, ServiceError, Usd, count, quoted, wishes};
+use crate::domain::{Attempt, History, Job, JobChoice, JobId, ServiceError, Usd, count, named, quoted, wishes};
 
 /// A note about a job that is not simply completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,42 +20,44 @@ pub struct JobNote {
     pub usd: Usd,
 }
 
-/// The kinds of notes, the most urgent first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum NoteKind {
-    /// The outcome of the submission is unknown.
-    InDoubt,
-    /// The task failed.
-    Failed,
-    /// Reviewers disagree about the video.
-    Conflict,
-    /// The video does not match its request.
-    Mismatch,
-    /// The service rejected the request.
-    Rejected,
-    /// The job was due, but its image has no URL.
-    Unsent,
-    /// The program of `--exec` failed.
-    ExecFailed,
-    /// The program of `--exec` was not started.
-    ExecOwed,
-    /// The job waits for the review of its face.
-    Held,
-    /// The image of the job changed since its purchase.
-    Stale,
-    /// The video is completed, but not here.
-    Missing,
-    /// The video was archived.
-    Archived,
-    /// The service generates the video.
-    Active,
-    /// The job was never submitted.
-    Pending,
+named! {
+    /// The kinds of notes, the most urgent first. The contact sheet filters by their names.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum NoteKind {
+        /// The outcome of the submission is unknown.
+        InDoubt = "in_doubt",
+        /// The task failed.
+        Failed = "failed",
+        /// Reviewers disagree about the video.
+        Conflict = "conflict",
+        /// The video does not match its request.
+        Mismatch = "mismatch",
+        /// The service rejected the request.
+        Rejected = "rejected",
+        /// The job was due, but its image has no URL.
+        Unsent = "not_sent",
+        /// The program of `--exec` failed.
+        ExecFailed = "exec_failed",
+        /// The program of `--exec` was not started.
+        ExecOwed = "exec_owed",
+        /// The job waits for the review of its face.
+        Held = "held",
+        /// The image of the job changed since its purchase.
+        Stale = "stale",
+        /// The video is completed, but not here.
+        Missing = "missing",
+        /// The video was archived.
+        Archived = "archived",
+        /// The service generates the video.
+        Active = "active",
+        /// The job was never submitted.
+        Pending = "pending",
+    }
 }
 
 impl NoteKind {
     /// The state that gives its color.
-    pub(super) fn state(self) -> JobState {
+    pub(crate) fn state(self) -> JobState {
         match self {
             Self::InDoubt => JobState::InDoubt,
             Self::Failed | Self::Conflict | Self::Mismatch | Self::ExecFailed | Self::ExecOwed => JobState::Failed,
@@ -64,18 +66,6 @@ impl NoteKind {
             Self::Stale | Self::Missing | Self::Archived => JobState::Completed,
             Self::Active => JobState::InProgress,
             Self::Unsent | Self::Pending => JobState::Pending,
-        }
-    }
-
-    /// Its name, also for filters of the contact sheet.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Conflict => "conflict",
-            Self::Mismatch => "mismatch",
-            Self::Stale => "stale",
-            Self::Unsent => "not sent",
-            Self::ExecFailed | Self::ExecOwed => "exec",
-            _ => self.state().name(),
         }
     }
 
@@ -112,13 +102,13 @@ impl NoteKind {
         match self {
             Self::InDoubt => (format!("{usd:#} at risk"), "look for the task at the service, and resolve it"),
             Self::Failed => (format!("trying again costs {usd:#}"), ""),
-            Self::Conflict => (String::new(), "nothing is bought until they agree, or `choose --decide` ends it"),
+            Self::Conflict => (String::new(), "nothing is bought until they agree, or you decide"),
             Self::Mismatch => (format!("{usd:#} paid"), "`mismatches.csv` has the differences"),
             Self::Rejected => ("nothing was charged".to_owned(), "the next run asks again"),
             Self::Unsent => ("nothing was charged".to_owned(), "the next run with `--asset-command` tries again"),
             Self::ExecFailed | Self::ExecOwed => (String::new(), "the next run with `--exec` starts it again"),
             Self::Held => (String::new(), "write `review: approved` under `faces` after the review, or add the image"),
-            Self::Stale => (format!("another take costs {usd:#}"), "`run --retake JOB` buys it with the current image"),
+            Self::Stale => (format!("another take costs {usd:#}"), "buy it with the current image"),
             Self::Missing => (String::new(), "the next run downloads it, free of charge"),
             Self::Archived => (String::new(), "runs don't download it again"),
             Self::Active => (String::new(), "the next run polls it, free of charge"),
@@ -145,6 +135,8 @@ impl NoteKind {
             Self::InDoubt => Some(("resolve", &[])),
             Self::Failed => Some(("run", &["--retry-failed"])),
             Self::Rejected => Some(("run", &[])),
+            Self::Conflict => Some(("choose", &["--decide", "JOB=keep"])),
+            Self::Stale => Some(("run", &["--retake", "JOB"])),
             _ => None,
         }
     }
@@ -273,6 +265,11 @@ impl NextCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_of_a_card_are_separated_by_blanks() {
+        assert!(NoteKind::ALL.iter().all(|kind| !kind.name().contains(' ')));
+    }
 
     #[test]
     fn command_has_its_own_options_and_quotes() {

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
 
 use super::table::{Column, fit, table};
 use crate::domain::text::{cell, one_line};
@@ -126,31 +126,50 @@ const STYLES: [(Style, &[&str]); 3] = [
     (AnsiColor::Red.on_default(), &["failed", "problem", "OVER"]),
 ];
 const MONEY: Style = Style::new().bold();
+const REASON: Style = Style::new().dimmed();
 
-/// A finished text with colors: states and actions at the beginning of a line or after a number, and money in bold. Other words are in the same color as
-/// the names of jobs, which may be any word.
+/// A finished text with colors: states and actions at the beginning of a line or after a number, money in bold, and the last column of a table, which
+/// has reasons, dimmed. Other words are in the same color as the names of jobs, which may be any word.
 pub(super) fn painted(text: &str) -> String {
-    let (mut painted, mut before) = (String::with_capacity(text.len()), "\n");
-    for word in text.split_inclusive([' ', '\n']) {
-        let bare = word.trim_end_matches([' ', '\n', ',', ':', ';', '.', ')']);
-        let is_counted = before.ends_with('\n') || before.ends_with(|c: char| c.is_ascii_digit()) || before == "in";
-        let style = if bare.trim_start_matches('(').starts_with('$') {
-            Some(MONEY)
-        } else {
-            STYLES.iter().find(|(_, words)| is_counted && words.contains(&bare)).map(|(style, _)| *style)
+    let (mut painted, mut reasons) = (String::with_capacity(text.len()), usize::MAX);
+    for line in text.split_inclusive('\n') {
+        let (head, mut width) = (line.trim_end(), 0);
+        if head.is_empty() || head.starts_with("  (") {
+            reasons = usize::MAX;
+        }
+        let begins = |(_, c): &(usize, char)| {
+            width += c.width().unwrap_or(0);
+            width > reasons
         };
-        match style {
-            Some(style) => painted.extend([&*style.render().to_string(), bare, &style.render_reset().to_string()]),
-            None => painted.push_str(bare),
-        }
-        painted.push_str(&word[bare.len()..]);
-        if word.ends_with('\n') {
-            before = "\n";
-        } else if !bare.is_empty() {
-            before = bare;
-        }
+        let (words, reason) = head.split_at(head.char_indices().find(begins).map_or(head.len(), |(at, _)| at));
+        paint(words, &mut painted);
+        painted += &if reason.is_empty() { String::new() } else { format!("{REASON}{reason}{REASON:#}") };
+        painted += &line[head.len()..];
+        let head = head.strip_suffix("WHY").or_else(|| head.strip_suffix("DETAIL"));
+        reasons = head.map_or(reasons, UnicodeWidthStr::width);
     }
     painted
+}
+
+fn paint(line: &str, painted: &mut String) {
+    let mut before = "\n";
+    for word in line.split_inclusive(' ') {
+        let bare = word.trim_end_matches([' ', ',', ':', ';', '.', ')']);
+        let is_counted =
+            before.ends_with(|c: char| c.is_ascii_digit()) || matches!(before, "\n" | "in" | "job" | "jobs");
+        let is_money = bare.trim_start_matches('(').starts_with('$');
+        let of_state = STYLES.iter().find(|(_, words)| is_counted && words.contains(&bare)).map(|(style, _)| *style);
+        let Some(style) = Some(MONEY).filter(|_| is_money).or(of_state) else {
+            painted.push_str(word);
+            before = if bare.is_empty() { before } else { bare };
+            continue;
+        };
+        // Both words of `in doubt`.
+        let start = painted.strip_suffix("in ").filter(|_| before == "in" && !is_money).unwrap_or(painted).len();
+        painted.insert_str(start, &style.render().to_string());
+        painted.extend([bare, &style.render_reset().to_string(), &word[bare.len()..]]);
+        before = bare;
+    }
 }
 
 /// The start of a command in a text.
@@ -253,11 +272,14 @@ mod tests {
 
     #[test]
     fn states_and_money_have_colors_and_names_have_none() {
-        let shown = painted("  completed  failed  $3.25\n2 jobs: 1 failed, 1 in doubt\n").replace('\u{1b}', "^");
-        assert_eq!(
-            shown,
-            "  ^[32mcompleted^[0m  failed  ^[1m$3.25^[0m\n2 jobs: 1 ^[31mfailed^[0m, 1 in ^[33mdoubt^[0m\n"
-        );
+        let text = "  STATE  JOB     COST   DETAIL\n  held   failed  $3.25  failed: 日本\n\n2 jobs: 1 failed, 1 in doubt (b)\n1 job rejected\n";
+        insta::assert_snapshot!(painted(text).replace('\u{1b}', "^"), @"
+          STATE  JOB     COST   DETAIL
+          ^[33mheld^[0m   failed  ^[1m$3.25^[0m  ^[2mfailed: 日本^[0m
+
+        2 jobs: 1 ^[31mfailed^[0m, 1 ^[33min doubt^[0m (b)
+        1 job ^[33mrejected^[0m
+        ");
     }
 
     #[test]

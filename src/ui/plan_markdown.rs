@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use super::notes::{details, repurchased, repurchased_jobs, sentence};
 use super::page::Page;
 use super::page::{escaped, hidden, no_room};
-use super::plan_text::{action_name, cost};
+use super::plan_text::cost;
 use super::table::{listed, shortened, span};
 use super::terminal::Terminal;
 use crate::domain::{JobId, Usd, count};
@@ -155,7 +155,7 @@ fn lints(warnings: &[WarningView]) -> Vec<String> {
 fn section(action: Action, jobs: &[&Planned], room: usize) -> (String, usize) {
     let sum: Usd = jobs.iter().map(|planned| planned.cost).sum();
     let sum = if sum.is_zero() { String::new() } else { format!(" ({sum:#})") };
-    let title = format!("{}: {}{sum}", action_name(action), jobs.len());
+    let title = format!("{}: {}{sum}", action.name().replace('_', " "), jobs.len());
     let mut rows =
         String::from("| job | prompt | model | length | shape | cost | why |\n|---|---|---|---:|---|---:|---|\n");
     let (mut whole, mut shown) = (String::new(), 0);

@@ -135,7 +135,7 @@ fn cells(group: &[&Planned]) -> Vec<String> {
     };
     let spec = &first.job.spec;
     vec![
-        format!("  {}", action_name(first.action)),
+        format!("  {}", first.action.name().replace('_', " ")),
         id,
         spec.model.clone(),
         spec.shape().unwrap_or_default().to_owned(),
@@ -151,22 +151,5 @@ pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
         Action::InDoubt => format!("{:#}?", group.iter().map(|planned| planned.at_risk).sum::<Usd>()),
         action if action.buys() => format!("{:#}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
         _ => String::new(),
-    }
-}
-
-/// The name of an action in a table.
-pub(super) fn action_name(action: Action) -> &'static str {
-    match action {
-        Action::Submit => "submit",
-        Action::Changed => "changed",
-        Action::Retry => "retry",
-        Action::Retake => "retake",
-        Action::Resume => "resume",
-        Action::Done => "done",
-        Action::Stale => "stale",
-        Action::Fetch => "fetch",
-        Action::Hold => "hold",
-        Action::Failed => "failed",
-        Action::InDoubt => "in doubt",
     }
 }

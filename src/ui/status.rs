@@ -65,7 +65,7 @@ fn detail(row: &Row) -> String {
     let caused = row.notes().iter().find_map(|note| Some((note.kind, note.cause.as_deref()?)));
     match caused {
         // The state is in the row already.
-        Some((kind, cause)) if kind.name() != row.state.name() => format!("{}: {cause}", kind.name()),
+        Some((kind, cause)) if kind.state() != row.state => format!("{}: {cause}", kind.name().replace('_', " ")),
         Some((_, cause)) => cause.to_owned(),
         None => [&row.file, &row.declared, &row.task_id].into_iter().flatten().next().cloned().unwrap_or_default(),
     }
@@ -198,14 +198,10 @@ fn sum_up(page: &mut Page, report: &Report, reserved: Option<Usd>, beside: &[&Pa
     }
     let is_active = |superseded: &&Superseded| matches!(superseded.state, JobState::Queued | JobState::InProgress);
     let active = report.superseded.iter().filter(is_active).count();
-    if active > 0 {
-        page.line(format_args!("active: {} of other jobs; the next run polls them", count(active, "task")));
-    }
+    let active = if active > 0 { format!("; the next run polls {active} of them") } else { String::new() };
     if !report.superseded.is_empty() {
-        page.line(format_args!(
-            "superseded: {} of jobs that were changed, repeated, or removed",
-            count(report.superseded.len(), "task")
-        ));
+        let tasks = count(report.superseded.len(), "task");
+        page.line(format_args!("superseded: {tasks} of jobs that were changed, repeated, or removed{active}"));
     }
 }
 

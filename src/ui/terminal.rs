@@ -129,7 +129,7 @@ impl Terminal {
             return page.as_str().lines().for_each(|line| tracing::warn!(event = "question", message = line));
         }
         let fitted = columns(terminal_size_of(io::stderr())).map(|columns| page.fitted(columns.into()));
-        line(fitted.as_deref().unwrap_or(page.as_str()));
+        line(&painted(fitted.as_deref().unwrap_or(page.as_str())));
     }
 
     /// Asks for a yes. Everything but `y` and `yes` is a no, also the end of input.

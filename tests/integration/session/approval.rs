@@ -28,13 +28,16 @@ fn approved(here: &Workspace, service: &Service, arguments: &[&str]) -> Ended {
 fn printed_command_repeats_given_options_and_no_secret() {
     let jobs = "version: 1\njobs: [{ for_each: ../rows.csv, id: \"{{ row.id }}\", model: alpha-2, prompt: x }]\n";
     let here = Workspace::new().file("rows.csv", "id\na\n").file("sub/m.yaml", jobs);
-    let given =
-        "--root . --batch b --concurrency 3 --header x-token=hush --same-account --accept-mismatch --buy-again *";
+    let given = "--root . --batch b --concurrency 3 --header x-token=hush --same-account --accept-mismatch --accept-warnings --buy-again *";
     let plan = ["run", "sub/m.yaml", "--plan", "--format", "text"];
     let shown = here.shotlist(&[&plan[..], &given.split(' ').collect::<Vec<_>>()].concat()).ends_with(0).stdout;
     let command = shown.lines().find_map(|line| line.strip_prefix("to buy exactly this: shotlist ")).expect(&shown);
     let words: Vec<&str> = command.split(' ').collect();
-    assert_eq!(words[4..].join(" "), "--root . --batch b --concurrency 3", "neither a secret nor a consent");
+    assert_eq!(
+        words[4..].join(" "),
+        "--root . --batch b --accept-warnings --concurrency 3",
+        "no secret, and no confirmation but of what is shown"
+    );
     let service = Service::well();
     here.shotlist(&words).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     assert_eq!(service.posts().len(), 1);

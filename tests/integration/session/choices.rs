@@ -144,7 +144,7 @@ fn conflict_between_reviewers_buys_nothing() {
     let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
     insta::assert_snapshot!(status, @"
     1 job in conflict (j0): anna retakes take 1, ben keeps take 1
-      nothing is bought until they agree, or `choose --decide` ends it
+      nothing is bought until they agree, or you decide: shotlist choose m.yaml --decide JOB=keep
     m: 3 jobs: 3 completed
     $2.70 spent
     videos: 3 in shotlist-out/m

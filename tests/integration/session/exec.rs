@@ -82,7 +82,7 @@ fn failed_hook_is_repeated_and_a_done_one_is_not() {
     );
     // A run without it has nothing to do, and neither starts it nor fails.
     here.run(&service, &[]).ends_with(0);
-    assert!(here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("exec: exit status: 4: no room"));
+    assert!(here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("exec failed: exit status: 4: no room"));
     here.write("fixed", "");
     run(&here, &service, &[]).ends_with(0);
     run(&here, &service, &[]).ends_with(0);

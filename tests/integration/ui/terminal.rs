@@ -66,7 +66,7 @@ fn plan_is_shown_and_only_a_yes_spends() {
         let (code, shown) = on_a_terminal(&here, &service, "", answer);
         assert_eq!(code, Some(3), "{answer:?}: {shown}");
         assert!(
-            shown.contains("2 jobs to submit for $11.25")
+            shown.contains("2 jobs to submit for \u{1b}[1m$11.25\u{1b}[0m")
                 && shown.contains(&format!("Spend up to $11.25 at {}? [y/N]", service.url())),
             "{shown}"
         );
