@@ -39,7 +39,7 @@ impl Maker<'_> {
         let name = self.fill(text, || at.clone()).ok()?;
         let name = name.trim();
         if name.is_empty() {
-            // A row may well have none; who writes nothing at all has forgotten something.
+            // An empty cell means no image; a blank text is probably a mistake.
             if matches!(text, Text::Plain(_)) {
                 self.found.push(warning!(ImageFileBlank, at.value(), "`image_file` is blank";
                     "name an image, or remove `image_file`"));
@@ -60,8 +60,7 @@ impl Maker<'_> {
                 return Some(LocalImage::missing(name.into()));
             }
             Err(Unusable::Unreadable(error)) => {
-                let diagnostic = unreadable("image", Path::new(name), error, at.value());
-                self.found.push(diagnostic.with_help(help_for_an_image(error)));
+                self.found.push(unreadable("image", Path::new(name), error, at.value()));
             }
             Err(Unusable::NoPicture) => {
                 self.found.push(error!(ImageFileNoPicture, at.value(), "`{name}` is not an image";
@@ -71,8 +70,8 @@ impl Maker<'_> {
         None
     }
 
-    /// The stand-in for the URLs of images, also under `extra`, and never for a local image, whose contents count. As a default it
-    /// is for jobs with a URL; on the job itself it requires one.
+    /// The stable name for the URLs of images, also of those under `extra`. Not for local images, because their contents count. A default applies to
+    /// jobs with a URL; on a job, it requires one.
     pub(super) fn image_key(
         &mut self,
         urls: &[String],
@@ -125,11 +124,8 @@ impl Maker<'_> {
                 let Ok(value) = self.fill(text, at) else { continue };
                 let value = value.trim();
                 if value.chars().count() > MAX_LABEL || value.contains(char::is_control) {
-                    self.found.push(error!(
-                        LabelInvalid,
-                        at().value(),
-                        "the label `{name}` must have one line of at most {MAX_LABEL} characters"
-                    ));
+                    self.found.push(error!(LabelInvalid, at().value(),
+                        "the label `{name}` must have one line of at most {MAX_LABEL} characters"; "shorten its value"));
                 } else if !value.is_empty() {
                     labels.insert(name.clone(), value.to_owned());
                 } else if matches!(text, Text::Plain(_)) {
@@ -218,15 +214,6 @@ fn is_json(value: &serde_yaml::Value) -> bool {
         Yaml::Sequence(items) => items.iter().all(is_json),
         Yaml::Mapping(fields) => fields.values().all(is_json),
         _ => true,
-    }
-}
-
-/// The help for an image that can't be read.
-fn help_for_an_image(error: &TextError) -> &'static str {
-    match error {
-        TextError::Directory => "name an image in the directory",
-        TextError::TooLarge(_) => "shrink the image; a 720p frame as PNG has less than 4 MiB",
-        _ => "check the path, which is relative to the manifest's directory",
     }
 }
 

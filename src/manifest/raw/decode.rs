@@ -70,6 +70,7 @@ fn decode_version(table: &mut Table<'_>) {
         Some(other) => {
             error!(VersionUnknown, table.at("version").value(), "`version` must be 1, found {}", shown_value(&other))
         }
+        None if !table.misses("version") => return,
         None => error!(VersionMissing, Pointer::top().value(), "the manifest has no `version`"),
     };
     table.tell(diagnostic.with_help(help));
@@ -117,9 +118,10 @@ fn decode_defaults(table: &mut Table<'_>) -> RawFields {
 }
 
 fn check_jobs(table: &mut Table<'_>, jobs: usize) {
-    let at = table.at("jobs");
+    let (at, is_missing) = (table.at("jobs"), table.misses("jobs"));
     match table.take("jobs") {
-        Some(Value::Sequence(_)) | None if jobs > 0 => {}
+        Some(Value::Sequence(_)) if jobs > 0 => {}
+        None if jobs > 0 || !is_missing => {}
         Some(Value::Sequence(_)) | None => {
             table.tell(error!(NoJobs, at.named(), "the manifest lists no jobs";
                 "write a list under `jobs`, each entry starting with `- id: …`"));
@@ -149,7 +151,7 @@ fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Findings) -> Option<R
         return None;
     }
     let id = table.field(F::Id);
-    if id.is_none() && !have_errors(table.found()) {
+    if id.is_none() && !have_errors(table.found()) && table.misses("id") {
         table.tell(error!(IdMissing, at.value(), "this job has no `id`";
             "write an `id` that stays the same between runs, because payments belong to it"));
     }

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 
 use super::job_field::{FieldValue, JobField};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
-use crate::manifest::source::location::{Location, Part, Pointer, help_with_key};
+use crate::manifest::source::location::{Location, Part, Pointer, help_with_key, is_commented, nearest};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::source::{lints, syntax};
 use crate::manifest::template::engine::is_template;
@@ -60,6 +60,12 @@ impl<'f> Table<'f> {
     /// Returns whether a key is left.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
+    }
+
+    /// Returns whether neither the key nor a misspelling of it is left.
+    pub(crate) fn misses(&self, key: &str) -> bool {
+        let is_it = |name: &str| is_commented(name) && name.contains(key) || nearest(name, [key]).is_some();
+        !self.pairs.iter().any(|(name, _)| name.as_str().is_some_and(is_it))
     }
 
     /// Returns whether no key is left.

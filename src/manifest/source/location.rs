@@ -142,7 +142,7 @@ pub(crate) fn read_origin(path: &Path) -> Result<String, TextError> {
 /// The least likeness of two names, from 0 to 1, for a suggestion.
 const LIKENESS: f64 = 0.75;
 
-/// The known name that is most like the one written, if any is like it.
+/// The most similar known name, if it is similar enough.
 pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let folded = written.to_lowercase().replace('-', "_");
     known
@@ -155,10 +155,15 @@ pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str
 
 /// "a similar one exists: `x`", or the list of known names.
 pub(crate) fn help_near(written: &str, what: &str, known: &[&str]) -> String {
-    match nearest(written, known.iter().copied()) {
-        Some(name) => format!("a similar one exists: `{name}`"),
-        None if known.is_empty() => format!("there are no {what}"),
-        None => format!("{what}: {}", known.join(", ")),
+    let foreign = written.chars().find(|c| !c.is_ascii());
+    match (nearest(written, known.iter().copied()), foreign) {
+        (Some(name), Some(c)) if name.is_ascii() => {
+            format!("write `{name}`: the `{c}` here is U+{:04X}, another character", u32::from(c))
+        }
+        (Some(name), _) if written.to_lowercase() == name => format!("write it in small letters: `{name}`"),
+        (Some(name), _) => format!("a similar one exists: `{name}`"),
+        _ if known.is_empty() => format!("there are no {what}"),
+        _ => format!("{what}: {}", known.join(", ")),
     }
 }
 
@@ -182,10 +187,18 @@ pub(crate) fn synonym(written: &str) -> Option<&'static str> {
     SYNONYMS.iter().find(|(names, _)| names.contains(&written)).map(|(_, key)| *key)
 }
 
+/// Returns whether a key starts with a JSON comment.
+pub(crate) fn is_commented(key: &str) -> bool {
+    matches!(key.as_bytes(), [b'/', b'/' | b'*', ..])
+}
+
 /// A similar key, or the place for a field that only the service knows.
 pub(crate) fn help_with_key(written: &str, known: &[&str]) -> String {
     if let Some(key) = synonym(written).filter(|key| known.contains(key)) {
         return format!("write `{key}`");
+    }
+    if is_commented(written) {
+        return "begin comments with `#`".to_owned();
     }
     let usual = help_near(written, "keys known here", known);
     if known.contains(&"extra") && nearest(written, known.iter().copied()).is_none() {

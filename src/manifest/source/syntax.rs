@@ -70,8 +70,8 @@ fn on_one_line(written: &str, line: usize) -> Option<Diagnostic> {
         "write one key a line, or put them in braces: {{ id: a, prompt: \"…\" }}"))
 }
 
-/// A key that stands further in than the one before it, which has a value already; or, where the parser stops at it, in a column in which no key
-/// above it is. `number` counts from 0, `stopped` from 1.
+/// A key that is indented more than the previous key, although that has a value. Where the parser stops at a key, also one in a column without a key
+/// above. `number` counts from 0, `stopped` from 1.
 pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Option<Diagnostic> {
     let (name, column, _) = key(lines.get(number)?)?;
     let above = || lines[..number].iter().rev().filter(|line| !line.trim().is_empty());

@@ -65,7 +65,8 @@ impl TextError {
             }
             Self::Url => Some("download it, and name the file"),
             Self::Directory => Some("name a file in it"),
-            Self::Io(_) | Self::TooLarge(_) | Self::NotForManifests | Self::Outside => None,
+            Self::TooLarge(_) => Some("make it smaller"),
+            Self::Io(_) | Self::NotForManifests | Self::Outside => None,
         }
     }
 }

@@ -206,12 +206,10 @@ fn natural(name: &str) -> Vec<(u64, String)> {
 /// The encoding that a file of rows has to name, and words of it that show whether it is right.
 pub(crate) fn unnamed_encoding(file: &str, access: &FileAccess) -> Option<(&'static Encoding, String)> {
     let (_, bytes) = access.read_bytes(file, MAX_FILE_BYTES).ok()?;
-    match table_text(bytes, None) {
-        Err(TextError::Undecoded(Undecoded::Unnamed { encoding, words })) => {
-            Some((Encoding::for_label(encoding.as_bytes())?, words))
-        }
-        _ => None,
-    }
+    let Err(TextError::Undecoded(Undecoded::Unnamed { encoding, words })) = table_text(bytes, None) else {
+        return None;
+    };
+    Some((Encoding::for_label(encoding.as_bytes())?, words))
 }
 
 /// The first lines of a file of rows, or of each visible sheet of a workbook, with its name. Empty if the file can't be read.
@@ -254,19 +252,20 @@ fn is_workbook(file: &str) -> bool {
 fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Findings) -> Vec<Row> {
     let file = table.file.as_str();
     let ending = ending(file);
-    // A synchronized directory shows an online sheet as a link to it, too.
-    if is_url(file) || ending.as_deref() == Some("gsheet") {
-        found.push(error!(Unreadable, at.value(), "`for_each` must name a file, found a link";
-            "in the sheet, choose File, Download, \"Comma-separated values\", then name that file"));
-        return Vec::new();
-    }
     let refused = |diagnostic: Diagnostic, found: &mut Findings| {
         found.push(diagnostic);
         Vec::new()
     };
+    let cannot_read = |error| unreadable("file of rows", &access.path_of(file), error, at.value());
+    // A synchronized directory shows an online sheet as a link to it, too.
+    if is_url(file) || ending.as_deref() == Some("gsheet") {
+        let link = error!(Unreadable, at.value(), "`for_each` must name a file, found a link";
+            "in the sheet, choose File, Download, \"Comma-separated values\", then name that file");
+        return refused(link, found);
+    }
     let bytes = match access.read_bytes(file, MAX_FILE_BYTES) {
         Ok((_, bytes)) => bytes,
-        Err(error) => return refused(cannot_read(file, access, &error, at), found),
+        Err(error) => return refused(cannot_read(&error), found),
     };
     // Many a program exports HTML with the name of a workbook.
     if document(&bytes) == Some(PAGE) {
@@ -280,7 +279,7 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Fi
     let text = match table_text(bytes, table.encoding) {
         Ok(text) => text,
         Err(TextError::Undecoded(why)) => return refused(undecoded(file, &why, at), found),
-        Err(error) => return refused(cannot_read(file, access, &error, at), found),
+        Err(error) => return refused(cannot_read(&error), found),
     };
     if table.sheet.is_some() || table.skips_hidden {
         found.push(error!(SheetUnknown, at.value(), "{file} is not a workbook, and has no sheets and no hidden rows";
@@ -296,11 +295,6 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Fi
             found,
         ),
     }
-}
-
-fn cannot_read(file: &str, access: &FileAccess, error: &TextError, at: &Pointer) -> Diagnostic {
-    let diagnostic = unreadable("file of rows", &access.path_of(file), error, at.value());
-    diagnostic.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
 }
 
 /// The error that the encoding of a file has to be named: a guess would be bought.
