@@ -1,4 +1,4 @@
-//! Any bytes as the CSV of a job: each row becomes a job or is told.
+//! Any bytes as the CSV of a job: each row becomes a job or an error.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("m.yaml");
     std::fs::write(&path, MANIFEST).expect("a file");
-    // Rows below a usual header, or bytes that bring one of their own.
+    // Rows below a usual header, or bytes with any header.
     let csv = if bytes.first() == Some(&0) { bytes.to_vec() } else { [b"id,a,b c,t\n", bytes].concat() };
     std::fs::write(folder.path().join("rows.csv"), csv).expect("a file");
     let now = jiff::Timestamp::UNIX_EPOCH;

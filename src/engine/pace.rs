@@ -1,6 +1,6 @@
 //! The pace of requests: pauses, and the gap between two requests.
 //!
-//! - A pause that the service asks for holds for all requests. One that it asks a submission for holds polls for at most
+//! - A pause that the service requests applies to all requests. After a rejected submission, it applies to polls for at most
 //!   a minute: only a poll finds a free slot.
 //! - A service may reject a submission without a time to wait, because it is full or because requests are too frequent.
 //!   Then submissions pause for a time that doubles until the next acceptance.
@@ -30,7 +30,7 @@ const NEAR: f64 = 1.15;
 /// The pause after a rejection without a time, doubled with each more in a row, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// The shortest pause of submissions, also if the service says zero.
+/// The minimum pause of submissions, also if the service requests zero.
 const MIN_SUBMISSION_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause of polls after a rejected submission.
 const MAX_POLL_PAUSE: Duration = Duration::from_mins(1);
@@ -84,7 +84,7 @@ impl Pace {
         }
     }
 
-    /// Pauses all requests, as the service asks. A shorter pause never ends a longer one.
+    /// Pauses all requests, as the service requests. A shorter pause never ends a longer one.
     pub(super) fn pause(&self, wait: Duration) {
         let mut state = self.state.lock();
         state.widen();
@@ -116,7 +116,7 @@ impl Pace {
         wait
     }
 
-    /// Holds submissions while the service can't be reached.
+    /// Pauses submissions while the service can't be reached.
     pub(super) fn hold_submissions(&self, wait: Duration) {
         self.state.lock().hold(Duration::ZERO, wait);
     }
@@ -148,14 +148,14 @@ impl Pace {
         }
     }
 
-    /// Waits for the moment of a submission: a gap after the last request. Returns false if a pause began meanwhile.
+    /// Waits for the next submission: a gap after the last request. Returns false if a pause started in the meantime.
     pub(super) async fn turn_to_submit(&self) -> bool {
         let _first_of_submissions = self.submissions.lock().await;
         self.next_moment().await;
         self.state.lock().submissions_until <= Instant::now()
     }
 
-    /// Waits for the moment of a poll. Returns false if a pause began meanwhile.
+    /// Waits for the next poll. Returns false if a pause started in the meantime.
     pub(super) async fn turn_to_poll(&self) -> bool {
         self.next_moment().await;
         self.pending().is_none()

@@ -1,4 +1,4 @@
-//! The plan as data: what `--plan --format json` prints.
+//! The plan as data: the output of `--plan --format json`.
 
 use std::collections::BTreeMap;
 
@@ -159,7 +159,7 @@ impl<'p> AlreadyPaidView<'p> {
 }
 
 impl<'p> PlanView<'p> {
-    /// The view of a plan, with warnings beside it.
+    /// The view of a plan, with warnings.
     ///
     /// Fails only if a request body is not JSON.
     pub fn new(plan: &'p Plan, service: ServiceView, warnings: Vec<WarningView>) -> Result<Self, serde_json::Error> {

@@ -1,4 +1,4 @@
-//! The contact sheet in a real browser. A target of its own, because it needs Chromium: `cargo test --test browser`.
+//! The contact sheet in a real browser. A separate target, because it needs Chromium: `cargo test --test browser`.
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 mod browser;

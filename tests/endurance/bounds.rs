@@ -1,5 +1,4 @@
-//! Small manifests that ask for more than any machine holds end in a clear error, within bounded memory. Ten thousand tasks are
-//! one timer.
+//! Small manifests with huge contents end in a clear error, within bounded memory. Ten thousand tasks are one timer.
 #![cfg(unix)]
 
 use std::fs;

@@ -11,11 +11,11 @@ use crate::support::{Program, Workspace};
 pub enum Foreign {
     /// Windows, under Wine.
     Windows,
-    /// Linux on arm64, under QEMU, with a GNU C library of its own.
+    /// Linux on arm64, under QEMU, with its GNU C library.
     Arm64,
 }
 
-/// The directory of Wine, with the stub beside the program.
+/// The directory of Wine, with the stub in the program's directory.
 static WINE: LazyLock<PathBuf> = LazyLock::new(|| {
     let [stub, source] = [
         program(Foreign::Windows).with_file_name("bcryptprimitives.dll"),

@@ -1,4 +1,4 @@
-//! The programs for Windows and for Linux on arm64, under Wine and QEMU: `cargo test --test foreign`. A target of its own, because it needs both,
+//! The programs for Windows and for Linux on arm64, under Wine and QEMU: `cargo test --test foreign`. A separate target, because it needs both,
 //! and the programs, which `.ci/aside` builds first.
 //!
 //! Wine 8 lacks `bcryptprimitives.dll`. A stub passes its one function on to the generator that Wine has; it is never handed out.

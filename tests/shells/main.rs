@@ -1,4 +1,4 @@
-//! Completions in the shells that people use, on a terminal, with keys that are pressed; and the key from a password manager. A target of its own,
+//! Completions in real shells on a terminal, by keys, and the API key from a password manager. A separate target,
 //! because it needs zsh, fish, and pass: `cargo test --test shells`.
 #![cfg(target_os = "linux")]
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
@@ -17,7 +17,7 @@ use support::{Workspace, wait_until};
 
 const MANIFEST: &str = "version: 1\njobs: [{ id: hero, model: alpha-2, prompt: A dog }]\n";
 
-/// The typed line, with tabs, and the words that the shell makes of it; a space inside of a word stands as `_` here.
+/// The typed line, with tabs, and the resulting words of the shell, with `_` for a space in a word.
 const TYPED: [(&str, &str); 7] = [
     ("shotlist run m.ya\t--pla\t", "shotlist run m.yaml --plan"),
     ("shotlist run my\t--plan", "shotlist run my_list.yaml --plan"),

@@ -99,7 +99,7 @@ impl PostgresAddress {
 // The address as given, with every host and option, and never with a password.
 displayed!(PostgresAddress(it): it.shown);
 
-/// A valid address without the password, which is behind the user or among the options. As for the client, the first `@` ends the user.
+/// A valid address without the password, which follows the user or is an option. As for the client, the first `@` ends the user.
 fn without_password(text: &str) -> String {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let (user, rest) = match rest.split_once('@') {
@@ -172,7 +172,7 @@ fn password(config: &Config, environment: &dyn Fn(&str) -> Option<OsString>) -> 
     }
     let usual = || Some(Path::new(&environment("HOME")?).join(".pgpass"));
     let Some(path) = environment("PGPASSFILE").map(PathBuf::from).or_else(usual) else { return Ok(None) };
-    // One that is not there is no mistake: a server may ask for no password.
+    // A missing password is valid: a server may need none.
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
     #[cfg(unix)]
     {
@@ -192,7 +192,7 @@ fn password(config: &Config, environment: &dyn Fn(&str) -> Option<OsString>) -> 
     }))
 }
 
-/// The fields of a line, between colons; a backslash takes the next character as it is.
+/// The fields of a line, between colons; a backslash escapes the next character.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

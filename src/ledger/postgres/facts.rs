@@ -44,8 +44,7 @@ pub(super) async fn facts(
     let account = first.intent.account.clone();
     let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect::<HashSet<_>>().into_iter().collect();
     let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(known_limits);
-    // Behind the lock, each statement sees what was committed before it. What earlier work of this transaction writes locks sums, so it
-    // follows the lock, too.
+    // After the lock, each statement sees all earlier commits. Earlier writes of this transaction lock sums, so they also come after the lock.
     let (lease, locked, written, is_lost, slots, newest, attempts, paid, limits, used) = futures::join!(
         lease,
         lock_ledger(transaction),
@@ -126,8 +125,8 @@ pub(super) async fn total_slots(transaction: &Transaction) -> Result<Option<i64>
     Ok(row.try_get(0)?)
 }
 
-/// The free slots of an account for a runner: its equal share of those that are set, as far as all together leave that. Unlimited if none are set:
-/// `--concurrency` limits each runner.
+/// The free slots of an account for a runner: at most its equal share, and at most the free ones. Unlimited if no number is set: `--concurrency` limits
+/// each runner.
 pub(super) async fn slots(
     transaction: &Transaction,
     runner: &Runner,
@@ -212,7 +211,7 @@ impl RunnerTransaction {
         self.lease.get_or_init(start).await
     }
 
-    /// The state of the lease. Fails where this runner must first settle its own writes: whatever needs the rows of an earlier write asks first.
+    /// The state of the lease. Fails if this runner has unsettled writes: check it before reading rows of an earlier write.
     pub(super) async fn lease(&self) -> Result<LeaseStatus, PostgresError> {
         match self.start().await {
             Ok(lease @ (LeaseStatus::Valid | LeaseStatus::Expired)) => Ok(*lease),
@@ -226,7 +225,7 @@ impl RunnerTransaction {
         self.transaction.query_typed(sql, values).await?.iter().map(read_row).collect()
     }
 
-    /// The name of another runner that lives, or expired so lately that it may still have the response for which it waited.
+    /// The name of another runner that is live, or expired recently enough to receive a pending response.
     async fn waiting_runner(&self, runner: Option<i64>) -> Result<Option<String>, PostgresError> {
         let sql = format!(
             "SELECT name FROM runner WHERE id = $1 AND id <> $3 AND ended_us IS NULL

@@ -1,4 +1,4 @@
-//! The ledger's tables in a schema of their own: created, recognized, and frozen after a failover.
+//! The ledger's tables in one schema: created, recognized, and frozen after a failover.
 //!
 //! The columns of an attempt are those of every store ([`COLUMNS`](crate::ledger::row::COLUMNS)) and of its runners, so that rows travel whole, as JSON.
 //! All tables are in one schema, and every transaction names it, so a pooler may give each one another connection.
@@ -34,13 +34,13 @@ impl Kind {
 /// The version of the tables below. Another one is refused, never guessed at.
 const VERSION: i32 = 1;
 
-/// One open attempt for a job is the index `attempt_sent_once`, and one for each request of it `attempt_at_the_service`. A fact
-/// that came too late is kept anyway: what the user found, and what was put back after the database had forgotten it.
+/// The index `attempt_sent_once` allows one open attempt per job, and `attempt_at_the_service` one per request of a job. Neither applies to late facts:
+/// a task that the user found, and records that a failover had lost.
 const TABLES: &str = include_str!("schema.sql");
 
 /// The condition of an attempt that takes a slot ([`AttemptState`](crate::domain::AttemptState)), as the index `attempt_open` has it.
 pub(super) const HAS_SLOT: &str = "state IN ('intended', 'queued', 'in_progress')";
-/// The runners whose lease is valid.
+/// The runners with a valid lease.
 pub(super) const LIVE: &str = "SELECT id FROM runner WHERE expired_us IS NULL AND ended_us IS NULL";
 
 /// The schema of a database.
@@ -94,7 +94,7 @@ pub(super) fn check_version(found: i32) -> Result<(), Unavailable> {
     Err(Unavailable::new(what, "use the same shotlist version on all machines"))
 }
 
-/// A digest of what decides which rows the tables accept: columns, valid unique indexes, triggers, rules, and row security. Other tables, plain
+/// A digest of everything that restricts the rows of the tables: columns, valid unique indexes, triggers, rules, and row security. Other tables, plain
 /// indexes, and the copies that a `REINDEX CONCURRENTLY` makes don't matter. Independent of the search path, so that every connection computes the same.
 fn structure(schema: &str) -> String {
     format!(
@@ -123,7 +123,7 @@ pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), Postg
         "INSERT INTO ledger (id, version, identity, structure) VALUES (1, {VERSION}, {IDENTITY}, ({}))",
         structure(kind.schema())
     );
-    // In one round trip: other runners that begin wait for it.
+    // In one round trip: starting runners wait for it.
     let (schema, tables, row, committed) = futures::join!(
         client.batch_execute(&schema),
         client.batch_execute(TABLES),
@@ -204,7 +204,7 @@ async fn lost(transaction: &Transaction, what: &str) -> Result<Freeze, PostgresE
     let (last, now): (Option<i64>, i64) = (row.try_get(0)?, row.try_get(1)?);
     let at = |micros| format!("{:.0}", Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX));
     let from = last.map_or_else(|| "the beginning".to_owned(), at);
-    // The user's reason still holds, such as a copy that is in use elsewhere.
+    // The user's reason is still valid, such as a copy that is in use.
     let earlier = row.try_get::<_, Option<String>>(2)?.map(|why| format!("{why}; ")).unwrap_or_default();
     let why = format!("{earlier}{what}, and purchases from {from} to {} may be missing", at(now));
     Ok(Freeze { why: why.into(), by_failover: true })

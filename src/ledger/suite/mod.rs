@@ -1,4 +1,4 @@
-//! Tests that every store of the ledger must pass, written against its interface alone.
+//! Tests that every store of the ledger must pass, through its interface.
 //!
 //! [`store`] has a fresh store for one test, and the macro that runs the whole suite on it. [`money`] is about limits, approvals,
 //! declarations, and bills, [`tasks`] about runners and the owners of tasks, [`copies`] about any order of events and a copied ledger, and

@@ -1,4 +1,4 @@
-//! Limits, approvals, new ids, and what the user or a bill says.
+//! Limits, approvals, new IDs, and statements by the user or a bill.
 
 use jiff::Timestamp;
 
@@ -33,7 +33,7 @@ pub(in crate::ledger) async fn limit_counts_spending_of_all_batches<S: Fresh>() 
     assert_eq!(ledger.used_since(Timestamp::MAX, None).await.expect("read"), Usd::ZERO);
 }
 
-/// The limit of one label leaves other labels alone, and attempts without a label don't count for it.
+/// The limit of a label ignores other labels, and attempts without a label.
 pub(in crate::ledger) async fn limit_of_a_label_counts_that_label_alone<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -94,7 +94,7 @@ pub(in crate::ledger) async fn approved_plan_buys_each_job_once<S: Fresh>() {
     assert_eq!(approvals, [true, true, false]);
 }
 
-/// In every state, by the ledger as by the history alone; never onto another purchase.
+/// In every state, in the ledger as in the history; never onto another purchase.
 pub(in crate::ledger) async fn attempts_move_with_their_job<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();

@@ -1,4 +1,4 @@
-//! A store that was made for one test, what is written into it, and the list of all tests.
+//! A store for one test, the records in it, and the list of all tests.
 
 use jiff::Timestamp;
 

@@ -1,7 +1,7 @@
 //! The wording of notices that are logged where something happens.
 //!
-//! Events of a run and notes of a plan have snapshots with real values, and so has everything that a command prints itself. What is logged
-//! deep inside the program, some of it only on a broken disk, is listed here from the source.
+//! Events of a run, notes of a plan, and texts of commands have snapshots with real values. Notices from deep inside the program, some of which need a
+//! broken disk, are listed here from the source.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -64,7 +64,7 @@ fn every_refusal_and_every_rule_has_its_text_in_a_snapshot() {
     assert_eq!(missing, OTHERS);
 }
 
-/// Each failure of the snapshots has a help, each cause once, and no advice in parentheses. A count of errors stands above their own helps.
+/// Each failure in the snapshots has a help, each cause once, and no command in parentheses. A count of errors needs no help.
 #[test]
 fn failures_in_snapshots_have_one_shape() {
     let mut wrong = Vec::new();

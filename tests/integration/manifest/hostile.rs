@@ -73,7 +73,7 @@ fn hostile_templates_are_bounded() {
     }
 }
 
-/// Diagnostics cut repeated text: nobody reads the rest, and a log would keep it.
+/// Diagnostics cut long text, because a log would keep it.
 #[test]
 fn diagnostics_are_short_for_long_names() {
     let long = "x".repeat(20_000);

@@ -1,5 +1,4 @@
-//! The schemas against a real validator: what the program writes fits, and an editor and the program agree about
-//! manifests.
+//! The schemas in a real validator: they accept the program's output, and the same manifests as the program.
 
 use std::fs;
 use std::path::Path;

@@ -44,7 +44,7 @@ fn stream_without_a_name_is_refused() {
     error[manifest-invalid]: `-` has 1 error
       note: nothing was submitted; nothing was spent
     ");
-    // A pipe has no answer to a question.
+    // A pipe can't confirm.
     let here = Workspace::with_manifest("version: 1\nname: n\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
     here.script(&service, "cat m.yaml | \"$0\" run -").fails_with("confirmation-needed", 3);
     let endless = here.script(&service, "\"$0\" run /dev/zero --yes").ends_with(2);

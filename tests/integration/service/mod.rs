@@ -1,4 +1,4 @@
-//! A service with failures, at wrong URLs, behind gateways, and with TLS.
+//! A service that fails, wrong URLs, gateways, and TLS.
 
 mod closings;
 mod faults;

@@ -1,6 +1,6 @@
 //! The ideal run, to compare with.
 
-/// How long tasks take altogether if each begins, in order, on the slot that is free first.
+/// The time for all tasks, in order, each on the slot that is free first.
 pub fn scheduled(takes: &[f64], slots: usize) -> f64 {
     let mut slots = vec![0.0_f64; slots];
     for takes in takes {

@@ -1,4 +1,4 @@
-//! Admitted and refused intents, and the values that all tests of rules begin with.
+//! Admitted and refused intents, and the values of all tests of rules.
 
 use std::time::Duration;
 
@@ -233,7 +233,7 @@ pub(super) fn usd(micros: i64) -> Usd {
     Usd::from_micros(micros)
 }
 
-/// A batch whose purchases this one may repeat.
+/// Another batch with purchases of the same requests.
 pub(super) fn elsewhere(name: &str) -> BatchKey {
     BatchKey { name: name.into(), batch: "today".into() }
 }

@@ -175,7 +175,7 @@ fn event_changes_only_its_fields() {
     assert_eq!((attempt.state, attempt.answered_at, attempt.error), (AttemptState::Queued, Some(at(5)), None));
 }
 
-/// Each declaration of the user can be taken back: that one, and before a bill settles the charge.
+/// The user can withdraw the last declaration until a bill settles the charge.
 #[test]
 fn declaration_is_undone_unless_changed_or_billed() {
     let task = || Event::Found(TaskId::new("t1").expect("an ID").into());

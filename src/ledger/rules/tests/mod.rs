@@ -1,4 +1,4 @@
-//! The rules alone, without a store: [`admit`], with the values that both begin with, and [`events`] with task names and sums.
+//! The rules without a store: [`admit`], with the values of all these tests, and [`events`], with task names and sums.
 
 mod admit;
 mod events;
