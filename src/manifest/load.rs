@@ -322,12 +322,12 @@ fn named_vars(vars: &Mapping, found: &mut Findings) -> Vec<(String, Value)> {
     let mut named = Vec::with_capacity(vars.len());
     for (key, value) in vars {
         let Some(name) = text_key(key, &at, found) else { continue };
-        if is_reserved(&name) {
-            found.push(error!(VarReserved, at.key(&name).named(),
+        if is_reserved(name) {
+            found.push(error!(VarReserved, at.key(name).named(),
                 "the variable name `{name}` is reserved for templates"; "rename the variable"));
             continue;
         }
-        named.push((name, value.clone()));
+        named.push((name.to_owned(), value.clone()));
     }
     named
 }

@@ -21,6 +21,7 @@ use super::refusal::Refusal;
 use super::resolve::BatchView;
 use crate::domain::{
     Attempt, AttemptState, BatchKey, Choice, History, InvalidJobId, Job, JobId, Review, ReviewOfTask, Takes, TaskId,
+    VideoFile,
 };
 use crate::download::{CopyVideoError, copy_video, exchange, is_whole, remove_original};
 use crate::files::on_a_thread;
@@ -198,21 +199,26 @@ pub(super) async fn name_kept(
 ) -> Result<usize, Refusal> {
     let mut renamed = 0;
     for job in jobs {
-        let (own, attempts) = (job.output(), history.attempts_of(job.id()));
+        let (own, mut attempts) = (job.output(), history.attempts_of(job.id()));
         let is_version = |it: &Attempt| it.file.as_ref().is_some_and(|file| file.path.is_version_of(&own));
         if !attempts.clone().any(is_version) {
             continue;
         }
-        let other = attempts.clone().rfind(|it| it.file.as_ref().is_some_and(|file| file.path == own));
-        // A video beside a user's file has a versioned name until it is kept.
-        let named =
-            Takes::for_job(job, attempts).filter(|it| is_version(it.video) && (it.choice.is_some() || other.is_some()));
-        let Some((video, file)) = named.and_then(|takes| Some((takes.video, takes.video.file.as_deref()?))) else {
+        let named = Takes::for_job(job, attempts.clone()).filter(|takes| is_version(takes.video));
+        let Some((takes, file)) = named.and_then(|takes| Some((takes, takes.video.file.as_deref()?))) else {
             continue;
         };
+        // After a kill between the two records below, both takes have the name of the video.
+        let is_other = |it: &VideoFile| it.path == own || it.path == file.path;
+        let other = attempts.rfind(|it| it.id != takes.video.id && it.file.as_deref().is_some_and(is_other));
+        // A video beside a user's file has a versioned name until it is kept.
+        if takes.choice.is_none() && other.is_none() {
+            continue;
+        }
         let occupant = other.and_then(|other| other.file.as_deref());
         if exchange(out, file, &own, occupant).map_err(|error| Refusal::Files(Box::new(error)))? {
-            for (attempt, path) in other.map(|other| (other.id, file.path.clone())).into_iter().chain([(video.id, own)])
+            for (attempt, path) in
+                other.map(|other| (other.id, file.path.clone())).into_iter().chain([(takes.video.id, own.clone())])
             {
                 batch.record(attempt, Event::Moved(path)).await?;
             }

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use super::table::{Column, fit, table};
 use crate::domain::text::{cell, one_line};
@@ -133,19 +133,18 @@ const REASON: Style = Style::new().dimmed();
 pub(super) fn painted(text: &str) -> String {
     let (mut painted, mut reasons) = (String::with_capacity(text.len()), usize::MAX);
     for line in text.split_inclusive('\n') {
-        let (head, mut width) = (line.trim_end(), 0);
+        let head = line.trim_end();
         if head.is_empty() || head.starts_with("  (") {
             reasons = usize::MAX;
         }
-        let begins = |(_, c): &(usize, char)| {
-            width += c.width().unwrap_or(0);
-            width > reasons
-        };
-        let (words, reason) = head.split_at(head.char_indices().find(begins).map_or(head.len(), |(at, _)| at));
+        let mut places = head.char_indices().map(|(at, _)| at).skip(if head.is_ascii() { reasons } else { 0 });
+        let start = places.find(|at| head[..*at].width() >= reasons).unwrap_or(head.len());
+        let (words, reason) = head.split_at(start);
         paint(words, &mut painted);
         painted += &if reason.is_empty() { String::new() } else { format!("{REASON}{reason}{REASON:#}") };
         painted += &line[head.len()..];
-        let head = head.strip_suffix("WHY").or_else(|| head.strip_suffix("DETAIL"));
+        let head =
+            head.strip_suffix("WHY").or_else(|| head.strip_suffix("DETAIL")).filter(|head| head.ends_with("COST  "));
         reasons = head.map_or(reasons, UnicodeWidthStr::width);
     }
     painted
@@ -155,13 +154,14 @@ fn paint(line: &str, painted: &mut String) {
     let mut before = "\n";
     for word in line.split_inclusive(' ') {
         let bare = word.trim_end_matches([' ', ',', ':', ';', '.', ')']);
-        let is_counted =
-            before.ends_with(|c: char| c.is_ascii_digit()) || matches!(before, "\n" | "in" | "job" | "jobs");
+        let is_counted = before.ends_with(|c: char| c.is_ascii_digit()) || matches!(before, "\n" | "in");
         let is_money = bare.trim_start_matches('(').starts_with('$');
         let of_state = STYLES.iter().find(|(_, words)| is_counted && words.contains(&bare)).map(|(style, _)| *style);
         let Some(style) = Some(MONEY).filter(|_| is_money).or(of_state) else {
             painted.push_str(word);
-            before = if bare.is_empty() { before } else { bare };
+            // `2 jobs failed`, and never a job of that name.
+            let is_unit = matches!(bare, "" | "job" | "jobs") && is_counted;
+            before = if bare.is_empty() || is_unit && before != "\n" { before } else { bare };
             continue;
         };
         // Both words of `in doubt`.
@@ -272,9 +272,9 @@ mod tests {
 
     #[test]
     fn states_and_money_have_colors_and_names_have_none() {
-        let text = "  STATE  JOB     COST   DETAIL\n  held   failed  $3.25  failed: 日本\n\n2 jobs: 1 failed, 1 in doubt (b)\n1 job rejected\n";
+        let text = "  STATE  JOB      COST  DETAIL\n  held   failed  $3.25  failed: 日本\n\n2 jobs: 1 failed, 1 in doubt (b)\n1 job rejected\n";
         insta::assert_snapshot!(painted(text).replace('\u{1b}', "^"), @"
-          STATE  JOB     COST   DETAIL
+          STATE  JOB      COST  DETAIL
           ^[33mheld^[0m   failed  ^[1m$3.25^[0m  ^[2mfailed: 日本^[0m
 
         2 jobs: 1 ^[31mfailed^[0m, 1 ^[33min doubt^[0m (b)

@@ -158,8 +158,8 @@ pub(crate) struct StatusArgs {
 pub(crate) struct ChooseArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
-    /// Files that the contact sheet saved [default: the newest of this batch in the download directory, after a question]
-    #[arg(value_parser = PathParser, help_heading = "Arguments", index = 2, display_order = 2, value_name = "FILE")]
+    /// Files that the contact sheet saved, such as `~/Downloads/choices.json`
+    #[arg(value_parser = PathParser, help_heading = "Arguments", index = 2, display_order = 2, value_name = "FILE", required_unless_present_any = ["decide", "withdraw"])]
     pub files: Vec<PathBuf>,
     /// Reviewer [default: the name in the file, or your user name]
     #[arg(long, env = "SHOTLIST_REVIEWER", value_name = "NAME", help_heading = "Choices")]

@@ -1,29 +1,25 @@
 //! `shotlist choose`: records the choices of reviewers from the contact sheet.
 
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-
 use crate::cli::args::{ChooseArgs, SelectArgs};
 use crate::cli::choices::{parse_choices, read_choices, reviewer, reviews};
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::program::{block_on, variable};
+use crate::cli::program::block_on;
 use crate::cli::{next_commands, options};
-use crate::domain::{BatchKey, Choice, ReviewOfTask, count};
+use crate::domain::{Choice, ReviewOfTask, count};
 use crate::report::Writer;
 use crate::session::{BatchView, Options, Session};
 use crate::ui::{self, Page, Terminal};
 
-/// Records choices from files, or from the newest one in the download directory after a confirmation.
+/// Records choices from files, decisions, and withdrawals.
 pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let manifest = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?.manifest;
     let key = &manifest.key;
     let decides = !args.decide.is_empty() || !args.withdraw.is_empty();
     let by = if decides { reviewer(args.by.as_deref())? } else { String::new() };
-    let found = if args.files.is_empty() && !decides { Some(newest(key)?) } else { None };
     let mut page = Page::new();
     let mut all: Vec<ReviewOfTask> = Vec::new();
-    for file in found.iter().chain(&args.files) {
+    for file in &args.files {
         let name = file.display().to_string();
         let choices = parse_choices(&name, &read_choices(&name)?)?;
         if choices.key() != *key {
@@ -35,19 +31,7 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
         page.line(ui::choices_of(&reviews, file));
         all.extend(reviews);
     }
-    // Any web page can save a file among the downloads.
-    if found.is_some() {
-        if !terminal.can_ask() {
-            terminal.result(&page);
-            return Err(failure!(NotConfirmed, "not confirmed"; "name the file"));
-        }
-        terminal.question(&page);
-        if !terminal.ask("Record these choices?") {
-            return Err(failure!(NotConfirmed, "not confirmed"));
-        }
-    } else {
-        terminal.result(&page);
-    }
+    terminal.result(&page);
     let ledger = options::ledger(&args.manifest)?;
     let out = options::out(&args.manifest, args.out.as_deref(), key)?;
     let (before, renamed, history) = block_on(async {
@@ -74,27 +58,6 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     let session = Session::new(manifest, ledger, options);
     let written = block_on(async { Ok(session.report().await?.written) })?;
     written.map(|()| Exit::Done).map_err(|error| Failure::cannot_write(&error).with_help(error.help()))
-}
-
-/// The newest file of choices about a batch in the download directory.
-fn newest(key: &BatchKey) -> Result<PathBuf, Failure> {
-    // Where browsers save by default.
-    let usual = || std::env::home_dir().unwrap_or_default().join("Downloads");
-    let dir = variable("XDG_DOWNLOAD_DIR").map_or_else(usual, PathBuf::from);
-    let is_ours = |path: &Path| {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let file = path.display().to_string();
-        let is_named_so = name.starts_with("choices") && path.extension().is_some_and(|ending| ending == "json");
-        let choices = is_named_so.then(|| parse_choices(&file, &read_choices(&file).ok()?).ok()).flatten();
-        choices.is_some_and(|choices| choices.key() == *key)
-    };
-    let entries = dir.read_dir().into_iter().flatten().filter_map(Result::ok);
-    let dated = entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())));
-    let ours = dated.filter(|(_, path): &(SystemTime, PathBuf)| is_ours(path)).max();
-    ours.map(|(_, path)| path).ok_or_else(|| {
-        failure!(ChoicesInvalid, "found no choices for `{key}` in `{}`", dir.display();
-            "save the choices on the contact sheet, or name the file")
-    })
 }
 
 /// Refuses choices of one reviewer that contradict each other: their order is unknown.

@@ -150,8 +150,8 @@ impl Maker<'_> {
             for (key, value) in source.extra.into_iter().flatten() {
                 let at = source.at(F::Extra);
                 let Some(name) = text_key(key, &at, &mut self.found) else { continue };
-                if let Some(value) = self.extra_value(&name, value, &at.key(&name)) {
-                    merged.insert(name, value);
+                if let Some(value) = self.extra_value(name, value, &at.key(name)) {
+                    merged.insert(name.to_owned(), value);
                 }
             }
         }

@@ -118,10 +118,10 @@ fn decode_defaults(table: &mut Table<'_>) -> RawFields {
 }
 
 fn check_jobs(table: &mut Table<'_>, jobs: usize) {
-    let (at, is_missing) = (table.at("jobs"), table.misses("jobs"));
+    let at = table.at("jobs");
     match table.take("jobs") {
         Some(Value::Sequence(_)) if jobs > 0 => {}
-        None if jobs > 0 || !is_missing => {}
+        None if jobs > 0 || !table.misses("jobs") => {}
         Some(Value::Sequence(_)) | None => {
             table.tell(error!(NoJobs, at.named(), "the manifest lists no jobs";
                 "write a list under `jobs`, each entry starting with `- id: …`"));

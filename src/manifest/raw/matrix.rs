@@ -63,10 +63,10 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Findings) -> RawMat
     let mut matrix = RawMatrix::default();
     for (key, value) in map {
         let Some(name) = text_key(&key, at, found) else { continue };
-        let place = at.key(&name);
-        match name.as_str() {
+        let place = at.key(name);
+        match name {
             "exclude" => matrix.exclude = entries(value, &place, found),
-            _ => matrix.axes.extend(axis(name, value, &place, found)),
+            _ => matrix.axes.extend(axis(name.to_owned(), value, &place, found)),
         }
     }
     matrix.refuse_excludes_of_nothing(found);
@@ -117,7 +117,7 @@ pub(super) fn entries(value: Value, at: &Pointer, found: &mut Findings) -> Vec<V
         let map = Table::open(item, at.clone(), "an entry", found)?.into_pairs();
         let cells = map.into_iter().filter_map(|(key, value)| {
             let name = text_key(&key, &at, found)?;
-            cell(&name, value, at.key(&name), found)
+            cell(name, value, at.key(name), found)
         });
         Some(cells.collect())
     };
@@ -226,9 +226,9 @@ mod tests {
             ("{ a: [x, y, x] }", "axis-repeats"),
             ("{ a: [x], exclude: [{ b: 1 }] }", "axis-unknown"),
             ("{ a: [x], exclude: [{ a: y }] }", "axis-unknown"),
-            ("{ a: [x], exclude: [{ true: y }] }", "key-not-text"),
+            ("{ a: [x], exclude: [{ 1: y }] }", "key-not-text"),
             ("{ a: [x], exclude: x }", "wrong-type"),
-            ("{ true: [x] }", "key-not-text"),
+            ("{ 1: [x] }", "key-not-text"),
         ] {
             let mut found = Vec::new();
             decode(serde_yaml::from_str(yaml).expect("YAML"), &Pointer::top(), &mut found);

@@ -53,11 +53,11 @@ fn labels(value: Value, at: &Pointer, found: &mut Findings) -> BTreeMap<Label, S
     let mut limits = BTreeMap::new();
     let Some(names) = Table::open(value, at.clone(), "`labels`", found) else { return limits };
     for (name, values) in names.into_pairs() {
-        let Some(name) = text_key(&name, at, found) else { continue };
+        let Some(name) = label_key(&name, at, found) else { continue };
         let at = at.key(&name);
         let Some(values) = Table::open(values, at.clone(), "a label", found) else { continue };
         for (value, amounts) in values.into_pairs() {
-            let Some(value) = text_key(&value, &at, found) else { continue };
+            let Some(value) = label_key(&value, &at, found) else { continue };
             let Some(mut amounts) = Table::open(amounts, at.key(&value), "a limit", found) else { continue };
             let limit = spans(&mut amounts);
             amounts.close(&["day", "month"]);
@@ -86,6 +86,12 @@ fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
     };
     let usd = text.parse().map_err(|error: InvalidUsd| table.tell(error!(NotMoney, table.at(key).value(), "{error}")));
     usd.ok()
+}
+
+/// A key of labels as text. A whole number is taken as its digits: a client may be called 7.
+fn label_key(key: &Value, at: &Pointer, found: &mut Findings) -> Option<String> {
+    let number = key.as_i64();
+    number.map(|number| number.to_string()).or_else(|| text_key(key, at, found).map(str::to_owned))
 }
 
 /// The state of a face's review.
@@ -118,8 +124,8 @@ pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Findings) -> 
     for (key, value) in map {
         let Some(name) = text_key(&key, at, found) else { continue };
         // An invalid declaration counts, so that jobs with this face get no second diagnostic.
-        let face = face(value, &at.key(&name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
-        faces.insert(name, face);
+        let face = face(value, &at.key(name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
+        faces.insert(name.to_owned(), face);
     }
     faces
 }
@@ -212,10 +218,15 @@ pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String
     let labels = Table::open(value, at.clone(), "`labels`", table.found())?;
     let mut decoded = Vec::new();
     for (name, value) in labels.into_pairs() {
-        let Some(name) = text_key(&name, &at, table.found()) else { continue };
+        let Some(name) = label_key(&name, &at, table.found()) else { continue };
         if let Some(wrong) = what_is_wrong_with(&name) {
             table.tell(error!(LabelInvalid, at.key(&name).named(), "the label name `{name}` is invalid: {wrong}";
                 "rename the label"));
+        }
+        if decoded.iter().any(|(earlier, _)| *earlier == name) {
+            table.tell(
+                error!(KeyDuplicate, at.key(&name).named(), "`labels` has `{name}` twice"; "keep one of the two"),
+            );
         }
         let value = Some(value).filter(|value| !value.is_null());
         let value = value.and_then(|value| text(value, &name, || at.key(&name), table.found()));

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 
 use super::job_field::{FieldValue, JobField};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
-use crate::manifest::source::location::{Location, Part, Pointer, help_with_key, is_commented, nearest};
+use crate::manifest::source::location::{Location, Part, Pointer, foreign_letter, help_with_key, nearest};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::source::{lints, syntax};
 use crate::manifest::template::engine::is_template;
@@ -64,7 +64,11 @@ impl<'f> Table<'f> {
 
     /// Returns whether neither the key nor a misspelling of it is left.
     pub(crate) fn misses(&self, key: &str) -> bool {
-        let is_it = |name: &str| is_commented(name) && name.contains(key) || nearest(name, [key]).is_some();
+        let is_like = |name: &str| nearest(name, [key]).is_some() && (key.len() > 2 || name.len() == 2);
+        // Behind a comment of JSON, which YAML takes for a part of the key.
+        let has_end =
+            |name: &str| name.trim_end_matches('"').strip_suffix(key).is_some_and(|rest| rest.ends_with([' ', '"']));
+        let is_it = |name: &str| foreign_letter(name, key).is_some() || has_end(name) || is_like(name);
         !self.pairs.iter().any(|(name, _)| name.as_str().is_some_and(is_it))
     }
 
@@ -248,16 +252,12 @@ pub(crate) fn seconds_in(text: &str) -> Option<i64> {
     SECONDS.contains(&unit.trim()).then(|| whole_in(&text[..text.len() - unit.len()]))?
 }
 
-/// A key as text. A whole number is taken as its digits: a client may be called 7.
-pub(crate) fn text_key(key: &Value, at: &Pointer, found: &mut Findings) -> Option<String> {
-    match key {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
-        _ => {
-            found.push(error!(KeyNotText, at.value(), "a key must be a string, found {}", kind(key)));
-            None
-        }
+/// A key as text; any other key is an error.
+pub(crate) fn text_key<'k>(key: &'k Value, at: &Pointer, found: &mut Findings) -> Option<&'k str> {
+    if key.as_str().is_none() {
+        found.push(error!(KeyNotText, at.value(), "a key must be a string, found {}", kind(key)));
     }
+    key.as_str()
 }
 
 /// The help for a whole number, with the number at the start of the string.

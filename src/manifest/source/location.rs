@@ -153,15 +153,21 @@ pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str
         .map(|(_, name)| name)
 }
 
+/// The first letter of another script in a name that is otherwise a known one.
+pub(crate) fn foreign_letter(written: &str, known: &str) -> Option<char> {
+    let is_known = written.chars().count() == known.len()
+        && written.chars().zip(known.chars()).all(|(c, of_known)| c == of_known || !c.is_ascii());
+    written.chars().find(|c| is_known && !c.is_ascii())
+}
+
 /// "a similar one exists: `x`", or the list of known names.
 pub(crate) fn help_near(written: &str, what: &str, known: &[&str]) -> String {
-    let foreign = written.chars().find(|c| !c.is_ascii());
-    match (nearest(written, known.iter().copied()), foreign) {
-        (Some(name), Some(c)) if name.is_ascii() => {
-            format!("write `{name}`: the `{c}` here is U+{:04X}, another character", u32::from(c))
-        }
-        (Some(name), _) if written.to_lowercase() == name => format!("write it in small letters: `{name}`"),
-        (Some(name), _) => format!("a similar one exists: `{name}`"),
+    if let Some((name, c)) = known.iter().find_map(|name| Some((name, foreign_letter(written, name)?))) {
+        return format!("write `{name}`: the `{c}` here is U+{:04X}, another character", u32::from(c));
+    }
+    match nearest(written, known.iter().copied()) {
+        Some(name) if written.to_lowercase() == name => format!("write it in small letters: `{name}`"),
+        Some(name) => format!("a similar one exists: `{name}`"),
         _ if known.is_empty() => format!("there are no {what}"),
         _ => format!("{what}: {}", known.join(", ")),
     }
@@ -187,21 +193,17 @@ pub(crate) fn synonym(written: &str) -> Option<&'static str> {
     SYNONYMS.iter().find(|(names, _)| names.contains(&written)).map(|(_, key)| *key)
 }
 
-/// Returns whether a key starts with a JSON comment.
-pub(crate) fn is_commented(key: &str) -> bool {
-    matches!(key.as_bytes(), [b'/', b'/' | b'*', ..])
-}
-
 /// A similar key, or the place for a field that only the service knows.
 pub(crate) fn help_with_key(written: &str, known: &[&str]) -> String {
     if let Some(key) = synonym(written).filter(|key| known.contains(key)) {
         return format!("write `{key}`");
     }
-    if is_commented(written) {
+    // YAML takes a comment of JSON for a part of the next key.
+    if written.starts_with("//") || written.starts_with("/*") {
         return "begin comments with `#`".to_owned();
     }
     let usual = help_near(written, "keys known here", known);
-    if known.contains(&"extra") && nearest(written, known.iter().copied()).is_none() {
+    if known.contains(&"extra") && usual.starts_with("keys known here") {
         return format!("{usual}; a field of the service that is not among them goes under `extra`");
     }
     usual

@@ -171,7 +171,9 @@ impl Problem {
         let (money, _) = kind.consequence(noted.usd);
         let between = if money.is_empty() { "" } else { ": " };
         let text = format!("{}{between}{money}", kind.counted(noted.jobs));
-        let command = kind.command().zip(commands).map(|((name, options), commands)| commands.command(name, options));
+        // A command with a gap can't be copied.
+        let whole = kind.command().filter(|(_, options)| options.iter().all(|option| !option.starts_with("JOB")));
+        let command = whole.zip(commands).map(|((name, options), commands)| commands.command(name, options));
         Self { shows: kind.name(), color: kind.state().name(), text, command }
     }
 }

@@ -267,25 +267,6 @@ fn uncertain_choices_are_refused_as_a_whole() {
     assert_eq!(service.posts().len(), 2);
 }
 
-#[test]
-fn newest_choices_of_the_batch_are_found_where_browsers_save() {
-    let (_service, here) = bought(2);
-    std::fs::create_dir(here.path("Downloads")).expect("a directory");
-    let run = |args: &[&str]| {
-        let program = here.shotlist(&[&["choose", "m.yaml"], args].concat());
-        program.env("XDG_DOWNLOAD_DIR", &here.path("Downloads").to_string_lossy())
-    };
-    run(&[]).fails_with("choices-invalid", 2);
-    save(&here, "Downloads/choices.json", "anna", &["j0"], &[]);
-    here.write("Downloads/choices-9.json", json!({ "name": "other", "keep": ["j0"] }).to_string());
-    let before = std::fs::File::options().append(true).open(here.path("Downloads/choices.json")).expect("a file");
-    before.set_modified(std::time::UNIX_EPOCH).expect("an older file");
-    save(&here, "Downloads/choices-2.json", "anna", &["j1"], &[]);
-    let asked = run(&[]).fails_with("not-confirmed", 3).stdout;
-    assert!(asked.contains("choices-2.json by anna: 1 keep"), "{asked}");
-    assert_eq!(row(&here, "j1")["choice"], Value::Null);
-}
-
 /// After a kill at any point, the same command records the rest, and buys each retake once.
 #[test]
 fn killed_recording_of_choices_buys_nothing_twice() {

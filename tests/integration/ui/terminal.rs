@@ -18,18 +18,13 @@ fn shown_in(here: &Workspace, service: &Service, columns: u16, args: &str) -> St
 
 /// Runs `shotlist run m.yaml` on a terminal with typed input. Returns the exit code and the output.
 fn on_a_terminal(here: &Workspace, service: &Service, args: &str, typed: &str) -> (Option<i32>, String) {
-    typed_to(here, service, &format!("run m.yaml --poll-interval 50ms --poll-floor 5ms {args}"), typed)
-}
-
-fn typed_to(here: &Workspace, service: &Service, args: &str, typed: &str) -> (Option<i32>, String) {
-    let command = format!("{} {args}", env!("CARGO_BIN_EXE_shotlist"));
+    let command = format!("{} run m.yaml --poll-interval 50ms --poll-floor 5ms {args}", env!("CARGO_BIN_EXE_shotlist"));
     let mut child = Command::new("script")
         .args(["-q", "-e", "-c", &command, "/dev/null"])
         .current_dir(here.root())
         .env("SHOTLIST_BASE_URL", service.url())
         .env("SHOTLIST_API_KEY", "k")
         .env("SHOTLIST_FIRST_POLL", "0s")
-        .env("XDG_DOWNLOAD_DIR", here.root())
         .env("TERM", "xterm")
         .env_remove("NO_COLOR")
         .stdin(Stdio::piped())
@@ -41,22 +36,6 @@ fn typed_to(here: &Workspace, service: &Service, args: &str, typed: &str) -> (Op
     let output = output_of(child);
     drop(keys);
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Any web page can download a file of choices.
-#[test]
-fn downloaded_choices_need_confirmation() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    here.run(&service, &[]).ends_with(0);
-    let task = &here.report()["jobs"][0]["task_id"];
-    let choices = serde_json::json!({ "name": "m", "keep": ["one"], "tasks": { "one": task } });
-    here.write("choices.json", choices.to_string());
-    for (answer, code, recorded) in [("n\n", 3, serde_json::Value::Null), ("y\n", 0, "keep".into())] {
-        let (ended, shown) = typed_to(&here, &service, "choose m.yaml", answer);
-        assert_eq!(ended, Some(code), "{shown}");
-        here.shotlist(&["report", "m.yaml"]).ends_with(0);
-        assert_eq!(here.report()["jobs"][0]["choice"], recorded, "{shown}");
-    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // Filter, search, and selection.
 const everything = { text: "", states: [], model: "", tag: "", decision: "" };
 const filter = Object.assign({}, everything, store.get("filter"));
+filter.states = filter.states.filter((state) => $$(".chip").some((chip) => chip.dataset.state === state));
 const words = new Map();
 const without = { ł: "l", ø: "o", đ: "d", ß: "ss" };
 // Without accents, and with the letters that have none: whoever looks for lodz finds Łódź.
@@ -57,7 +58,10 @@ for (const chip of $$(".chip"))
   chip.addEventListener("click", () => {
     const { state } = chip.dataset;
     const { states } = filter;
-    set({ states: states.includes(state) ? states.filter((other) => other !== state) : [...states, state] });
+    const isOn = !states.includes(state);
+    // A problem shows all of its jobs.
+    const others = isOn && chip.closest(".problems") ? { ...everything } : {};
+    set({ ...others, states: isOn ? [...states, state] : states.filter((other) => other !== state) });
   });
 $("#clear").addEventListener("click", () => set(everything));
 
