@@ -116,7 +116,8 @@ impl<'r> Card<'r> {
 
 /// The command of a note, restricted to this job.
 fn command(note: &JobNote, row: &Row, commands: &NextCommand) -> Option<String> {
-    let (name, options) = note.kind.command()?;
+    // What is in doubt is resolved by a list, which the page has once.
+    let (name, options) = note.kind.command().filter(|(name, _)| *name != "resolve")?;
     let select: &[&str] = if name == "run" { &["--select", &row.id] } else { &[] };
     Some(commands.command(name, &[select, options].concat()))
 }
