@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use shotlist::domain::{BatchKey, OutputPath};
+use shotlist::ledger::{Event, Ledger};
 
 use crate::support::{Answer, Service, Workspace, codes, has_code, json as answer, numbered_jobs, priced};
 
@@ -212,6 +214,23 @@ fn kept_earlier_take_is_the_video_of_its_job() {
     assert_eq!(report["jobs"][0]["task_id"], first);
     assert!(report["jobs"][0]["file"].is_string(), "{report}");
     assert_eq!((service.posts().len(), here.files().iter().filter(|file| file.contains(".mp4")).count()), (2, 1));
+}
+
+/// A keep was withdrawn, and the run died after the files had exchanged their names: the ledger has one of the two new names.
+#[tokio::test]
+async fn exchange_of_names_continues_after_a_kill_between_its_records() {
+    let (service, here) = bought(1);
+    here.run(&service, &["--retake", "j0"]).ends_with(0);
+    let key = BatchKey { name: "m".to_owned(), batch: String::new() };
+    let ledger = Ledger::in_file(here.path(".shotlist/ledger.db"));
+    let batch = ledger.lock(&key).await.expect("a batch");
+    let newest = ledger.history(&key).await.expect("a history").attempts().last().expect("two takes").id;
+    batch.record(newest, Event::Moved(OutputPath::new("j0~1.mp4").expect("a path"))).await.expect("a record");
+    drop((batch, ledger));
+    save(&here, "note.json", "anna", &[], &[]);
+    here.shotlist(&["choose", "m.yaml", "note.json"]).ends_with(0);
+    assert_eq!(here.report()["jobs"][0]["file"], "j0.mp4");
+    assert_eq!(service.fetched().len(), 2, "nothing is downloaded again");
 }
 
 /// Neither overrules the other without a word, and nobody signs for a take that another one chose.
