@@ -62,14 +62,14 @@ impl<'f> Table<'f> {
         self.get(key).is_some()
     }
 
-    /// Returns whether neither the key nor a misspelling of it is left.
+    /// Returns whether no unknown key is a misspelling of a missing one.
     pub(crate) fn misses(&self, key: &str) -> bool {
         let is_like = |name: &str| nearest(name, [key]).is_some() && (key.len() > 2 || name.len() == 2);
         // Behind a comment of JSON, which YAML takes for a part of the key.
         let has_end =
             |name: &str| name.trim_end_matches('"').strip_suffix(key).is_some_and(|rest| rest.ends_with([' ', '"']));
         let is_it = |name: &str| foreign_letter(name, key).is_some() || has_end(name) || is_like(name);
-        !self.pairs.iter().any(|(name, _)| name.as_str().is_some_and(is_it))
+        !self.pairs.iter().any(|(name, _)| name.as_str().is_some_and(|name| !syntax::is_key(name) && is_it(name)))
     }
 
     /// Returns whether no key is left.
@@ -310,5 +310,26 @@ pub(crate) fn kind(value: &Value) -> &'static str {
         Value::Sequence(_) => "a list",
         Value::Mapping(_) => "a mapping",
         Value::Tagged(_) => "a value with a YAML tag",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::raw::decode::{ENTRY_KEYS, TOP_KEYS, field_keys};
+
+    /// Some keys are similar to each other, such as `version` and `vars`.
+    #[test]
+    fn known_key_is_no_misspelling_of_a_missing_one() {
+        let entry = [&ENTRY_KEYS[..], &field_keys()].concat();
+        for keys in [&TOP_KEYS[..], &entry] {
+            for missing in keys {
+                let mut found = Vec::new();
+                let others = keys.iter().filter(|key| key != &missing);
+                let map = others.map(|key| (Value::from(*key), Value::from(1))).collect();
+                let table = Table::open(Value::Mapping(map), Pointer::top(), "keys", &mut found).expect("a mapping");
+                assert!(table.misses(missing), "{missing}");
+            }
+        }
     }
 }

@@ -153,9 +153,11 @@ pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str
         .map(|(_, name)| name)
 }
 
-/// The first letter of another script in a name that is otherwise a known one.
+/// The first letter of another script in a name that is otherwise a known one: a whole word of another script is no misspelling.
 pub(crate) fn foreign_letter(written: &str, known: &str) -> Option<char> {
+    let foreign = written.chars().filter(|c| !c.is_ascii()).count();
     let is_known = written.chars().count() == known.len()
+        && 2 * foreign <= known.len()
         && written.chars().zip(known.chars()).all(|(c, of_known)| c == of_known || !c.is_ascii());
     written.chars().find(|c| is_known && !c.is_ascii())
 }
