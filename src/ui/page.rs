@@ -137,8 +137,13 @@ pub(super) fn painted(text: &str) -> String {
         if head.is_empty() || head.starts_with("  (") {
             reasons = usize::MAX;
         }
-        let mut places = head.char_indices().map(|(at, _)| at).skip(if head.is_ascii() { reasons } else { 0 });
-        let start = places.find(|at| head[..*at].width() >= reasons).unwrap_or(head.len());
+        // A column begins with a word.
+        let mut width = 0;
+        let is_before = |word: &&str| {
+            width += word.width();
+            width - word.width() < reasons
+        };
+        let start = head.split_inclusive(' ').take_while(is_before).map(str::len).sum();
         let (words, reason) = head.split_at(start);
         paint(words, &mut painted);
         painted += &if reason.is_empty() { String::new() } else { format!("{REASON}{reason}{REASON:#}") };
@@ -272,10 +277,11 @@ mod tests {
 
     #[test]
     fn states_and_money_have_colors_and_names_have_none() {
-        let text = "  STATE  JOB      COST  DETAIL\n  held   failed  $3.25  failed: 日本\n\n2 jobs: 1 failed, 1 in doubt (b)\n1 job rejected\n";
+        let text = "  STATE  JOB      COST  DETAIL\n  held   failed  $3.25  failed: 日本\n  done   東京    $3.25  東.mp4\n\n2 jobs: 1 failed, 1 in doubt (b)\n1 job rejected\n";
         insta::assert_snapshot!(painted(text).replace('\u{1b}', "^"), @"
           STATE  JOB      COST  DETAIL
           ^[33mheld^[0m   failed  ^[1m$3.25^[0m  ^[2mfailed: 日本^[0m
+          ^[32mdone^[0m   東京    ^[1m$3.25^[0m  ^[2m東.mp4^[0m
 
         2 jobs: 1 ^[31mfailed^[0m, 1 ^[33min doubt^[0m (b)
         1 job ^[33mrejected^[0m

@@ -238,7 +238,7 @@ fn page_without_files_plays_from_the_service() {
     page.wait_for("document.querySelector('.frame').textContent === 'not beside this page'");
     let told = page.eval("document.querySelector('#gone').innerText");
     assert!(
-        told.as_str().is_some_and(|told| told.starts_with("The videos are not beside this page: ask for")),
+        told.as_str().is_some_and(|told| told.starts_with("Videos are missing beside this page: ask for")),
         "{told}"
     );
     assert!(service.fetched().len() > fetched, "the address at the service was not tried");

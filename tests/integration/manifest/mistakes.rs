@@ -31,6 +31,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("a face that is declared twice", "faces: { 7: { review: pending }, '7': { review: approved } }\njobs: []"),
     ("a label that is set twice", "jobs: [{ id: a, prompt: x, labels: { 7: a, '7': b } }]"),
     ("a word of another language", "jobs: [{ id: a, prömpte: x }]"),
+    ("a key in another script", "jobs: [{ id: a, prompt: x, 画面描述: y }]"),
     ("a Cyrillic letter in a short key", "jobs: [{ \u{456}d: a, prompt: x }]"),
     ("a wide colon", "name：spring\njobs: [{ id: a, prompt: x }]"),
     ("a dash of a word processor", "jobs:\n  – id: a\n    prompt: x"),
