@@ -6,6 +6,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use shotlist::domain::{AttemptState, Charge, JobChoice};
+use shotlist::plan::Action;
+use shotlist::report::JobState;
 use syn::visit::{self, Visit};
 
 use super::texts::{Strings, files_below, project};
@@ -90,4 +93,21 @@ fn failures_in_snapshots_have_one_shape() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A state, an action, or a choice has the same name in JSON, in the ledger, on the page, and in text.
+#[test]
+fn names_in_json_are_those_of_the_values() {
+    fn differing<T: Copy + serde::Serialize>(all: &[T], name: impl Fn(T) -> &'static str) -> Vec<&'static str> {
+        let is_same = |value: &T| serde_json::to_value(value).expect("JSON") == name(*value);
+        all.iter().filter(|value| !is_same(value)).map(|value| name(*value)).collect()
+    }
+    let differing = [
+        differing(&Action::ALL, Action::name),
+        differing(&AttemptState::ALL, AttemptState::name),
+        differing(&Charge::ALL, Charge::name),
+        differing(&JobChoice::ALL, JobChoice::name),
+        differing(&JobState::ALL, JobState::name),
+    ];
+    assert_eq!(differing.concat(), Vec::<&str>::new());
 }
