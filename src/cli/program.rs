@@ -315,6 +315,8 @@ fn said(arg: &Arg) -> Option<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -322,5 +324,40 @@ mod tests {
         let program = Cli::program();
         assert!(DAILY.iter().all(|name| program.find_subcommand(name).is_some()));
         insta::assert_snapshot!(text(&program));
+    }
+
+    #[test]
+    fn documented_commands_are_accepted() {
+        let mut tried = 0;
+        for folder in
+            ["", "packaging", "src/reference", "examples", "examples/chain", "examples/cron", "examples/spring"]
+        {
+            let files = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).read_dir().unwrap();
+            let is_text =
+                |path: &PathBuf| path.extension().is_some_and(|form| form == "md" || form == "yaml" || form == "yml");
+            for path in files.map(|entry| entry.unwrap().path()).filter(is_text) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                for command in text.lines().flat_map(commands) {
+                    let parsed = Cli::program().try_get_matches_from(shlex::split(command).unwrap());
+                    assert!(parsed.is_ok(), "{}: {command}: {}", path.display(), parsed.unwrap_err());
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried > 60, "{tried} commands are no longer all");
+    }
+
+    /// The commands of a line that name a manifest. A command without one is often just mentioned, as `shotlist resolve` is.
+    fn commands(line: &str) -> impl Iterator<Item = &str> {
+        line.match_indices("shotlist ").filter_map(move |(start, _)| {
+            let is_word =
+                line[..start].chars().next_back().is_none_or(|before| before == '`' || before.is_whitespace());
+            let command = line[start..].split(['`', ';', '|', '>', '&', '#']).next()?;
+            let command = command.split("  ").next()?.trim_end();
+            let is_manifest =
+                |word: &str| word == "MANIFEST" || Path::new(word).extension().is_some_and(|form| form == "yaml");
+            let names_manifest = command.split(' ').any(is_manifest);
+            (is_word && names_manifest).then_some(command)
+        })
     }
 }
