@@ -21,8 +21,8 @@ fn ledger() -> (Service, Workspace) {
         jobs.collect::<String>()
     );
     let service = Service::scripted(|asked| match asked.method.as_str() {
-        "POST" if asked.body.contains("number 7") => answer(400, &serde_json::json!({ "error": { "message": "no" } })),
-        "POST" if asked.body.contains("number 8") => answer(500, &serde_json::json!({})),
+        "POST" if asked.submits("number 7") => answer(400, &serde_json::json!({ "error": { "message": "no" } })),
+        "POST" if asked.submits("number 8") => answer(500, &serde_json::json!({})),
         "GET" if asked.path.ends_with("t9") => {
             answer(200, &serde_json::json!({ "status": "failed", "error": { "message": "no" } }))
         }

@@ -132,7 +132,7 @@ fn scraped(port: u16) -> Option<String> {
 
 #[test]
 fn prometheus_reads_the_metrics() {
-    let service = Service::scripted(|asked| if asked.body.contains("a dog") { Answer::Hangup } else { Answer::Well });
+    let service = Service::losing("a dog");
     let here = Workspace::with_manifest(&format!("{TWO_JOBS}name: \"odd \\\"name\\\\\"\n"));
     fs::create_dir(here.path("metrics")).expect("a directory");
     here.run(&service, &["--batch", "b"]).ends_with(7);

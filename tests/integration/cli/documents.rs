@@ -45,7 +45,7 @@ fn help_texts_match_the_snapshot() {
 /// A variable may contain a secret.
 #[test]
 fn help_shows_no_value_of_a_variable() {
-    let here = Workspace::new();
+    let (here, secret) = (Workspace::new(), "https://s3cret.example/");
     let asked: [&[&str]; 7] = [
         &["run", "-h"],
         &["run", "--help"],
@@ -57,12 +57,11 @@ fn help_shows_no_value_of_a_variable() {
     ];
     for args in asked {
         let variables = ["SHOTLIST_LEDGER", "SHOTLIST_HEADER", "SHOTLIST_BASE_URL"];
-        let program =
-            variables.iter().fold(here.shotlist(args), |program, name| program.env(name, "https://s3cret.example/"));
+        let program = variables.iter().fold(here.shotlist(args), |program, name| program.env(name, secret));
         let shown = program.ends();
         let pages = here.files().into_iter().map(|page| fs::read_to_string(here.path(&page)).expect("a page"));
         let all = pages.chain([shown.stdout, shown.stderr]).collect::<String>();
-        assert!(!all.contains("s3cret"), "{args:?}: {all}");
+        assert!(!all.contains(secret), "{args:?}: {all}");
     }
 }
 
@@ -93,16 +92,17 @@ fn every_command_of_the_readme_is_run() {
     here.write("products.csv", sheet.join("\n"));
     let simulator = Simulator::start(&here, &["--speed", "5000"]);
     let gate = [".ci/release", "packaging/check"].map(read).concat();
+    let is_in_the_gate = |command: &str| assert!(gate.contains(command), "{command}");
     let (mut bought, mut commands) = (Vec::new(), 0);
     for command in blocks(&readme, "sh").into_iter().flatten() {
         commands += 1;
         let words: Vec<&str> = command.split_whitespace().collect();
         match words[..] {
             // The gate installs the built files by the same commands.
-            ["pipx", "install", _] => assert!(gate.contains("pipx\" install")),
-            ["npm", "install", ..] => assert!(gate.contains("npm install")),
-            ["sudo", "apt", "install", _] => assert!(gate.contains("manage --install")),
-            ["cargo", "install", "--path", "."] => assert!(gate.contains("cargo install --path . ")),
+            ["pipx", "install", _] => is_in_the_gate("pipx\" install"),
+            ["npm", "install", ..] => is_in_the_gate("npm install"),
+            ["sudo", "apt", "install", _] => is_in_the_gate("manage --install"),
+            ["cargo", "install", "--path", "."] => is_in_the_gate("cargo install --path . "),
             ["cargo", "test"] => {}
             ["shotlist", "doctor", ..] => drop(simulator.used_by(here.shotlist(&words[1..])).ends_with(0)),
             // The simulator has another URL and key.

@@ -5,7 +5,7 @@ use std::io::BufRead as _;
 
 use serde_json::Value;
 
-use crate::support::{Answer, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, kill, numbered_jobs, wait_until};
+use crate::support::{Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, kill, numbered_jobs, wait_until};
 
 /// The code and the text of each notice on stderr, without the events of a run, and without paths and ports of this machine.
 fn notices(here: &Workspace, service: &Service, ended: &Ended) -> String {
@@ -23,9 +23,7 @@ fn notices(here: &Workspace, service: &Service, ended: &Ended) -> String {
 
 #[test]
 fn notices_of_commands_match_the_snapshot() {
-    let service = Service::scripted(|asked| {
-        if asked.method == "POST" && asked.body.contains("a dog") { Answer::Hangup } else { Answer::Well }
-    });
+    let service = Service::losing("a dog");
     let here = Workspace::with_manifest(TWO_JOBS)
         .file("shots.csv", "Shots for spring,,\nSKU,Prompt,Approved by\nmug,a blue mug,Ann\nlamp,a lamp,Bo\n");
     let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json", "--base-url", "https://other.example"]);
@@ -68,12 +66,11 @@ fn notices_of_a_lock_and_of_a_killed_run_match_the_snapshot() {
 #[test]
 fn findings_beyond_the_shown_ones_are_counted() {
     let jobs: Vec<String> =
-        (0..80).map(|n| format!("  - {{ id: j{n}, model: alpha-2, prompt: x, key{n}: y }}")).collect();
+        (0..120).map(|n| format!("  - {{ id: j{n}, model: alpha-2, prompt: x, key{n}: y }}")).collect();
     let jobs = jobs.join("\n");
     let here = Workspace::with_manifest(&format!("version: 1\njobs:\n{jobs}"));
-    let stderr = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
-    let counted = stderr.lines().filter(|line| line.contains("more diagnostics"));
-    insta::assert_snapshot!(counted.collect::<String>(), @"");
+    let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
+    insta::assert_snapshot!(ended.line("more diagnostics"), @"warning[more-diagnostics]: … and 20 more diagnostics, which are not shown");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn topics_are_listed_in_help_and_printed_as_text() {
         assert_eq!(shown(alias), shown(topic));
     }
     // A command comes before an alias.
-    assert!(here.shotlist(&["help", "limit"]).ends_with(0).stdout.contains("Usage: shotlist limit"));
+    here.shotlist(&["help", "limit"]).ends_with(0).line("Usage: shotlist limit");
 }
 
 #[test]
@@ -52,8 +52,7 @@ fn every_command_has_a_man_page_with_every_option() {
         here.shotlist(&["man"]).ends_with(0).stdout,
         std::fs::read_to_string(here.path("pages/man1/shotlist.1")).expect("a page")
     );
-    let backup = here.shotlist(&["help", "ledger", "backup"]).ends_with(0).stdout;
-    assert!(backup.contains("Usage: shotlist ledger backup"), "{backup}");
+    here.shotlist(&["help", "ledger", "backup"]).ends_with(0).line("Usage: shotlist ledger backup");
 }
 
 #[test]
@@ -129,8 +128,7 @@ fn status_shows_the_jobs_of_a_state_alone() {
     let here = Workspace::with_manifest(MANIFEST);
     here.shotlist(&["run", "m.yaml", "--sandbox", "--select", "spin-*", "--yes", "-q"]).ends_with(0);
     let status = |states: &str| here.shotlist(&["status", "m.yaml", "--sandbox", "--state", states]).ends_with(0);
-    let shown = status("completed").stdout;
-    assert!(shown.contains("spin-1") && !shown.contains("hero"), "{shown}");
+    status("completed").lacks(&["hero"]).line("spin-1 ");
     let both = status("completed,pending").stdout;
     insta::assert_snapshot!(both, @"
     m: 4 jobs: 2 completed, 2 pending
@@ -156,6 +154,8 @@ fn every_shell_has_a_script_with_the_commands() {
     let here = Workspace::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = here.shotlist(&["completions", shell]).ends_with(0).stdout;
-        assert!(script.contains("never-created") && script.contains("reconcile"), "{shell}: {script}");
+        for word in ["never-created", "reconcile"] {
+            assert!(script.contains(word), "{shell}: {script}");
+        }
     }
 }

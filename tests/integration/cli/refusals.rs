@@ -109,16 +109,16 @@ fn failed_key_command_is_named_without_its_key() {
     let here = Workspace::with_manifest(TWO_JOBS);
     let run = |command: &str| {
         let args = ["run", "m.yaml", "--yes", "--base-url", &service.url(), "--api-key-command", command];
-        here.shotlist(&args).fails_with("key-invalid", 2).stderr
+        here.shotlist(&args).fails_with("key-invalid", 2).lacks(&["secret"]).line("error[key-invalid]")
     };
-    assert!(run("false").contains("`--api-key-command`: it ended with"));
-    assert!(run("no-such-program").contains("can't start it"));
-    assert!(run("").contains("it names no program"));
+    insta::assert_snapshot!(run("false"), @"error[key-invalid]: `--api-key-command`: it ended with exit status: 1");
+    insta::assert_snapshot!(run("no-such-program"), @"error[key-invalid]: `--api-key-command`: can't start it: No such file or directory");
+    insta::assert_snapshot!(run(""), @"error[key-invalid]: `--api-key-command`: it names no program");
     // A background agent keeps its output open, and delays no run.
     let begun = std::time::Instant::now();
     let child = run("sh -c 'sleep 20 2>/dev/null & printf \"a\\tb\\n\"'");
-    assert!(child.contains("the output of `--api-key-command`") && begun.elapsed().as_secs() < 15, "{child}");
-    let odd = run("printf 'secret\\twith a tab'");
-    assert!(odd.contains("the output of `--api-key-command`") && !odd.contains("secret"), "{odd}");
+    assert!(begun.elapsed().as_secs() < 15, "{child}");
+    insta::assert_snapshot!(child, @"error[key-invalid]: the output of `--api-key-command` must contain an API key: it contains a space, a line break, or another invalid character");
+    assert_eq!(run("printf 'secret\\twith a tab'"), child);
     assert!(service.asked().is_empty());
 }

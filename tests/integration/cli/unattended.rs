@@ -4,17 +4,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Answer, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, json, numbered_jobs, wait_until};
+use crate::support::{
+    Answer, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, json, line_of, numbered_jobs, wait_until,
+};
 
 #[test]
 fn metrics_have_states_sums_and_the_freeze() {
-    let service = Service::scripted(|asked| if asked.body.contains("a dog") { Answer::Hangup } else { Answer::Well });
+    let service = Service::losing("a dog");
     let here = Workspace::with_manifest(&format!("{TWO_JOBS}name: \"da\\\"ily\"\n"));
     let metrics = |args: &[&str]| {
         let text = here.shotlist(&[&["status", "m.yaml", "--format", "prometheus"], args].concat()).ends_with(0).stdout;
         text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n")
     };
-    assert!(!metrics(&[]).contains("last_completion"), "no job is completed");
+    // No job is completed.
+    here.shotlist(&["status", "m.yaml", "--format", "prometheus"]).ends_with(0).lacks(&["last_completion"]);
     here.run(&service, &[]).ends_with(7);
     here.shotlist(&["limit", "set", "--freeze", "--month", "50", "--timezone", "UTC"]).ends_with(0);
     let mut settings = insta::Settings::clone_current();
@@ -39,14 +42,14 @@ fn metrics_have_states_sums_and_the_freeze() {
         "#);
     });
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
-    assert!(metrics(&["--sandbox"]).contains("shotlist_spent_usd{name=\"da\\\"ily\",batch=\"\",simulated=\"true\"}"));
+    insta::assert_snapshot!(line_of(&metrics(&["--sandbox"]), "spent_usd"), @r#"shotlist_spent_usd{name="da\"ily",batch="",simulated="true"} 11.25"#);
 }
 
 #[test]
 fn markdown_status_marks_its_batch_and_hides_prompts() {
     let refusal = format!("no number 7: {}", "no | such <img> thing ".repeat(40));
     let service = Service::scripted(move |asked| {
-        if asked.body.contains("number 7\"") {
+        if asked.submits("number 7") {
             return json(400, &serde_json::json!({ "error": { "message": refusal } }));
         }
         Answer::Well
@@ -54,13 +57,12 @@ fn markdown_status_marks_its_batch_and_hides_prompts() {
     let here = Workspace::with_manifest(&numbered_jobs(12));
     here.run(&service, &["--batch", "a --> b"]).ends_with(1);
     let status = ["status", "m.yaml", "--batch", "a --> b", "--format", "markdown"];
-    let text = here.shotlist(&status).ends_with(0).stdout;
+    let text = here.shotlist(&status).ends_with(0).lacks(&["<img>", "number 7"]).stdout;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "<!-- shotlist status: m / a %2D%2D%3E b -->");
     assert!(lines.contains(&"12 jobs: 11 completed, 1 rejected."), "{text}");
     let first = lines.iter().position(|line| line.starts_with("|---|---|---|---:|")).expect("a table") + 1;
     assert!(lines[first].starts_with("| rejected | `j7` | alpha-2 | $0.00 |"), "{text}");
-    assert!(!text.contains("<img>") && !text.contains("number 7"), "{text}");
 }
 
 #[test]
@@ -76,11 +78,8 @@ fn lock_wait_ends_with_the_other_run_or_with_75() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let first = here.run(&service, &[]).starts();
     wait_until("it has submitted", || !service.posts().is_empty());
-    let busy = here
-        .run(&service, &["--lock-wait", LEFT_AFTER, "--log-format", "json"])
-        .ends_with(75)
-        .shows("waiting-for-lock");
-    assert!(!busy.stderr.contains("--batch"), "{}", busy.stderr);
+    let busy = here.run(&service, &["--lock-wait", LEFT_AFTER, "--log-format", "json"]).ends_with(75);
+    busy.shows("waiting-for-lock").lacks(&["--batch"]);
     // A longer wait finds every job completed, and buys nothing.
     let second = here.run(&service, &["--lock-wait", "5m"]).starts();
     well.store(true, Ordering::SeqCst);

@@ -45,7 +45,11 @@ async fn denied_known_task_gets_a_grace_time() {
             .await;
     assert_eq!(ledger.states(), [AttemptState::Failed]);
     assert!(start.elapsed() > 120 * SECOND, "{:?}", start.elapsed());
-    assert!(events.iter().any(|event| matches!(event, RunEvent::Failed { message, .. } if message.contains("404"))));
+    let failed = events.iter().find_map(|event| match event {
+        RunEvent::Failed { message, .. } => Some(message),
+        _ => None,
+    });
+    insta::assert_snapshot!(failed.expect("its failure"), @"poll for task t0: it is not known (HTTP 404)");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Answer, Ended, Service, TWO_JOBS, Workspace, open_ledger};
+use crate::support::{Answer, Ended, Service, TWO_JOBS, Workspace, line_of, open_ledger};
 
 const LEDGER: &str = ".shotlist/ledger.db";
 
@@ -42,7 +42,7 @@ fn make_room(here: &Workspace) {
 fn full_disk_before_a_submission_sends_nothing() {
     let (service, here) = breaking("POST", "intended");
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
-    assert!(ended.stderr.contains("disk is full"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.line("disk is full"), @"error[stopping]: stopped submitting: can't write the ledger: database or disk is full");
     assert_eq!(service.posts().len(), 2, "something was sent without an intent");
 }
 
@@ -52,10 +52,10 @@ fn full_disk_after_a_submission_prints_the_task_id() {
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
     assert_eq!(service.posts().len(), 2, "it went on submitting");
     for stream in [&ended.stdout, &ended.stderr] {
-        assert!(stream.contains("RESCUE: the task of one is t1"), "{stream}");
+        line_of(stream, "RESCUE: the task of one is t1");
     }
-    assert!(ended.stderr.contains("resolve m.yaml one --task t1"), "{}", ended.stderr);
-    assert!(ended.stdout.contains("$0.00 spent, $3.75 at risk"), "{}", ended.stdout);
+    line_of(&ended.stderr, "resolve m.yaml one --task t1");
+    insta::assert_snapshot!(ended.line(" spent, "), @"$0.00 spent, $3.75 at risk, $7.50 to submit");
     // The line is enough to continue once the disk has space.
     make_room(&here);
     let resolve = here.shotlist(&["resolve", "m.yaml", "one", "--task", "t1"]);
@@ -84,8 +84,7 @@ fn file_size_limit_loses_nothing() {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
         let pace = "--first-poll 0s --poll-interval 20ms --poll-floor 5ms";
         let script = format!("ulimit -f {blocks}; exec \"$0\" run m.yaml --yes {pace}");
-        let Ended { code, stdout, stderr } = here.script(&service, &script).ends();
-        assert!(!stderr.contains("panicked"), "{blocks}: {stderr}");
+        let Ended { code, stdout, stderr } = here.script(&service, &script).ends().lacks(&["panicked"]);
         assert!([Some(0), Some(74)].contains(&code), "{blocks} blocks: exit {code:?}\n{stderr}");
         // Every task that the service made is in the ledger or was reported on stdout.
         let known: Vec<String> = here.ledger_if_any("SELECT task FROM attempt WHERE task IS NOT NULL");

@@ -5,7 +5,7 @@ use shotlist::domain::Rule;
 use shotlist::manifest::draft::{Draft, draft};
 use shotlist::manifest::{self, Options};
 
-use crate::support::{Workspace, has_code, priced};
+use crate::support::{Workspace, has_code, line_of, priced};
 
 fn drafted(sheet: &str) -> (Workspace, String) {
     let here = Workspace::new().file("sheet.csv", sheet);
@@ -253,8 +253,7 @@ fn empty_cells_fix_a_sheet_with_both_families() {
         "m.yaml",
         "version: 1\njobs: [{ id: '{{ row.id }}', for_each: sheet.csv, model: alpha-2, prompt: x, duration: 5 }]\n",
     );
-    let told = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
-    assert!(told.contains("duration-out-of-range") && !told.contains("clear the cell"), "{told}");
+    here.shotlist(&["run", "m.yaml", "--plan"]).fails_with("duration-out-of-range", 2).lacks(&["clear the cell"]);
 }
 
 #[test]
@@ -302,7 +301,7 @@ fn row_numbers_are_ids_only_without_others() {
     here.write("sheet.csv", "id,prompt\n3,A new ball rolls\n1,A red ball rolls\n2,A blue ball rolls\n");
     assert_eq!(planned(&here, &["--sandbox"]), (1, "0.90".to_owned()));
     let named = drafted("id,name,prompt\n1,mug,A mug turns\n2,lamp,A lamp shines\n").1;
-    assert!(named.contains("id: \"{{ row.name }}\""), "{named}");
+    insta::assert_snapshot!(line_of(&named, "- id: "), @r#"- id: "{{ row.name }}""#);
 }
 
 #[test]
@@ -313,8 +312,9 @@ fn one_word_is_a_prompt_and_an_article_number_an_id() {
         ("EAN", "4006381", "4006382", "row.EAN"),
     ] {
         let (here, text) = drafted(&format!("{head},Prompt\n{first},Sunrise\n{second},Waterfall\n"));
-        assert!(text.contains(&format!("id: \"{{{{ {id} }}}}\"")), "{text}");
-        assert!(text.contains("prompt: \"{{ row.Prompt }}\""), "{text}");
+        for field in [format!("id: \"{{{{ {id} }}}}\""), "prompt: \"{{ row.Prompt }}\"".to_owned()] {
+            assert!(text.contains(&field), "{text}");
+        }
         here.shotlist(&["run", "sheet.yaml", "--plan", "--strict"]).ends_with(0);
     }
 }
@@ -324,14 +324,11 @@ fn draft_names_the_sheet_of_a_workbook() {
     let here = Workspace::new().file("p.xlsx", include_bytes!("../../../examples/spring/products.xlsx"));
     here.shotlist(&["init", "--from", "p.xlsx", "--sheet", "Spring", "--model", "alpha-2"]).ends_with(0);
     let text = std::fs::read_to_string(here.path("p.yaml")).expect("a manifest");
-    assert!(
-        text.contains("for_each: { file: \"p.xlsx\", sheet: \"Spring\" }") && text.contains("# as you chose"),
-        "{text}"
-    );
-    let plan = here.shotlist(&["run", "p.yaml", "--plan"]).ends_with(2).stderr;
-    assert!(plan.contains("prompt-blank"), "{plan}");
-    let refused = here.shotlist(&["init", "q.yaml", "--from", "p.xlsx", "--sheet", "Winter"]).ends_with(2).stderr;
-    assert!(refused.contains("Spring"), "{refused}");
+    insta::assert_snapshot!(line_of(&text, "for_each"), @r#"for_each: { file: "p.xlsx", sheet: "Spring" }"#);
+    insta::assert_snapshot!(line_of(&text, "model: "), @"model: alpha-2");
+    here.shotlist(&["run", "p.yaml", "--plan"]).fails_with("prompt-blank", 2);
+    let refused = here.shotlist(&["init", "q.yaml", "--from", "p.xlsx", "--sheet", "Winter"]).ends_with(2);
+    insta::assert_snapshot!(refused.line("Spring"), @"help: sheets: Spring");
 }
 
 #[test]
@@ -355,9 +352,8 @@ fn init_replaces_no_file_and_refuses_invalid_sheets() {
         assert!(refused.contains(why), "{args:?}: {refused}");
     }
     here.shotlist(&["init", "all.yaml", "--from", "sub/other.csv", "--model", "beta-2.0-lite"]).ends_with(0);
-    assert!(
-        std::fs::read_to_string(here.path("all.yaml")).expect("a manifest").contains("for_each: \"sub/other.csv\"")
-    );
+    let text = std::fs::read_to_string(here.path("all.yaml")).expect("a manifest");
+    insta::assert_snapshot!(line_of(&text, "for_each"), @r#"for_each: "sub/other.csv""#);
 }
 
 const NAMES: [&str; 14] = [

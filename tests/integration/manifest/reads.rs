@@ -16,17 +16,14 @@ fn manifest_reads_and_lists_files_of_its_own_directory() {
         here.write(name, content);
     }
     let plan = |args: &[&str]| here.shotlist(&[&["run", "in/m.yaml", "--plan"], args].concat());
-    let shown = plan(&[]).ends_with(0).stdout;
-    assert!(shown.contains("reads 2 files: p.txt, sub/rows.csv\n"), "{shown}");
-    let comment = plan(&["--format", "markdown"]).ends_with(0).stdout;
-    assert!(comment.contains("Reads 2 files: p.txt, sub/rows.csv.\n"), "{comment}");
+    insta::assert_snapshot!(plan(&[]).ends_with(0).line("reads"), @"reads 2 files: p.txt, sub/rows.csv");
+    insta::assert_snapshot!(plan(&["--format", "markdown"]).ends_with(0).line("Reads"), @"Reads 2 files: p.txt, sub/rows.csv.");
     let json: Value = serde_json::from_str(&plan(&["--format", "json"]).ends_with(0).stdout).expect("JSON");
     assert_eq!(json["inputs"], json!(["p.txt", "sub/rows.csv"]));
 
     here.write("in/m.yaml", manifest.replace("p.txt", "https://texts.example/p.txt"));
-    assert!(plan(&[]).ends_with(2).stderr.contains("must be a file, found a URL"));
-    let refused = here.shotlist(&["run", "https://texts.example/m.yaml"]).ends_with(2).stderr;
-    assert!(refused.contains("must be a path, found a URL"), "{refused}");
+    insta::assert_snapshot!(plan(&[]).ends_with(2).line("URL"), @"error[unreadable]: can't read prompt file `https://texts.example/p.txt`: must be a file, found a URL");
+    insta::assert_snapshot!(here.shotlist(&["run", "https://texts.example/m.yaml"]).ends_with(2).line("error"), @"error: `https://texts.example/m.yaml` for `<MANIFEST>`: must be a path, found a URL");
 
     // Neither a path nor a link leads out, unless the command line allows it.
     std::os::unix::fs::symlink(here.path("p.txt"), here.path("in/link.txt")).expect("a link");

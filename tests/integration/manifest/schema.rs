@@ -101,7 +101,7 @@ fn output_matches_its_schemas() {
     let manifest = "version: 1\nfaces: { b: { review: pending } }\nbudget: { run: 50 }\njobs:\n  - { id: a, model: alpha-2, prompt: x, tags: [t] }\n  - { id: b, model: beta-2.0-lite, prompt: y, face: b }\n  - { id: c, model: alpha-2, prompt: bad }\n";
     let here = Workspace::with_manifest(manifest);
     let service = Service::scripted(|asked| {
-        if asked.body.contains("bad") {
+        if asked.submits("bad") {
             crate::support::json(500, &serde_json::json!({}))
         } else {
             crate::support::Answer::Well

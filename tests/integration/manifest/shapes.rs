@@ -75,8 +75,8 @@ fn cells_of_shapes_and_lengths_are_understood() {
         ("16:9", "0:05:00"),
     ] {
         here.write("rows.csv", format!("shape,length\n{shape},{length}\n"));
-        let told = refused(&here);
-        assert!(told.contains("rows.csv line 2"), "{shape}, {length}: {told}");
+        let (told, place) = (refused(&here), "rows.csv line 2");
+        assert!(told.contains(place), "{shape}, {length}: {told}");
     }
 }
 

@@ -25,8 +25,10 @@ fn renamed_manifest_buys_nothing_again() {
     here.run(&service, &["--concurrency", "1"]).ends_with(0);
     fs::rename(here.path("m.yaml"), here.path("campaign.yaml")).expect("renamed");
     for args in [[].as_slice(), &["-q"], &["--max-cost", "100"]] {
-        let refused = run(&here, &service, "campaign.yaml", args).fails_with("already-paid", 3).stderr;
-        assert!(refused.contains("shotlist-out/m/one.mp4") && refused.contains("`name: \"m\"`"), "{refused}");
+        let refused = run(&here, &service, "campaign.yaml", args).fails_with("already-paid", 3);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(refused.line("one has the request"), @r#"one has the request of one of `m` (completed, $3.75; its video: shotlist-out/m/one.mp4): if the manifest was renamed, write `name: "m"`"#);
+        }
     }
     assert_eq!(service.posts().len(), 2);
     let before = &plan(&here, "campaign.yaml")["bought_before"];
@@ -35,7 +37,7 @@ fn renamed_manifest_buys_nothing_again() {
         "price_usd": "3.75", "task_id": "t0", "video": "shotlist-out/m/one.mp4" });
     assert_eq!(before[0], expected);
     let text = here.shotlist(&["run", "campaign.yaml", "--plan"]).ends_with(0).stdout;
-    let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("already paid for")).take(3).collect();
+    let lines: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("2 jobs are")).take(3).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     2 jobs are already paid for; `--buy-again '{one,two}'` buys again for $11.25
       one has the request of one of `m` (completed, $3.75; its video: shotlist-out/m/one.mp4): if the manifest was renamed, write `name: "m"`
@@ -174,8 +176,6 @@ fn of_many_takes_as_many_were_bought_before_as_were_bought() {
       note: nothing was submitted; nothing was spent
       help: follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match; `shotlist run other.yaml --plan --poll-interval 50ms --poll-floor 5ms --first-poll 0s` shows what it would buy
     "#);
-    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("hero, hero.2, hero.3")).collect();
-    assert!(lines.len() == 1 && lines[0].contains("`m` (completed, $0.90"), "{lines:?}");
     assert_eq!(plan(&here, "other.yaml")["bought_before"].as_array().map(Vec::len), Some(3));
 }
 
@@ -210,8 +210,8 @@ fn missing_ledger_is_noticed_by_its_report() {
     assert_eq!(before[1]["video"], "shotlist-out/m/two.mp4");
     // No option replaces the report: it may be the only record.
     for args in [&[][..], &["--buy-again", "*"], &["--select", "one"]] {
-        let refused = here.run(&service, args).fails_with("report-unknown", 3).stderr;
-        assert!(refused.contains("`shotlist import m.yaml shotlist-out/m/report.json`"), "{refused}");
+        let refused = here.run(&service, args).fails_with("report-unknown", 3);
+        refused.line("`shotlist import m.yaml shotlist-out/m/report.json`");
     }
     here.shotlist(&["report", "m.yaml"]).fails_with("report-unknown", 3);
     let import = here.shotlist(&["import", "m.yaml", "shotlist-out/m/report.json"]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Simulator, Workspace, numbered_jobs, request, wait_until};
+use crate::support::{Simulator, Workspace, line_of, numbered_jobs, request, wait_until};
 
 const KEY: &str = "authorization: Bearer k";
 const JSON: &str = "content-type: application/json";
@@ -39,7 +39,7 @@ fn task_waits_runs_and_ends_with_a_playable_video() {
     assert!(done["completed_at"].is_i64());
     let url = done["video_url"].as_str().expect("a URL");
     let video = request("GET", url, &[], "");
-    assert!(video.head.contains("content-type: video/mp4"), "{}", video.head);
+    line_of(&video.head, "content-type: video/mp4");
     assert_eq!(&video.body[4..8], b"ftyp");
     let content = request("GET", &format!("{}/v1/videos/{id}/content", simulator.url()), &[KEY], "");
     assert_eq!(content.body, video.body);
@@ -84,7 +84,7 @@ fn simulator_refuses_invalid_submissions() {
         let reply = request("POST", &url, &[KEY, kind], &json!({ "model": "alpha-2", "prompt": "x" }).to_string());
         assert_eq!(reply.status, 415, "{kind}");
         let told = reply.json()["error"]["message"].as_str().expect("a message").to_owned();
-        assert!(told.contains("Content-Type: application/json"), "{told}");
+        assert!(told.starts_with("send the body as JSON, with Content-Type: application/json; "), "{told}");
     }
     let deletion = request("DELETE", &format!("{url}/task_0"), &[KEY], "");
     assert_eq!((deletion.status, deletion.json()["error"]["code"].as_str()), (405, Some("method_not_allowed")));

@@ -21,7 +21,7 @@ fn gateway_header_is_sent_to_its_origin_only() {
     let service = with_video_at(Some(format!("{}/videos/x.mp4", elsewhere.url())));
     let here = Workspace::with_manifest(ONE_JOB);
     let headers = ["--header", "X-LiteLLM-Num-Retries=0", "--header", "CF-Access-Client-Secret=very-secret=x", "-vv"];
-    let ended = here.run(&service, &headers).ends_with(0);
+    here.run(&service, &headers).ends_with(0).lacks(&["very-secret"]);
     for asked in service.asked() {
         assert_eq!(asked.headers.get("x-litellm-num-retries").map(String::as_str), Some("0"), "{}", asked.path);
         assert_eq!(asked.headers.get("cf-access-client-secret").map(String::as_str), Some("very-secret=x"));
@@ -32,7 +32,6 @@ fn gateway_header_is_sent_to_its_origin_only() {
         assert!(!is_theirs && !asked.headers.contains_key("authorization"), "{:?}", asked.headers);
     }
     assert_eq!((elsewhere.asked().len(), service.posts().len()), (1, 1));
-    assert!(!ended.stderr.contains("very-secret") && !ended.stdout.contains("very-secret"), "{}", ended.stderr);
 
     // From the environment, one per line, also for the content endpoint.
     let service = with_video_at(None);
@@ -53,8 +52,8 @@ fn invalid_header_is_refused_without_its_value() {
         ("Authorization=Bearer very-secret", "SHOTLIST_API_KEY"),
         ("x=very-secret\u{7f}", "`x`"),
     ] {
-        let ended = here.run(&service, &["--header", header]).ends_with(2);
-        assert!(ended.stderr.contains(told) && !ended.stderr.contains("very-secret"), "{}", ended.stderr);
+        let ended = here.run(&service, &["--header", header]).ends_with(2).lacks(&["very-secret"]);
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
     }
     here.run(&service, &["--header", "x=1", "--header", "X=2"]).fails_with("option-invalid", 2);
     assert_eq!(service.asked().len(), 0);

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::support::{
-    Answer, Asked, LEFT_AFTER, Program, Service, Workspace, has_code, json as answer, numbered_jobs, open_ledger, raw,
+    Answer, Asked, LEFT_AFTER, Program, Service, Workspace, has_code, json as answer, line_of, numbered_jobs,
+    open_ledger, raw,
 };
 
 fn asked_for(asked: &Asked) -> String {
@@ -33,7 +34,7 @@ fn stable_alias_is_recorded_for_the_next_run() {
     });
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
-    assert!(ended.stderr.contains("(also poll-t"), "{}", ended.stderr);
+    ended.line("(also poll-t");
     assert_eq!(here.ledger("SELECT task, alias FROM attempt ORDER BY id"), [["t0", "poll-t0"], ["t1", "poll-t1"]]);
 
     let service = Service::scripted(|asked| completed(asked, &format!("poll-{}", asked_for(asked))));
@@ -49,8 +50,7 @@ fn response_with_another_recorded_task_is_refused() {
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     assert_eq!(here.states(), ["completed", "queued"]);
-    let ended = ended.shows("task-left");
-    assert!(ended.stderr.contains("t1") && ended.stderr.contains("j0"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.line("[task-left]"), @"warning[task-left]: j1 passed its deadline; its task stays active, and the next run polls it; last state: poll for task t1: task `t0` belongs to `j0` of `m`");
     assert_eq!(here.ledger("SELECT count(alias) FROM attempt"), [["0"]]);
     // Nor is it believed when the user names the second task.
     let ended = naming_the_second_task(&here, &service).ends_with(2);
@@ -182,5 +182,5 @@ fn second_ids_are_warned_of_once_and_counted() {
     let here = Workspace::with_manifest(&numbered_jobs(5));
     let stderr = here.run(&service, &["--no-download"]).ends_with(0).stderr;
     assert_eq!(stderr.matches("has two IDs for").count(), 2, "the first one, and their count: {stderr}");
-    assert!(stderr.contains("\nthe service has two IDs for each of 5 tasks"), "{stderr}");
+    insta::assert_snapshot!(line_of(&stderr, "for each of"), @"the service has two IDs for each of 5 tasks");
 }

@@ -111,8 +111,8 @@ fn job_in_doubt_offers_the_id_of_its_response() {
     });
     let here = Workspace::with_manifest(ONE_JOB);
     here.run(&service, &[]).ends_with(7);
-    let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
-    assert!(listed.contains("if `r0` is the task of a: shotlist resolve m.yaml a --task r0"), "{listed}");
+    let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0);
+    insta::assert_snapshot!(listed.line("--task r0"), @"if `r0` is the task of a: shotlist resolve m.yaml a --task r0");
 }
 
 /// Some gateways report a task as completed before its content exists.

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::support::{
-    Answer, Asked, Ended, Service, Workspace, clip, codes, has_code, json as answer, raw, wait_until,
+    Answer, Asked, Ended, Service, Workspace, clip, codes, has_code, json as answer, line_of, raw, wait_until,
 };
 
 /// The video of a task; later tasks get the last one.
@@ -70,10 +70,8 @@ fn short_first_video_stops_its_model() {
     assert!(line.starts_with("t0,one,beta-2.0-lite,\"5 s, requested 10 s\",5,1280,720,7.50,charged,"), "{line}");
     assert_eq!(claims.lines().count(), 2);
     let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("a page");
-    assert!(
-        page.contains("mismatch: 5 s, requested 10 s")
-            && page.contains("1 video does not match its request: $7.50 paid")
-    );
+    insta::assert_snapshot!(line_of(&page, "mismatch: 5 s"), @r#"<p class="exec"><i class="failed"></i>mismatch: 5 s, requested 10 s</p>"#);
+    insta::assert_snapshot!(line_of(&page, "does not match its request"), @r#"<button type="button" class="chip pill" data-state="mismatch" aria-pressed="false" disabled><i class="failed"></i>1 video does not match its request: $7.50 paid</button>"#);
     // A later mismatch does not stop the model.
     let ended = here.run(&service, &[]).ends_with(0);
     assert_eq!((warnings(&ended.stderr).len(), service.posts().len()), (0, JOBS), "{}", ended.stderr);
@@ -195,8 +193,8 @@ fn stopped_retake_continues_and_buys_nothing_twice() {
 #[test]
 fn videos_as_they_were_requested_leave_no_claims() {
     let (service, here) = (giving(&[(10, 1248, 704)]), Workspace::with_manifest(BATCH));
-    let ended = here.run(&service, &[]).ends_with(0);
-    assert!(!ended.stdout.contains("mismatches.csv") && warnings(&ended.stderr).is_empty(), "{}", ended.stdout);
+    let ended = here.run(&service, &[]).ends_with(0).lacks(&["mismatches.csv"]);
+    assert!(warnings(&ended.stderr).is_empty(), "{}", ended.stdout);
     assert!(!here.path("shotlist-out/m/mismatches.csv").exists());
 }
 
@@ -204,7 +202,7 @@ fn videos_as_they_were_requested_leave_no_claims() {
 fn another_model_of_the_catalog_stops_the_requested_one() {
     let reporting = |model: &'static str| {
         Service::scripted(move |asked| match asked.method.as_str() {
-            "POST" if !asked.body.contains("fast") => {
+            "POST" if !asked.is_of("beta-2.0-lite-fast") => {
                 answer(200, &json!({ "id": format!("x{}", asked.earlier), "model": model }))
             }
             _ => Answer::Well,
@@ -238,7 +236,7 @@ fn first_response_of_another_model_stops_the_model() {
         let here = Workspace::with_manifest(&crate::support::numbered_jobs(30));
         let ended = here.run(&service, &["--quiet", "--no-download"]).ends_with(1);
         assert_eq!(service.posts().len(), 1);
-        assert!(ended.stderr.contains("no further alpha-2 jobs are submitted"), "{}", ended.stderr);
+        ended.line("no further alpha-2 jobs are submitted");
         assert_eq!(here.ledger("SELECT count(*) FROM attempt"), [["1"]], "the others have no intent");
     }
 }
@@ -261,9 +259,8 @@ fn stopped_model_withdraws_unsent_intents() {
     let run = run.env("SHOTLIST_FIRST_POLL", "0s").env("SHOTLIST_POLL_INTERVAL", "20ms");
     let run = run.env("SHOTLIST_HALT_AT", "after-intent:2").env("SHOTLIST_HALT_FILE", &halted.to_string_lossy());
     let child = run.starts();
-    wait_until("the model stops", || {
-        fs::read_to_string(here.path("told")).unwrap_or_default().contains("no further alpha-2 jobs are submitted")
-    });
+    let told = || fs::read_to_string(here.path("told")).unwrap_or_default();
+    wait_until("the model stops", || has_code(&told(), "model-mismatch"));
     fs::remove_file(&halted).expect("the ledger goes on");
     Ended::wait_for(child);
     assert_eq!(service.posts().len(), 1);
@@ -289,7 +286,7 @@ fn refused_download_is_kept_and_named() {
 fn reported_cost_above_the_price_stops_the_model() {
     let reporting = |usage: serde_json::Value| {
         Service::scripted(move |asked| match asked.method.as_str() {
-            "POST" if asked.body.contains("fast") => Answer::Well,
+            "POST" if asked.is_of("beta-2.0-lite-fast") => Answer::Well,
             "POST" => answer(200, &json!({ "id": format!("x{}", asked.earlier), "usage": usage })),
             _ => Answer::Well,
         })
@@ -342,12 +339,11 @@ fn reported_cost_above_the_price_stops_the_model() {
 #[test]
 fn plan_has_the_age_of_its_prices() {
     let here = Workspace::with_manifest(BATCH);
-    let plan = |day: &str| {
-        here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_PRICES_TAKEN_ON", day).ends_with(0).stdout
-    };
+    let plan =
+        |day: &str| here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_PRICES_TAKEN_ON", day).ends_with(0);
     let before = |days: i64| jiff::Zoned::now().date().saturating_sub(jiff::Span::new().days(days)).to_string();
-    assert!(!plan(&before(29)).contains("prices of"));
-    let old = plan(&before(40));
+    plan(&before(29)).lacks(&["prices of"]);
+    let old = plan(&before(40)).stdout;
     let (day, age) = (before(40), ["39 days old", "40 days old", "41 days old"]);
     assert!(old.contains(&format!("prices of {day}, ")) && age.iter().any(|age| old.contains(age)), "{old}");
     // Another catalog has its own date.
@@ -435,5 +431,6 @@ fn unreadable_video_is_a_mismatch() {
     // Submissions in flight may continue until the video arrives.
     assert!(service.posts().len() < JOBS / 2, "{}", service.posts().len());
     let listed = fs::read_to_string(here.path("shotlist-out/m/mismatches.csv")).expect("a list");
-    assert!(listed.contains("an unknown duration, requested 10 s; an unknown shape, requested 1280x720"), "{listed}");
+    let columns = csv::Reader::from_reader(listed.as_bytes()).records().next().expect("a video").expect("a row");
+    assert_eq!(&columns[3], "an unknown duration, requested 10 s; an unknown shape, requested 1280x720");
 }

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::{Program, Service, TWO_JOBS, Workspace, has_code, kill, numbered_jobs, output_of, wait_until};
+use crate::support::{
+    Program, Service, TWO_JOBS, Workspace, has_code, kill, line_of, numbered_jobs, output_of, wait_until,
+};
 
 /// Writes the program.
 fn program(here: &Workspace, script: &str) {
@@ -74,7 +76,7 @@ fn failed_hook_is_repeated_and_a_done_one_is_not() {
     );
     let service = Service::well();
     let ended = run(&here, &service, &[]).ends_with(1);
-    assert!(ended.shows("not-executed").stderr.contains("exit status: 4: no room"));
+    insta::assert_snapshot!(ended.line("warning[not-executed]"), @"warning[not-executed]: `--exec` failed for two; the next run with `--exec` starts it again: exit status: 4: no room");
     let job = here.report()["jobs"][1]["exec"].clone();
     assert_eq!(
         (&job["outcome"], &job["error"], &job["line"]),
@@ -82,7 +84,7 @@ fn failed_hook_is_repeated_and_a_done_one_is_not() {
     );
     // A run without it has nothing to do, and neither starts it nor fails.
     here.run(&service, &[]).ends_with(0);
-    assert!(here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("exec failed: exit status: 4: no room"));
+    insta::assert_snapshot!(here.shotlist(&["status", "m.yaml"]).ends_with(0).line("exec failed"), @"completed  two  beta-2.0-lite  $7.50  exec failed: exit status: 4: no room");
     here.write("fixed", "");
     run(&here, &service, &[]).ends_with(0);
     run(&here, &service, &[]).ends_with(0);
@@ -107,20 +109,22 @@ fn log_of_a_failed_program_has_the_task_and_no_prompt() {
     let here = Workspace::with_manifest(&TWO_JOBS.replace("prompt: ", "prompt: secret "));
     program(&here, "echo \"can't cut: $SHOTLIST_PROMPT\" >&2; exit 4");
     let service = Service::well();
-    let log = run(&here, &service, &["--log-format", "json"]).ends_with(1).stderr;
+    let (log, secret) = (run(&here, &service, &["--log-format", "json"]).ends_with(1).stderr, "secret");
+    assert!(!log.contains(secret), "{log}");
     let events = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
     let failed: Vec<_> = events.filter(|event| event["event"] == "not_executed").collect();
     let mut tasks: Vec<_> = failed.iter().map(|event| event["task"].as_str().expect("a task")).collect();
     tasks.sort_unstable();
     assert_eq!(tasks, ["t0", "t1"]);
-    assert!(log.contains("can't cut: [the prompt]") && !log.contains("secret"), "{log}");
+    insta::assert_snapshot!(failed[0]["error"].as_str().expect("a reason"), @"exit status: 4: can't cut: [the prompt]");
     // Only the last line of an output is kept, and that may be a line of the prompt.
     here.write(
         "m.yaml",
         "version: 1\njobs: [{ id: one, model: alpha-2, prompt: \"A first line\\nand a secret line\" }]\n",
     );
     let log = run(&here, &service, &["--log-format", "json", "--batch", "b"]).ends_with(1).stderr;
-    assert!(log.contains("[the prompt]") && !log.contains("secret"), "{log}");
+    assert!(!log.contains(secret), "{log}");
+    line_of(&log, "exit status: 4: [the prompt]");
 }
 
 #[test]
@@ -193,7 +197,7 @@ fn first_signal_lets_hooks_end_and_starts_none() {
     let script = "exec \"$0\" run m.yaml --yes --first-poll 0s --poll-interval 50ms --exec ./after 2> said";
     let child = here.script(&service, script).starts();
     wait_until("four are under way", || lines(&here, "begun").len() == 4);
-    wait_until("all videos are here", || here.files().iter().filter(|file| file.contains(".mp4")).count() == 12);
+    wait_until("all videos are here", || here.videos().len() == 12);
     kill(&child, "-INT");
     wait_until("the signal was heard", || {
         lines(&here, "said").iter().any(|line| line.starts_with("warning[stopping]"))
@@ -225,7 +229,7 @@ fn broken_hook_is_not_started_for_every_video() {
     program(&here, "echo x >> begun; exit 1");
     let ended = run(&here, &service, &[]).ends_with(1);
     assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 60, "{}", ended.stdout);
-    assert!(ended.stdout.contains(" videos without their `--exec` ("), "{}", ended.stdout);
+    ended.line(" videos without their `--exec` (");
     let owed = here.report()["totals"]["exec_owed"].as_u64().expect("a number");
     assert_eq!(counted(&ended.stdout)[1..], [usize::try_from(owed).expect("few")]);
 }

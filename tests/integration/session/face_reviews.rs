@@ -28,8 +28,7 @@ fn fee_counts_once_per_face_and_not_in_the_ledger() {
     let undated = "anna: { review: approved }";
     for faces in [PAID, corrected, undated] {
         here.write("m.yaml", limited(faces));
-        let ended = here.run(&service, &[]).ends_with(0);
-        assert!(!ended.stderr.contains("paid_on"), "{}", ended.stderr);
+        here.run(&service, &[]).ends_with(0).lacks(&["paid_on"]);
         let totals = &here.report()["totals"];
         assert_eq!((&totals["face_reviews_usd"], &totals["spent_usd"]), (&"0.20".into(), &"7.50".into()), "{faces}");
         let spent = spend(&here, &[]);
@@ -42,8 +41,7 @@ fn fee_counts_once_per_face_and_not_in_the_ledger() {
     assert_eq!(spend(&here, &[])["face_reviews_usd"], "0.40");
     // A fee without a day may be of any day.
     assert_eq!(spend(&here, &["--since", "2026-11-03"])["face_reviews_usd"], "0.20");
-    let text = here.shotlist(&["spend", "m.yaml"]).ends_with(0).stdout;
-    assert!(text.contains("face reviews of the manifest: $0.40"), "{text}");
+    insta::assert_snapshot!(here.shotlist(&["spend", "m.yaml"]).ends_with(0).line("face reviews"), @"face reviews of the manifest: $0.40, paid outside the service");
 }
 
 /// Unknown fees are not zero.
@@ -64,8 +62,7 @@ fn simulator_has_no_fees() {
     let here = Workspace::with_manifest(&manifest(PAID));
     here.shotlist(&["run", "m.yaml", "--sandbox", "--no-download"]).ends_with(0);
     assert_eq!(here.json("shotlist-sandbox/m/report.json")["totals"]["face_reviews_usd"], "0.00");
-    let text = here.shotlist(&["spend", "m.yaml", "--sandbox"]).ends_with(0).stdout;
-    assert!(!text.contains("face"), "{text}");
+    here.shotlist(&["spend", "m.yaml", "--sandbox"]).ends_with(0).lacks(&["face"]);
 }
 
 #[test]
@@ -74,7 +71,7 @@ fn spend_survives_a_broken_manifest() {
     here.run(&service, &["--no-download"]).ends_with(0);
     here.write("m.yaml", "faces: [");
     let ended = here.shotlist(&["spend", "m.yaml"]).ends_with(0).shows("faces-not-read");
-    assert!(ended.stdout.contains("$7.50"), "{}", ended.stdout);
+    insta::assert_snapshot!(ended.line("spent: "), @"spent: $7.50, at risk: $0.00, unknown: $0.00");
 }
 
 #[test]

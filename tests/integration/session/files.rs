@@ -59,9 +59,7 @@ fn request_with_the_key_is_refused() {
     let (service, here) =
         (Service::well(), Workspace::with_manifest(manifest).file("copy.env", "KEY=sk-Secret-0123456789\n"));
     let run = |args: &[&str]| here.run(&service, args).env("SHOTLIST_API_KEY", "sk-Secret-0123456789");
-    let refused = run(&[]).ends_with(2);
-    assert!(has_code(&refused.stderr, "secret-in-request"), "{}", refused.stderr);
-    assert!(!format!("{}{}", refused.stdout, refused.stderr).contains("Secret"));
+    run(&[]).fails_with("secret-in-request", 2).lacks(&["Secret"]);
     assert!(service.posts().is_empty() && !here.path("shotlist-out/m/report.json").exists());
     run(&["--select", "b"]).ends_with(0);
     let plan_of_b = here.shotlist(&["run", "m.yaml", "--plan", "--select", "b"]);
@@ -140,7 +138,7 @@ fn heads_of_columns_are_no_formulas_and_steer_nothing() {
     here.run(&service, &["--no-download"]).ends_with(0);
     let report = fs::read_to_string(here.path("shotlist-out/m/report.csv")).expect("a report");
     let first = report.lines().next().expect("heads");
-    assert!(first.contains("a;'=1+2;b") && !first.contains(['\u{202e}', '\u{1b}']), "{first}");
+    insta::assert_snapshot!(first.rsplit_once("reported_usd,").expect("their heads").1, @"row.a;'=1+2;b,row.c�d�[2J");
 }
 
 #[test]
@@ -175,9 +173,9 @@ fn markdown_plan_shows_outside_text_as_text() {
             let shown =
                 here.shotlist(&[&["run", "m.yaml", "--plan", "--format", "markdown"], select].concat()).ends().stdout;
             for line in shown.lines() {
-                let begins = ["### Video plan: other", "    shotlist run m.yaml --approved 0123", "<img", "@team"];
+                let begins = ["### Video plan: other", "    shotlist run m.yaml --approved 0123"];
                 assert!(!begins.iter().any(|start| line.starts_with(start)), "{field}: {shown}");
-                assert!(!line.contains("<img") && !line.contains("@team"), "{field}: {shown}");
+                assert!(!["<img", "@team"].iter().any(|mark| line.contains(mark)), "{field}: {shown}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, LEFT_AFTER, Service, TWO_JOBS, Workspace, codes, has_code, json as answer};
+use crate::support::{Answer, LEFT_AFTER, Service, TWO_JOBS, Workspace, codes, has_code, json as answer, line_of};
 
 fn with_budget(budget: &str) -> String {
     TWO_JOBS.replace("version: 1\n", &format!("version: 1\nbudget: {budget}\n"))
@@ -93,12 +93,10 @@ fn failed_jobs_are_retried_only_on_request() {
     let plan: Value = serde_json::from_str(&plan).expect("JSON");
     assert_eq!((&plan["totals"]["cost_usd"], &plan["totals"]["worst_case_usd"]), (&json!("0.90"), &json!("2.70")));
     // The worst case within a limit is at least the cost of the plan.
-    let worst_within = |limit: &str| {
-        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retries", "2", "--max-cost", limit]).ends().stdout;
-        plan.lines().find(|line| line.contains("retries")).map(str::to_owned)
-    };
-    insta::assert_snapshot!(worst_within("1.00").expect("a worst case"), @"at most $1.00 with every paid retry; retries stop at the limit");
-    assert_eq!(worst_within("0.50"), None);
+    let worst_within =
+        |limit: &str| here.shotlist(&["run", "m.yaml", "--plan", "--retries", "2", "--max-cost", limit]).ends();
+    insta::assert_snapshot!(worst_within("1.00").line("paid retry"), @"at most $1.00 with every paid retry; retries stop at the limit");
+    worst_within("0.50").lacks(&["paid retry"]);
     here.run(&service, &["--retries", "2"]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
     assert_eq!(here.report()["totals"]["spent_usd"], "2.70");
@@ -186,9 +184,8 @@ fn other_account_polls_tasks_only_with_same_account() {
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let polls = service.polls();
-    let ended = here.run(&service, &[]).env("SHOTLIST_API_KEY", "rotated").ends_with(2);
-    assert!(has_code(&ended.stderr, "other-account") && ended.stderr.contains("--same-account"), "{}", ended.stderr);
-    assert!(!ended.stderr.contains("rotated"), "the key was shown: {}", ended.stderr);
+    let refused = here.run(&service, &[]).env("SHOTLIST_API_KEY", "rotated").fails_with("other-account", 2);
+    refused.lacks(&["rotated"]).line("--same-account");
     let elsewhere = Service::well();
     here.run(&elsewhere, &[]).ends_with(2);
     assert_eq!((service.polls(), elsewhere.asked().len()), (polls, 0));
@@ -206,9 +203,9 @@ fn sandbox_and_service_never_share_a_ledger() {
     assert!(has_code(&ended.stderr, "ledger-unavailable"), "{}", ended.stderr);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_OUT", "shotlist-out/m").ends_with(0);
     let books = |args: &[&str]| here.shotlist(&[&["spend"], args].concat()).ends_with(0).stdout;
-    assert!(books(&["--sandbox"]).contains(" (simulated), at risk: "), "{}", books(&["--sandbox"]));
-    assert!(books(&["--sandbox", "--format", "json"]).contains("\"simulated\": true"));
-    assert!(books(&["--format", "json"]).contains("\"simulated\": false"));
+    insta::assert_snapshot!(line_of(&books(&["--sandbox"]), "at risk"), @"spent: $11.25 (simulated), at risk: $0.00, unknown: $0.00");
+    insta::assert_snapshot!(line_of(&books(&["--sandbox", "--format", "json"]), "simulated"), @r#""simulated": true,"#);
+    insta::assert_snapshot!(line_of(&books(&["--format", "json"]), "simulated"), @r#""simulated": false,"#);
     assert_eq!(here.report()["simulated"], false);
     let ended = here.run(&service, &["--ledger", ".shotlist/sandbox.db"]).ends_with(74);
     assert!(has_code(&ended.stderr, "ledger-unavailable"), "{}", ended.stderr);

@@ -49,9 +49,9 @@ fn moved_job_keeps_its_purchases_in_any_state() {
 
     // Without `moved`, the plan suspects a rename, and its `moved` line works when pasted.
     here.write("m.yaml", manifest(&NEW, "[]"));
-    let refused = here.run(&service, &[]).ends_with(3).stderr;
-    assert!(refused.contains("`- { from: a, to: a2 }`"), "{refused}");
-    assert!(refused.contains("`- { from: b-7.2, to: b2-7.2 }`"), "{refused}");
+    let refused = here.run(&service, &[]).ends_with(3);
+    refused.line("`- { from: a, to: a2 }`");
+    refused.line("`- { from: b-7.2, to: b2-7.2 }`");
     assert_eq!(service.posts().len(), bought);
 
     here.write("m.yaml", manifest(&NEW, ALL));
@@ -62,7 +62,7 @@ fn moved_job_keeps_its_purchases_in_any_state() {
         [["0"]],
         "a plan writes nothing"
     );
-    assert!(here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout.contains("  c2  "));
+    here.shotlist(&["resolve", "m.yaml"]).ends_with(0).line("  c2  ");
     here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(7);
     assert_eq!(here.states(), states);
     assert_eq!((service.posts().len(), service.fetched().len()), (bought + 1, videos));
@@ -164,7 +164,7 @@ moved: [{ from: a, to: b }]
         let ended = here.run(&service, &[]).ends();
         // The intent of `c` may have no response. In each case, `b` has the purchase of `a`.
         assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
-        assert_eq!(service.posts().iter().filter(|post| post.contains("\"x\"")).count(), 1, "{halt}");
+        assert_eq!(service.asked().iter().filter(|asked| asked.submits("x")).count(), 1, "{halt}");
         assert_eq!(here.states()[0], "completed", "{halt}");
     }
 }
@@ -172,7 +172,7 @@ moved: [{ from: a, to: b }]
 /// The old report has a doubt under its old ID. A later job with that ID was never bought.
 #[test]
 fn old_id_is_free_after_its_doubt_was_moved() {
-    let service = Service::scripted(|asked| if asked.body.contains("\"old\"") { Answer::Hangup } else { Answer::Well });
+    let service = Service::losing("old");
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: old, model: alpha-2, prompt: old }]\n");
     here.run(&service, &[]).ends_with(7);
     here.write(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, codes, has_code, json as answer, kill, wait_until};
+use crate::support::{Answer, Ended, Service, Workspace, codes, has_code, json as answer, kill, line_of, wait_until};
 
 /// A service that completes its first tasks, up to the returned count.
 fn finishing() -> (Service, Arc<AtomicUsize>) {
@@ -66,8 +66,7 @@ fn three_short_daily_runs_finish_all_paid_tasks() {
         let ended = day(&here, &remote, batch, &[]);
         assert_eq!(ended.code, Some(code), "{batch}: {}{}", ended.stdout, ended.stderr);
         if number > 1 {
-            assert!(ended.stderr.contains("1 task"), "{}", ended.stderr);
-            assert!(ended.stdout.contains("finished: daily / 2026-11-"), "{}", ended.stdout);
+            ended.line("finished: daily / 2026-11-");
         }
     }
     assert_eq!(service.posts().len(), 6, "each day's jobs once");
@@ -132,7 +131,7 @@ fn doubt_of_another_batch_sets_the_exit_code() {
     assert_eq!(here.run(&service, &["--batch", "a", "--select", "sky"]).ends().code, Some(7));
     let ended = here.run(&service, &["--batch", "b"]).ends();
     assert_eq!(ended.code, Some(7), "{}", ended.stderr);
-    assert!(ended.shows("in-doubt-elsewhere").stderr.contains("`shotlist resolve m.yaml --batch a`"));
+    insta::assert_snapshot!(ended.line("warning[in-doubt-elsewhere]"), @"warning[in-doubt-elsewhere]: another batch, `a`, has 1 submission in doubt ($0.90 at risk): `shotlist resolve m.yaml --batch a` lists them");
     here.shotlist(&["resolve", "m.yaml", "--batch", "a", "sky", "--never-created"]).ends_with(0);
     assert_eq!(here.run(&service, &["--batch", "b"]).ends().code, Some(0));
 }
@@ -282,7 +281,7 @@ fn markdown_plan_counts_unlisted_batches() {
     let plan = here.run(&service, &asked).ends().stdout;
     let listed = (10..33).filter(|number| plan.contains(&format!("day-{number}"))).count();
     assert_eq!(listed, 20, "{plan}");
-    assert!(plan.contains("Other batches not listed: 3."), "{plan}");
+    insta::assert_snapshot!(line_of(&plan, "not listed"), @"Other batches not listed: 3. The text plan lists them all.");
 }
 
 /// A submission of a live run is no doubt, and that of a dead run is one.

@@ -15,7 +15,38 @@ pub fn codes(plan: &Value) -> Vec<&str> {
     plan["warnings"].as_array().expect("warnings").iter().filter_map(|warning| warning["code"].as_str()).collect()
 }
 
+/// The only line of a text with these words.
+#[track_caller]
+pub fn line_of<'a>(text: &'a str, words: &str) -> &'a str {
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains(words)).collect();
+    assert_eq!(lines.len(), 1, "lines with {words}: {text}");
+    lines[0].trim()
+}
+
+/// A text without the numbers of system errors, which differ between systems.
+pub fn unnumbered(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| all + part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(')'))
+}
+
 impl Ended {
+    /// The only line of stdout and stderr with these words, [`unnumbered`].
+    #[track_caller]
+    pub fn line(&self, words: &str) -> String {
+        unnumbered(line_of(&format!("{}\n{}", self.stdout, self.stderr), words))
+    }
+
+    /// Checks that neither stdout nor stderr has one of these texts.
+    #[track_caller]
+    pub fn lacks(self, texts: &[&str]) -> Self {
+        for text in texts {
+            let has_it = self.stdout.contains(text) || self.stderr.contains(text);
+            assert!(!has_it, "{text} in stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        }
+        self
+    }
+
     /// Checks that stderr has an error or a warning with this code.
     #[track_caller]
     pub fn shows(self, code: &str) -> Self {

@@ -11,7 +11,7 @@ mod service;
 mod simulator;
 mod workspace;
 
-pub use codes::{codes, has_code, priced};
+pub use codes::{codes, has_code, line_of, priced, unnumbered};
 pub use http::request;
 pub use ledger::{open_ledger, show_records};
 pub use program::{Ended, LEFT_AFTER, Program, kill, output_of, wait_until};

@@ -28,6 +28,22 @@ pub struct Asked {
     pub connection: usize,
 }
 
+impl Asked {
+    /// Whether it submits a job with this prompt.
+    pub fn submits(&self, prompt: &str) -> bool {
+        self.has("prompt", prompt)
+    }
+
+    /// Whether it submits a job of this model.
+    pub fn is_of(&self, model: &str) -> bool {
+        self.has("model", model)
+    }
+
+    fn has(&self, field: &str, value: &str) -> bool {
+        self.method == "POST" && serde_json::from_str::<Value>(&self.body).is_ok_and(|body| body[field] == value)
+    }
+}
+
 /// Writes a response in pieces.
 type Write = Box<dyn FnOnce(&mut TcpStream) -> std::io::Result<()> + Send>;
 
@@ -166,6 +182,11 @@ impl Service {
             }
         });
         Self { state }
+    }
+
+    /// A service that never answers the submission of this prompt.
+    pub fn losing(prompt: &'static str) -> Self {
+        Self::scripted(move |asked| if asked.submits(prompt) { Answer::Hangup } else { Answer::Well })
     }
 
     /// A service that completes no task until the switch is set.

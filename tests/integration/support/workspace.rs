@@ -40,6 +40,12 @@ impl Workspace {
         Self::new().file("m.yaml", text)
     }
 
+    /// The videos below it, sorted.
+    pub fn videos(&self) -> Vec<String> {
+        let is_video = |file: &String| Path::new(file).extension().is_some_and(|form| form == "mp4");
+        self.files().into_iter().filter(is_video).collect()
+    }
+
     /// With one more file.
     pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.write(name, content);

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, has_code, output_of, raw};
+use crate::support::{Answer, Ended, Service, Workspace, has_code, line_of, output_of, raw};
 
 /// Sets a title, clears the screen, changes the direction, hides later text, and imitates our lines.
 const EVIL: &str = "x\u{1b}]0;OWNED\u{7}\u{1b}[2J\u{9b}8m\u{202e}\u{2066}\nerror: forged\r\nmoney: nothing was spent\u{2028}completed j9";
@@ -40,13 +40,13 @@ fn evil_service() -> Service {
     Service::scripted(|asked| {
         let error = || json!({ "message": EVIL, "code": EVIL });
         match asked.method.as_str() {
-            "POST" if asked.body.contains("refused") => crate::support::json(422, &json!({ "error": error() })),
-            "POST" if asked.body.contains("doubtful") => crate::support::json(500, &json!({ "error": error() })),
-            "POST" if asked.body.contains("fails") => {
+            "POST" if asked.submits("refused") => crate::support::json(422, &json!({ "error": error() })),
+            "POST" if asked.submits("doubtful") => crate::support::json(500, &json!({ "error": error() })),
+            "POST" if asked.submits("fails") => {
                 crate::support::json(200, &json!({ "id": format!("f{EVIL}"), "status": EVIL }))
             }
             "POST" => crate::support::json(200, &json!({ "id": format!("a{EVIL}"), "status": EVIL })),
-            _ if asked.path.contains("/f") => {
+            _ if asked.path.starts_with("/v1/videos/f") => {
                 crate::support::json(200, &json!({ "status": "failed", "error": error() }))
             }
             _ if asked.earlier == 0 => crate::support::json(200, &json!({ "status": EVIL })),
@@ -85,10 +85,9 @@ fn outside_text_never_steers_a_terminal_or_adds_a_line() {
         &["init", &format!("{}/none.yaml", EVIL.replace('/', ""))],
     ] {
         let program = here.shotlist(args).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k");
-        let Ended { stdout, stderr, .. } = program.ends();
+        let Ended { stdout, stderr, .. } = program.ends().lacks(&["panicked"]);
         assert_harmless(&format!("{args:?}, stdout"), &stdout);
         assert_harmless(&format!("{args:?}, stderr"), &stderr);
-        assert!(!stderr.contains("panicked"), "{stderr}");
     }
     assert!(service.posts().len() >= 4);
     // The texts themselves are kept byte for byte where a script reads them.
@@ -146,7 +145,8 @@ fn question_about_money_cannot_be_faked() {
         questions.len() == 1 && questions[0].starts_with(&format!("Spend up to $0.90 at {}? [y/N]", service.url())),
         "{shown:?}"
     );
-    assert!(!shown.contains("\u{1b}[8m"), "{shown:?}");
+    let hidden = "\u{1b}[8m";
+    assert!(!shown.contains(hidden), "{shown:?}");
     assert_eq!(service.asked().len(), 0);
 }
 
@@ -172,10 +172,10 @@ fn echoed_key_is_written_nowhere() {
     let service = Service::scripted(|asked| {
         let echoed = asked.headers.get("authorization").cloned().unwrap_or_default();
         match asked.method.as_str() {
-            "POST" if asked.body.contains("refused") => {
+            "POST" if asked.submits("refused") => {
                 crate::support::json(400, &json!({ "message": format!("bad key {echoed}") }))
             }
-            "POST" if asked.body.contains("lost") => raw(502, &[], format!("<p>{echoed}")),
+            "POST" if asked.submits("lost") => raw(502, &[], format!("<p>{echoed}")),
             "POST" => Answer::Well,
             _ => crate::support::json(
                 200,
@@ -186,11 +186,8 @@ fn echoed_key_is_written_nowhere() {
     let here = Workspace::with_manifest(
         "version: 1\ndefaults: { model: alpha-2 }\njobs: [{ id: a, prompt: refused }, { id: b, prompt: lost }, { id: c, prompt: x }]\n",
     );
-    let ended = here.run(&service, &["-vvv"]).env("SHOTLIST_API_KEY", key).ends_with(7);
-    for shown in [&ended.stdout, &ended.stderr] {
-        assert!(!shown.contains(key), "{shown}");
-    }
-    assert!(ended.stderr.contains("bad key Bearer ***"), "{}", ended.stderr);
+    let ended = here.run(&service, &["-vvv"]).env("SHOTLIST_API_KEY", key).ends_with(7).lacks(&[key]);
+    insta::assert_snapshot!(line_of(&ended.stderr, "bad key"), @"warning[rejected]: a was rejected, and costs nothing: the service rejected the submission (HTTP 400): bad key Bearer ***");
     for file in here.files() {
         let bytes = std::fs::read(here.path(&file)).expect("a file");
         assert!(!bytes.windows(key.len()).any(|part| part == key.as_bytes()), "{file}");
@@ -203,8 +200,8 @@ fn failing_quiet_run_names_the_cause() {
     for (status, code, told) in [(401, 4, "stopping"), (422, 1, "rejected"), (500, 7, "in-doubt")] {
         let service = Service::scripted(move |_| crate::support::json(status, &json!({ "message": "because" })));
         let here = Workspace::with_manifest(manifest);
-        let ended = here.run(&service, &["-q"]).ends_with(code);
-        assert!(ended.shows(told).stderr.contains("because"), "{status}");
+        let ended = here.run(&service, &["-q"]).ends_with(code).shows(told);
+        line_of(&ended.stderr, "because");
     }
     let here = Workspace::with_manifest(manifest);
     let program = here.shotlist(&["run", "m.yaml", "-q", "--yes", "--base-url", "http://127.0.0.1:1"]);
