@@ -224,7 +224,7 @@ fn ledger_is_created_private_and_follows_named_links() {
 
 #[test]
 fn four_first_starts_at_once_make_one_ledger_and_one_run() {
-    for _ in 0..10 {
+    for _ in 0..5 {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
         let runs: Vec<_> = (0..4).map(|_| here.run(&service, &["-q"]).starts()).collect();
         let mut codes: Vec<_> = runs.into_iter().map(|run| Ended::wait_for(run).code).collect();
@@ -320,10 +320,10 @@ fn hostile_task_ids_stay_in_their_path() {
 fn copy_needs_few_open_files_and_refuses_a_running_batch() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let service = Service::well();
-    for batch in 0..40 {
+    for batch in 0..24 {
         here.run(&service, &["--batch", &format!("b{batch}"), "--no-download"]).ends_with(0);
     }
-    here.script(&service, &format!("ulimit -n 32; exec \"$0\" ledger copy {LEDGER} copy.db")).ends_with(0);
+    here.script(&service, &format!("ulimit -n 20; exec \"$0\" ledger copy {LEDGER} copy.db")).ends_with(0);
     here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
     here.shotlist(&["limit", "set", "--unfreeze"]).ends_with(0);
 
