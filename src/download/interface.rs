@@ -4,8 +4,7 @@
 //! usual shapes are read.
 
 use std::fs::File;
-use std::io;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,8 +3,7 @@
 //! The index is untrusted: unreadable facts are unknown.
 
 use std::fs::File;
-use std::io;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::domain::Footage;

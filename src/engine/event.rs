@@ -142,15 +142,8 @@ pub enum RunEvent {
         /// The failure.
         message: String,
     },
-    /// Something unusual that doesn't end the run.
+    /// Something unusual that doesn't end the run, but may end the submission of a model.
     Warned {
-        /// The code.
-        code: NoticeCode,
-        /// The description.
-        message: String,
-    },
-    /// Something unusual that ends the submission of a model.
-    ModelStopped {
         /// The code.
         code: NoticeCode,
         /// The description.
@@ -206,7 +199,7 @@ impl RunEvent {
             Self::TaskLeft { .. } => NoticeCode::TaskLeft,
             Self::Waiting { .. } => NoticeCode::Waiting,
             Self::RequestFailed { .. } => NoticeCode::RequestFailed,
-            Self::Warned { code, .. } | Self::ModelStopped { code, .. } => *code,
+            Self::Warned { code, .. } => *code,
             Self::ServiceRecovered { .. } => NoticeCode::ServiceRecovered,
             Self::UnknownStatus { .. } => NoticeCode::UnknownStatus,
             Self::TaskNotRecorded { .. } => NoticeCode::TaskNotRecorded,

@@ -134,11 +134,7 @@ impl<S> Gateway<'_, S> {
     fn differs(&self, code: NoticeCode, model: &str, message: String, is_grave: bool) {
         let is_held = is_grave && self.circuit_breaker.stop(model);
         let effect = format!("; no further {model} jobs are submitted, unless `--accept-mismatch` is given");
-        (self.emit)(if is_held {
-            RunEvent::ModelStopped { code, message: message + &effect }
-        } else {
-            RunEvent::Warned { code, message }
-        });
+        (self.emit)(RunEvent::Warned { code, message: if is_held { message + &effect } else { message } });
     }
 
     /// Records the cost that the service reports for a task. Limits count what is above the price.

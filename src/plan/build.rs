@@ -9,8 +9,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use sha2::{Digest as _, Sha256};
 
-use super::approval::{Approved, Bought, digest};
-use super::approval::{Estimate, Totals};
+use super::approval::{Approved, Bought, Estimate, Totals, digest};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::guards;

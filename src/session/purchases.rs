@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::options::DefaultPaths;
 use super::refusal::{Refusal, UnknownPurchases};
-use super::start;
-use super::start::Session;
+use super::start::{self, Session};
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, Job, JobId, Move, Request, TaskId, VideoFile};
 use crate::download::is_whole;
 use crate::ledger::{BoughtElsewhere, Ledger, OpenElsewhere, Unavailable, this_machine};

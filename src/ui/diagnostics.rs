@@ -156,12 +156,15 @@ fn snippet<'s>(
 fn notes(group: &[&Diagnostic]) -> Vec<String> {
     let (alike, others): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         group.iter().copied().partition(|diagnostic| diagnostic.message == group[0].message);
-    let named: Vec<String> = alike.iter().filter_map(|diagnostic| origin_of(diagnostic)).take(NAMED).collect();
-    if named.is_empty() {
+    let mut origins: Vec<String> = alike.iter().filter_map(|diagnostic| origin_of(diagnostic)).collect();
+    // Jobs of a matrix may have one ID.
+    origins.dedup();
+    if origins.is_empty() {
         return Vec::new();
     }
     let more = |count: usize| if count == 0 { String::new() } else { format!(", and {count} more") };
-    let mut notes = vec![format!("in {}{}", named.join(", "), more(alike.len() - named.len()))];
+    let named = &origins[..origins.len().min(NAMED)];
+    let mut notes = vec![format!("in {}{}", named.join(", "), more(origins.len() - named.len()))];
     let shown: Vec<&Diagnostic> = others.iter().copied().take(NAMED).collect();
     notes.extend(shown.iter().filter_map(|other| Some(format!("in {}: {}", origin_of(other)?, other.message))));
     if let Some(last) = notes.last_mut() {

@@ -59,8 +59,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
         RunEvent::Warned {
             code: C::DeliveryMismatch | C::EchoMismatch | C::ModelMismatch | C::PriceMismatch,
             message,
-        }
-        | RunEvent::ModelStopped { message, .. } => Text::Failure(message.clone()),
+        } => Text::Failure(message.clone()),
         RunEvent::Warned { message, .. } => Text::Warning(message.clone()),
         RunEvent::RequestFailed { message } => {
             Text::Warning(format!("a request failed, and is repeated free of charge: {message}"))

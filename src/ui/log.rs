@@ -138,7 +138,7 @@ pub(super) fn log(event: &RunEvent) {
             tracing::warn!(code, seconds = wait.as_secs_f64(), error = message);
         }
         RunEvent::RequestFailed { message } => tracing::warn!(code, error = message),
-        RunEvent::Warned { message, .. } | RunEvent::ModelStopped { message, .. } => tracing::warn!(code, message),
+        RunEvent::Warned { message, .. } => tracing::warn!(code, message),
         RunEvent::ServiceRecovered { after } => tracing::info!(code, seconds = after.as_secs_f64()),
         RunEvent::UnknownStatus { status } => tracing::warn!(code, status),
         RunEvent::TaskNotRecorded { job, task, price } => tracing::error!(code, %job, %task, usd = %price),

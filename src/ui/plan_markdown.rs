@@ -6,8 +6,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::notes::{details, repurchased, repurchased_jobs, sentence};
-use super::page::Page;
-use super::page::{escaped, hidden, no_room};
+use super::page::{Page, escaped, hidden, no_room};
 use super::plan_text::cost;
 use super::table::{listed, shortened, span};
 use super::terminal::Terminal;

@@ -87,8 +87,7 @@ impl Progress {
             | RunEvent::TaskLeft { job, said: Some(said), .. } => *said = without_prompt(said, prompt_of(job)),
             RunEvent::Stopping { message, .. }
             | RunEvent::RequestFailed { message }
-            | RunEvent::Warned { message, .. }
-            | RunEvent::ModelStopped { message, .. } => {
+            | RunEvent::Warned { message, .. } => {
                 for prompt in self.prompts.values().filter_map(|job| job.spec.prompt.as_deref()) {
                     if message.len() >= prompt.trim().len() {
                         *message = without_prompt(message, Some(prompt));

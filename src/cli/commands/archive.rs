@@ -14,8 +14,7 @@ use crate::cli::{next_commands, options};
 use crate::domain::{Job, JobChoice, Takes};
 use crate::plan::IdGlobs;
 use crate::session::{BatchView, Confirmation, Options, Session, Stop};
-use crate::ui;
-use crate::ui::{Progress, Terminal};
+use crate::ui::{self, Progress, Terminal};
 
 /// Archives the videos of the named jobs, or of all jobs with a kept video.
 pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, Failure> {

@@ -20,8 +20,7 @@ use crate::ledger::HoldError;
 use crate::plan::{Plan, PlanNote, PlanView, WarningView, notes};
 use crate::report::{NextCommand, Report};
 use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
-use crate::ui;
-use crate::ui::{NotJson, Page, Progress, Terminal};
+use crate::ui::{self, NotJson, Page, Progress, Terminal};
 
 /// The interval of checks whether another run has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);

@@ -13,8 +13,7 @@ use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::sections::{Faces, RawMove, Review};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, RowLocation, Severity, error};
-use crate::manifest::source::lints;
-use crate::manifest::source::lints::Same;
+use crate::manifest::source::lints::{self, Same};
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
 use crate::manifest::source::syntax::Room;
 use crate::manifest::tables::sheet::Row;
@@ -76,7 +75,7 @@ impl Finisher {
         let is_damaged = origin.is_damaged;
         let row = origin.row.and_then(|row| row.place.as_ref());
         let id_at = || at.key(F::Id.name()).value();
-        list.extend(ids.iter().filter_map(|id| self.names.id(id.as_str(), origin.number, row)));
+        list.extend(ids.iter().filter_map(|id| self.names.id(id.as_str(), origin)));
         let mut jobs = Vec::new();
         if let Some(job) = job.map(Arc::new) {
             list.extend(self.same.note(&self.jobs, &job, id_at));
@@ -210,7 +209,9 @@ pub(super) struct NamesInUse {
 
 impl NamesInUse {
     /// Records an ID, or reports that it is in use.
-    pub(super) fn id(&mut self, id: &str, entry: usize, row: Option<&RowLocation>) -> Option<Diagnostic> {
+    pub(super) fn id(&mut self, id: &str, origin: &Origin<'_>) -> Option<Diagnostic> {
+        let (entry, combination) = (origin.number, origin.combination);
+        let row = origin.row.and_then(|row| row.place.as_ref());
         let folded = id.to_ascii_lowercase();
         let name = (folded != id).then(|| id.into());
         let given = Given { name, entry, row: row.cloned() };
@@ -224,19 +225,22 @@ impl NamesInUse {
         let (folded, first) = (first.key(), first.get());
         let name = first.name.as_deref().unwrap_or(folded);
         let message = match (&first.row, name == id) {
-            (_, false) => {
-                format!("the IDs `{id}` and `{name}` differ only in letter case")
-            }
+            (_, false) => format!("the IDs `{id}` and `{name}` differ only in letter case"),
             (Some(row), true) => format!("the ID `{id}` is not unique: {} line {} also has it", row.file, row.line),
             (None, true) => format!("the ID `{id}` is not unique"),
         };
         let at = |entry: usize| Pointer::top().key("jobs").index(entry).key("id");
         let mut diagnostic = error!(IdDuplicate, at(entry).value(), "{message}");
         if first.entry == entry {
-            return Some(diagnostic.with_help(
+            let is_plain = row.is_none() && !combination.iter().any(|cell| id.contains(&*cell.text()));
+            let values: String = combination.iter().flat_map(|cell| ["-{{ ", &*cell.name, " }}"]).collect();
+            return Some(diagnostic.with_help(if is_plain && !values.is_empty() {
+                format!("put the values of the matrix into the ID: `id: \"{id}{values}\"`")
+            } else {
                 "put what differs into the ID: a column of the row, `name-{{ row.column }}`, or a value of the matrix, \
-                 `name-{{ model }}`",
-            ));
+                 `name-{{ model }}`"
+                    .to_owned()
+            }));
         }
         diagnostic.other = Some((Location::Value(at(first.entry), Part::Value), "first written here"));
         Some(diagnostic.with_help("write a unique ID for each job"))

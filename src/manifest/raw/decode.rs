@@ -135,10 +135,16 @@ fn check_jobs(table: &mut Table<'_>, jobs: usize) {
 
 /// Decodes one entry of `jobs`, with its errors. Each of them makes it damaged.
 pub(crate) fn decode_job(entry: RawEntry, number: usize) -> (RawJob, Vec<Diagnostic>) {
+    let has_gap = matches!(entry, RawEntry::Mapping(_, true));
     let nothing = || RawJob { id: None, for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
     let mut found = Vec::new();
     let job = decode_entry(entry, &Pointer::top().key("jobs").index(number), &mut found);
-    (job.unwrap_or_else(nothing), found)
+    let mut job = job.unwrap_or_else(nothing);
+    if has_gap {
+        job.is_damaged = true;
+        found.retain(|diagnostic| !diagnostic.rule.is_about_absence());
+    }
+    (job, found)
 }
 
 fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Findings) -> Option<RawJob> {

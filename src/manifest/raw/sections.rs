@@ -114,18 +114,19 @@ pub(crate) struct Face {
 /// The declared faces, by name.
 pub(crate) type Faces = BTreeMap<String, Face>;
 
-/// Reads the declarations. An invalid one is reported and left out.
+/// Reads the declarations, and reports invalid ones.
 pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Findings) -> Faces {
-    let mut faces = Faces::new();
+    let unread = Face { review: Review::Pending, paid_on: None };
     let Value::Mapping(map) = value else {
         found.push(wrong_type("`faces`", "a mapping of names to reviews", &value, at.value()));
-        return faces;
+        let names = value.as_sequence().into_iter().flatten().filter_map(Value::as_str);
+        return names.map(|name| (name.to_owned(), unread)).collect();
     };
+    let mut faces = Faces::new();
     for (key, value) in map {
         let Some(name) = text_key(&key, at, found) else { continue };
         // An invalid declaration counts, so that jobs with this face get no second diagnostic.
-        let face = face(value, &at.key(name), found).unwrap_or(Face { review: Review::Pending, paid_on: None });
-        faces.insert(name.to_owned(), face);
+        faces.insert(name.to_owned(), face(value, &at.key(name), found).unwrap_or(unread));
     }
     faces
 }

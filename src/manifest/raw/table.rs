@@ -26,7 +26,7 @@ impl<'f> Table<'f> {
     /// A mapping at this place. Reports any other value, and returns `None`.
     pub(crate) fn open(value: impl Into<RawEntry>, at: Pointer, what: &str, found: &'f mut Findings) -> Option<Self> {
         match value.into() {
-            RawEntry::Mapping(pairs) => Some(Self { pairs, at, found }),
+            RawEntry::Mapping(pairs, _) => Some(Self { pairs, at, found }),
             RawEntry::Other(other) => {
                 found.push(wrong_type(what, "a mapping of names to values", &other, at.value()));
                 None
@@ -272,31 +272,43 @@ pub(crate) fn help_with_whole(written: &str) -> String {
     }
 }
 
+/// The help for values without names in place of a mapping.
+const WITHOUT_NAMES: [(&str, &str); 5] = [
+    ("`budget`", "name the limit: `budget: { run: 50 }`"),
+    ("a limit", "name label and span: `labels: { client: { acme: { month: 200 } } }`"),
+    ("`labels`", "name each label: `labels: { client: acme }`"),
+    ("`faces`", "give each face a review: `faces: { anna: { review: pending } }`"),
+    ("a job", "name its fields: `- { id: hero, model: alpha-2, prompt: \"A crane unfolds\" }`"),
+];
+
 /// The diagnostic for a value of a wrong type, with help for surprises of YAML.
 pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> Diagnostic {
     let diagnostic = error!(WrongType, place, "{what} must be {wanted}, found {}", kind(value));
-    match value {
+    let (is_mapping, field) = (wanted.starts_with("a mapping"), what.trim_matches('`'));
+    let help = match value {
         Value::Mapping(map) if map.len() == 1 && map.keys().all(Value::is_mapping) => {
-            diagnostic.with_help("put quotes around the template: \"{{ … }}\"")
+            "put quotes around the template: \"{{ … }}\""
         }
-        Value::Bool(_) | Value::Number(_) if wanted == "a string" => diagnostic.with_help("put quotes around it"),
-        Value::Tagged(_) => diagnostic.with_help("put quotes around it, because YAML reads a leading `!` as a tag"),
-        Value::String(text) if wanted.starts_with("a mapping") && syntax::unspaced(text).is_some() => {
-            diagnostic.with_help(syntax::SPACED)
-        }
-        Value::Null if wanted.starts_with("a mapping") => diagnostic.with_help("write the fields, or remove the line"),
-        Value::Number(_) if what == "`budget`" => diagnostic.with_help("name the limit: `budget: { run: 50 }`"),
-        Value::Number(_) if what == "a limit" => {
-            diagnostic.with_help("name label and span: `labels: { client: { acme: { month: 200 } } }`")
+        Value::Bool(_) | Value::Number(_) if wanted == "a string" => "put quotes around it",
+        Value::Tagged(_) => "put quotes around it, because YAML reads a leading `!` as a tag",
+        Value::String(text) if is_mapping && syntax::unspaced(text).is_some() => syntax::SPACED,
+        Value::Null if is_mapping => "write the fields, or remove the line",
+        Value::Number(_) | Value::String(_) | Value::Sequence(_)
+            if let Some((_, help)) = WITHOUT_NAMES.iter().find(|(mapping, _)| *mapping == what) =>
+        {
+            help
         }
         Value::Sequence(_) if what == "a manifest" => {
-            diagnostic.with_help("write above the list: `version: 1`, and `jobs:` in the next line")
+            "write above the list: `version: 1`, and `jobs:` in the next line"
         }
-        Value::Sequence(_) if wanted.starts_with("a mapping") => {
-            diagnostic.with_help("remove the dash, which makes a list")
+        Value::Sequence(_) if is_mapping => "remove the dash, which makes a list",
+        Value::Sequence(_) if JobField::named(field).is_some_and(|it| it.is_plain() && it != JobField::Id) => {
+            let matrix = format!("`matrix: {{ {field}: [ … ] }}`, and `{{{{ {field} }}}}` in the ID");
+            return diagnostic.with_help(format!("for a job of each, write {matrix}"));
         }
-        _ => diagnostic,
-    }
+        _ => return diagnostic,
+    };
+    diagnostic.with_help(help)
 }
 
 /// The type of a value, for the user.

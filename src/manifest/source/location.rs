@@ -15,8 +15,7 @@ use std::{fmt, io};
 
 use granit_parser::{Event, Parser};
 
-use super::text;
-use super::text::{MAX_FILE_BYTES, TextError};
+use super::text::{self, MAX_FILE_BYTES, TextError};
 
 /// One step from a value to a part of it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

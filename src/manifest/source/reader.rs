@@ -26,14 +26,15 @@ const VALUE_BYTES: usize = 16;
 
 /// An entry of `jobs`: the keys and values of a mapping, in order, or another value.
 pub(crate) enum RawEntry {
-    Mapping(Vec<(Value, Value)>),
+    /// Also whether a value is missing, which is reported.
+    Mapping(Vec<(Value, Value)>, bool),
     Other(Value),
 }
 
 impl From<Value> for RawEntry {
     fn from(value: Value) -> Self {
         match value {
-            Value::Mapping(map) => Self::Mapping(map.into_iter().collect()),
+            Value::Mapping(map) => Self::Mapping(map.into_iter().collect(), false),
             other => Self::Other(other),
         }
     }
@@ -101,6 +102,8 @@ struct Reader<'j> {
     /// The size of all values so far.
     size: usize,
     top: Option<Value>,
+    /// True if the entry of `jobs` that is open lacks a value.
+    has_gap: bool,
     /// True if the last line has no line break, so that parsers differ about the one of a block scalar there.
     is_open: bool,
     /// True if `yaml_serde` has to read the text: the rest of it is read for its bounds.
@@ -126,14 +129,16 @@ impl<'j> Reader<'j> {
         // Line breaks of YAML 1.1 only: a text from a word processor would keep them, unseen.
         let is_left = text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
         let is_open = !text.ends_with('\n');
-        let mut reader =
-            Self { on_job, open: Vec::new(), anchors: HashMap::new(), size: 0, top: None, is_open, is_left };
+        let (open, anchors) = (Vec::new(), HashMap::new());
+        let mut reader = Self { on_job, open, anchors, size: 0, top: None, has_gap: false, is_open, is_left };
         let limits = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
         let mut last = Span::default();
         for event in Parser::new_from_str_with_options(text, limits) {
             let (event, span) = event.map_err(|error| from_error(&error))?;
             if span.is_empty() && matches!(event, Event::Scalar(_, ScalarStyle::Plain, ..)) {
-                found.extend(reader.without_value(text, last));
+                let gap = reader.without_value(text, last);
+                reader.has_gap |= gap.is_some();
+                found.extend(gap);
             }
             last = span;
             if let Event::Scalar(text, ScalarStyle::Plain, ..) = &event
@@ -178,6 +183,7 @@ impl<'j> Reader<'j> {
             Event::SequenceStart(_, anchor, ref tag) | Event::MappingStart(_, anchor, ref tag) => {
                 self.is_left |= tag.is_some();
                 let is_list = matches!(event, Event::SequenceStart(..));
+                self.has_gap &= !self.is_in_jobs();
                 let content =
                     if is_list { Content::List(Vec::new()) } else { Content::Map(Vec::with_capacity(4), None) };
                 self.open.push(Collection { content, anchor, before: self.size });
@@ -191,7 +197,7 @@ impl<'j> Reader<'j> {
                     Content::Map(pairs, _) => {
                         self.is_left |= has_duplicates(&pairs);
                         if self.is_in_jobs() {
-                            (self.on_job)(RawEntry::Mapping(pairs));
+                            (self.on_job)(RawEntry::Mapping(pairs, std::mem::take(&mut self.has_gap)));
                         } else {
                             self.add(Value::Mapping(pairs.into_iter().collect()));
                         }
@@ -298,7 +304,7 @@ mod tests {
         let mut value = Reader::build(text, &mut |entry| jobs.push(entry), &mut Vec::new()).ok()?;
         if let Some(Value::Sequence(list)) = value.get_mut("jobs") {
             list.extend(jobs.into_iter().map(|entry| match entry {
-                RawEntry::Mapping(pairs) => Value::Mapping(pairs.into_iter().collect()),
+                RawEntry::Mapping(pairs, _) => Value::Mapping(pairs.into_iter().collect()),
                 RawEntry::Other(value) => value,
             }));
         }

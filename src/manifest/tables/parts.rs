@@ -4,8 +4,7 @@
 //! the library does not report. The sheets of `.xls` and `.xlsb` are binary records.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
-use std::io::{BufRead, BufReader, Cursor, Read as _};
+use std::io::{self, BufRead, BufReader, Cursor, Read as _};
 
 use calamine::{Ods, Reader as _, Sheets, Xls, Xlsb, Xlsx};
 use quick_xml::XmlVersion;
@@ -14,8 +13,7 @@ use quick_xml::reader::Reader;
 use zip::ZipArchive;
 
 use super::grid::{MAX_CELLS, MAX_UNPACKED, Marks, Merged, Opened, Problem, address, check_places};
-use super::ods;
-use super::ods::attribute;
+use super::ods::{self, attribute};
 use super::sheet::NO_RESULT;
 
 /// The parts of other documents than workbooks, with their messages.
