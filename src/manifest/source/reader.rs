@@ -429,19 +429,21 @@ mod tests {
         }
     }
 
+    /// A text, but no number beyond all numbers, which is an error here.
+    fn any_text(pattern: &'static str) -> impl Strategy<Value = Value> {
+        pattern.prop_filter("a finite number", |text: &String| !is_infinite(text)).prop_map(Value::String)
+    }
+
     fn any_value() -> impl Strategy<Value = Value> {
         let scalar = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::Bool),
             any::<i64>().prop_map(|number| Value::Number(number.into())),
             (-1e9..1e9).prop_map(|number: f64| Value::Number(number.into())),
-            "[ -~\\n\u{e9}\u{1f980}]{0,12}".prop_map(Value::String),
+            any_text("[ -~\\n\u{e9}\u{1f980}]{0,12}"),
         ];
         scalar.prop_recursive(3, 24, 4, |inner| {
-            let keys = prop_oneof![
-                "[a-z0-9 :#]{0,6}".prop_map(Value::String),
-                any::<i8>().prop_map(|it| Value::Number(it.into()))
-            ];
+            let keys = prop_oneof![any_text("[a-z0-9 :#]{0,6}"), any::<i8>().prop_map(|it| Value::Number(it.into()))];
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Sequence),
                 prop::collection::vec((keys, inner), 0..4)
