@@ -1,5 +1,6 @@
 //! Choice of jobs: patterns of IDs, and `@FILE` for IDs from a file, of the choices that the page saves or one a line.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -158,7 +159,7 @@ impl Patterns {
 
     /// Refuses a pattern or an ID without a selected job.
     pub(super) fn expect_matches(&self, option: &str, selected: &[Arc<Job>]) -> Result<(), Failure> {
-        let ids: HashSet<&JobId> = selected.iter().map(|job| job.id()).collect();
+        let ids = LazyCell::new(|| selected.iter().map(|job| job.id()).collect::<HashSet<&JobId>>());
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !ids.contains(id)) {
             return Err(
                 failure!(NoMatch, "`{option} @{file}`: `{id}` is not among the selected jobs").with_help(LISTS_IDS)
@@ -195,10 +196,7 @@ impl Patterns {
             return Err(failure!(ChoicesInvalid, "`@{file}` must be about `{key}`, found `{other}`";
                 "save the choices on the contact sheet of this batch, or {instead}"));
         }
-        if self.named.is_empty() {
-            return Ok(());
-        }
-        let known: HashSet<&JobId> = jobs.iter().map(|job| job.id()).collect();
+        let known = LazyCell::new(|| jobs.iter().map(|job| job.id()).collect::<HashSet<&JobId>>());
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !known.contains(id)) {
             return Err(failure!(NoMatch, "`@{file}`: no job has the ID `{id}`").with_help(LISTS_IDS));
         }

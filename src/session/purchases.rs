@@ -61,7 +61,7 @@ pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history
 /// The row of a report for each job: by its ID, or else by its request, if no other job has the ID of that row.
 fn matched<'j, 'r>(reported: &'r [EarlierJob], jobs: &[&'j Job], moves: &[Move]) -> Vec<(&'j Job, &'r EarlierJob)> {
     let of_row = |row: &EarlierJob| JobId::new(&*row.id).ok().map(|job| moved_to(moves, job));
-    let named: HashSet<&JobId> = jobs.iter().map(|job| job.id()).collect();
+    let named = LazyCell::new(|| jobs.iter().map(|job| job.id()).collect::<HashSet<&JobId>>());
     let mut by_job: HashMap<JobId, &EarlierJob> = HashMap::new();
     let mut by_request: HashMap<&Fingerprint, Vec<&EarlierJob>> = HashMap::new();
     for row in reported {

@@ -176,6 +176,7 @@ jobs:
     here.run(&service, &["--report", "more/again.csv"]).ends_with(0);
     let text = fs::read_to_string(here.path("shotlist-out/m/report.csv")).expect("the report");
     let other = fs::read_to_string(here.path("more/again.csv")).expect("one more report");
+    // The same, but for the way to its videos.
     assert_eq!(
         text.replace(",formula.mp4,", ",../shotlist-out/m/formula.mp4,")
             .replace(",text.mp4,", ",../shotlist-out/m/text.mp4,"),

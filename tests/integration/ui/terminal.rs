@@ -78,11 +78,8 @@ fn confirmed_spending_is_not_asked_about_again() {
 fn bar_shows_the_progress_of_a_run() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let (_, shown) = on_a_terminal(&here, &service, "--yes --first-poll 1s", "");
-    let progress = "/2 done";
-    assert!(
-        shown.split(progress).skip(1).any(|rest| rest.split('\n').next().unwrap_or_default().contains("of $11.25")),
-        "{shown}"
-    );
+    let (progress, price) = ("/2 done", "of $11.25");
+    assert!(shown.lines().any(|rows| rows.contains(progress) && rows.contains(price)), "{shown}");
     // The summary replaces the progress.
     let (_, after) = shown.rsplit_once("\u{1b}[2K").expect("rows are taken away");
     let (moves, summary) = after.split_once("2 jobs: 2 \u{1b}[32mcompleted\u{1b}[0m").expect("a summary");
