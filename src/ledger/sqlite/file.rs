@@ -209,9 +209,6 @@ mod tests {
     }
 
     impl Fresh for OnDisk {
-        // The twin is a file, too, opened another way.
-        const SEQUENCES: u32 = 16;
-
         fn fresh() -> Self {
             Self(tempfile::tempdir().expect("a directory"))
         }

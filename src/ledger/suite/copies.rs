@@ -195,7 +195,7 @@ async fn for_any_lives<F: Future<Output = ()>>(cases: u32, check: impl Fn(Vec<Ve
 
 /// No response of the service makes a ledger unreadable.
 pub(in crate::ledger) async fn any_response_is_read_back<S: Fresh>() {
-    for_any_lives(32, |lives| async move {
+    for_any_lives(64, |lives| async move {
         let store = S::fresh();
         let ledger = store.ledger();
         lived(&ledger.lock(&batch("")).await.expect("the batch"), &lives).await;

@@ -224,7 +224,7 @@ fn ledger_is_created_private_and_follows_named_links() {
 
 #[test]
 fn four_first_starts_at_once_make_one_ledger_and_one_run() {
-    for _ in 0..5 {
+    for _ in 0..10 {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
         let runs: Vec<_> = (0..4).map(|_| here.run(&service, &["-q"]).starts()).collect();
         let mut codes: Vec<_> = runs.into_iter().map(|run| Ended::wait_for(run).code).collect();

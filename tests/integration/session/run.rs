@@ -234,7 +234,8 @@ fn status_gives_each_job_a_line_whole_where_no_terminal_is() {
        completed  short                                                                                                 beta-2.0-lite-fast  $3.25  short.mp4
        rejected   xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  beta-2.0-lite-fast  $0.00  the service rejected the submission (HTTP 400): the prompt was refused, 日本語, for reasons that take many words to tell, and then some more
     ");
-    here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).lacks(&["…"]);
+    let all = here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).lacks(&["…"]).stdout;
+    assert!(all.contains(refusal), "{all}");
 }
 
 #[test]

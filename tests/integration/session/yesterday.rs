@@ -66,6 +66,7 @@ fn three_short_daily_runs_finish_all_paid_tasks() {
         let ended = day(&here, &remote, batch, &[]);
         assert_eq!(ended.code, Some(code), "{batch}: {}{}", ended.stdout, ended.stderr);
         if number > 1 {
+            line_of(&ended.stderr, "1 task");
             ended.line("finished: daily / 2026-11-");
         }
     }
