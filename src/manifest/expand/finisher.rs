@@ -233,7 +233,7 @@ impl NamesInUse {
         let mut diagnostic = error!(IdDuplicate, at(entry).value(), "{message}");
         if first.entry == entry {
             let is_plain = row.is_none() && !combination.iter().any(|cell| id.contains(&*cell.text()));
-            let values: String = combination.iter().flat_map(|cell| ["-{{ ", &*cell.name, " }}"]).collect();
+            let values: String = combination.iter().flat_map(|cell| ["-{{ ", &*cell.name, " | slug }}"]).collect();
             return Some(diagnostic.with_help(if is_plain && !values.is_empty() {
                 format!("put the values of the matrix into the ID: `id: \"{id}{values}\"`")
             } else {

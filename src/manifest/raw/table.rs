@@ -293,6 +293,9 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
         Value::Tagged(_) => "put quotes around it, because YAML reads a leading `!` as a tag",
         Value::String(text) if is_mapping && syntax::unspaced(text).is_some() => syntax::SPACED,
         Value::Null if is_mapping => "write the fields, or remove the line",
+        Value::Sequence(items) if is_mapping && what != "a manifest" && items.iter().all(Value::is_mapping) => {
+            "remove the dash or the brackets, which make a list"
+        }
         Value::Number(_) | Value::String(_) | Value::Sequence(_)
             if let Some((_, help)) = WITHOUT_NAMES.iter().find(|(mapping, _)| *mapping == what) =>
         {
@@ -301,9 +304,12 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
         Value::Sequence(_) if what == "a manifest" => {
             "write above the list: `version: 1`, and `jobs:` in the next line"
         }
-        Value::Sequence(_) if is_mapping => "remove the dash, which makes a list",
-        Value::Sequence(_) if JobField::named(field).is_some_and(|it| it.is_plain() && it != JobField::Id) => {
-            let matrix = format!("`matrix: {{ {field}: [ … ] }}`, and `{{{{ {field} }}}}` in the ID");
+        // A prompt makes no ID.
+        Value::Sequence(_)
+            if JobField::named(field)
+                .is_some_and(|it| it.is_plain() && !matches!(it, JobField::Id | JobField::Prompt)) =>
+        {
+            let matrix = format!("`matrix: {{ {field}: [ … ] }}`, and `{{{{ {field} | slug }}}}` in the ID");
             return diagnostic.with_help(format!("for a job of each, write {matrix}"));
         }
         _ => return diagnostic,

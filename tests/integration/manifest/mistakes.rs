@@ -378,3 +378,18 @@ fn json_manifest_may_have_surrogate_pairs() {
     );
     assert_eq!(here.plan(&[])["jobs"][0]["request"]["prompt"], "😀 é");
 }
+
+#[test]
+fn suggested_id_of_a_matrix_makes_a_plan() {
+    for matrix in ["shape: ['16:9', '9:16']", "model: [alpha-2, beta-2.0-lite]", "look: [Blue Hour, dusk], nr: [1, 2]"]
+    {
+        let manifest = format!(
+            "version: 1\ndefaults: {{ model: alpha-2 }}\njobs: [{{ id: a, prompt: A crane unfolds, matrix: {{ {matrix} }} }}]\n"
+        );
+        let here = Workspace::with_manifest(&manifest);
+        let help = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).line("the values of the matrix");
+        let id = help.split('`').nth(1).expect("the ID to write");
+        here.write("m.yaml", manifest.replace("id: a", id));
+        here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
+    }
+}
