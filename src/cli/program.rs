@@ -113,8 +113,7 @@ const JOURNEY: [(&str, &str); 5] = [
 /// Returns the command line with its front.
 pub(super) fn command() -> Command {
     let program = Cli::program();
-    let front = text(&program);
-    program.override_help(front)
+    program.clone().override_help(text(program))
 }
 
 fn text(program: &Command) -> String {
@@ -323,7 +322,7 @@ mod tests {
     fn front_names_each_command_once() {
         let program = Cli::program();
         assert!(DAILY.iter().all(|name| program.find_subcommand(name).is_some()));
-        insta::assert_snapshot!(text(&program));
+        insta::assert_snapshot!(text(program));
     }
 
     #[test]
@@ -338,7 +337,7 @@ mod tests {
             for path in files.map(|entry| entry.unwrap().path()).filter(is_text) {
                 let text = std::fs::read_to_string(&path).unwrap();
                 for command in text.lines().flat_map(commands) {
-                    let parsed = Cli::program().try_get_matches_from(shlex::split(command).unwrap());
+                    let parsed = Cli::program().clone().try_get_matches_from(shlex::split(command).unwrap());
                     assert!(parsed.is_ok(), "{}: {command}: {}", path.display(), parsed.unwrap_err());
                     tried += 1;
                 }

@@ -3,6 +3,7 @@
 //! The variants of a choice have no doc comments: clap would spread every option over several lines to show them.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -34,7 +35,8 @@ const VARIABLES: &str =
 
 impl Cli {
     /// Returns the command line. Its help names a variable only if it is not called like its option, and never shows a value: some are secret.
-    pub(crate) fn program() -> clap::Command {
+    pub(crate) fn program() -> &'static clap::Command {
+        static PROGRAM: LazyLock<clap::Command> = LazyLock::new(|| with_plain_help(Cli::command()));
         fn with_plain_help(command: clap::Command) -> clap::Command {
             let command = command.mut_args(|arg| {
                 let usual = arg.get_long().map(|long| format!("SHOTLIST_{}", long.to_uppercase().replace('-', "_")));
@@ -43,7 +45,7 @@ impl Cli {
             });
             command.after_long_help(VARIABLES).mut_subcommands(with_plain_help)
         }
-        with_plain_help(Self::command())
+        &PROGRAM
     }
 }
 
@@ -444,6 +446,6 @@ mod tests {
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::program().debug_assert();
+        Cli::program().clone().debug_assert();
     }
 }

@@ -22,7 +22,7 @@ const MAX_COLUMNS: u16 = 100;
 /// Prints the help for a command, a topic, or the program.
 pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let program = Cli::program();
-    let command = args.words.iter().try_fold(&program, |command, word| command.find_subcommand(word));
+    let command = args.words.iter().try_fold(program, |command, word| command.find_subcommand(word));
     if command.is_none() {
         let topic = Topic::named(&args.words.join("-")).ok_or_else(|| unknown(&args.words))?;
         terminal.result(&Page::own(topic.page(terminal.width().min(MAX_COLUMNS))));
@@ -51,7 +51,7 @@ fn unknown(words: &[String]) -> Failure {
 
 /// Writes all pages below a directory, for `man -M DIR`. Without a directory, prints the first page.
 pub(super) fn write_man(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let mut program = Cli::program().disable_help_subcommand(true);
+    let mut program = Cli::program().clone().disable_help_subcommand(true);
     program.build();
     let Some(directory) = &args.dir else {
         if std::io::stdout().is_terminal() {
@@ -101,7 +101,7 @@ fn man_page(command: &clap::Command, name: &str) -> String {
 /// Prints the completions of a shell.
 pub(super) fn print_completions(args: &CompletionsArgs, terminal: &Terminal) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::program(), "shotlist", &mut script);
+    clap_complete::generate(args.shell, &mut Cli::program().clone(), "shotlist", &mut script);
     terminal.result(&Page::own(String::from_utf8_lossy(&script).into_owned()));
     Exit::Done
 }

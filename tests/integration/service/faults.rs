@@ -83,7 +83,7 @@ fn unreachable_service_costs_nothing() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = std::net::TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
     let port = taken.local_addr().expect("an address").port();
-    let program = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
+    let program = here.shotlist(&["run", "m.yaml", "--yes", "--quiet"]).env("SHOTLIST_API_KEY", "k");
     let ended = program.env("SHOTLIST_BASE_URL", &format!("http://127.0.0.1:{port}")).ends_with(6);
     assert!(has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
     assert_eq!(here.states(), ["pending", "pending"]);

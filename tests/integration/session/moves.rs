@@ -137,36 +137,37 @@ moved: [{ from: a, to: b }]
 /// Killed before the move is durable, after it, and during the following steps.
 #[test]
 fn killed_move_buys_nothing_twice() {
-    for halt in ["before-commit:1", "after-commit:1", "before-commit:2", "after-commit:2", "before-commit:3"] {
-        let ((service, done), here) = (
-            Service::slow(),
-            Workspace::with_manifest(
-                "version: 1
-jobs: [{ id: a, model: alpha-2, prompt: x }]
-",
-            ),
-        );
-        here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
-        here.write(
-            "m.yaml",
-            "version: 1
+    let halts = ["before-commit:1", "after-commit:1", "before-commit:2", "after-commit:2", "before-commit:3"];
+    std::thread::scope(|scope| {
+        for halt in halts {
+            scope.spawn(move || move_survives_a_kill_at(halt));
+        }
+    });
+}
+
+fn move_survives_a_kill_at(halt: &str) {
+    let (service, done) = Service::slow();
+    let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
+    here.write(
+        "m.yaml",
+        "version: 1
 jobs: [{ id: b, model: alpha-2, prompt: x }, { id: c, model: alpha-2, prompt: y }]
 moved: [{ from: a, to: b }]
 ",
-        );
-        let flag = here.path("halted");
-        let run = here.run(&service, &[]).env("SHOTLIST_HALT_AT", halt);
-        let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
-        wait_until(halt, || flag.exists());
-        kill(&child, "-KILL");
-        drop(Ended::wait_for(child));
-        done.store(true, Ordering::SeqCst);
-        let ended = here.run(&service, &[]).ends();
-        // The intent of `c` may have no response. In each case, `b` has the purchase of `a`.
-        assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
-        assert_eq!(service.asked().iter().filter(|asked| asked.submits("x")).count(), 1, "{halt}");
-        assert_eq!(here.states()[0], "completed", "{halt}");
-    }
+    );
+    let flag = here.path("halted");
+    let run = here.run(&service, &[]).env("SHOTLIST_HALT_AT", halt);
+    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until(halt, || flag.exists());
+    kill(&child, "-KILL");
+    drop(Ended::wait_for(child));
+    done.store(true, Ordering::SeqCst);
+    let ended = here.run(&service, &[]).ends();
+    // The intent of `c` may have no response. In each case, `b` has the purchase of `a`.
+    assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
+    assert_eq!(service.asked().iter().filter(|asked| asked.submits("x")).count(), 1, "{halt}");
+    assert_eq!(here.states()[0], "completed", "{halt}");
 }
 
 /// The old report has a doubt under its old ID. A later job with that ID was never bought.

@@ -11,6 +11,9 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// How long a program may take to its end: the longest ones work for a minute on an idle machine.
 const MAX_RUN: Duration = Duration::from_mins(10);
 
+/// The only authority that the program trusts: the one of the servers of the tests.
+const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration/service/certificates/authority.pem");
+
 /// The limit of a run that leaves tasks active or gives up on a lock: time enough for all that the test means to come before it, on a machine
 /// that has much else to do.
 pub const LEFT_AFTER: &str = "2s";
@@ -48,6 +51,8 @@ impl Program {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TZ", "UTC");
         // No text of a test changes with the days.
         command.env("SHOTLIST_PRICES_TAKEN_ON", "9999-01-01");
+        // A machine trusts a hundred and more authorities, and the program reads them on each start.
+        command.env("SSL_CERT_FILE", AUTHORITY);
         Self { command }
     }
 
