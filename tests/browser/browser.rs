@@ -114,12 +114,16 @@ impl Browser {
         }
     }
 
-    /// Clicks into the middle of an element, as the user does.
+    /// Clicks into the middle of an element, as the user does: once it stands still. A card has its height only when it is in sight.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
         let place = self.eval(&format!(
-            "(() => {{ const it = document.querySelector({selector:?}); it.scrollIntoView({{ block: 'center' }});
-               const {{ x, y, width, height }} = it.getBoundingClientRect(); return [x + width / 2, y + height / 2]; }})()"
+            "(async () => {{ const it = document.querySelector({selector:?}); let place, before;
+               for (let frames = 0; frames < 600 && (!before || `${{place}}` !== `${{before}}`); frames++) {{
+                 it.scrollIntoView({{ block: 'center' }});
+                 await new Promise(requestAnimationFrame);
+                 const {{ x, y, width, height }} = it.getBoundingClientRect(); [before, place] = [place, [x + width / 2, y + height / 2]];
+               }} return place; }})()"
         ));
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({ "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1 });

@@ -123,7 +123,7 @@ fn check_jobs(table: &mut Table<'_>, jobs: usize) {
         Some(Value::Sequence(_)) if jobs > 0 => {}
         None if jobs > 0 || !table.misses("jobs") => {}
         Some(Value::Sequence(_)) | None => {
-            table.tell(error!(NoJobs, at.named(), "the manifest lists no jobs";
+            table.tell(error!(NoJobs, at.value(), "the manifest lists no jobs";
                 "write a list under `jobs`, each entry starting with `- id: …`"));
         }
         Some(other) => {
@@ -135,16 +135,10 @@ fn check_jobs(table: &mut Table<'_>, jobs: usize) {
 
 /// Decodes one entry of `jobs`, with its errors. Each of them makes it damaged.
 pub(crate) fn decode_job(entry: RawEntry, number: usize) -> (RawJob, Vec<Diagnostic>) {
-    let has_gap = matches!(entry, RawEntry::Mapping(_, true));
     let nothing = || RawJob { id: None, for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
     let mut found = Vec::new();
     let job = decode_entry(entry, &Pointer::top().key("jobs").index(number), &mut found);
-    let mut job = job.unwrap_or_else(nothing);
-    if has_gap {
-        job.is_damaged = true;
-        found.retain(|diagnostic| !diagnostic.rule.is_about_absence());
-    }
-    (job, found)
+    (job.unwrap_or_else(nothing), found)
 }
 
 fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Findings) -> Option<RawJob> {

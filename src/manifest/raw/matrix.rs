@@ -115,11 +115,12 @@ pub(super) fn entries(value: Value, at: &Pointer, found: &mut Findings) -> Vec<V
     let entry = |(index, item): (usize, Value)| {
         let at = at.index(index);
         let map = Table::open(item, at.clone(), "an entry", found)?.into_pairs();
-        let cells = map.into_iter().filter_map(|(key, value)| {
+        let cells = map.into_iter().map(|(key, value)| {
             let name = text_key(&key, &at, found)?;
             cell(name, value, at.key(name), found)
         });
-        Some(cells.collect())
+        // Without its invalid cell, an entry would leave out more.
+        cells.collect::<Vec<_>>().into_iter().collect()
     };
     items.into_iter().enumerate().filter_map(entry).collect()
 }

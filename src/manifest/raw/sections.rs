@@ -193,7 +193,7 @@ fn id(table: &mut Table<'_>, key: &str) -> Option<JobId> {
     let before = table.found().len();
     let Some(text) = table.text(key) else {
         if table.found().len() == before {
-            table.tell(error!(IdMissing, table.at(key).named(), "this entry has no `{key}`";
+            table.tell(error!(IdMissing, table.at(key).value(), "this entry has no `{key}`";
                 "write `{{ from: OLD-ID, to: NEW-ID }}`"));
         }
         return None;

@@ -26,7 +26,7 @@ impl<'f> Table<'f> {
     /// A mapping at this place. Reports any other value, and returns `None`.
     pub(crate) fn open(value: impl Into<RawEntry>, at: Pointer, what: &str, found: &'f mut Findings) -> Option<Self> {
         match value.into() {
-            RawEntry::Mapping(pairs, _) => Some(Self { pairs, at, found }),
+            RawEntry::Mapping(pairs) => Some(Self { pairs, at, found }),
             RawEntry::Other(other) => {
                 found.push(wrong_type(what, "a mapping of names to values", &other, at.value()));
                 None
@@ -267,7 +267,7 @@ pub(crate) fn help_with_whole(written: &str) -> String {
     match digits.parse::<i64>() {
         Ok(number) if matches!(rest, ".000" | ",000") => format!("write {number}"),
         Ok(number) if rest.starts_with(['.', ',']) => format!("write {number} or {}", number.saturating_add(1)),
-        Ok(number) if SECONDS.contains(&rest.trim()) => format!("write {number}"),
+        _ if let Some(seconds) = seconds_in(written) => format!("write {seconds}"),
         _ => "write digits, for example 5".to_owned(),
     }
 }

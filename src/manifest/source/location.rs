@@ -72,6 +72,11 @@ impl Pointer {
         self.step(Step::Index(index))
     }
 
+    /// Its first steps.
+    pub(super) fn first(&self, steps: usize) -> Self {
+        Self(self.0[..steps.min(self.0.len())].to_vec())
+    }
+
     fn step(&self, step: Step) -> Self {
         let mut steps = Vec::with_capacity(self.0.len() + 1);
         steps.extend_from_slice(&self.0);

@@ -11,7 +11,8 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, opti
 use serde_yaml::Value;
 
 use super::diagnostic::{Diagnostic, Findings, error};
-use super::location::Location;
+use super::location::{Location, Part, Pointer};
+use crate::domain::Rule;
 
 /// Bytes of all scalars of a manifest, aliases followed, and of all of its requests.
 pub(crate) const MAX_TEXT: usize = 64 << 20;
@@ -26,15 +27,14 @@ const VALUE_BYTES: usize = 16;
 
 /// An entry of `jobs`: the keys and values of a mapping, in order, or another value.
 pub(crate) enum RawEntry {
-    /// Also whether a value is missing, which is reported.
-    Mapping(Vec<(Value, Value)>, bool),
+    Mapping(Vec<(Value, Value)>),
     Other(Value),
 }
 
 impl From<Value> for RawEntry {
     fn from(value: Value) -> Self {
         match value {
-            Value::Mapping(map) => Self::Mapping(map.into_iter().collect(), false),
+            Value::Mapping(map) => Self::Mapping(map.into_iter().collect()),
             other => Self::Other(other),
         }
     }
@@ -49,14 +49,14 @@ pub(crate) enum Unparsed {
 }
 
 /// Reads a text of YAML or JSON, applies merge keys, and decodes the entries of `jobs`, which are then no longer in the value. Reports
-/// forgotten values: their keys would count as absent.
+/// forgotten values, because their keys would count as absent.
 pub(crate) fn read<J>(
     text: &str,
     decode: impl Fn(RawEntry, usize) -> J,
-    found: &mut Findings,
+    forgotten: &mut Findings,
 ) -> Result<(Value, Vec<J>), Unparsed> {
     let mut jobs = Vec::new();
-    let mut value = match Reader::build(text, &mut |entry| jobs.push(decode(entry, jobs.len())), found) {
+    let mut value = match Reader::build(text, &mut |entry| jobs.push(decode(entry, jobs.len())), forgotten) {
         Ok(value) => value,
         Err(Some(diagnostic)) => return Err(Unparsed::Limit(diagnostic)),
         Err(None) => {
@@ -74,6 +74,25 @@ pub(crate) fn read<J>(
         }
     }
     Ok((value, jobs))
+}
+
+/// Recognizes the errors that follow from forgotten values: about one itself, about what its mapping lacks without it, and about what jobs and
+/// templates lack without it.
+pub(crate) fn consequences(forgotten: &[Diagnostic]) -> impl Fn(&Diagnostic) -> bool + use<> {
+    let pointers =
+        forgotten.iter().filter_map(|it| if let Location::Value(at, _) = &it.place { Some(at) } else { None });
+    let values: HashSet<Pointer> = pointers.cloned().collect();
+    let mappings: HashSet<Pointer> = values.iter().map(|at| at.first(at.0.len() - 1)).collect();
+    move |error| {
+        let Location::Value(at, part) = &error.place else { return false };
+        let needs_others = error.rule.is_about_absence()
+            || matches!(error.rule, Rule::Template | Rule::FaceUnknown | Rule::FieldNotOfFamily);
+        let others = ["defaults", "vars", "faces"].map(|key| Pointer::top().key(key));
+        *part == Part::Value && values.contains(at)
+            || mappings.contains(at)
+            || needs_others && mappings.contains(&at.first(2))
+            || needs_others && others.iter().any(|at| mappings.contains(at) || values.contains(at))
+    }
 }
 
 /// No values: the text is beyond a bound, or else `yaml_serde` has to read it.
@@ -102,8 +121,8 @@ struct Reader<'j> {
     /// The size of all values so far.
     size: usize,
     top: Option<Value>,
-    /// True if the entry of `jobs` that is open lacks a value.
-    has_gap: bool,
+    /// The number of jobs that were handed out.
+    jobs: usize,
     /// True if the last line has no line break, so that parsers differ about the one of a block scalar there.
     is_open: bool,
     /// True if `yaml_serde` has to read the text: the rest of it is read for its bounds.
@@ -125,20 +144,18 @@ enum Content {
 }
 
 impl<'j> Reader<'j> {
-    fn build(text: &str, on_job: &'j mut dyn FnMut(RawEntry), found: &mut Findings) -> Result<Value, Interrupt> {
+    fn build(text: &str, on_job: &'j mut dyn FnMut(RawEntry), forgotten: &mut Findings) -> Result<Value, Interrupt> {
         // Line breaks of YAML 1.1 only: a text from a word processor would keep them, unseen.
         let is_left = text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
         let is_open = !text.ends_with('\n');
         let (open, anchors) = (Vec::new(), HashMap::new());
-        let mut reader = Self { on_job, open, anchors, size: 0, top: None, has_gap: false, is_open, is_left };
+        let mut reader = Self { on_job, open, anchors, size: 0, top: None, jobs: 0, is_open, is_left };
         let limits = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
         let mut last = Span::default();
         for event in Parser::new_from_str_with_options(text, limits) {
             let (event, span) = event.map_err(|error| from_error(&error))?;
             if span.is_empty() && matches!(event, Event::Scalar(_, ScalarStyle::Plain, ..)) {
-                let gap = reader.without_value(text, last);
-                reader.has_gap |= gap.is_some();
-                found.extend(gap);
+                forgotten.extend(reader.without_value(text, last));
             }
             last = span;
             if let Event::Scalar(text, ScalarStyle::Plain, ..) = &event
@@ -159,7 +176,7 @@ impl<'j> Reader<'j> {
     /// The error that a key, the last scalar of the text, has no value.
     fn without_value(&self, text: &str, key: Span) -> Option<Diagnostic> {
         let Content::Map(_, Some(Value::String(name))) = &self.open.last()?.content else { return None };
-        let (place, range) = (Location::At(key.start.line(), key.start.col() + 1), key.byte_range()?);
+        let (place, range) = (self.pointer().named(), key.byte_range()?);
         let has_colon = text.get(range.end..)?.trim_start().starts_with(':');
         let is_cut_off = !has_colon && text.get(..range.start)?.trim_end().ends_with(',');
         // A forgotten `ledger`, `face`, or label lifts a protection. The cells of a row, which are deeper, may be empty.
@@ -167,6 +184,15 @@ impl<'j> Reader<'j> {
         let help =
             if is_cut_off { "put quotes around a string with a comma" } else { "write a value, or remove the line" };
         (is_cut_off || is_field).then(|| error!(WrongType, place, "`{name}` has no value"; "{help}"))
+    }
+
+    /// The place of the next value.
+    fn pointer(&self) -> Pointer {
+        let jobs = Pointer::top().key("jobs");
+        self.open.iter().fold(Pointer::top(), |at, open| match &open.content {
+            Content::List(list) => at.index(if at == jobs { self.jobs } else { list.len() }),
+            Content::Map(_, key) => at.key(key.as_ref().and_then(Value::as_str).unwrap_or_default()),
+        })
     }
 
     fn on_event(&mut self, event: Event<'_>) -> Result<(), Interrupt> {
@@ -183,7 +209,6 @@ impl<'j> Reader<'j> {
             Event::SequenceStart(_, anchor, ref tag) | Event::MappingStart(_, anchor, ref tag) => {
                 self.is_left |= tag.is_some();
                 let is_list = matches!(event, Event::SequenceStart(..));
-                self.has_gap &= !self.is_in_jobs();
                 let content =
                     if is_list { Content::List(Vec::new()) } else { Content::Map(Vec::with_capacity(4), None) };
                 self.open.push(Collection { content, anchor, before: self.size });
@@ -197,7 +222,7 @@ impl<'j> Reader<'j> {
                     Content::Map(pairs, _) => {
                         self.is_left |= has_duplicates(&pairs);
                         if self.is_in_jobs() {
-                            (self.on_job)(RawEntry::Mapping(pairs, std::mem::take(&mut self.has_gap)));
+                            self.hand_out(RawEntry::Mapping(pairs));
                         } else {
                             self.add(Value::Mapping(pairs.into_iter().collect()));
                         }
@@ -223,6 +248,11 @@ impl<'j> Reader<'j> {
         key == "jobs" && matches!(jobs.content, Content::List(_))
     }
 
+    fn hand_out(&mut self, job: RawEntry) {
+        self.jobs += 1;
+        (self.on_job)(job);
+    }
+
     /// Records the size of a value with an anchor.
     fn note_anchor(&mut self, anchor: usize, before: usize) {
         if anchor > 0 {
@@ -233,7 +263,7 @@ impl<'j> Reader<'j> {
 
     fn add(&mut self, value: Value) {
         if self.is_in_jobs() {
-            return (self.on_job)(value.into());
+            return self.hand_out(value.into());
         }
         match self.open.last_mut().map(|collection| &mut collection.content) {
             None => self.top = Some(value),
@@ -304,7 +334,7 @@ mod tests {
         let mut value = Reader::build(text, &mut |entry| jobs.push(entry), &mut Vec::new()).ok()?;
         if let Some(Value::Sequence(list)) = value.get_mut("jobs") {
             list.extend(jobs.into_iter().map(|entry| match entry {
-                RawEntry::Mapping(pairs, _) => Value::Mapping(pairs.into_iter().collect()),
+                RawEntry::Mapping(pairs) => Value::Mapping(pairs.into_iter().collect()),
                 RawEntry::Other(value) => value,
             }));
         }

@@ -5,6 +5,7 @@ mod diagnostics;
 mod draft;
 mod draft_columns;
 mod expansion;
+mod forgotten;
 mod hostile;
 mod images;
 mod mistakes;
