@@ -147,7 +147,7 @@ fn check_size(model: &Model<'_>, rule: &SizeRule, size: &str) -> Option<FieldDia
         let numbers: Vec<&str> = size.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
         let help = match numbers[..] {
             [width, height] if width.len() > 2 && height.len() > 2 => format!("write `{width}x{height}`"),
-            _ => "write `1280x720` or `720x1280`, or `shape: \"9:16\"` in place of it".to_owned(),
+            _ => "write `1280x720` or `720x1280`, or `shape: \"16:9\"` or `shape: \"9:16\"` in place of it".to_owned(),
         };
         return Some(FieldDiagnostic::error(Field::Size, Rule::SizeMalformed, message, help));
     };

@@ -166,7 +166,7 @@ impl Patterns {
             );
         }
         for glob in &self.globs {
-            expect_match(option, glob, selected.iter()).map_err(|failure| {
+            expect_match(option, glob, selected.iter().map(|job| job.id())).map_err(|failure| {
                 let is_file = Path::new(glob).is_file();
                 if is_file { failure.with_help(with_the_sign(option, glob)) } else { failure }
             })?;
@@ -208,11 +208,11 @@ impl Patterns {
 pub(super) fn expect_match<'j>(
     option: &str,
     glob: &str,
-    mut jobs: impl Iterator<Item = &'j Arc<Job>>,
+    mut ids: impl Iterator<Item = &'j JobId>,
 ) -> Result<(), Failure> {
     let globs = IdGlobs::new(&[glob.to_owned()]);
     let globs = globs.map_err(|error| failure!(OptionInvalid, "{error}"))?;
-    if jobs.any(|job| globs.has(job.id().as_str())) {
+    if ids.any(|id| globs.has(id.as_str())) {
         return Ok(());
     }
     Err(failure!(NoMatch, "`{option} {glob}` matches no job").with_help(LISTS_IDS))

@@ -137,11 +137,10 @@ impl Failure {
     pub(super) fn of_command(self, manifest: Option<&ManifestArgs>, money: Option<&'static str>) -> Self {
         let Some(args) = manifest else { return Self { money: self.money.or(money), ..self } };
         let again = next_commands::for_batch(args, &BatchKey { name: String::new(), batch: String::new() });
-        let named =
-            |part: &str| match part.strip_prefix("shotlist ").and_then(|command| command.split_once(" MANIFEST")) {
-                Some((command, rest)) => again.command(command, &[]) + rest,
-                None => part.to_owned(),
-            };
+        let named = |part: &str| {
+            let split = part.strip_prefix("shotlist ").and_then(|command| command.split_once(" MANIFEST"));
+            split.map_or_else(|| part.to_owned(), |(command, rest)| again.command(command, &[]) + rest)
+        };
         let help = self.help.map(|help| help.split('`').map(named).collect::<Vec<_>>().join("`"));
         Self { help, money: self.money.or(money), ..self }
     }

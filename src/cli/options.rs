@@ -24,10 +24,7 @@ pub(super) fn ledger_of(store: &StoreArgs) -> Result<Ledger, Failure> {
 }
 
 fn named_or_at_home(named: Option<&NamedLedger>, manifest: &Path, sandbox: bool) -> Result<Ledger, Failure> {
-    match named {
-        Some(named) => Ok(named.address.ledger(sandbox)),
-        None => Ok(home_of(manifest, sandbox).ledger()?),
-    }
+    Ok(if let Some(named) = named { named.address.ledger(sandbox) } else { home_of(manifest, sandbox).ledger()? })
 }
 
 /// Returns whether such a ledger exists; of a database, only the database knows.

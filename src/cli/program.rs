@@ -154,10 +154,7 @@ pub(super) fn with_tip(mut usage: clap::Error) -> clap::Error {
 }
 
 fn tip(usage: &clap::Error) -> Option<&'static str> {
-    let said = |kind| match usage.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
+    let said = |kind| if let Some(ContextValue::String(text)) = usage.get(kind) { Some(text.as_str()) } else { None };
     match (usage.kind(), said(ContextKind::InvalidSubcommand), said(ContextKind::InvalidArg)) {
         (
             ErrorKind::InvalidSubcommand,

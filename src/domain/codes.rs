@@ -358,14 +358,6 @@ impl Rule {
 
     /// Returns whether something is missing. In an entry with an unknown or mistyped key, that key is the cause.
     pub fn is_about_absence(self) -> bool {
-        matches!(
-            self,
-            Self::IdMissing
-                | Self::ModelMissing
-                | Self::NameMissing
-                | Self::PromptMissing
-                | Self::ReviewMissing
-                | Self::VersionMissing
-        )
+        self.code().ends_with("-missing")
     }
 }

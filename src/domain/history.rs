@@ -181,11 +181,8 @@ impl History {
         let submitted = self.attempts().map(|attempt| (attempt.job(), !attempt.state.made_no_task()));
         let new = new_ids(submitted, moves)?;
         let (attempts, unsent, retake) = self.into_parts();
-        let moved = attempts.into_iter().map(|attempt| match new.get(attempt.job()) {
-            Some(id) => attempt.moved_to(id),
-            None => attempt,
-        });
-        Ok(Self::new(moved.collect()).with_unsent(unsent).with_retake(retake))
+        let moved = |it: Attempt| if let Some(id) = new.get(it.job()) { it.moved_to(id) } else { it };
+        Ok(Self::new(attempts.into_iter().map(moved).collect()).with_unsent(unsent).with_retake(retake))
     }
 }
 

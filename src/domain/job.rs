@@ -74,10 +74,8 @@ impl Job {
     /// The thing that the job waits for before it can be bought: a face review, or an image.
     pub fn waits_for(&self) -> Option<String> {
         let missing = || self.spec.local_images.iter().find(|image| image.is_missing);
-        match &self.review {
-            Some(review) => Some(format!("the review of `{}`", review.face)),
-            None => missing().map(|image| format!("the image `{}`", image.path.display())),
-        }
+        let review = self.review.as_ref().map(|review| format!("the review of `{}`", review.face));
+        review.or_else(|| missing().map(|image| format!("the image `{}`", image.path.display())))
     }
 
     /// The fingerprint by which the job's attempts are known: that of its request, or of the last one that was bought with another image, if the
@@ -254,51 +252,14 @@ pub(crate) fn sides(text: &str, between: char) -> Option<(u32, u32)> {
     Some((side(wide)?, side(high)?))
 }
 
-/// The aspect ratios that every family has.
+/// The aspect ratios that every family has: the landscape one, and the upright one.
 pub(crate) const SHAPES: [(u16, u16); 2] = [(16, 9), (9, 16)];
 /// Words for an upright video, in the languages of the headers of spreadsheets.
-const PORTRAIT: [&str; 21] = [
-    "portrait",
-    "vertical",
-    "hochformat",
-    "hochkant",
-    "hoch",
-    "reel",
-    "reels",
-    "story",
-    "stories",
-    "shorts",
-    "tiktok",
-    "verticale",
-    "retrato",
-    "pionowo",
-    "竖屏",
-    "竖版",
-    "竖",
-    "縦",
-    "縦型",
-    "縦長",
-    "세로",
-];
+const PORTRAIT: &str = "portrait vertical hochformat hochkant hoch reel reels story stories shorts tiktok tall verticale retrato pionowo \
+     竖屏 竖版 竖向 竖 縦 縦型 縦長 세로";
 /// Words for a video that is wider than high.
-const LANDSCAPE: [&str; 16] = [
-    "landscape",
-    "horizontal",
-    "querformat",
-    "quer",
-    "widescreen",
-    "paysage",
-    "orizzontale",
-    "paisaje",
-    "paisagem",
-    "poziomo",
-    "横屏",
-    "横版",
-    "横",
-    "横型",
-    "横長",
-    "가로",
-];
+const LANDSCAPE: &str = "landscape horizontal querformat quer widescreen wide paysage orizzontale paisaje paisagem poziomo \
+     横屏 横版 横向 横 横型 横長 가로";
 
 /// The aspect ratio that a text means, in lowest terms: `9:16`, `16x9`, `9 by 16`, `1080x1920`, `16:9 (landscape)`, the time of day that a spreadsheet
 /// makes of it (`16:09:00`), or a word such as `portrait`.
@@ -307,17 +268,13 @@ pub(crate) fn ratio_meant_by(text: &str) -> Option<(u16, u16)> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let numbers = digits.map(|digits| digits.parse::<u16>().ok()).collect::<Option<Vec<_>>>()?;
     let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !matches!(*word, "" | "x" | "by" | "px"));
-    let is_upright =
-        |word: &str| PORTRAIT.contains(&word).then_some(true).or(LANDSCAPE.contains(&word).then_some(false));
-    let upright: BTreeSet<bool> = words.map(is_upright).collect::<Option<_>>()?;
+    let is_in = |list: &str, word: &str| list.split(' ').any(|known| known == word);
+    let is_upright = |word: &str| is_in(PORTRAIT, word).then_some(true).or(is_in(LANDSCAPE, word).then_some(false));
+    let meant: Vec<Option<bool>> = words.map(is_upright).collect();
+    let upright: BTreeSet<bool> = meant.iter().flatten().copied().collect();
     let (wide, high) = match numbers[..] {
-        [] if upright.len() == 1 => {
-            if upright.contains(&true) {
-                (9, 16)
-            } else {
-                (16, 9)
-            }
-        }
+        // Beside numbers, other words may stand, such as the name of a place for the video.
+        [] if upright.len() == 1 && !meant.contains(&None) => SHAPES[usize::from(upright.contains(&true))],
         [wide, high] | [wide, high, 0] => (wide, high),
         _ => return None,
     };

@@ -74,10 +74,8 @@ impl OutputPath {
         if text.split('/').any(|part| part.len() > MAX_BYTES) {
             return Err(InvalidPath::TooLong);
         }
-        match text.split('/').find(|part| part.starts_with('.') && !matches!(*part, "." | "..")) {
-            Some(hidden) => Err(InvalidPath::Hidden(hidden.to_owned())),
-            None => Self::stored(text),
-        }
+        let hidden = text.split('/').find(|part| part.starts_with('.') && !matches!(*part, "." | ".."));
+        hidden.map_or_else(|| Self::stored(text), |hidden| Err(InvalidPath::Hidden(hidden.to_owned())))
     }
 
     /// A path that the ledger stored earlier. The path of a version may be longer than a manifest allows.

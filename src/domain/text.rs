@@ -54,10 +54,8 @@ const MAX_PREFIX_CHARS: usize = 200;
 pub(crate) fn until_prompt(output: &str, prompt: Option<&str>) -> String {
     let lines = prompt.into_iter().flat_map(str::lines).map(str::trim).filter(|line| line.len() >= MIN_LINE);
     let beginnings = lines.map(|line| line.chars().take(MAX_PREFIX_CHARS).collect::<String>());
-    match beginnings.filter_map(|beginning| output.find(&beginning)).min() {
-        Some(at) => format!("{}[the prompt]", &output[..at]),
-        None => output.to_owned(),
-    }
+    let first = beginnings.filter_map(|beginning| output.find(&beginning)).min();
+    first.map_or_else(|| output.to_owned(), |at| format!("{}[the prompt]", &output[..at]))
 }
 
 /// The maximum length of one text, in bytes: an unknown name may be as long as its file.

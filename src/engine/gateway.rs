@@ -147,8 +147,7 @@ impl<S> Gateway<'_, S> {
 
     /// Records an event. If the ledger fails, submitting stops: a later run polls the task, or puts the job in doubt. Returns whether it is recorded.
     pub(super) async fn record(&self, attempt: AttemptId, event: Event) -> bool {
-        let recorded = self.ledger.record(attempt, event).await;
-        recorded.inspect_err(|error| self.ledger_failed(error)).is_ok()
+        self.ledger.record(attempt, event).await.inspect_err(|error| self.ledger_failed(error)).is_ok()
     }
 
     /// Stops submitting, because the ledger can't be written, or the batch may be another runner's.

@@ -59,10 +59,7 @@ impl Identity {
             self.other = None;
             return ReportOwner::Own;
         };
-        let seen = match &self.other {
-            Some((known, seen)) if known == name => seen + 1,
-            _ => 1,
-        };
+        let seen = self.other.as_ref().filter(|(known, _)| known == name).map_or(1, |(_, seen)| seen + 1);
         self.other = Some((name.clone(), seen));
         if seen < STABLE { ReportOwner::Other(name.clone()) } else { ReportOwner::Renamed(name.clone()) }
     }

@@ -13,13 +13,17 @@ use tokio::sync::oneshot;
 
 /// Creates a directory and its missing parents, each durable.
 pub(crate) fn make_directories(path: &Path) -> io::Result<()> {
+    make_directory(path, &fs::DirBuilder::new())
+}
+
+fn make_directory(path: &Path, builder: &fs::DirBuilder) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }
     if let Some(above) = path.parent() {
         make_directories(above)?;
     }
-    match fs::create_dir(path) {
+    match builder.create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made.and_then(|()| sync_directory(path)),
     }
@@ -27,20 +31,11 @@ pub(crate) fn make_directories(path: &Path) -> io::Result<()> {
 
 /// Creates a directory for the user and the group only, with any umask, and its missing parents.
 pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = path.parent() {
-        make_directories(above)?;
-    }
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has a mode to set"))]
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o770);
-    match builder.create(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        made => made.and_then(|()| sync_directory(path)),
-    }
+    make_directory(path, &builder)
 }
 
 /// Refuses a path with a link below this directory. A missing part is allowed.

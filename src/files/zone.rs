@@ -28,8 +28,7 @@ pub(crate) fn own_zone() -> Result<TimeZone, NoZone> {
 
 /// Returns the IANA name of [`own_zone`].
 pub(crate) fn own_zone_name() -> Result<String, NoZone> {
-    let zone = own_zone()?;
-    zone.iana_name().map(str::to_owned).ok_or_else(|| NoZone::Unnamed(origin()))
+    own_zone()?.iana_name().map(str::to_owned).ok_or_else(|| NoZone::Unnamed(origin()))
 }
 
 const LOCALTIME: &str = "/etc/localtime";

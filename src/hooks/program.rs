@@ -78,10 +78,7 @@ pub enum ProgramError {
 impl ProgramError {
     /// The last line of its output, if it exited.
     pub fn last_line(&self) -> Option<&str> {
-        match self {
-            Self::Failed { last_line, .. } => last_line.as_deref(),
-            Self::NotStarted { .. } | Self::TimedOut(_) | Self::WaitFailed(_) => None,
-        }
+        if let Self::Failed { last_line, .. } = self { last_line.as_deref() } else { None }
     }
 }
 

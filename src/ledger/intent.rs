@@ -140,11 +140,8 @@ impl LedgerLimit {
 
     /// The name: `ledger.month`, or with its label `ledger.client.acme.month`.
     pub fn name(&self) -> String {
-        let span = self.span.name();
-        match &self.label {
-            None => format!("ledger.{span}"),
-            Some(label) => format!("ledger.{}.{}.{span}", label.name, label.value),
-        }
+        let label = self.label.as_ref().map(|label| format!("{}.{}.", label.name, label.value)).unwrap_or_default();
+        format!("ledger.{label}{}", self.span.name())
     }
 
     /// The limit at a time.

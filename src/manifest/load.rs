@@ -128,10 +128,7 @@ impl Loaded {
                 None => format!("{path}: {}", error.message),
             })
             .collect();
-        match self.manifest {
-            Some(manifest) if lines.is_empty() => Ok(manifest),
-            _ => Err(Unsound(lines.join("\n"))),
-        }
+        self.manifest.filter(|_| lines.is_empty()).ok_or_else(|| Unsound(lines.join("\n")))
     }
 }
 
@@ -168,10 +165,7 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
 /// The same for the text of a manifest. Files that it names, and its ledger, are relative to `options.path`, which is not read.
 pub fn load_text(text: String, options: &Options<'_>, catalog: &Catalog) -> Loaded {
     let mut diagnostics = lints::cut_by_comments(&text);
-    let mut forgotten = Vec::new();
-    let read = reader::read(&text, decode_job, &mut forgotten);
-    let is_consequence = reader::consequences(&forgotten);
-    diagnostics.append(&mut forgotten);
+    let read = reader::read(&text, decode_job, &mut diagnostics);
     let cause = read.is_ok().then(|| unindented(&text)).flatten();
     diagnostics.extend(lints::odd_scalars(&text));
     let sources = Sources::new(options.path, text);
@@ -182,7 +176,7 @@ pub fn load_text(text: String, options: &Options<'_>, catalog: &Catalog) -> Load
             diagnostics.extend(found.into_iter().flatten());
             let raw = RawManifest::decode(value, entries.len(), &mut diagnostics);
             manifest = raw.map(|raw| build(&raw, entries, options, catalog, &mut diagnostics));
-            diagnostics.retain(|diagnostic| !is_consequence(diagnostic));
+            reader::without_consequences(&mut diagnostics);
         }
         Err(Unparsed::Limit(diagnostic)) => diagnostics = vec![*diagnostic],
         Err(Unparsed::Invalid(error)) => diagnostics.extend(syntax::diagnostics(&error, &sources)),

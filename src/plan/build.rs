@@ -345,10 +345,8 @@ fn until_kept(job: &Job, attempts: &[&Attempt], action: Action) -> Option<UntilK
     job.up_to?;
     let takes = Takes::for_job(job, attempts.iter().copied());
     let choice = takes.and_then(|takes| takes.choice);
-    let left = match choice {
-        Some(JobChoice::Keep) => 0,
-        _ => takes_left(job, attempts).saturating_sub(u32::from(action.buys())),
-    };
+    let more = takes_left(job, attempts).saturating_sub(u32::from(action.buys()));
+    let left = if matches!(choice, Some(JobChoice::Keep)) { 0 } else { more };
     let waits =
         left > 0 && takes.is_some() && matches!(choice, None | Some(JobChoice::Conflict)) && action == Action::Done;
     Some(UntilKept { waits, later: job.purchase.price * left })

@@ -335,10 +335,7 @@ fn versions(
 /// The notes of reviewers; with their names, if there are several reviewers.
 fn remarks(reviews: &[&Reviewed]) -> impl Iterator<Item = String> {
     let noted = reviews.iter().map(|reviewed| &reviewed.review).filter(|review| !review.note.is_empty());
-    noted.map(|review| match reviews.len() {
-        1 => review.note.clone(),
-        _ => format!("{}: {}", review.by, review.note),
-    })
+    noted.map(|it| if reviews.len() == 1 { it.note.clone() } else { format!("{}: {}", it.by, it.note) })
 }
 
 fn joined(words: impl Iterator<Item = String>, between: &str) -> Option<String> {

@@ -62,10 +62,8 @@ pub(super) fn address(text: &str) -> Option<String> {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
+    let next = text.char_indices().nth(most);
+    next.map_or_else(|| text.to_owned(), |(end, _)| format!("{}…", &text[..end]))
 }
 
 fn is_flat(value: &Value, depth: usize) -> bool {

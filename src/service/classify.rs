@@ -213,10 +213,7 @@ fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
     let json = json_value(answer.masked);
     let error = json.as_ref().and_then(reason::of_refusal);
     let raw = json.as_ref().map_or_else(|| bounds::raw_body(answer.masked), bounds::raw);
-    let (said, code) = match error {
-        Some(error) => (Some(error.message), error.code),
-        None => (reason::beginning(&text), None),
-    };
+    let (said, code) = error.map_or_else(|| (reason::beginning(&text), None), |it| (Some(it.message), it.code));
     // The service may give the reason that is named here.
     let said = said.filter(|said| !what.ends_with(&**said)).map(|said| format!(": {said}")).unwrap_or_default();
     ServiceError { message: format!("{what} (HTTP {status}){said}"), code, raw }

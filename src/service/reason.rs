@@ -79,25 +79,14 @@ pub(super) fn beginning(answer: &str) -> Option<String> {
 const MISSING: &str =
     "not found|404 not found|resource not found|the requested resource was not found|method not allowed";
 /// The first words of their messages about a missing path, and of Go's, in plain text.
-const MISSING_PATH: [&str; 11] = [
-    "invalid url",
-    "cannot post /",
-    "cannot get /",
-    "unknown url",
-    "unrecognized request url",
-    "no such route",
-    "no such endpoint",
-    "no route matched",
-    "route not found",
-    "page not found",
-    "404 page not found",
-];
+const MISSING_PATH: &str = "invalid url|cannot post /|cannot get /|unknown url|unrecognized request url|no such route|no such endpoint|\
+     no route matched|route not found|page not found|404 page not found";
 
 /// Returns whether a response to a GET names a missing path, and not something that may be a missing task.
 pub(super) fn denies_the_path(answer: &[u8]) -> bool {
     let message = json_value(answer).as_ref().and_then(of_refusal).map(|error| error.message);
     let words = message.unwrap_or_else(|| String::from_utf8_lossy(answer).into_owned()).trim().to_lowercase();
-    MISSING_PATH.iter().any(|start| words.starts_with(start)) || words == "method not allowed"
+    MISSING_PATH.split('|').any(|start| words.starts_with(start)) || words == "method not allowed"
 }
 
 /// Returns whether a rejection may be about the URL: it has no reason, or one that is not about the request.
@@ -105,7 +94,7 @@ pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
     let Some(said) = json_value(answer).as_ref().and_then(of_refusal) else { return true };
     let words = said.message.trim().trim_end_matches(['.', '!']).to_lowercase();
     MISSING.split('|').any(|known| known == words)
-        || MISSING_PATH.iter().any(|start| words.starts_with(start))
+        || MISSING_PATH.split('|').any(|start| words.starts_with(start))
         || words.contains("/v1/videos")
 }
 

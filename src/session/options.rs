@@ -211,10 +211,7 @@ pub(super) fn check_outputs(
     let file_of = |video: &str| Path::new(video).ancestors().find_map(|part| files.get(part.to_str()?));
     let named = jobs.iter().filter(|job| has_video || job.purchase.output.is_some());
     let replaced = named.filter_map(|job| Some((job.id(), file_of(&job.output().folded())?)));
-    match replaced.min() {
-        Some((job, path)) => Err(Replaces { job: job.clone(), path: path.clone() }),
-        None => Ok(()),
-    }
+    replaced.min().map_or(Ok(()), |(job, path)| Err(Replaces { job: job.clone(), path: path.clone() }))
 }
 
 /// A path with every link resolved. The last part may be missing.

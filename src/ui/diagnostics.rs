@@ -143,11 +143,7 @@ fn snippet<'s>(
     let from = text[..located.range.start].rfind('\n').map_or(0, |newline| newline + 1);
     let to = text[located.range.start..].find('\n').map_or(text.len(), |newline| located.range.start + newline);
     let span = located.range.start - from..located.range.end.clamp(located.range.start, to) - from;
-    let annotation = kind.span(span);
-    let annotation = match label {
-        Some(label) => annotation.label(label),
-        None => annotation,
-    };
+    let annotation = label.into_iter().fold(kind.span(span), Annotation::label);
     Snippet::source(&text[from..to]).path(path.to_owned()).line_start(located.line).annotation(annotation)
 }
 
@@ -229,10 +225,7 @@ struct RowView {
 impl DiagnosticView {
     fn new(diagnostic: &Diagnostic, sources: &Sources) -> Self {
         let located = sources.locate(&diagnostic.place);
-        let severity = match diagnostic.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
+        let severity = if diagnostic.severity == Severity::Error { "error" } else { "warning" };
         Self {
             severity,
             code: diagnostic.rule,

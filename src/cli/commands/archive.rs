@@ -22,7 +22,7 @@ pub(super) fn archive(args: &ArchiveArgs, terminal: &Terminal) -> Result<Exit, F
     let (manifest, ledger) = (&chosen.manifest, options::ledger(&args.manifest)?);
     let globs = IdGlobs::new(&args.jobs).map_err(|error| failure!(OptionInvalid, "{error}"))?;
     for glob in &args.jobs {
-        expect_match("archive", glob, manifest.jobs.iter())?;
+        expect_match("archive", glob, manifest.jobs.iter().map(|job| job.id()))?;
     }
     let out = options::out(&args.manifest, args.out.as_deref(), &manifest.key)?;
     let batch = BatchView::new(manifest, &ledger);

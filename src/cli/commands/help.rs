@@ -38,8 +38,7 @@ pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failur
 
 fn unknown(words: &[String]) -> Failure {
     let said = words.join(" ");
-    let program = Cli::program();
-    let commands = program.get_subcommands().map(clap::Command::get_name);
+    let commands = Cli::program().get_subcommands().map(clap::Command::get_name);
     let topics = TOPICS.map(|topic| topic.name);
     let known: Vec<&str> = commands.chain(topics).collect();
     let help = match nearest(&said, known.iter().copied()) {

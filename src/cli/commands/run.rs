@@ -111,7 +111,7 @@ impl Run<'_> {
         }
         self.session.check_reports()?;
         for glob in &args.again.buy_again {
-            expect_match("--buy-again", glob, self.session.selected().iter())?;
+            expect_match("--buy-again", glob, self.session.selected().iter().map(|job| job.id()))?;
         }
         options::check_hooks(&args.hooks)?;
         let finishes_others = plan.elsewhere.iter().any(|other| other.active > 0);

@@ -233,8 +233,7 @@ impl RunnerTransaction {
         );
         let response = micros(self.times.response);
         let values: [Typed<'_>; 3] = [(&runner, Type::INT8), (&response, Type::INT8), (&self.runner.id, Type::INT8)];
-        let waiting = self.transaction.query_typed_opt(&sql, &values).await?;
-        Ok(waiting.map(|row| row.try_get(0)).transpose()?)
+        Ok(self.transaction.query_typed_opt(&sql, &values).await?.map(|row| row.try_get(0)).transpose()?)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Compares the columns of a sheet: chooses those of the ID and the prompt, and the model that takes the most of them.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use super::written::{Meaning, Written, shortened};
 use crate::catalog::{Catalog, Family};
@@ -38,6 +37,8 @@ pub(super) struct Column {
     pub left_out: Vec<String>,
     /// Values that may mean it, and the number of rows that have one.
     pub doubtful: (Vec<String>, usize),
+    /// The number of blank cells.
+    blanks: usize,
     /// The field that its name promises, though no cell has a value for it.
     pub promised: Option<JobField>,
     /// The filter that its cells need in an ID.
@@ -59,8 +60,8 @@ const MAX_ID: usize = 60;
 
 impl Column {
     /// The column of this name with these cells, one for each row.
-    pub(super) fn new(name: &str, cells: &[&str], directory: &Path, catalog: &Catalog) -> Self {
-        let written = Written::new(name, cells, catalog);
+    pub(super) fn new(name: &str, cells: &[&str], is_of_shop: bool, catalog: &Catalog) -> Self {
+        let written = Written::new(name, cells, is_of_shop, catalog);
         let place_in_ids = written.place_in_ids();
         // A count changes if a row is inserted.
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole_in(cell) == Some(number));
@@ -69,7 +70,7 @@ impl Column {
             place => place.or((written.are_codes() && !is_count).then_some(ANY_NAME)),
         };
         let (why, promised) = written.why_not();
-        let meaning = written.meaning(directory);
+        let meaning = written.meaning();
         let is_aside = meaning == Meaning::Words && written.is_aside();
         let has_id_name = place_in_ids.is_some_and(|(list, _)| list < NAMES);
         Self {
@@ -82,6 +83,7 @@ impl Column {
             values: written.said.iter().take(SHOWN).map(|cell| shortened(cell)).collect(),
             left_out: written.left_out().0,
             doubtful: written.doubtful(),
+            blanks: cells.len() - written.said.len(),
             promised,
             as_id,
             keys: cells.iter().map(|cell| key(cell).filter(|_| !is_aside)).collect(),
@@ -104,8 +106,8 @@ impl Column {
     /// The reason why nothing is made of it.
     pub(super) fn why_not(&self) -> String {
         if let (states, rows @ 1..) = &self.doubtful {
-            let rows = count(*rows, "row");
-            return format!("{rows} with {}; the draft has a line that leaves them out", alternatives(states));
+            let (states, rows) = (alternatives(states), count(*rows, "row"));
+            return format!("{states} in {rows}; a comment in the draft shows how to leave such rows out");
         }
         self.why_no_id.as_ref().unwrap_or(&self.why).clone()
     }
@@ -116,7 +118,7 @@ impl Column {
         self.keys.as_ref().is_some_and(|keys| keys.iter().all(can_be_cell))
             && !matches!(
                 self.meaning,
-                Meaning::ImageFile { .. } | Meaning::Field(Field::Image) | Meaning::Prompt | Meaning::Takes
+                Meaning::ImageFile | Meaning::Field(Field::Image) | Meaning::Prompt | Meaning::Takes
             )
     }
 }
@@ -175,6 +177,12 @@ pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
     let words = columns.iter_mut().filter(|column| column.meaning == Meaning::Words && column.as_prompt.is_some());
     if let Some(prompt) = words.min_by_key(|column| column.as_prompt) {
         prompt.meaning = Meaning::Prompt;
+        if prompt.blanks > 0 && !prompt.values.is_empty() {
+            prompt.doubtful = (vec![String::new()], prompt.blanks);
+        }
+        let why = format!("`{}` is the prompt, which this could be, too", one_line(&prompt.name));
+        let is_another = |it: &&mut Column| it.meaning == Meaning::Words && it.as_prompt.is_some();
+        columns.iter_mut().filter(is_another).for_each(|column| column.why.clone_from(&why));
     }
     for at in identifying(&columns) {
         columns[at].is_in_id = true;
@@ -182,6 +190,12 @@ pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
             columns[at].meaning = Meaning::Id;
         }
     }
+    // With jobs of both families, each family has its column for the shape.
+    let has_sizes = columns.iter().any(|column| column.meaning == Meaning::Field(Field::Size));
+    let is_ratio = |it: &&mut Column| {
+        has_sizes && it.meaning == Meaning::Shape && it.name.trim().eq_ignore_ascii_case(Field::AspectRatio.name())
+    };
+    columns.iter_mut().filter(is_ratio).for_each(|column| column.meaning = Meaning::Field(Field::AspectRatio));
     for at in 1..columns.len() {
         let (before, rest) = columns.split_at_mut(at);
         let same = before.iter().find(|column| column.meaning == rest[0].meaning);
@@ -211,7 +225,7 @@ pub(super) fn model<'m>(columns: &[Column], given: Option<&'m str>, catalog: &'m
 /// Returns whether a family accepts the values of a column.
 pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
     match column.meaning {
-        Meaning::ImageFile { .. } => family.takes(Field::Image),
+        Meaning::ImageFile => family.takes(Field::Image),
         Meaning::Field(Field::Duration) => {
             // The plan reports impossible durations, row by row.
             let is_possible = |length: &i64| family.fields.duration.broken_by(*length).is_none();
@@ -241,5 +255,6 @@ pub(super) fn names_models(columns: &[Column]) -> bool {
 
 /// States of rows, for people: `no` or `false`.
 pub(super) fn alternatives(states: &[String]) -> String {
-    states.iter().map(|state| format!("`{}`", shortened(state))).collect::<Vec<_>>().join(" or ")
+    let name = |state: &String| if state.is_empty() { "blank".to_owned() } else { format!("`{}`", shortened(state)) };
+    states.iter().map(name).collect::<Vec<_>>().join(" or ")
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::columns::{self, Column};
-use super::text::{Chosen, Table, head, quoted, shown, text, unused};
+use super::text::{Chosen, Table, head, quoted, shown, stem_of, text, unused};
 use super::written::{HEADERS, Meaning, PROMPT_LENGTH, is_like_a_model, is_ratio};
 use crate::catalog::Catalog;
 use crate::domain::text::one_line;
@@ -89,10 +89,11 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
     }
     let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
     let names = first.cells.columns().names().iter().filter(|name| !name.is_empty());
+    let is_of_shop = names.clone().any(|name| HEADERS.shops.contains(&name.trim().to_lowercase()));
     let columns: Vec<Column> = names
         .map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
-            Column::new(name, &cells, directory, catalog)
+            Column::new(name, &cells, is_of_shop, catalog)
         })
         .collect();
     let columns = columns::settled(columns);
@@ -130,9 +131,9 @@ pub fn draft_of_images(directory: &Path, images: &str, model: Option<&str>) -> R
     image_file: \"{{{{ row.file }}}}\"{}
     # The prompt of `a.png` is the text of `a.txt` beside it: {texts} of {} have one.
     prompt: \"{{{{ row.text }}}}\"\n",
-        head(images, &format!("image, {} now", rows.len()), "it takes images", model, catalog),
+        head(images, &stem_of(images), &format!("image, {} now", rows.len()), "it takes images", model, catalog),
         quoted(&pattern),
-        shown(Meaning::ImageFile { is_here: true }),
+        shown(Meaning::ImageFile),
         count(rows.len(), "image"),
     );
     Ok(Draft { text, unused: Vec::new(), read: None })
@@ -221,7 +222,9 @@ fn is_data<'l>(line: &[String], below: &(impl Iterator<Item = &'l Vec<String>> +
         let (all, sentences) = (below.clone().count(), below.filter(|cell| is_long(cell)).count());
         is_long(cell) && 2 * sentences >= all
     };
-    is_sentence(line) && line.iter().enumerate().any(are_sentences) || line.iter().any(is_value)
+    let is_prompt = |cell: &String| HEADERS.sure_prompts.contains(&cell.trim().to_lowercase());
+    let has_value = line.iter().any(is_value) && !line.iter().any(is_prompt);
+    is_sentence(line) && line.iter().enumerate().any(are_sentences) || has_value
 }
 
 fn is_long(cell: &str) -> bool {

@@ -47,7 +47,8 @@ pub(super) struct Chosen<'m> {
 /// The manifest that makes a job of each row.
 pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
     let Table { file, sheet, header_row, encoding, rows, hidden, read } = *from;
-    let name = stem_of(file);
+    // The jobs of another sheet are others, also under the same IDs.
+    let name = sheet.map_or_else(|| stem_of(file), |sheet| format!("{}-{}", stem_of(file), slug(sheet)));
     let why = match (model.is_given, names_models(columns)) {
         (_, true) => "for rows that name none",
         (true, false) => "as you chose",
@@ -55,7 +56,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     };
     let of_rows =
         format!("row, {rows} now. The meaning of each column is a guess; the list at the end has all of them");
-    let mut text = head(file, &of_rows, why, model.name, catalog) + "jobs:\n";
+    let mut text = head(file, &name, &of_rows, why, model.name, catalog) + "jobs:\n";
     text += &id(&name, columns);
     text += &read.map(|read| format!("    # {read}\n")).unwrap_or_default();
     let sheet = sheet.map(|sheet| format!(", sheet: {}", quoted(sheet))).unwrap_or_default();
@@ -82,8 +83,8 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     text += &for_each(file, &(place.clone() + &left_out));
     for column in columns.iter().filter(|column| column.doubtful.1 > 0) {
         let ((states, doubtful), name) = (&column.doubtful, one_line(&column.name));
-        let with = excluded.iter().cloned().chain(states.iter().map(|state| excludes(column, state)));
-        let line = for_each(file, &format!("{place}{skips}, exclude: [{}]", with.collect::<Vec<_>>().join(", ")));
+        excluded.extend(states.iter().map(|state| excludes(column, state)));
+        let line = for_each(file, &format!("{place}{skips}, exclude: [{}]", excluded.join(", ")));
         let of_rows = format!("{} in {doubtful} of {}", alternatives(states), count(rows, "row"));
         text +=
             &format!("    # `{name}` is {of_rows}, and they are jobs. To leave them out, write:\n    #{}", &line[3..]);
@@ -112,7 +113,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
 }
 
 /// The part above the jobs.
-pub(super) fn head(file: &str, of_each: &str, why: &str, model: &str, catalog: &Catalog) -> String {
+pub(super) fn head(file: &str, name: &str, of_each: &str, why: &str, model: &str, catalog: &Catalog) -> String {
     let rate = |name| Some(format!("{name} {}", catalog.model(name)?.rate()));
     let rates: Vec<String> = catalog.model_names().filter_map(rate).collect();
     format!(
@@ -126,21 +127,19 @@ pub(super) fn head(file: &str, of_each: &str, why: &str, model: &str, catalog: &
            # {why}: {}\n  \
            model: {model}\n\n",
         one_line(file),
-        quoted(&stem_of(file)),
+        quoted(name),
         rates.join(", "),
     )
 }
 
-fn stem_of(file: &str) -> String {
+pub(super) fn stem_of(file: &str) -> String {
     Path::new(file).file_stem().map_or_else(|| file.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// The line that names the table.
 fn for_each(file: &str, place: &str) -> String {
-    match place {
-        "" => format!("    for_each: {}\n", quoted(file)),
-        place => format!("    for_each: {{ file: {}{place} }}\n", quoted(file)),
-    }
+    let file = quoted(file);
+    format!("    for_each: {}\n", if place.is_empty() { file } else { format!("{{ file: {file}{place} }}") })
 }
 
 /// An entry of `exclude`.
@@ -159,7 +158,7 @@ fn read_as(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Cata
         Meaning::Prompt => "the prompt",
         Meaning::Field(field) => field.name(),
         Meaning::Shape => F::Shape.name(),
-        Meaning::ImageFile { .. } => "image_file",
+        Meaning::ImageFile => "image_file",
         Meaning::Tags => "tags",
         Meaning::Label => "a label",
         Meaning::Takes => return Err("each take costs its price".to_owned()),
@@ -216,7 +215,7 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
     let key = match column.meaning {
         Meaning::Field(field) => field.name(),
         Meaning::Shape => F::Shape.name(),
-        Meaning::ImageFile { .. } => "image_file",
+        Meaning::ImageFile => "image_file",
         // In a shot list for a camera, the column counts the recorded takes.
         Meaning::Takes => {
             let line = format!("takes: {}", quoted(&filled(column)));
@@ -245,12 +244,11 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
 fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> Option<String> {
     let field = match column.meaning {
         Meaning::Field(field) => field,
-        Meaning::ImageFile { .. } => Field::Image,
+        Meaning::ImageFile => Field::Image,
         _ => return None,
     };
     if names_models(columns) || is_taken(column, model.family) {
-        let is_missing = column.meaning == Meaning::ImageFile { is_here: false };
-        return is_missing.then(|| "some of these files are not in this directory".to_owned());
+        return None;
     }
     let instead = match model.family.instead_of(field) {
         Some(instead) => one_line(instead),
@@ -266,7 +264,7 @@ fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Ca
 /// The comment on a field that was read from a column.
 pub(super) fn shown(meaning: Meaning) -> &'static str {
     match meaning {
-        Meaning::ImageFile { .. } => " # needs `--asset-command`, which prints a URL for each file",
+        Meaning::ImageFile => " # needs `--asset-command`, which prints a URL for each file",
         Meaning::Field(Field::Model) => " # the price depends on it",
         Meaning::Field(Field::Duration) => " # in seconds; some models are priced by it",
         Meaning::Tags => " # `--tag NAME` runs only the jobs with that tag",

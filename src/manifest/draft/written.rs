@@ -1,7 +1,6 @@
 //! Finds the meaning of one column from its cells, and where those are ambiguous, from its name (`headers.yaml`).
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -24,8 +23,8 @@ pub(super) enum Meaning {
     Field(Field),
     /// The shape of the video, for any family.
     Shape,
-    /// A local image. `is_here` if each file exists below the manifest's directory.
-    ImageFile { is_here: bool },
+    /// A local image.
+    ImageFile,
     /// The number of takes.
     Takes,
     /// Tags, for `--tag`.
@@ -51,6 +50,8 @@ impl Meaning {
 pub(super) const PROMPT_LENGTH: usize = 30;
 /// The most characters of a cell that are shown.
 const SHOWN_CHARACTERS: usize = 24;
+/// The most states of a column.
+const MAX_STATES: usize = 6;
 /// No video has a side shorter than this, in pixels.
 const MIN_SIDE: u32 = 100;
 
@@ -66,24 +67,30 @@ pub(super) struct Written<'c> {
     own: Option<Field>,
     /// The non-empty cells.
     pub said: Vec<&'c str>,
+    /// The number of the others.
+    blanks: usize,
+    /// True for an export of a shop: there, a published product is for sale.
+    is_of_shop: bool,
     catalog: &'c Catalog,
     headers: &'static Headers,
 }
 
 impl<'c> Written<'c> {
-    pub(super) fn new(name: &str, cells: &[&'c str], catalog: &'c Catalog) -> Self {
+    pub(super) fn new(name: &str, cells: &[&'c str], is_of_shop: bool, catalog: &'c Catalog) -> Self {
         Self {
             plain: name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect(),
             words: name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect(),
             own: Field::named(&name.trim().to_lowercase()),
             said: cells.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect(),
+            blanks: cells.iter().filter(|cell| cell.trim().is_empty()).count(),
+            is_of_shop,
             catalog,
             headers: &HEADERS,
         }
     }
 
     /// The most probable meaning.
-    pub(super) fn meaning(&self, directory: &Path) -> Meaning {
+    pub(super) fn meaning(&self) -> Meaning {
         let Self { catalog, headers, .. } = self;
         if let Some(field) = self.own_field() {
             Meaning::Field(field)
@@ -95,14 +102,17 @@ impl<'c> Written<'c> {
             Meaning::Field(Field::Model)
         } else if self.all(&|cell| sides(cell, 'x').is_some_and(|(wide, high)| wide.min(high) >= MIN_SIDE)) {
             Meaning::Field(Field::Size)
-        } else if self.all(&is_ratio) || self.has_word(&headers.shapes) && self.any(&is_shape) {
+        } else if self.all(&|cell| is_shape(cell) && !cell.contains('/'))
+            || self.has_word(&headers.shapes) && self.any(&is_shape)
+        {
+            // With a slash, it may be a day.
             Meaning::Shape
         } else if self.is_length() && self.any(&is_seconds) {
             Meaning::Field(Field::Duration)
         } else if self.any(&is_url) && self.is_named_as_image() {
             Meaning::Field(Field::Image)
         } else if self.all(&is_image_file) || self.any(&is_image_file) && self.is_named_as_image() {
-            Meaning::ImageFile { is_here: self.all(&|cell| directory.join(cell).is_file()) }
+            Meaning::ImageFile
         } else if self.is_named(&headers.tags) {
             Meaning::Tags
         } else if self.is_named(&headers.labels) {
@@ -116,6 +126,8 @@ impl<'c> Written<'c> {
     fn own_field(&self) -> Option<Field> {
         let is_meant = |field: &Field| match field {
             Field::Prompt | Field::Image => false,
+            // `shape` is for any model.
+            Field::AspectRatio => self.any(&|cell| !is_shape(cell)),
             // Things have sizes, too.
             Field::Size => self.any(&|cell| sides(cell, 'x').is_some()),
             _ => !self.said.is_empty(),
@@ -161,13 +173,16 @@ impl<'c> Written<'c> {
 
     /// The rank as a prompt, if it may be one; less is better.
     pub(super) fn as_prompt(&self) -> Option<usize> {
-        let characters: usize = self.said.iter().map(|cell| cell.chars().count()).sum();
-        let has_blank = |cell: &str| cell.contains(' ');
-        let is_wordy = characters >= PROMPT_LENGTH * self.said.len() && self.all(&has_blank);
+        // One sign of Chinese or Japanese counts as three letters.
+        let length = |cell: &&str| cell.chars().map(|c| if is_sign(c) { 3 } else { 1 }).sum::<usize>();
+        let has_blank = |cell: &str| cell.contains(' ') || length(&cell) > 2 * cell.chars().count();
+        let is_wordy =
+            self.said.iter().map(length).sum::<usize>() >= PROMPT_LENGTH * self.said.len() && self.all(&has_blank);
         // A number of a shot is no description of it.
         let is_text = self.any(&has_blank) || self.is_named(&self.headers.sure_prompts) && !self.said.is_empty();
-        let place = self.headers.prompts.iter().position(|known| self.words.contains(known));
-        place.filter(|_| is_text).or(is_wordy.then_some(usize::MAX))
+        let place = self.headers.prompts.iter().position(|known| self.has(known));
+        let place = place.filter(|_| is_text).or(is_wordy.then_some(usize::MAX));
+        place.filter(|_| !self.has_word(&self.headers.negatives))
     }
 
     /// Returns whether each cell is a word with letters, and some are codes, such as `AC-008`. Prices, dates, and spoken words change.
@@ -178,7 +193,8 @@ impl<'c> Written<'c> {
 
     /// Returns whether it has text for a prompt, and not only numbers, days, or notes.
     pub(super) fn is_wording(&self) -> bool {
-        self.any(&has_letters) && !self.any(&is_url) && !self.is_aside() && !self.is_length()
+        let is_state = self.has_word(&self.headers.states) || self.has_word(&self.headers.approvals);
+        self.any(&has_letters) && !self.any(&is_url) && !self.is_aside() && !self.is_length() && !is_state
     }
 
     /// Returns whether its name is that of a price, a date, or a note.
@@ -188,23 +204,35 @@ impl<'c> Written<'c> {
 
     /// The cells that exclude their rows.
     pub(super) fn left_out(&self) -> (Vec<String>, usize) {
-        self.states(&[(&self.headers.tags, &self.headers.left_out)])
+        let Headers { states, left_out, .. } = self.headers;
+        self.cells(false, |state| self.has_word(states) && left_out.iter().any(|known| known == state))
     }
 
-    /// The cells that may exclude their rows, such as `no` under `Approved`.
+    /// The cells that may exclude their rows, such as `no` under `Approved`. If some rows are approved, the others may not be.
     pub(super) fn doubtful(&self) -> (Vec<String>, usize) {
-        let Headers { approvals, disapproved, finished, confirmed, tags, .. } = self.headers;
-        self.states(&[(approvals, disapproved), (finished, confirmed), (tags, finished)])
+        let Headers { approvals, disapproved, approved, finished, confirmed, states, left_out, .. } = self.headers;
+        let is_in = |list: &[String], state: &str| list.iter().any(|known| known == state);
+        let is_state = self.has_word(states);
+        let is_left = |state: &str| is_state && is_in(left_out, state);
+        let is_good = |state: &str| is_in(approved, state) || !is_state && is_in(confirmed, state);
+        let is_ended = !is_state && !self.is_of_shop && self.has_word(finished);
+        let is_approval = self.has_word(approvals) || self.is_of_shop && self.has_word(finished);
+        if (is_approval || is_state) && self.any(&|cell| is_good(&state_in(cell))) {
+            return self.cells(true, |state| !is_good(state) && !is_left(state));
+        }
+        let lists = [(is_ended, confirmed), (is_approval, disapproved), (is_state, finished)];
+        let is_wrong = |state: &str| lists.iter().any(|(is_meant, list)| *is_meant && is_in(list, state));
+        self.cells(false, |state| is_wrong(state) && !is_left(state))
     }
 
-    /// The distinct cells with one of these states under one of these names, and the number of their rows.
-    fn states(&self, lists: &[(&[String], &[String])]) -> (Vec<String>, usize) {
-        let said = self.said.iter().map(|cell| cell.to_lowercase());
-        let is_meant =
-            |state: &String| lists.iter().any(|(names, states)| self.is_named(names) && states.contains(state));
-        let states: Vec<String> = said.filter(is_meant).collect();
-        let rows = states.len();
-        (states.into_iter().collect::<BTreeSet<_>>().into_iter().collect(), rows)
+    /// The distinct cells with one of these states, also the blank ones if they count, and the number of their rows.
+    fn cells(&self, blanks_count: bool, is_meant: impl Fn(&str) -> bool) -> (Vec<String>, usize) {
+        let blanks = if blanks_count { self.blanks } else { 0 };
+        let said = self.said.iter().filter(|cell| is_meant(&state_in(cell))).map(|cell| cell.to_lowercase());
+        let cells: Vec<String> = said.chain(std::iter::repeat_n(String::new(), blanks)).collect();
+        let rows = cells.len();
+        let distinct: Vec<String> = cells.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+        if distinct.len() > MAX_STATES { (Vec::new(), 0) } else { (distinct, rows) }
     }
 
     fn all(&self, is: Test<'_>) -> bool {
@@ -221,7 +249,12 @@ impl<'c> Written<'c> {
     }
 
     fn has_word(&self, list: &[String]) -> bool {
-        list.iter().any(|known| self.words.contains(known))
+        list.iter().any(|known| self.has(known))
+    }
+
+    /// Returns whether its name has a word. Chinese and Japanese write no blanks between words.
+    fn has(&self, known: &String) -> bool {
+        self.words.contains(known) || known.chars().all(is_sign) && self.plain.contains(known)
     }
 
     /// Returns whether its name is that of the image that a video starts with.
@@ -247,6 +280,17 @@ impl<'c> Written<'c> {
         let durations = families.map(|family| &family.fields.duration);
         seconds_in(cell).is_some_and(|length| durations.into_iter().any(|rule| rule.broken_by(length).is_none()))
     }
+}
+
+/// Returns whether it is a sign of Chinese, Japanese, or Korean.
+fn is_sign(c: char) -> bool {
+    ('\u{2e80}'..='\u{d7ff}').contains(&c)
+}
+
+/// The state in a cell, without the signs around it: `done` in `✅ Done`.
+fn state_in(cell: &str) -> String {
+    let words = cell.trim_matches(|c: char| !c.is_alphanumeric());
+    if words.is_empty() { cell } else { words }.to_lowercase()
 }
 
 fn is_seconds(cell: &str) -> bool {
@@ -301,6 +345,7 @@ pub(super) struct Headers {
     pub id_words: Vec<String>,
     pub sure_prompts: Vec<String>,
     pub prompts: Vec<String>,
+    pub negatives: Vec<String>,
     pub durations: Vec<String>,
     pub lengths: Vec<String>,
     pub of_videos: Vec<String>,
@@ -314,7 +359,10 @@ pub(super) struct Headers {
     pub labels: Vec<String>,
     pub aside: Vec<String>,
     pub left_out: Vec<String>,
+    pub states: Vec<String>,
+    pub shops: Vec<String>,
     pub approvals: Vec<String>,
+    pub approved: Vec<String>,
     pub disapproved: Vec<String>,
     pub finished: Vec<String>,
     pub confirmed: Vec<String>,
@@ -328,8 +376,8 @@ impl Headers {
 
     /// Every word that is the name of a column, or a part of one.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
-        let Self { prompts, durations, models, shapes, tags, takes, labels, aside, .. } = self;
-        let others = [prompts, durations, models, shapes, tags, takes, labels, aside].into_iter().flatten();
+        let Self { prompts, durations, models, shapes, tags, takes, labels, aside, states, .. } = self;
+        let others = [prompts, durations, models, shapes, tags, takes, labels, aside, states].into_iter().flatten();
         self.ids().into_iter().flatten().chain(others).map(String::as_str)
     }
 }

@@ -39,6 +39,12 @@ impl Inputs<'_> {
             }
         }
         for ((field, model), jobs) in finisher.passed_over {
+            let key = JobField::for_request_field(field).name();
+            if jobs == finisher.rendered {
+                found.push(warning!(FieldNotOfFamily, Pointer::top().key("defaults").key(key).named(),
+                    "the default `{key}` applies to no job: {model} has no such field";
+                    "remove it, or write what {model} has; `shape` and `duration` are for any model that can choose"));
+            }
             let jobs = count(jobs, "job");
             tracing::info!(
                 code = NoticeCode::DefaultSkipped.code(),
@@ -141,7 +147,9 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Findings) {
         } else if is_reserved(name) && !field.is_some_and(JobField::is_plain) {
             found.push(error!(AxisReserved, at.value(), "the axis name `{name}` is reserved for templates";
                 "rename the axis"));
-        } else if let Some(meant) = synonym(name).filter(|_| field.is_none()) {
+        } else if let Some(meant) =
+            synonym(name).filter(|meant| field.is_none() && F::shared().any(|field| field.name() == *meant))
+        {
             found.push(
                 warning!(UnknownKey, at.value(), "the axis `{name}` sets no field of a job"; "name it `{meant}`"),
             );

@@ -32,6 +32,8 @@ pub(super) struct Finisher {
     pub room: Room,
     /// The jobs without a default that their family does not take, by field and model.
     pub passed_over: BTreeMap<(Field, String), usize>,
+    /// The number of rows and combinations so far.
+    pub rendered: usize,
     /// The sound jobs so far.
     pub jobs: Vec<Arc<Job>>,
 }
@@ -63,6 +65,7 @@ impl Finisher {
         at: &Pointer,
         found: &mut Findings,
     ) -> Result<(), Box<Diagnostic>> {
+        self.rendered += 1;
         let mut rendered = render(origin.entry, origin.row, origin.combination);
         for field in rendered.passed_over.drain(..) {
             *self.passed_over.entry((field, rendered.spec.model.clone())).or_default() += 1;

@@ -283,10 +283,8 @@ impl<'e> Maker<'e> {
 
     /// The text of `shape`, of the job or else of the defaults.
     fn shape(&mut self) -> Result<Option<Made>, Reported> {
-        let own = match self.value_in_combination(F::Shape)? {
-            None => self.value_in(self.entry.own, F::Shape)?,
-            value => value,
-        };
+        let of_matrix = self.value_in_combination(F::Shape)?;
+        let own = if of_matrix.is_some() { of_matrix } else { self.value_in(self.entry.own, F::Shape)? };
         let is_own = own.is_some();
         let value = if is_own { own } else { self.value_in(self.entry.defaults, F::Shape)? };
         let Some(value) = value.filter(|_| self.make(F::Model)) else { return Ok(None) };

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 
 use super::job_field::{FieldValue, JobField};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
-use crate::manifest::source::location::{Location, Part, Pointer, foreign_letter, help_with_key, nearest};
+use crate::manifest::source::location::{Location, Part, Pointer, foreign_letter, help_with_key, nearest, synonym};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::source::{lints, syntax};
 use crate::manifest::template::engine::is_template;
@@ -68,8 +68,9 @@ impl<'f> Table<'f> {
         // Behind a comment of JSON, which YAML takes for a part of the key.
         let has_end =
             |name: &str| name.trim_end_matches('"').strip_suffix(key).is_some_and(|rest| rest.ends_with([' ', '"']));
-        let is_it = |name: &str| foreign_letter(name, key).is_some() || has_end(name) || is_like(name);
-        !self.pairs.iter().any(|(name, _)| name.as_str().is_some_and(|name| !syntax::is_key(name) && is_it(name)))
+        let is_misspelled = |name: &str| foreign_letter(name, key).is_some() || has_end(name) || is_like(name);
+        let is_it = |name: &str| synonym(name) == Some(key) || !syntax::is_key(name) && is_misspelled(name);
+        !self.pairs.iter().any(|(name, _)| name.as_str().is_some_and(is_it))
     }
 
     /// Returns whether no key is left.
@@ -157,12 +158,13 @@ impl<'f> Table<'f> {
                     Value::Number(number) => number.to_string(),
                     _ => String::new(),
                 };
-                self.found.push(diagnostic.with_help(match whole_in(&written) {
+                let help = match whole_in(&written) {
                     Some(number) if number.to_string() == written => format!("write {number} without quotes"),
                     // YAML reads a number with a leading zero as a string.
                     Some(number) => format!("write {number}"),
                     None => help_with_whole(&written),
-                }));
+                };
+                self.found.push(if other.is_sequence() { diagnostic } else { diagnostic.with_help(help) });
                 None
             }
         }
@@ -202,7 +204,9 @@ impl<'f> Table<'f> {
             unknown += 1;
             // The rest is not shown.
             if unknown <= MAX_SUGGESTIONS {
-                diagnostic.help = Some(help_with_key(name, known));
+                let of_a_job = JobField::named(name).filter(|_| known.contains(&"jobs"));
+                let of_a_job = of_a_job.map(|_| "write it under `defaults`, or in each job".to_owned());
+                diagnostic.help = Some(of_a_job.unwrap_or_else(|| help_with_key(name, known)));
             }
             self.found.push(diagnostic);
         }
@@ -235,13 +239,15 @@ pub(crate) fn whole_in(text: &str) -> Option<i64> {
 }
 
 /// Units of seconds in cells of spreadsheets.
-const SECONDS: [&str; 14] = [
-    "", "s", "sec", "secs", "second", "seconds", "sek", "sekunden", "secondes", "segundos", "secondi", "\"", "秒", "초",
+const SECONDS: [&str; 17] = [
+    "", "s", "sec", "secs", "second", "seconds", "sek", "sekunden", "secondes", "seg", "segundos", "secondi", "\"",
+    "''", "秒", "秒間", "초",
 ];
 
-/// The whole seconds in a cell: `5`, `5,0`, `5 s`, `8 seconds`, `0:05`, or `00:00:05`.
+/// The whole seconds in a cell: `5`, `5,0`, `5 s`, `~8 sec.`, `0:05`, `00:00:05`, or the time code `00:00:05:00`.
 pub(crate) fn seconds_in(text: &str) -> Option<i64> {
-    let text = text.trim().to_lowercase();
+    let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '~' | '.')).to_lowercase();
+    let text = if text.matches(':').count() == 3 { text.strip_suffix(":00")? } else { &text };
     if text.contains(':') {
         let parts = text.split(':').map(|part| part.parse::<u16>().ok()).collect::<Option<Vec<_>>>()?;
         let ([.., minutes, seconds @ 0..60], 2..=3) = (&parts[..], parts.len()) else { return None };

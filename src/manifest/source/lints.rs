@@ -26,7 +26,9 @@ const NOTHING: &str =
 const FIELDS: [&str; 10] =
     ["id", "prompt", "model", "duration", "shape", "size", "aspect_ratio", "takes", "image", "tags"];
 /// Characters that another program left: UTF-8 read as another encoding, the sign of a lost letter, and the code of web pages, strings, and URLs.
-const LEFT_OVER: &str = "Ã¤ Ã© Ã¶ Ã¼ â€ \u{fffd} &amp; &quot; &nbsp; &lt; &gt; &# <br> <br/ <p> </p> </div> </span> \\n \\u %20 %0A [object";
+const LEFT_OVER: &str = "Ã¤ Ã© Ã¶ Ã¼ â€ \u{fffd} &amp; &quot; &nbsp; &lt; &gt; &# <!-- /* <br> <br/ <p> </p> </div> </span> \\n \\u %20 %0A [object";
+/// Beginnings of list items, headings, texts of chat programs, and missing values.
+const BEGINNINGS: &str = "# |- |* |• |1. |1) |**|Sure! |Sure, |Here is a prompt|prompt: |Prompt: |undefined ";
 /// The start of placeholder text.
 const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
@@ -42,7 +44,10 @@ pub(crate) fn unfilled_placeholder(
     let trimmed = prompt.trim();
     let is_nothing = |word: &str| trimmed.eq_ignore_ascii_case(word);
     // Such a cell has a formula, or the path of a text.
-    let is_reference = (trimmed.starts_with('=') || trimmed.contains("://")) && !trimmed.contains(char::is_whitespace);
+    let path = trimmed.trim_start_matches("!include ").trim_start_matches('@');
+    let is_file = [".txt", ".md"].iter().any(|ending| path.ends_with(ending));
+    let is_reference =
+        (trimmed.starts_with('=') || trimmed.contains("://") || is_file) && !path.contains(char::is_whitespace);
     let has_no_word = !trimmed.is_empty() && !trimmed.contains(char::is_alphabetic);
     let left = if NOTHING.split(',').any(is_nothing) || has_no_word || is_reference {
         Some(trimmed.to_owned())
@@ -52,14 +57,20 @@ pub(crate) fn unfilled_placeholder(
         let is_error = |error: &&str| error.ends_with(['!', '?', 'A']) && prompt.contains(error);
         let of_spreadsheets = OF_SPREADSHEETS.split(' ').find(is_error).map(str::to_owned);
         let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
-        of_spreadsheets.or_else(braces).or_else(|| named(prompt, &names())).or_else(|| in_capitals(prompt))
+        of_spreadsheets.or_else(braces).or_else(|| named(prompt, &names())).or_else(|| unfilled(prompt))
     } else {
         None
     };
     left.map(|left| {
         let of_a_cell = format!("write `{{{{ {left} }}}}`");
+        let of_a_file = format!("write `prompt_file: {path}`");
         let is_left_over = LEFT_OVER.split(' ').any(|code| code == left);
-        let help = if left.starts_with(['#', '=']) {
+        let is_beginning = BEGINNINGS.split('|').any(|beginning| beginning.trim_end() == left);
+        let help = if is_beginning {
+            "remove it: the model reads all of the prompt"
+        } else if is_file && left == trimmed {
+            of_a_file.as_str()
+        } else if left.starts_with(['#', '=']) {
             "fix the formula in the spreadsheet"
         } else if left.starts_with("row.") {
             of_a_cell.as_str()
@@ -74,7 +85,7 @@ pub(crate) fn unfilled_placeholder(
         } else {
             "write a prompt, or remove the row"
         };
-        let is_slip = left.starts_with("--") || left.ends_with(':') || is_left_over;
+        let is_slip = left.starts_with("--") || left.ends_with(':') || is_left_over || is_beginning;
         let has = match (left == trimmed, is_slip) {
             (true, _) => "is only",
             (_, true) => "contains",
@@ -98,32 +109,41 @@ fn slipped_in(trimmed: &str) -> Option<String> {
     let is_later = |word: &&str| matches!(word.trim_matches(|c: char| !c.is_alphanumeric()), "TODO" | "TBD" | "XXX");
     let is_slip = |word: &&str| is_option(word) || is_later(word) || word.starts_with("___");
     let of_words = || trimmed.split_whitespace().find(is_slip);
+    let beginning =
+        |line: &str| BEGINNINGS.split('|').find(|mark| line.starts_with(mark)).map(|mark| mark.trim_end().to_owned());
     let field = |line: &str| {
         let name = line.trim_start_matches([' ', '-']).split_once(": ")?.0;
         FIELDS.contains(&name).then(|| format!("{name}:"))
     };
-    let may_be_code = trimmed.bytes().any(|byte| matches!(byte, b'&' | b'<' | b'\\' | b'%' | b'[') || !byte.is_ascii());
+    let may_be_code =
+        trimmed.bytes().any(|byte| matches!(byte, b'&' | b'<' | b'\\' | b'%' | b'[' | b'*') || !byte.is_ascii());
     let left_over = || LEFT_OVER.split(' ').find(|code| trimmed.contains(code)).map(str::to_owned);
     let has_mark = ["--", "___", "TODO", "TBD", "XXX"].iter().any(|mark| trimmed.contains(mark));
     let word = has_mark.then(of_words).flatten().map(str::to_owned);
+    let may_begin = trimmed.starts_with(|c: char| "#-*•1SHpPu".contains(c));
+    let word = word.or_else(|| may_begin.then(|| beginning(trimmed)).flatten());
+    let word = word.or_else(|| trimmed.contains("\n# ").then(|| "#".to_owned()));
     word.or_else(|| trimmed.lines().skip(1).find_map(field)).or_else(|| may_be_code.then(left_over).flatten())
 }
 
-/// A word in capitals in brackets, or a name in a dollar sign and braces: `[PRODUCT]`, `${surface}`.
-fn in_capitals(prompt: &str) -> Option<String> {
+/// A word in capitals in brackets, a name in braces, or another form of an unfilled value: `[PRODUCT]`, `{surface}`, `[insert product]`, `%s`.
+fn unfilled(prompt: &str) -> Option<String> {
     let between = |open: &str, close: char, is_inside: fn(char) -> bool| {
         prompt.match_indices(open).find_map(|(at, _)| {
             let inside = &prompt[at + open.len()..];
             let inside = &inside[..inside.find(close)?];
-            let is_name = inside.len() > 2 && inside.chars().all(is_inside);
+            let is_name = (inside.len() > 2 || open == "{" && !inside.is_empty()) && inside.chars().all(is_inside);
             is_name.then(|| format!("{open}{inside}{close}"))
         })
     };
     // Two words in square brackets are a direction of film: `[WIDE SHOT]`.
     between("[", ']', |c| c.is_uppercase() || c == '_')
         .or_else(|| between("<", '>', |c| c.is_uppercase() || matches!(c, '_' | ' ')))
-        .or_else(|| between("{", '}', |c| c.is_uppercase() || matches!(c, '_' | ' ')))
         .or_else(|| between("${", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
+        .or_else(|| between("{", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
+        .or_else(|| between("[insert ", ']', |_| true))
+        .or_else(|| between("<insert ", '>', |_| true))
+        .or_else(|| prompt.split_whitespace().find(|word| *word == "%s" || word.starts_with("%(")).map(str::to_owned))
 }
 
 /// An empty cell among the words of a prompt. `earlier` counts the earlier uses of its name.
@@ -153,7 +173,7 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
             }
         }
     }
-    let dollars = names.iter().map(|name| format!("${name}"));
+    let dollars = names.iter().flat_map(|name| [format!("${name}"), format!("$({name})")]);
     dollars.into_iter().find(|form| form.len() > 1 && prompt.contains(form.as_str()))
 }
 
@@ -361,7 +381,20 @@ mod tests {
             ("a sign: https://example.com", None),
             ("n/a", Some("n/a")),
             ("TBD", Some("TBD")),
-            ("a {wide} shot [slow], #1 of {}", None),
+            ("a wide shot [slow], #1 of {}; 100 %", None),
+            ("a {product} on {0}", Some("{product}")),
+            ("{0} turns", Some("{0}")),
+            ("[insert product here] turns", Some("[insert product here]")),
+            ("%s turns", Some("%s")),
+            ("%(name)s turns", Some("%(name)s")),
+            ("a $(brand) mug", Some("$(brand)")),
+            ("@prompts/mug.txt", Some("@prompts/mug.txt")),
+            ("!include prompts/mug.txt", Some("!include prompts/mug.txt")),
+            ("- A leaf falls", Some("-")),
+            ("# Spring", Some("#")),
+            ("A dog\n# keep it short\nruns", Some("#")),
+            ("A dog /* was blue */ runs", Some("/*")),
+            ("Sure! A dog runs", Some("Sure!")),
             ("[WIDE SHOT] a mug [CUT TO] a lamp [---]", None),
             ("a [PRODUCT_NAME]", Some("[PRODUCT_NAME]")),
             ("row.brand", Some("row.brand")),

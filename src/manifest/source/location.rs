@@ -179,24 +179,18 @@ pub(crate) fn help_near(written: &str, what: &str, known: &[&str]) -> String {
     }
 }
 
-/// Names in other tools and services for keys of the manifest.
-const SYNONYMS: [(&[&str], &str); 8] = [
-    (&["seconds", "length", "duration_s", "durations"], "duration"),
-    (&["resolution", "dimensions", "sizes"], "size"),
-    (&["ratio", "aspect", "orientation", "format", "shapes", "ratios", "aspects"], "shape"),
-    (&["models"], "model"),
-    (&["prompts", "text", "description", "caption"], "prompt"),
-    (&["variations", "variants", "versions", "count", "quantity", "repeat"], "takes"),
-    (&["total", "max", "limit", "max_cost"], "run"),
-    (
-        &["image_url", "first_frame", "input_reference", "reference", "start_image", "picture", "photo", "images"],
-        "image",
-    ),
-];
+/// Keys of the manifest, each before its names in other tools and services.
+const SYNONYMS: &str = "id name title key slug|for_each with_items foreach loop rows items|vars variables env globals|\
+     defaults default settings common|file path source csv|duration seconds length duration_s durations|\
+     size resolution dimensions sizes|shape ratio aspect orientation format shapes ratios aspects|model models|\
+     prompt prompts text description caption|takes variations variants versions count quantity repeat num_videos|run total max limit max_cost|\
+     image image_url first_frame input_reference reference start_image picture photo images promptimage";
 
 /// The key that a name of other tools means.
 pub(crate) fn synonym(written: &str) -> Option<&'static str> {
-    SYNONYMS.iter().find(|(names, _)| names.contains(&written)).map(|(_, key)| *key)
+    let written = written.to_lowercase();
+    let mut lists = SYNONYMS.split('|').filter_map(|list| list.split_once(' '));
+    lists.find(|(_, names)| names.split(' ').any(|name| name == written)).map(|(key, _)| key)
 }
 
 /// A similar key, or the place for a field that only the service knows.
@@ -337,10 +331,8 @@ fn lookup<'n>(node: &'n Node, key: &str, again: bool) -> Option<&'n Entry> {
         Kind::List(items) => items.iter().map(Rc::as_ref).collect(),
         _ => vec![entry.value.as_ref()],
     });
-    merged.into_iter().find_map(|base| match &*base.kind {
-        Kind::Map(entries) => entries.of_key(key, false),
-        _ => None,
-    })
+    let of_base = |base: &'n Node| if let Kind::Map(own) = &*base.kind { own.of_key(key, false) } else { None };
+    merged.into_iter().find_map(of_base)
 }
 
 fn collect_duplicates(node: &Node, at: &Pointer, found: &mut Vec<Pointer>) {

@@ -76,22 +76,36 @@ pub(crate) fn read<J>(
     Ok((value, jobs))
 }
 
-/// Recognizes the errors that follow from forgotten values: about one itself, about what its mapping lacks without it, and about what jobs and
-/// templates lack without it.
-pub(crate) fn consequences(forgotten: &[Diagnostic]) -> impl Fn(&Diagnostic) -> bool + use<> {
-    let pointers =
-        forgotten.iter().filter_map(|it| if let Location::Value(at, _) = &it.place { Some(at) } else { None });
-    let values: HashSet<Pointer> = pointers.cloned().collect();
-    let mappings: HashSet<Pointer> = values.iter().map(|at| at.first(at.0.len() - 1)).collect();
-    move |error| {
-        let Location::Value(at, part) = &error.place else { return false };
-        let needs_others = error.rule.is_about_absence()
-            || matches!(error.rule, Rule::Template | Rule::FaceUnknown | Rule::FieldNotOfFamily);
-        let others = ["defaults", "vars", "faces"].map(|key| Pointer::top().key(key));
-        *part == Part::Value && values.contains(at)
+/// Drops consequences: after a forgotten value, other errors about it and about its mapping; after any wrong part of the manifest or of a job,
+/// errors about missing things in it.
+pub(crate) fn without_consequences(found: &mut Findings) {
+    let part = |key: &str| Pointer::top().key(key);
+    let (mut forgotten, mut mappings, mut broken) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for cause in found.iter().filter(|it| matches!(it.rule, Rule::WrongType | Rule::UnknownKey)) {
+        let Location::Value(at, of) = &cause.place else { continue };
+        if cause.rule == Rule::WrongType && *of == Part::Key {
+            forgotten.insert(at.clone());
+            mappings.insert(at.first(at.0.len().saturating_sub(1)));
+        }
+        broken.insert(at.first(1 + usize::from(at.first(1) == part("jobs"))));
+        // Its help names the intended key first.
+        broken.extend(cause.help.as_ref().and_then(|help| help.split('`').nth(1)).map(part));
+    }
+    found.retain(|error| {
+        let Location::Value(at, of) = &error.place else { return true };
+        let is_broken = |key| broken.contains(&part(key)) || broken.contains(&at.first(2));
+        !(*of == Part::Value && forgotten.contains(at)
             || mappings.contains(at)
-            || needs_others && mappings.contains(&at.first(2))
-            || needs_others && others.iter().any(|at| mappings.contains(at) || values.contains(at))
+            || needed(error.rule).is_some_and(is_broken))
+    });
+}
+
+/// The part of a manifest that an error may miss.
+fn needed(rule: Rule) -> Option<&'static str> {
+    match rule {
+        Rule::Template => Some("vars"),
+        Rule::FaceUnknown => Some("faces"),
+        rule => (rule == Rule::FieldNotOfFamily || rule.is_about_absence()).then_some("defaults"),
     }
 }
 

@@ -48,3 +48,14 @@ fn blank_string_removes_a_default() {
     let job = &here.report()["jobs"][0];
     assert_eq!((&job["labels"], &job["file"]), (&json!({}), &json!("a.mp4")));
 }
+
+#[test]
+fn default_of_no_job_is_reported() {
+    let manifest =
+        "version: 1\ndefaults: { aspect_ratio: '9:16' }\njobs: [{ id: a, model: beta-2.0-lite, prompt: x }]\n";
+    let here = Workspace::with_manifest(manifest);
+    let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
+    insta::assert_snapshot!(ended.line("warning"), @"warning[field-not-of-family]: the default `aspect_ratio` applies to no job: beta-2.0-lite has no such field");
+    here.write("m.yaml", manifest.replace("jobs: [", "jobs: [{ id: b, model: alpha-2, prompt: y }, "));
+    here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).lacks(&["applies to no job"]);
+}

@@ -86,14 +86,19 @@ fn sheet_without_prompt_or_fitting_length_gives_a_draft() {
         prompt: ""
         # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
         shape: "{{ row.Aspect }}"
-        # image_file: "{{ row.Photo }}" # some of these files are not in this directory
+        image_file: "{{ row.Photo }}" # needs `--asset-command`, which prints a URL for each file
         # The columns, with their first values:
         #   `Name` (mug, mug): the ID
         #   `Color` (blue, red): the ID
         #   `Seconds` (7, 7): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
         #   `Aspect` (16:9, 9:16): shape
-        #   `Photo` (mug.png, none.png): not used: some of these files are not in this directory
+        #   `Photo` (mug.png, none.png): image_file
     "#);
+    // A video is never bought without its image.
+    here.shotlist(&["run", "sheet.yaml", "--plan"]).fails_with("unreadable", 2);
+    for image in ["mug.png", "none.png"] {
+        here.write(image, b"\x89PNG\r\n\x1a\n");
+    }
     // The words of a sheet are no prompt until the user writes a sentence.
     let refused = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(2).stderr;
     assert!(has_code(&refused, "prompt-blank"), "{refused}");
@@ -155,7 +160,7 @@ fn other_unit_is_an_error_and_foreign_approvals_are_told() {
       #   `Réf` (X1, X2): the ID
       #   `Description` (A café in the morning r…, A boat on a quiet lake): the prompt
       #   `Durée (min)` (1, 2): not used: `1` is not in seconds, by the name of the column
-      #   `Validé` (oui, non): not used: 1 row with `non`; the draft has a line that leaves them out
+      #   `Validé` (oui, non): not used: `non` in 1 row; a comment in the draft shows how to leave such rows out
     "#);
 }
 
@@ -165,17 +170,18 @@ fn shot_lists_and_campaign_sheets_are_understood() {
     let shots = "Shot #,Scene,Action,Duration,Aspect Ratio,Status\n\
                  1,1,A courier climbs a stair in the rain,5.0,16:9,approved\n2,1,She rings a bell and waits,6,9:16,draft\n";
     insta::assert_snapshot!(drafted(shots).1.split_once("jobs:\n").expect("jobs").1, @r#"
-    - id: "{{ row['Shot #'] }}"
-      # A paid video is known by its id: a row whose `Shot #` changes is bought again.
-      # It counts the rows: give an inserted row a new number, and keep the others.
+    - id: "{{ row['Shot #'] }}-{{ row.Scene }}"
+      # A paid video is known by its id: a row whose `Shot #` or `Scene` changes is bought again.
       for_each: "sheet.csv"
+      # `Status` is `draft` in 1 of 2 rows, and they are jobs. To leave them out, write:
+      # for_each: { file: "sheet.csv", exclude: [{ "Status": "draft" }] }
       prompt: "{{ row.Action }}"
       duration: "{{ row.Duration }}" # in seconds; some models are priced by it
       shape: "{{ row['Aspect Ratio'] }}"
       tags: "{{ row.Status }}" # `--tag NAME` runs only the jobs with that tag
       # The columns, with their first values:
       #   `Shot #` (1, 2): the ID
-      #   `Scene` (1, 1): not used: not a field of a job
+      #   `Scene` (1, 1): the ID
       #   `Action` (A courier climbs a stai…, She rings a bell and wa…): the prompt
       #   `Duration` (5.0, 6): duration
       #   `Aspect Ratio` (16:9, 9:16): shape
@@ -322,10 +328,12 @@ fn one_word_is_a_prompt_and_an_article_number_an_id() {
 #[test]
 fn draft_names_the_sheet_of_a_workbook() {
     let here = Workspace::new().file("p.xlsx", include_bytes!("../../../examples/spring/products.xlsx"));
+    here.write("mug.png", b"\x89PNG\r\n\x1a\n");
     here.shotlist(&["init", "--from", "p.xlsx", "--sheet", "Spring", "--model", "alpha-2"]).ends_with(0);
     let text = std::fs::read_to_string(here.path("p.yaml")).expect("a manifest");
     insta::assert_snapshot!(line_of(&text, "for_each"), @r#"for_each: { file: "p.xlsx", sheet: "Spring" }"#);
     insta::assert_snapshot!(line_of(&text, "model: "), @"model: alpha-2");
+    insta::assert_snapshot!(line_of(&text, "name: \""), @r#"name: "p-spring""#);
     here.shotlist(&["run", "p.yaml", "--plan"]).fails_with("prompt-blank", 2);
     let refused = here.shotlist(&["init", "q.yaml", "--from", "p.xlsx", "--sheet", "Winter"]).ends_with(2);
     insta::assert_snapshot!(refused.line("Spring"), @"help: sheets: Spring");

@@ -1,6 +1,6 @@
 //! `init --from`: which columns identify the rows, why others are unused, and names of spreadsheets in other places.
 
-use crate::support::Workspace;
+use crate::support::{Workspace, line_of};
 
 fn drafted(sheet: &str) -> (Workspace, String) {
     let here = Workspace::new().file("sheet.csv", sheet);
@@ -108,4 +108,70 @@ fn spreadsheet_in_place_of_a_manifest_is_explained() {
       help: name another file: `shotlist init FILE --from sheet.csv`
     "#);
     assert!(!here.path("new.xlsx").exists());
+}
+
+/// The state of a row has many names. If some rows are approved, the others are questioned.
+#[test]
+fn rows_are_questioned_by_their_state() {
+    let mut told = String::new();
+    for (head, cells) in [
+        ("Approval Kunde", ["ja", "nein", "offen"]),
+        ("Ready?", ["x", "", "x"]),
+        ("✅ Go", ["✅", "❌", "✅"]),
+        ("Statut", ["🟢 Validé", "Brouillon", ""]),
+        ("Stage", ["Idea", "Done", "Idea"]),
+        ("Archived", ["true", "false", "false"]),
+        ("核准状态", ["通过", "未通过", "待定"]),
+        ("Owner", ["Anna", "", "Tom"]),
+        ("In stock", ["yes", "no", "yes"]),
+    ] {
+        let row = |number: usize| format!("S{number},A mug turns slowly {number},{}\n", cells[number]);
+        let text = drafted(&format!("SKU,Prompt,{head}\n{}{}{}", row(0), row(1), row(2))).1;
+        told += &format!("{head}: {cells:?}\n");
+        told.extend(text.lines().filter(|line| line.contains("exclude")).map(|line| format!("  {}\n", line.trim())));
+    }
+    insta::assert_snapshot!(told, @r#"
+    Approval Kunde: ["ja", "nein", "offen"]
+      # for_each: { file: "sheet.csv", exclude: [{ "Approval Kunde": "nein" }, { "Approval Kunde": "offen" }] }
+    Ready?: ["x", "", "x"]
+      # for_each: { file: "sheet.csv", exclude: [{ "Ready?": "" }] }
+    ✅ Go: ["✅", "❌", "✅"]
+      # for_each: { file: "sheet.csv", exclude: [{ "✅ Go": "❌" }] }
+    Statut: ["🟢 Validé", "Brouillon", ""]
+      # for_each: { file: "sheet.csv", exclude: [{ "Statut": "" }, { "Statut": "brouillon" }] }
+    Stage: ["Idea", "Done", "Idea"]
+      # for_each: { file: "sheet.csv", exclude: [{ "Stage": "done" }] }
+    Archived: ["true", "false", "false"]
+      # for_each: { file: "sheet.csv", exclude: [{ "Archived": "true" }] }
+    核准状态: ["通过", "未通过", "待定"]
+      for_each: { file: "sheet.csv", exclude: [{ "核准状态": "未通过" }] }
+      # for_each: { file: "sheet.csv", exclude: [{ "核准状态": "未通过" }, { "核准状态": "待定" }] }
+    Owner: ["Anna", "", "Tom"]
+    In stock: ["yes", "no", "yes"]
+    "#);
+}
+
+/// A column is known by a word of its name, or by its cells alone.
+#[test]
+fn columns_are_found_by_words_and_cells() {
+    for (head, first, second, line) in [
+        ("Runtime (sec)", "6 sec.", "~8s", "duration: \"{{ row['Runtime (sec)'] }}\""),
+        ("Dur.", "00:00:05:00", "00:00:06:00", "duration: \"{{ row['Dur.'] }}\""),
+        ("秒", "5秒", "8", "duration: \"{{ row['秒'] }}\""),
+        ("Placement", "Reels 9:16", "In-stream 16:9", "shape: \"{{ row.Placement }}\""),
+        ("Where", "Stories", "TikTok", "shape: \"{{ row.Where }}\""),
+        ("aspect_ratio", "16x9", "9:16", "shape: \"{{ row.aspect_ratio }}\""),
+        ("Still", "a.png", "b.png", "image_file: \"{{ row.Still }}\""),
+        ("alpha-2", "x", "", "prompt: \"{{ row.Prompt }}\""),
+    ] {
+        let (_, text) = drafted(&format!("id,Prompt,{head}\na,A mug turns,{first}\nb,A cup turns,{second}\n"));
+        assert!(text.lines().any(|it| it.trim().starts_with(line)), "{line}\n{text}");
+    }
+    // A negative prompt, a script without blanks, and products for sale.
+    let negative = drafted("id,negative_prompt,prompt\na,blurry hands and text,A mug\nb,blurry,A cup\n").1;
+    insta::assert_snapshot!(line_of(&negative, "prompt: "), @r#"prompt: "{{ row.prompt }}""#);
+    let chinese = drafted("镜号,画面描述,平台\n1,清晨的茶园,抖音\n2,黄昏的湖,微信\n").1;
+    insta::assert_snapshot!(line_of(&chinese, "prompt: "), @r#"prompt: "{{ row['画面描述'] }}""#);
+    let shop = drafted("Handle,Variant SKU,Video prompt,Published\na,A1,A mug turns,TRUE\nb,B1,A cup turns,FALSE\n").1;
+    insta::assert_snapshot!(line_of(&shop, "exclude: "), @r#"# for_each: { file: "sheet.csv", exclude: [{ "Published": "false" }] }"#);
 }

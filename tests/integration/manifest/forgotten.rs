@@ -1,4 +1,4 @@
-//! A forgotten value is one error, and what follows from it is none.
+//! Forgotten values: one error each, and no consequences.
 
 use crate::support::Workspace;
 

@@ -162,6 +162,13 @@ fn only_selected_jobs_are_run_and_all_are_reported() {
     here.run(&service, &["--select", "none*"]).ends_with(2);
     here.run(&service, &["--exclude", "two"]).ends_with(0);
     assert_eq!(service.posts().len(), 2);
+    // A job with an error is left out by its ID, as the help of the error advises.
+    here.write(
+        "m.yaml",
+        "version: 1\njobs: [{ id: one, model: alpha-2, prompt: '' }, { id: two, model: alpha-2, prompt: y }]\n",
+    );
+    here.run(&service, &["--plan"]).fails_with("prompt-blank", 2);
+    here.run(&service, &["--plan", "--exclude", "one"]).ends_with(0);
 }
 
 #[test]
