@@ -90,7 +90,7 @@ pub(super) fn load(
     for diagnostic in loaded.diagnostics.iter_mut().filter(|diagnostic| !is_selected(diagnostic)) {
         diagnostic.severity = Severity::Warning;
     }
-    let errors = loaded.errors();
+    let errors = ui::count_errors(&loaded.diagnostics);
     if wanted.as_json && errors > 0 {
         let json = ui::diagnostics_json(&loaded.diagnostics, &loaded.sources);
         terminal.result(&json?);

@@ -281,7 +281,7 @@ codes! {
     IdMissing "id-missing" "A job has no ID."
     ImageFileBlank "image-file-blank" "`image_file` is blank."
     ImageFileNoPicture "image-file-no-picture" "`image_file` is not an image."
-    ImageIsAPage "image-is-a-page" "An image URL leads to a page."
+    ImageIsAPage "image-is-a-page" "An image URL leads to a page, to several images, or to this machine."
     ImageKeyAlone "image-key-alone" "`image_key` is set without an image."
     ImageNotAUrl "image-not-a-url" "An image is not an http or https URL."
     ImageConflict "image-conflict" "A job has both `image` and `image_file`."

@@ -105,11 +105,6 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The number of diagnostics that stop the run.
-    pub fn errors(&self) -> usize {
-        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
-    }
-
     /// The approved face reviews; `None` if the declared faces have an error, because their fees are then unknown.
     pub fn face_reviews(self) -> Option<FaceReviews> {
         let is_about_faces =

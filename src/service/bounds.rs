@@ -62,8 +62,7 @@ pub(super) fn address(text: &str) -> Option<String> {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    let next = text.char_indices().nth(most);
-    next.map_or_else(|| text.to_owned(), |(end, _)| format!("{}…", &text[..end]))
+    text.char_indices().nth(most).map_or_else(|| text.to_owned(), |(end, _)| format!("{}…", &text[..end]))
 }
 
 fn is_flat(value: &Value, depth: usize) -> bool {

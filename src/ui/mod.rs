@@ -21,7 +21,7 @@ mod terminal;
 
 pub(crate) use bill::reconciliation;
 pub use diagnostics::diagnostics_json;
-pub(crate) use diagnostics::{DiagnosticsView, show_diagnostics};
+pub(crate) use diagnostics::{DiagnosticsView, count_errors, show_diagnostics};
 pub use event_text::ProgressState;
 pub(crate) use event_text::help_after;
 pub(crate) use log::{log_finished, start_log};

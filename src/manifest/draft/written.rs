@@ -176,13 +176,12 @@ impl<'c> Written<'c> {
         // One sign of Chinese or Japanese counts as three letters.
         let length = |cell: &&str| cell.chars().map(|c| if is_sign(c) { 3 } else { 1 }).sum::<usize>();
         let has_blank = |cell: &str| cell.contains(' ') || length(&cell) > 2 * cell.chars().count();
-        let is_wordy =
-            self.said.iter().map(length).sum::<usize>() >= PROMPT_LENGTH * self.said.len() && self.all(&has_blank);
+        let all: usize = self.said.iter().map(length).sum();
+        let is_wordy = all >= PROMPT_LENGTH * self.said.len() && self.all(&has_blank);
         // A number of a shot is no description of it.
         let is_text = self.any(&has_blank) || self.is_named(&self.headers.sure_prompts) && !self.said.is_empty();
         let place = self.headers.prompts.iter().position(|known| self.has(known));
-        let place = place.filter(|_| is_text).or(is_wordy.then_some(usize::MAX));
-        place.filter(|_| !self.has_word(&self.headers.negatives))
+        place.filter(|_| is_text).or(is_wordy.then_some(usize::MAX)).filter(|_| !self.has_word(&self.headers.negatives))
     }
 
     /// Returns whether each cell is a word with letters, and some are codes, such as `AC-008`. Prices, dates, and spoken words change.

@@ -213,15 +213,18 @@ pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Locati
 /// An image URL that leads to a web page about the image.
 pub(crate) fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> Option<Diagnostic> {
     let leads_to_page = |url: &&String| {
-        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        let Some((_, rest)) = url.split_once("://") else { return false };
         let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
         let direct =
             path.contains("raw=1") || path.contains("dl=1") || path.starts_with("uc?") || path.contains("/uc?");
-        !direct && PAGES.iter().any(|(page, below)| host == *page && format!("/{path}").starts_with(below))
+        let is_page = PAGES.iter().any(|(page, below)| host == *page && format!("/{path}").starts_with(below));
+        // A cell was empty or had two URLs, or the host is this machine.
+        let is_cut = path.is_empty() || path.ends_with('/') || [",http", ";http"].iter().any(|next| url.contains(next));
+        !direct && is_page || is_cut || ["localhost", "127."].iter().any(|own| host.starts_with(own))
     };
     let url = spec.image.iter().find(leads_to_page)?;
-    Some(warning!(ImageIsAPage, place(), "`{url}` is a page, not an image";
-        "link the image itself, with a URL that ends in .png or .jpg"))
+    Some(warning!(ImageIsAPage, place(), "`{url}` does not lead to an image";
+        "link one image itself, on a public host, with a URL that ends in .png or .jpg"))
 }
 
 /// A video's file with the ending of something else.

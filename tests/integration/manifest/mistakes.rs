@@ -50,6 +50,10 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     ("a comment in a text", "jobs:\n  - id: a\n    prompt: |\n      A dog runs\n      # keep it short"),
     ("durations in a list", "jobs: [{ id: a, prompt: x, duration: [5, 8] }, { id: b, prompt: y, duration: \"0:08\" }]"),
+    (
+        "no image at a URL",
+        "jobs: [{ id: a, prompt: x, image: \"https://x.example/{{ '' }}\" }, { id: b, prompt: y, image: \"https://x.example/a.png;https://x.example/b.png\" }, { id: c, prompt: z, image: \"http://localhost:8000/a.png\" }]",
+    ),
     ("a budget without a span", "budget: $50\njobs: [{ id: a, prompt: x }]"),
     ("null for jobs", "jobs: null"),
     ("a face that is declared twice", "faces: { 7: { review: pending }, '7': { review: approved } }\njobs: []"),
