@@ -111,8 +111,7 @@ pub(crate) fn replace(
 ) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The umask removes further permissions.
-    let builder = temporary_with_mode(0o666);
-    let file = builder.tempfile_in(directory)?;
+    let file = temporary_with_mode(0o666).tempfile_in(directory)?;
     let mut buffer = BufWriter::with_capacity(PIECE, file.as_file());
     write(directory, &mut buffer)?;
     buffer.flush()?;

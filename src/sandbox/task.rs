@@ -65,8 +65,7 @@ impl Task {
 
     /// The current response to a poll (interface §2.3, §3).
     pub(super) fn report(&self, now: Timestamp, model: &str, video_url: &str) -> Value {
-        let now_ms = u64::try_from(now.as_millisecond()).unwrap_or(0);
-        let age = now_ms.saturating_sub(self.submitted_ms);
+        let age = u64::try_from(now.as_millisecond()).unwrap_or(0).saturating_sub(self.submitted_ms);
         let lasts = u64::from(self.lasts_ms).max(1);
         let mut report = json!({
             "id": self.id(), "task_id": self.id(), "model": model, "video_url": null,

@@ -114,8 +114,7 @@ fn create_file(path: &Path, kind: Kind) -> Result<(), Unavailable> {
     let directory = make_directory_of(path)?;
     let failed = |source| failed("create directory", directory, source);
     // It has prompts and signed URLs: for the user only, and for the group if the umask lets it write.
-    let builder = temporary_with_mode(0o660);
-    let file = builder.tempfile_in(directory).map_err(failed)?;
+    let file = temporary_with_mode(0o660).tempfile_in(directory).map_err(failed)?;
     // First the tables with a journal, then the log, which is empty at the end.
     let store = |error| store_error(path, error);
     let mut connection = connect(file.path(), OpenFlags::default()).map_err(store)?;

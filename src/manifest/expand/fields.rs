@@ -231,8 +231,7 @@ impl<'a> PromptFiles<'a> {
 
     /// Reads the prompt of a file, without the line break that editors end a file with.
     pub(crate) fn read_one(&self, path: &str) -> Result<String, TextError> {
-        let text = self.access.read(path, MAX_PROMPT_BYTES)?;
-        Ok(text.trim_end().to_owned())
+        Ok(self.access.read(path, MAX_PROMPT_BYTES)?.trim_end().to_owned())
     }
 }
 

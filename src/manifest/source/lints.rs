@@ -140,7 +140,7 @@ fn unfilled(prompt: &str) -> Option<String> {
     between("[", ']', |c| c.is_uppercase() || c == '_')
         .or_else(|| between("<", '>', |c| c.is_uppercase() || matches!(c, '_' | ' ')))
         .or_else(|| between("${", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
-        .or_else(|| between("{", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
+        .or_else(|| between("{", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' ')))
         .or_else(|| between("[insert ", ']', |_| true))
         .or_else(|| between("<insert ", '>', |_| true))
         .or_else(|| prompt.split_whitespace().find(|word| *word == "%s" || word.starts_with("%(")).map(str::to_owned))
@@ -387,6 +387,7 @@ mod tests {
             ("a wide shot [slow], #1 of {}; 100 %", None),
             ("a {product} on {0}", Some("{product}")),
             ("{0} turns", Some("{0}")),
+            ("a {BRAND NAME} mug", Some("{BRAND NAME}")),
             ("[insert product here] turns", Some("[insert product here]")),
             ("%s turns", Some("%s")),
             ("%(name)s turns", Some("%(name)s")),

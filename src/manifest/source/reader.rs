@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, options};
 use serde_yaml::Value;
 
-use super::diagnostic::{Diagnostic, Findings, error};
+use super::diagnostic::{Diagnostic, Findings, Severity, error};
 use super::location::{Location, Part, Pointer};
 use crate::domain::Rule;
 
@@ -80,20 +80,25 @@ pub(crate) fn read<J>(
 /// errors about missing things in it.
 pub(crate) fn without_consequences(found: &mut Findings) {
     let part = |key: &str| Pointer::top().key(key);
+    let job_of = |it: &Diagnostic| it.job.as_ref().map(|job| job.id.clone());
     let (mut forgotten, mut mappings, mut broken) = (HashSet::new(), HashSet::new(), HashSet::new());
-    for cause in found.iter().filter(|it| matches!(it.rule, Rule::WrongType | Rule::UnknownKey)) {
+    let is_cause =
+        |it: &&Diagnostic| it.severity == Severity::Error && matches!(it.rule, Rule::WrongType | Rule::UnknownKey);
+    for cause in found.iter().filter(is_cause) {
         let Location::Value(at, of) = &cause.place else { continue };
         if cause.rule == Rule::WrongType && *of == Part::Key {
             forgotten.insert(at.clone());
             mappings.insert(at.first(at.0.len().saturating_sub(1)));
         }
-        broken.insert(at.first(1 + usize::from(at.first(1) == part("jobs"))));
+        broken.insert((at.first(1 + usize::from(at.first(1) == part("jobs"))), job_of(cause)));
         // Its help names the intended key first.
-        broken.extend(cause.help.as_ref().and_then(|help| help.split('`').nth(1)).map(part));
+        broken.extend(cause.help.as_ref().and_then(|help| help.split('`').nth(1)).map(|key| (part(key), None)));
     }
     found.retain(|error| {
         let Location::Value(at, of) = &error.place else { return true };
-        let is_broken = |key| broken.contains(&part(key)) || broken.contains(&at.first(2));
+        // The jobs of an entry may be selected one by one.
+        let causes = |key| [(part(key), None), (at.first(2), None), (at.first(2), job_of(error))];
+        let is_broken = |key| causes(key).iter().any(|cause| broken.contains(cause));
         !(*of == Part::Value && forgotten.contains(at)
             || mappings.contains(at)
             || needed(error.rule).is_some_and(is_broken))

@@ -91,3 +91,27 @@ fn forgotten_value_is_one_error() {
         assert_eq!(errors[1..], ["error[manifest-invalid]: `m.yaml` has 1 error"], "{key}: {errors:#?}");
     }
 }
+
+/// A warning and the error of another row hide nothing.
+#[test]
+fn error_without_a_cause_is_reported() {
+    let here = Workspace::new();
+    here.write("rows.csv", "id,length,look\na,abc,\nb,5,{{\nc,5,soft\n");
+    for (jobs, selection, expected) in [
+        ("{ id: \"a-{{ seconds }}\", prompt: \"{{ brnad }}\", model: alpha-2, matrix: { seconds: [5] } }", "*", 1),
+        (
+            "{ id: \"{{ row.id }}\", prompt: \"{% if row.id == 'b' %}{{ brnad }}{% endif %} x\", model: beta-2.0-lite, duration: \"{{ row.length }}\", for_each: rows.csv }",
+            "*",
+            2,
+        ),
+        (
+            "{ id: \"{{ row.id }}\", prompt: \"{% if row.id == 'b' %}{{ brnad }}{% endif %} x\", model: beta-2.0-lite, duration: \"{{ row.length }}\", for_each: rows.csv }",
+            "[bc]",
+            1,
+        ),
+    ] {
+        here.write("m.yaml", format!("version: 1\njobs:\n  - {jobs}\n"));
+        let told = here.shotlist(&["run", "m.yaml", "--plan", "--select", selection]).ends_with(2).stderr;
+        assert_eq!(told.lines().filter(|line| line.starts_with("error[")).count(), expected + 1, "{told}");
+    }
+}
