@@ -345,6 +345,7 @@ impl Rule {
             self,
             Self::CellsMerged
                 | Self::EscapeInPath
+                | Self::FieldNotOfFamily
                 | Self::ImageIsAPage
                 | Self::PromptEmptyCell
                 | Self::PromptPlaceholder

@@ -255,10 +255,10 @@ pub(crate) fn sides(text: &str, between: char) -> Option<(u32, u32)> {
 /// The aspect ratios that every family has: the landscape one, and the upright one.
 pub(crate) const SHAPES: [(u16, u16); 2] = [(16, 9), (9, 16)];
 /// Words for an upright video, in the languages of the headers of spreadsheets.
-const PORTRAIT: &str = "portrait vertical hochformat hochkant hoch reel reels story stories shorts tiktok tall verticale retrato pionowo \
+const PORTRAIT: &str = "portrait vertical hochformat hochkant hoch reel reels story stories shorts tiktok verticale retrato pionowo \
      竖屏 竖版 竖向 竖 縦 縦型 縦長 세로";
 /// Words for a video that is wider than high.
-const LANDSCAPE: &str = "landscape horizontal querformat quer widescreen wide paysage orizzontale paisaje paisagem poziomo \
+const LANDSCAPE: &str = "landscape horizontal querformat quer widescreen paysage orizzontale paisaje paisagem poziomo \
      横屏 横版 横向 横 横型 横長 가로";
 
 /// The aspect ratio that a text means, in lowest terms: `9:16`, `16x9`, `9 by 16`, `1080x1920`, `16:9 (landscape)`, the time of day that a spreadsheet
@@ -270,11 +270,10 @@ pub(crate) fn ratio_meant_by(text: &str) -> Option<(u16, u16)> {
     let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !matches!(*word, "" | "x" | "by" | "px"));
     let is_in = |list: &str, word: &str| list.split(' ').any(|known| known == word);
     let is_upright = |word: &str| is_in(PORTRAIT, word).then_some(true).or(is_in(LANDSCAPE, word).then_some(false));
-    let meant: Vec<Option<bool>> = words.map(is_upright).collect();
-    let upright: BTreeSet<bool> = meant.iter().flatten().copied().collect();
+    // An unknown word may deny the shape.
+    let upright: BTreeSet<bool> = words.map(is_upright).collect::<Option<_>>()?;
     let (wide, high) = match numbers[..] {
-        // Beside numbers, other words may stand, such as the name of a place for the video.
-        [] if upright.len() == 1 && !meant.contains(&None) => SHAPES[usize::from(upright.contains(&true))],
+        [] if upright.len() == 1 => SHAPES[usize::from(upright.contains(&true))],
         [wide, high] | [wide, high, 0] => (wide, high),
         _ => return None,
     };

@@ -102,10 +102,7 @@ fn groups(diagnostics: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
 /// A diagnostic with its notes, wrapped at words if lines have a width.
 fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources, width: Option<usize>) -> Group<'s> {
     let first = group[0];
-    let level = match first.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
-    };
+    let level = if first.severity == Severity::Error { Level::ERROR } else { Level::WARNING };
     let path = one_line(&sources.path().display().to_string());
     let shown =
         level.primary_title(broken(&first.message, TITLE + first.rule.code().len(), width)).id(first.rule.code());

@@ -48,7 +48,7 @@ pub(super) struct Chosen<'m> {
 pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
     let Table { file, sheet, header_row, encoding, rows, hidden, read } = *from;
     // The jobs of another sheet are others, also under the same IDs.
-    let name = sheet.map_or_else(|| stem_of(file), |sheet| format!("{}-{}", stem_of(file), slug(sheet)));
+    let name = sheet.map_or_else(|| stem_of(file), |sheet| format!("{}-{sheet}", stem_of(file)));
     let why = match (model.is_given, names_models(columns)) {
         (_, true) => "for rows that name none",
         (true, false) => "as you chose",

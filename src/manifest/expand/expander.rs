@@ -38,18 +38,15 @@ impl Inputs<'_> {
                 has_room = false;
             }
         }
-        for ((field, model), jobs) in finisher.passed_over {
+        for (field, jobs) in finisher.passed_over {
             let key = JobField::for_request_field(field).name();
             if jobs == finisher.rendered {
                 found.push(warning!(FieldNotOfFamily, Pointer::top().key("defaults").key(key).named(),
-                    "the default `{key}` applies to no job: {model} has no such field";
-                    "remove it, or write what {model} has; `shape` and `duration` are for any model that can choose"));
+                    "the default `{key}` applies to no job, because no model of the jobs has this field";
+                    "remove it, or write a field of these models, such as `shape` for the aspect ratio"));
             }
             let jobs = count(jobs, "job");
-            tracing::info!(
-                code = NoticeCode::DefaultSkipped.code(),
-                "the default `{field}` does not apply to {jobs} of {model}"
-            );
+            tracing::info!(code = NoticeCode::DefaultSkipped.code(), "the default `{field}` does not apply to {jobs}");
         }
         finisher.jobs
     }

@@ -31,7 +31,7 @@ pub(super) struct Finisher {
     /// The remaining bounds.
     pub room: Room,
     /// The jobs without a default that their family does not take, by field and model.
-    pub passed_over: BTreeMap<(Field, String), usize>,
+    pub passed_over: BTreeMap<Field, usize>,
     /// The number of rows and combinations so far.
     pub rendered: usize,
     /// The sound jobs so far.
@@ -68,7 +68,7 @@ impl Finisher {
         self.rendered += 1;
         let mut rendered = render(origin.entry, origin.row, origin.combination);
         for field in rendered.passed_over.drain(..) {
-            *self.passed_over.entry((field, rendered.spec.model.clone())).or_default() += 1;
+            *self.passed_over.entry(field).or_default() += 1;
         }
         let mut list = std::mem::take(&mut rendered.found);
         let (id, tags, files) = (rendered.id.clone(), rendered.tags.clone(), rendered.files.take());

@@ -170,7 +170,8 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
     if said.contains("duplicate entry") {
         let duplicates = sources.marks().duplicates();
         let is_id = |at: &&Pointer| matches!(&at.0[..], [Step::Key(jobs), Step::Index(_), Step::Key(id)] if jobs == "jobs" && id == "id");
-        if let Some(mut second) = duplicates.iter().find(is_id).map(duplicate_key) {
+        let is_second = |id: &&Pointer| duplicates.iter().filter(|other| other.first(2) == id.first(2)).count() > 1;
+        if let Some(mut second) = duplicates.iter().filter(is_id).find(is_second).map(duplicate_key) {
             "a second job begins here, without a dash".clone_into(&mut second.message);
             return vec![second.with_help("write `- id: …`, with the dash in the column of the others")];
         }
@@ -198,12 +199,18 @@ pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<D
     if said.contains("expected any YAML value") {
         return vec![error!(Yaml, Location::At(line, column), "this number is too large"; "put a string in quotes")];
     }
-    let is_stray = |(_, line): &(usize, &str)| !line.trim().is_empty() && key(line).is_none();
+    let is_stray = |(_, line): &(usize, &str)| {
+        !line.trim_start().starts_with('#') && !line.trim().is_empty() && key(line).is_none()
+    };
     let before = (1..).zip(sources.text().lines()).take(line).filter(is_stray).last();
     if let Some((number, written)) = before.filter(|_| said.contains("could not find expected ':'")) {
         let place = Location::At(number, written.len() - written.trim_start().len() + 1);
+        let name =
+            Some(written.trim()).filter(|name| is_key(name)).map(|name| format!("write `{name}:`, with a colon"));
+        let help =
+            name.unwrap_or_else(|| "indent it further than the key whose text it continues, or remove it".to_owned());
         return vec![error!(Yaml, place, "this line is no `key: value`, and is not indented as a text above it";
-            "indent it further than the key whose text it continues, or remove it")];
+            "{help}")];
     }
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
     let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();

@@ -59,8 +59,7 @@ struct OpenCell {
 
 /// The value of an attribute, without its entities.
 pub(super) fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
-    let attribute = element.try_get_attribute(name).ok()??;
-    attribute.normalized_value(XmlVersion::Implicit1_0).ok().map(String::from)
+    element.try_get_attribute(name).ok()??.normalized_value(XmlVersion::Implicit1_0).ok().map(String::from)
 }
 
 /// The marks of each sheet by its name.

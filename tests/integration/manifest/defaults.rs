@@ -55,7 +55,11 @@ fn default_of_no_job_is_reported() {
         "version: 1\ndefaults: { aspect_ratio: '9:16' }\njobs: [{ id: a, model: beta-2.0-lite, prompt: x }]\n";
     let here = Workspace::with_manifest(manifest);
     let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
-    insta::assert_snapshot!(ended.line("warning"), @"warning[field-not-of-family]: the default `aspect_ratio` applies to no job: beta-2.0-lite has no such field");
+    insta::assert_snapshot!(ended.line("warning"), @"warning[field-not-of-family]: the default `aspect_ratio` applies to no job, because no model of the jobs has this field");
+    // Also of two models, and with `-q`: a video of another shape would be bought.
+    here.write("m.yaml", manifest.replace("jobs: [", "jobs: [{ id: b, model: beta-2.0-lite-fast, prompt: y }, "));
+    let quiet = here.shotlist(&["run", "m.yaml", "--plan", "-q"]).ends_with(0);
+    insta::assert_snapshot!(quiet.line("warning"), @"warning[field-not-of-family]: the default `aspect_ratio` applies to no job, because no model of the jobs has this field");
     here.write("m.yaml", manifest.replace("jobs: [", "jobs: [{ id: b, model: alpha-2, prompt: y }, "));
     here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).lacks(&["applies to no job"]);
 }

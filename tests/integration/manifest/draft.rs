@@ -333,7 +333,7 @@ fn draft_names_the_sheet_of_a_workbook() {
     let text = std::fs::read_to_string(here.path("p.yaml")).expect("a manifest");
     insta::assert_snapshot!(line_of(&text, "for_each"), @r#"for_each: { file: "p.xlsx", sheet: "Spring" }"#);
     insta::assert_snapshot!(line_of(&text, "model: "), @"model: alpha-2");
-    insta::assert_snapshot!(line_of(&text, "name: \""), @r#"name: "p-spring""#);
+    insta::assert_snapshot!(line_of(&text, "name: \""), @r#"name: "p-Spring""#);
     here.shotlist(&["run", "p.yaml", "--plan"]).fails_with("prompt-blank", 2);
     let refused = here.shotlist(&["init", "q.yaml", "--from", "p.xlsx", "--sheet", "Winter"]).ends_with(2);
     insta::assert_snapshot!(refused.line("Spring"), @"help: sheets: Spring");

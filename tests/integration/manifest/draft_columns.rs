@@ -158,7 +158,7 @@ fn columns_are_found_by_words_and_cells() {
         ("Runtime (sec)", "6 sec.", "~8s", "duration: \"{{ row['Runtime (sec)'] }}\""),
         ("Dur.", "00:00:05:00", "00:00:06:00", "duration: \"{{ row['Dur.'] }}\""),
         ("秒", "5秒", "8", "duration: \"{{ row['秒'] }}\""),
-        ("Placement", "Reels 9:16", "In-stream 16:9", "shape: \"{{ row.Placement }}\""),
+        ("Placement", "Reels 9:16", "Landscape 16:9", "shape: \"{{ row.Placement }}\""),
         ("Where", "Stories", "TikTok", "shape: \"{{ row.Where }}\""),
         ("aspect_ratio", "16x9", "9:16", "shape: \"{{ row.aspect_ratio }}\""),
         ("Still", "a.png", "b.png", "image_file: \"{{ row.Still }}\""),
@@ -167,6 +167,12 @@ fn columns_are_found_by_words_and_cells() {
         let (_, text) = drafted(&format!("id,Prompt,{head}\na,A mug turns,{first}\nb,A cup turns,{second}\n"));
         assert!(text.lines().any(|it| it.trim().starts_with(line)), "{line}\n{text}");
     }
+    // As the draft advises: the rows in question are no jobs any more.
+    let (here, text) = drafted("id,Prompt,Status\na,A mug turns,🟢 Ready\nb,,Ready\nc,A cup turns,\n");
+    let advised = text.lines().rfind(|line| line.trim().starts_with("# for_each")).expect("advice");
+    let (line, advised) = (line_of(&text, "for_each: \""), advised.trim().trim_start_matches("# "));
+    here.write("sheet.yaml", text.replacen(line, advised, 1));
+    insta::assert_snapshot!(here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0).line("left out"), @"sheet.csv: 3 rows, 1 used; left out: row 3 (Prompt: ), row 4 (Status: )");
     // A negative prompt, a script without blanks, and products for sale.
     let negative = drafted("id,negative_prompt,prompt\na,blurry hands and text,A mug\nb,blurry,A cup\n").1;
     insta::assert_snapshot!(line_of(&negative, "prompt: "), @r#"prompt: "{{ row.prompt }}""#);
@@ -174,4 +180,21 @@ fn columns_are_found_by_words_and_cells() {
     insta::assert_snapshot!(line_of(&chinese, "prompt: "), @r#"prompt: "{{ row['画面描述'] }}""#);
     let shop = drafted("Handle,Variant SKU,Video prompt,Published\na,A1,A mug turns,TRUE\nb,B1,A cup turns,FALSE\n").1;
     insta::assert_snapshot!(line_of(&shop, "exclude: "), @r#"# for_each: { file: "sheet.csv", exclude: [{ "Published": "false" }] }"#);
+}
+
+#[test]
+fn jobs_of_each_sheet_have_another_name() {
+    let here = Workspace::new();
+    let mut book = rust_xlsxwriter::Workbook::new();
+    for (sheet, manifest) in [("春", "spring.yaml"), ("夏", "summer.yaml")] {
+        book.add_worksheet()
+            .set_name(sheet)
+            .expect("a name")
+            .write_row_matrix(0, 0, [["id", "prompt"], ["1", sheet]])
+            .expect("cells");
+        book.save(here.path("c.xlsx")).expect("a workbook");
+        here.shotlist(&["init", manifest, "--from", "c.xlsx", "--sheet", sheet]).ends_with(0);
+        let text = std::fs::read_to_string(here.path(manifest)).expect("a manifest");
+        assert_eq!(line_of(&text, "name: \""), format!("name: \"c-{sheet}\""));
+    }
 }

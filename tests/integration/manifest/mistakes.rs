@@ -42,14 +42,23 @@ const MISTAKES: &[(&str, &str)] = &[
     ("another word for variables", "variables: { brand: Acme }\njobs: [{ id: a, prompt: \"{{ brand }} mug\" }]"),
     ("another word for the ID", "jobs: [{ name: a, prompt: x }]"),
     ("rows of Ansible", "jobs: [{ id: \"{{ item }}\", prompt: x, with_items: [a, b] }]"),
-    ("a line of a text in the column of its key", "jobs:\n  - id: a\n    prompt: A red carpet\n    in the rain\n"),
+    (
+        "a line of a text in the column of its key",
+        "jobs:\n  - id: a\n    prompt: A red carpet\n    in the rain\n    # a note\n    tags: [x]\n",
+    ),
     ("a path of a prompt", "jobs: [{ id: a, prompt: prompts/mug.txt }, { id: b, prompt: \"!include mug.txt\" }]"),
     (
         "placeholders of other languages",
         "jobs: [{ id: a, prompt: \"A {product}\" }, { id: b, prompt: \"%s\" }, { id: c, prompt: \"[insert name] runs\" }]",
     ),
     ("a comment in a text", "jobs:\n  - id: a\n    prompt: |\n      A dog runs\n      # keep it short"),
-    ("durations in a list", "jobs: [{ id: a, prompt: x, duration: [5, 8] }, { id: b, prompt: y, duration: \"0:08\" }]"),
+    (
+        "durations in a list",
+        "jobs: [{ id: a, prompt: x, duration: [5, 8] }, { id: b, prompt: y, duration: \"0:08\" }, { id: c, prompt: z, duration: \".5\" }]",
+    ),
+    ("a shape that is denied", "jobs: [{ id: a, prompt: x, shape: \"not 16:9\" }]"),
+    ("an ID that is set twice", "jobs:\n  - id: a\n    id: b\n    prompt: x"),
+    ("a key without its colon", "defaults\njobs:\n  - id: a\n    prompt: x"),
     (
         "no image at a URL",
         "jobs: [{ id: a, prompt: x, image: \"https://x.example/{{ '' }}\" }, { id: b, prompt: y, image: \"https://x.example/a.png;https://x.example/b.png\" }, { id: c, prompt: z, image: \"http://localhost:8000/a.png\" }]",
