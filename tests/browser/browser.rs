@@ -59,7 +59,31 @@ impl Browser {
         browser.call("Emulation.setDeviceMetricsOverride", &screen);
         browser.call("Page.navigate", &json!({ "url": url }));
         browser.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'");
+        browser.settle();
         browser
+    }
+
+    /// Waits until the page stands still: a card has its height only once it was drawn in sight.
+    pub fn settle(&mut self) {
+        self.stand_still("document.body");
+    }
+
+    /// The middle of an element that was scrolled into sight, once neither it nor any card moves.
+    #[track_caller]
+    fn stand_still(&mut self, element: &str) -> Value {
+        let place = self.eval(&format!(
+            "(async () => {{ const it = {element}, frame = () => new Promise(requestAnimationFrame);
+               const places = () => `${{[it, ...document.querySelectorAll('.card')].map((it) => Object.values(it.getBoundingClientRect().toJSON()))}}`;
+               await frame();
+               for (let frames = 0, before = ''; frames < 600; frames++) {{
+                 if (it !== document.body) it.scrollIntoView({{ block: 'center' }});
+                 await frame(); await frame();
+                 if (places() === before) {{ const {{ x, y, width, height }} = it.getBoundingClientRect(); return [x + width / 2, y + height / 2]; }}
+                 before = places();
+               }} }})()"
+        ));
+        assert!(place.is_array(), "{element} does not stand still");
+        place
     }
 
     /// The errors of the page so far: of its script, of its policy, and of missing resources.
@@ -114,17 +138,10 @@ impl Browser {
         }
     }
 
-    /// Clicks into the middle of an element, as the user does: once it stands still. A card has its height only when it is in sight.
+    /// Clicks into the middle of an element, as the user does: once it stands still.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
-        let place = self.eval(&format!(
-            "(async () => {{ const it = document.querySelector({selector:?}); let place, before;
-               for (let frames = 0; frames < 600 && (!before || `${{place}}` !== `${{before}}`); frames++) {{
-                 it.scrollIntoView({{ block: 'center' }});
-                 await new Promise(requestAnimationFrame);
-                 const {{ x, y, width, height }} = it.getBoundingClientRect(); [before, place] = [place, [x + width / 2, y + height / 2]];
-               }} return place; }})()"
-        ));
+        let place = self.stand_still(&format!("document.querySelector({selector:?})"));
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({ "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1 });
             self.call("Input.dispatchMouseEvent", &event);

@@ -225,6 +225,7 @@ fn missing_image_shows_its_cause_and_command() {
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         page.call("Emulation.setDeviceMetricsOverride", &size);
         page.call("Emulation.setEmulatedMedia", &json!({ "media": media, "features": [] }));
+        page.settle();
         let cut = page.eval(
             "[...document.querySelectorAll('.frame > .none')].filter((none) => { const frame = none.parentElement.getBoundingClientRect(); \
              return [...none.querySelectorAll('*')].some((part) => { const box = part.getBoundingClientRect(); \
