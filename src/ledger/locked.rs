@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -240,11 +240,14 @@ pub(super) struct SharedState {
 }
 
 /// The name of this machine: `SHOTLIST_MACHINE`, or the host name.
-pub fn this_machine() -> String {
-    let name = std::env::var("SHOTLIST_MACHINE").ok().filter(|name| !name.trim().is_empty());
-    #[cfg(unix)]
-    let name = name.or_else(|| Some(rustix::system::uname().nodename().to_string_lossy().into_owned()));
-    #[cfg(not(unix))]
-    let name = name.or_else(|| std::env::var("COMPUTERNAME").ok());
-    name.unwrap_or_else(|| "unnamed".to_owned())
+pub fn this_machine() -> &'static str {
+    static NAME: LazyLock<String> = LazyLock::new(|| {
+        let name = std::env::var("SHOTLIST_MACHINE").ok().filter(|name| !name.trim().is_empty());
+        #[cfg(unix)]
+        let name = name.or_else(|| Some(rustix::system::uname().nodename().to_string_lossy().into_owned()));
+        #[cfg(not(unix))]
+        let name = name.or_else(|| std::env::var("COMPUTERNAME").ok());
+        name.unwrap_or_else(|| "unnamed".to_owned())
+    });
+    &NAME
 }

@@ -247,7 +247,7 @@ fn write(
         Event::AlsoNamed(name) => owners.claim_name(attempt, batch, name).map(|()| None)?,
         _ => None,
     };
-    apply(attempt, event, now, &this_machine())?;
+    apply(attempt, event, now, this_machine())?;
     if claimed.is_some() {
         // Without the alias of another task.
         attempt.task.clone_from(&claimed);

@@ -14,7 +14,7 @@ use jiff::fmt::rfc2822;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RANGE, RETRY_AFTER,
 };
-use reqwest::{Client, RequestBuilder, Response, Url, Version};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, Version};
 use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
@@ -70,8 +70,7 @@ impl HttpService {
         };
         let in_time = AndThenLayer::new(in_time);
         Ok(Self {
-            // Used once, and bounded by the timeout of its submission.
-            apart: build(base(HTTP_1).pool_max_idle_per_host(0).tcp_keepalive(None).connector_layer(in_time))?,
+            apart: build(one_submission(base(HTTP_1)).connector_layer(in_time))?,
             shared: build(base(HTTP_2).timeout(POLL_TIMEOUT))?,
             speaks_http2: Arc::default(),
             trusted,
@@ -121,6 +120,16 @@ impl HttpService {
     pub fn with_submit_timeout(self, submit_timeout: Duration) -> Self {
         Self { submit_timeout, ..self }
     }
+}
+
+/// A client of which each connection is used once. Only the timeout of its submission ends it: a network that is silent for half a minute puts no
+/// job in doubt.
+fn one_submission(client: ClientBuilder) -> ClientBuilder {
+    let client = client.pool_max_idle_per_host(0).tcp_keepalive(None).tcp_keepalive_interval(None);
+    let client = client.tcp_keepalive_retries(None);
+    #[cfg(target_os = "linux")]
+    let client = client.tcp_user_timeout(None);
+    client
 }
 
 fn headers(credentials: &Credentials) -> HeaderMap {

@@ -179,7 +179,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     let limits = start::with_what_is_used(session, &controls).await?;
     // A video that another machine downloaded stays there, unless this run fetches all.
     let is_theirs = |attempt: &Attempt| match &attempt.particulars.fetched_by {
-        Some(machine) => session.ledger.is_shared() && !options.fetches_only && **machine != *this_machine(),
+        Some(machine) => session.ledger.is_shared() && !options.fetches_only && &**machine != this_machine(),
         None => false,
     };
     let is_here = |attempt: &Attempt, file: &VideoFile| is_theirs(attempt) || is_whole(&options.out, file);

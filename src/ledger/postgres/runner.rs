@@ -35,8 +35,6 @@ use crate::ledger::this_machine;
 pub(super) struct Runner {
     /// A random number, unique.
     pub(super) id: i64,
-    /// Its machine.
-    pub(super) machine: String,
     /// The number of acknowledged writes.
     pub(super) writes: i64,
     /// True if the response to the last commit was lost: the next write may exist.
@@ -47,7 +45,7 @@ impl Runner {
     pub(super) fn new() -> Self {
         // Positive in every representation.
         let id = (random() >> 2).cast_signed();
-        Self { id, machine: this_machine(), writes: 0, is_unsure: false }
+        Self { id, writes: 0, is_unsure: false }
     }
 
     /// Registers the runner, also again after the database lost it.
@@ -56,7 +54,7 @@ impl Runner {
             "INSERT INTO runner (id, name, since_us, heartbeat_us, writes)
              VALUES ($1, $2, {NOW}, {NOW}, $3) ON CONFLICT (id) DO UPDATE SET writes = $3, heartbeat_us = {NOW}"
         );
-        let name = format!("{} process {}", self.machine, std::process::id());
+        let name = format!("{} process {}", this_machine(), std::process::id());
         let values: [Typed<'_>; 3] = [(&self.id, Type::INT8), (&name, Type::TEXT), (&self.writes, Type::INT8)];
         client.execute_typed(&sql, &values).await?;
         Ok(())
@@ -303,9 +301,9 @@ impl AcknowledgedWrites {
             changes.replace(found, row);
         }
         transaction.save_now(&changes).await?;
-        let name = &runner.machine;
         let shown = format!(
-            "the database has forgotten what it had acknowledged: {name} put {gone} attempts and {aged} newer states back"
+            "the database has forgotten what it had acknowledged: {} put {gone} attempts and {aged} newer states back",
+            this_machine()
         );
         freeze_after_loss(transaction, &shown).await?;
         Ok(shown)

@@ -115,7 +115,7 @@ pub(in crate::ledger) async fn video_is_recorded_with_its_machine<S: Fresh>() {
     }
     let history = ledger.history(&batch("")).await.expect("read");
     let by = history.attempts().next().and_then(|attempt| attempt.particulars.fetched_by.clone());
-    assert_eq!(by.as_deref(), Some(&*this_machine()));
+    assert_eq!(by.as_deref(), Some(this_machine()));
 }
 
 /// Reading creates no ledger, and returns nothing.
