@@ -1,6 +1,6 @@
 //! A job: its request before it is checked, with the plain fields of both model families, and the job with its price afterwards.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -145,19 +145,14 @@ pub struct FaceReview {
 #[derive(PartialEq, Eq, Debug, Default)]
 pub struct Columns {
     names: Vec<String>,
-    index: HashMap<String, usize>,
 }
 
 impl Columns {
     /// Takes the names, in their order; a second column of one name, which is given back, is reported and not taken.
     pub fn new(names: Vec<String>) -> Result<Self, String> {
-        let mut index = HashMap::with_capacity(names.len());
-        for (column, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            if index.insert(name.clone(), column).is_some() {
-                return Err(name.clone());
-            }
-        }
-        Ok(Self { names, index })
+        let mut seen = BTreeSet::new();
+        let twice = names.iter().find(|name| !name.is_empty() && !seen.insert(*name)).cloned();
+        twice.map_or(Ok(Self { names }), Err)
     }
 
     /// The names, in their order. One may be blank.
@@ -194,7 +189,7 @@ impl Cells {
 
     /// The cell under a name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.cell(*self.columns.index.get(name)?)
+        self.cell(self.columns.names.iter().position(|known| known == name && !name.is_empty())?)
     }
 
     fn cell(&self, column: usize) -> Option<&str> {

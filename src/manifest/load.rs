@@ -8,7 +8,6 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_yaml::{Mapping, Value};
 
-use super::expand::fields::{LocalImages, PromptFiles};
 use super::expand::finisher::moves;
 use super::expand::maker::Inputs;
 use super::raw::decode::{RawJob, RawManifest, decode_job};
@@ -196,11 +195,7 @@ fn build(
     let templates = Templates::new(vars, &today);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let access = FileAccess::new(&directory_of(options.path), options.root, options.secret);
-    let prompts = PromptFiles::new(&access);
-    let local_images = LocalImages::new(&access);
-    let inputs =
-        Inputs { templates: &templates, catalog, access: &access, prompts: &prompts, local_images: &local_images };
-    let jobs = inputs.expand(raw, entries, found);
+    let jobs = Inputs::new(&templates, catalog, &access).expand(raw, entries, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
         found.extend(lints::limit_without_jobs(label, &jobs, place));

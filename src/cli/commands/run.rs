@@ -74,6 +74,8 @@ fn execute(args: &RunArgs, terminal: &Terminal, facts: &RunFacts) -> Result<Exit
     let to_repeat = asks_once.then(|| rerun.command("run", &[]));
     let run = Run { args, terminal, session: &session, again, to_repeat, is_risky: chosen.is_risky, facts };
     let ended = block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
+    // The process ends with the command. To free 100,000 jobs one by one takes a twentieth of a plan.
+    std::mem::forget(session.manifest().jobs.clone());
     // Names the refused batch: tomorrow, a template may have another value.
     ended.map_err(|failure| {
         let failure = failure.of_this_ledger(session.ledger(), &args.manifest);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::fields::{Fields, PromptText};
+use super::fields::Fields;
 use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
 use super::maker::{Entry, Inputs};
@@ -22,8 +22,7 @@ impl Inputs<'_> {
     pub(crate) fn expand(&self, raw: &RawManifest, entries: Vec<RawJob>, found: &mut Findings) -> Vec<Arc<Job>> {
         let at = Pointer::top().key("defaults");
         warn_of_extras(&raw.defaults, &at, found);
-        let prompt = self.prompts.named_by(&raw.defaults);
-        let defaults = Fields::compile(self.templates, prompt.as_deref(), &raw.defaults, at, found);
+        let defaults = Fields::compile(self.templates, &raw.defaults, at, found);
         let mut finisher = Finisher::default();
         if raw.defaults.values.has(F::File) {
             finisher.name_files();
@@ -65,8 +64,7 @@ impl Inputs<'_> {
         if raw_job.fields.values.has(F::File) {
             finisher.name_files();
         }
-        let prompt = self.prompts.named_by(&raw_job.fields);
-        let Some(own) = self.compile(raw_job, prompt.as_deref(), &at, found) else { return Ok(()) };
+        let Some(own) = self.compile(raw_job, &at, found) else { return Ok(()) };
         let entry = Entry { inputs: self, own: &own, defaults };
         let combinations = combinations_of(raw_job, &at, found);
         let rows = match &raw_job.for_each {
@@ -86,16 +84,10 @@ impl Inputs<'_> {
     }
 
     /// The fields of an entry, unless they can't be filled in, which is reported.
-    fn compile<'t>(
-        &'t self,
-        raw_job: &'t RawJob,
-        prompt: Option<&'t PromptText>,
-        at: &Pointer,
-        found: &mut Findings,
-    ) -> Option<Fields<'t>> {
+    fn compile<'t>(&'t self, raw_job: &'t RawJob, at: &Pointer, found: &mut Findings) -> Option<Fields<'t>> {
         raw_job.id.as_ref()?;
         let before = found.len();
-        let own = Fields::of_job(self.templates, prompt, raw_job, at.clone(), found);
+        let own = Fields::of_job(self.templates, raw_job, at.clone(), found);
         refuse_twice(raw_job, &own, found);
         if have_errors(&found[before..]) {
             return None;

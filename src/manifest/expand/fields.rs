@@ -1,7 +1,6 @@
 //! The fields of one entry of `jobs`, or of `defaults`, with their templates compiled once for all rows. Images and prompts from files are read once.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -10,11 +9,11 @@ use serde_yaml::Mapping;
 use crate::domain::{LocalImage, Rule};
 use crate::manifest::raw::decode::{RawFields, RawJob};
 use crate::manifest::raw::job_field::{FieldValue, FieldValues, JobField, JobField as F};
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, unreadable};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::text::{FileAccess, MAX_PROMPT_BYTES, TextError};
 use crate::manifest::template::bounds::template_diagnostic;
-use crate::manifest::template::engine::{Templates, Text, is_template};
+use crate::manifest::template::engine::{Templates, Text};
 
 /// Fields that mean the same, so only one of them may be set.
 const TWICE: [(Rule, JobField, JobField); 4] = [
@@ -32,21 +31,13 @@ pub(super) struct Fields<'t> {
     pub(super) until_kept: bool,
     /// True if the job waits for its local images.
     pub(super) waits_for_image: bool,
-    /// The prompt of `prompt_file`, where the file is named without a template.
-    pub(super) prompt_in_file: Option<Text<'t>>,
     pub(super) extra: Option<&'t Mapping>,
 }
 
 impl<'t> Fields<'t> {
-    /// Compiles the fields of one entry, with its ID. `prompt_in_file` is the content of `prompt_file`, if that is no template.
-    pub(super) fn of_job(
-        templates: &'t Templates,
-        prompt_in_file: Option<&'t PromptText>,
-        job: &'t RawJob,
-        at: Pointer,
-        found: &mut Findings,
-    ) -> Self {
-        let mut fields = Self::compile(templates, prompt_in_file, &job.fields, at, found);
+    /// Compiles the fields of one entry, with its ID.
+    pub(super) fn of_job(templates: &'t Templates, job: &'t RawJob, at: Pointer, found: &mut Findings) -> Self {
+        let mut fields = Self::compile(templates, &job.fields, at, found);
         let id = job.id.as_ref().map(|id| templates.compile(id));
         match id.transpose() {
             Ok(id) => fields.values.0.extend(id.map(|id| (F::Id, FieldValue::Text(id)))),
@@ -56,13 +47,7 @@ impl<'t> Fields<'t> {
     }
 
     /// Compiles the fields of an entry or of the defaults.
-    pub(super) fn compile(
-        templates: &'t Templates,
-        prompt_in_file: Option<&'t PromptText>,
-        raw: &'t RawFields,
-        at: Pointer,
-        found: &mut Findings,
-    ) -> Self {
+    pub(super) fn compile(templates: &'t Templates, raw: &'t RawFields, at: Pointer, found: &mut Findings) -> Self {
         let RawFields { until_kept, waits_for_image, ref extra, .. } = *raw;
         let mut compiled = Vec::with_capacity(raw.values.0.len() + 1);
         for (field, value) in &raw.values.0 {
@@ -88,33 +73,13 @@ impl<'t> Fields<'t> {
             compiled.extend(value.map(|value| (*field, value)));
         }
         let (values, extra) = (FieldValues(compiled), extra.as_ref());
-        let mut fields = Self { at, values, until_kept, waits_for_image, prompt_in_file: None, extra };
-        fields.read_prompt(templates, prompt_in_file, raw, found);
+        let fields = Self { at, values, until_kept, waits_for_image, extra };
         for (rule, field, other) in TWICE {
             if raw.values.has(field) && raw.values.has(other) {
                 found.push(fields.twice(rule, field, other));
             }
         }
         fields
-    }
-
-    fn read_prompt(
-        &mut self,
-        templates: &'t Templates,
-        prompt_in_file: Option<&'t PromptText>,
-        raw: &'t RawFields,
-        found: &mut Findings,
-    ) {
-        let Some(path) = raw.values.text(F::PromptFile).filter(|_| !raw.values.has(F::Prompt)) else { return };
-        let at = self.at(F::PromptFile);
-        match prompt_in_file {
-            None => {}
-            Some(Err(error)) => found.push(unreadable("prompt file", Path::new(path), error, at.value())),
-            Some(Ok(text)) => match templates.compile(text) {
-                Ok(text) => self.prompt_in_file = Some(text),
-                Err(error) => found.push(in_file(template_diagnostic(error, at), path)),
-            },
-        }
     }
 
     /// The error that two fields exclude each other.
@@ -158,18 +123,6 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// A diagnostic about the content of a file, at the place of the file's name.
-pub(super) fn in_file(mut diagnostic: Diagnostic, path: &str) -> Diagnostic {
-    diagnostic.message = format!("in {path}: {}", diagnostic.message);
-    diagnostic
-}
-
-/// The images that were read.
-pub(crate) struct LocalImages {
-    access: FileAccess,
-    read: Mutex<HashMap<String, Arc<Result<LocalImage, Unusable>>>>,
-}
-
 /// The reason why a file can't be an image.
 pub(super) enum Unusable {
     /// It can't be read.
@@ -178,21 +131,42 @@ pub(super) enum Unusable {
     NoPicture,
 }
 
+/// Files of one kind that a manifest names, each read once, in this way.
+pub(super) struct Files<T> {
+    access: FileAccess,
+    read: Mutex<HashMap<String, Arc<T>>>,
+    how: fn(&FileAccess, &str) -> T,
+}
+
+/// The images on this machine.
+pub(super) type LocalImages = Files<Result<LocalImage, Unusable>>;
+/// The texts of prompts.
+pub(super) type PromptFiles = Files<Result<String, TextError>>;
+
+impl<T> Files<T> {
+    /// The file of this name.
+    pub(super) fn read(&self, name: &str) -> Arc<T> {
+        let mut read = self.read.lock();
+        Arc::clone(read.entry(name.to_owned()).or_insert_with(|| Arc::new((self.how)(&self.access, name))))
+    }
+}
+
 impl LocalImages {
     /// Of the files that a manifest may read.
-    pub(crate) fn new(access: &FileAccess) -> Self {
-        Self { access: access.clone(), read: Mutex::default() }
+    pub(super) fn images(access: &FileAccess) -> Self {
+        let how = |access: &FileAccess, name: &str| {
+            let (path, bytes) = access.read_bytes(name, LocalImage::MAX_BYTES).map_err(Unusable::Unreadable)?;
+            if is_image(&bytes) { Ok(LocalImage::new(path, &bytes)) } else { Err(Unusable::NoPicture) }
+        };
+        Self { access: access.clone(), read: Mutex::default(), how }
     }
+}
 
-    /// The image of this name.
-    pub(super) fn read(&self, name: &str) -> Arc<Result<LocalImage, Unusable>> {
-        let mut read = self.read.lock();
-        Arc::clone(read.entry(name.to_owned()).or_insert_with(|| Arc::new(self.read_one(name))))
-    }
-
-    fn read_one(&self, name: &str) -> Result<LocalImage, Unusable> {
-        let (path, bytes) = self.access.read_bytes(name, LocalImage::MAX_BYTES).map_err(Unusable::Unreadable)?;
-        if is_image(&bytes) { Ok(LocalImage::new(path, &bytes)) } else { Err(Unusable::NoPicture) }
+impl PromptFiles {
+    /// Of the files that a manifest may read, without the line break that editors end a file with.
+    pub(super) fn prompts(access: &FileAccess) -> Self {
+        let how = |access: &FileAccess, name: &str| Ok(access.read(name, MAX_PROMPT_BYTES)?.trim_end().to_owned());
+        Self { access: access.clone(), read: Mutex::default(), how }
     }
 }
 
@@ -205,34 +179,6 @@ fn is_image(bytes: &[u8]) -> bool {
         || begins(b"GIF8")
         || (begins(b"RIFF") && holds(8, &[b"WEBP"]))
         || (holds(4, &[b"ftyp"]) && holds(8, &[b"avif", b"heic", b"heix", b"mif1"]))
-}
-
-/// The text of a file, or the reason why it can't be read.
-pub(crate) type PromptText = Result<String, TextError>;
-
-/// The prompts that the manifest names without a template, each read once.
-pub(crate) struct PromptFiles<'a> {
-    access: &'a FileAccess,
-    texts: Mutex<HashMap<String, Arc<PromptText>>>,
-}
-
-impl<'a> PromptFiles<'a> {
-    /// None yet. Paths are relative to the manifest's directory, and stay in it.
-    pub(crate) fn new(access: &'a FileAccess) -> Self {
-        Self { access, texts: Mutex::default() }
-    }
-
-    /// The content of an entry's `prompt_file`, if that is no template.
-    pub(super) fn named_by(&self, fields: &RawFields) -> Option<Arc<PromptText>> {
-        let path = fields.values.text(F::PromptFile).filter(|path| !is_template(path))?;
-        let mut texts = self.texts.lock();
-        Some(Arc::clone(texts.entry(path.to_owned()).or_insert_with(|| Arc::new(self.read_one(path)))))
-    }
-
-    /// Reads the prompt of a file, without the line break that editors end a file with.
-    pub(crate) fn read_one(&self, path: &str) -> Result<String, TextError> {
-        Ok(self.access.read(path, MAX_PROMPT_BYTES)?.trim_end().to_owned())
-    }
 }
 
 #[cfg(test)]

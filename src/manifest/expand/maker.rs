@@ -64,15 +64,21 @@ pub(super) enum State {
 /// The input of an expansion, without its entries.
 pub(crate) struct Inputs<'i> {
     /// The template engine with the manifest's names in scope.
-    pub templates: &'i Templates,
+    pub(super) templates: &'i Templates,
     /// The families.
-    pub catalog: &'i Catalog,
+    pub(super) catalog: &'i Catalog,
     /// The readable files.
-    pub access: &'i FileAccess,
-    /// The prompts in files.
-    pub prompts: &'i PromptFiles<'i>,
-    /// The images on this machine.
-    pub local_images: &'i LocalImages,
+    pub(super) access: &'i FileAccess,
+    pub(super) prompts: PromptFiles,
+    pub(super) local_images: LocalImages,
+}
+
+impl<'i> Inputs<'i> {
+    /// None of the files is read yet.
+    pub(crate) fn new(templates: &'i Templates, catalog: &'i Catalog, access: &'i FileAccess) -> Self {
+        let (prompts, local_images) = (PromptFiles::prompts(access), LocalImages::images(access));
+        Self { templates, catalog, access, prompts, local_images }
+    }
 }
 
 /// An entry, the same for all of its rows and combinations.
@@ -153,7 +159,7 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
     Rendered { id, spec, model, tags, labels, takes, up_to, files, passed_over, found }
 }
 
-impl Maker<'_> {
+impl<'e> Maker<'e> {
     /// Renders a text. `at` is called only for a diagnostic.
     pub(super) fn fill(&mut self, text: &Text<'_>, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
         if let Text::Template(template) = text {
@@ -176,14 +182,19 @@ impl Maker<'_> {
     }
 
     /// Compiles and fills in a text that is met only now.
-    pub(super) fn fill_source(&mut self, source: &str, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
-        match self.entry.inputs.templates.compile(source) {
-            Ok(text) => self.fill(&text, at),
-            Err(error) => {
-                self.found.push(template_diagnostic(error, at()));
-                Err(Reported)
-            }
-        }
+    pub(super) fn fill_source(&mut self, source: &str, at: impl Fn() -> Pointer) -> Result<String, Reported> {
+        let text = self.compiled(source, &at)?;
+        self.fill(&text, at)
+    }
+
+    fn compiled<'t>(&mut self, source: &'t str, at: impl FnOnce() -> Pointer) -> Result<Text<'t>, Reported>
+    where
+        'e: 't,
+    {
+        self.entry.inputs.templates.compile(source).map_err(|error| {
+            self.found.push(template_diagnostic(error, at()));
+            Reported
+        })
     }
 
     pub(super) fn whole(
@@ -421,18 +432,22 @@ impl<'e> Maker<'e> {
     /// The prompt in a file, whose name may be a template.
     fn prompt_of_file(&mut self, source: &'e Fields<'e>) -> Result<Option<String>, Reported> {
         let at = || source.at(F::PromptFile);
-        if let Some(text) = &source.prompt_in_file {
-            return self.fill_prompt(text, at).map(Some);
-        }
         let Some(path) = source.values.text(F::PromptFile) else { return Ok(None) };
         let path = self.fill(path, at)?;
         if path.trim().is_empty() {
             return Ok(None);
         }
-        let text = self.entry.inputs.prompts.read_one(path.trim()).map_err(|error| {
-            self.found.push(unreadable("prompt file", Path::new(path.trim()), &error, at().value()));
+        let text = self.entry.inputs.prompts.read(path.trim());
+        let text = text.as_ref().as_ref().map_err(|error| {
+            self.found.push(unreadable("prompt file", Path::new(path.trim()), error, at().value()));
             Reported
         })?;
-        self.fill_source(&text, at).map(Some)
+        let before = self.found.len();
+        let filled = self.compiled(text, at).and_then(|text| self.fill_prompt(&text, at));
+        let is_here = |it: &&mut Diagnostic| matches!(&it.place, Location::Value(place, _) if *place == at());
+        for diagnostic in self.found[before..].iter_mut().filter(is_here) {
+            diagnostic.message = format!("in {}: {}", path.trim(), diagnostic.message);
+        }
+        filled.map(Some)
     }
 }

@@ -11,11 +11,6 @@ pub use crate::catalog::Severity;
 use crate::domain::Rule;
 use crate::domain::text::shortened;
 
-/// The cause of an error of a template that uses a cell with an error of the spreadsheet.
-#[derive(Debug, thiserror::Error)]
-#[error("the spreadsheet has an error")]
-pub(in crate::manifest) struct BrokenCell;
-
 /// An error of a rule at a place: its message, and after a semicolon its help, both as for [`format!`].
 macro_rules! error {
     ($rule:ident, $place:expr, $($message:expr),+ $(; $($help:expr),+)?) => {

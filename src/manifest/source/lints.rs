@@ -1,7 +1,7 @@
 //! Lints: valid input that is probably wrong. They are warnings, because the input would be paid for.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use memchr::memchr3;
@@ -20,8 +20,11 @@ const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 const CORE: &str = "tag:yaml.org,2002:";
 const PLAIN_TAGS: [&str; 5] = ["str", "int", "float", "bool", "null"];
 /// Words for an empty cell, and of the last row of a sheet.
-const NOTHING: &str =
-    "n/a,na,nan,none,null,undefined,tbd,todo,ditto,same as above,total,totals,sum,subtotal,summe,gesamt,prompt";
+static NOTHING: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let words =
+        "n/a,na,nan,none,null,undefined,tbd,todo,ditto,same as above,total,totals,sum,subtotal,summe,gesamt,prompt";
+    words.split(',').collect()
+});
 /// Fields that a wrong indentation makes a part of the prompt.
 const FIELDS: [&str; 10] =
     ["id", "prompt", "model", "duration", "shape", "size", "aspect_ratio", "takes", "image", "tags"];
@@ -42,14 +45,14 @@ pub(crate) fn unfilled_placeholder(
     place: impl FnOnce() -> Location,
 ) -> Option<Diagnostic> {
     let trimmed = prompt.trim();
-    let is_nothing = |word: &str| trimmed.eq_ignore_ascii_case(word);
+    let is_nothing = |word: &&str| trimmed.eq_ignore_ascii_case(word);
     // Such a cell has a formula, or the path of a text.
     let path = trimmed.trim_start_matches("!include ").trim_start_matches('@');
     let is_file = [".txt", ".md"].iter().any(|ending| path.ends_with(ending));
     let is_reference =
         (trimmed.starts_with('=') || trimmed.contains("://") || is_file) && !path.contains(char::is_whitespace);
     let has_no_word = !trimmed.is_empty() && !trimmed.contains(char::is_alphabetic);
-    let left = if NOTHING.split(',').any(is_nothing) || has_no_word || is_reference {
+    let left = if NOTHING.iter().any(is_nothing) || has_no_word || is_reference {
         Some(trimmed.to_owned())
     } else if let Some(left) = spelled_out(trimmed, &names).or_else(|| slipped_in(trimmed)) {
         Some(left)
@@ -184,8 +187,8 @@ const SUMS: [&str; 9] = ["total", "totals", "sum", "subtotal", "summe", "gesamt"
 pub(crate) fn is_no_video(cells: &Cells) -> bool {
     let names = cells.columns().names();
     let all = || names.iter().filter_map(|name| cells.get(name)).map(str::trim);
-    let first = all().find(|cell| !cell.is_empty()).unwrap_or_default().to_lowercase();
-    SUMS.contains(&&*first) || all().eq(names.iter().map(String::as_str))
+    let first = all().find(|cell| !cell.is_empty()).unwrap_or_default();
+    SUMS.iter().any(|word| word.eq_ignore_ascii_case(first)) || all().eq(names.iter().map(String::as_str))
 }
 
 /// A limit for a label without jobs, if a job has a similar label: the limit would have no effect.

@@ -9,7 +9,7 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::grid::{MAX_COLUMNS, MAX_TEXT, Marks, Merged, Problem, check_places};
-use super::sheet::{NO_RESULT, TEXT_BOX};
+use crate::manifest::template::bounds::{NO_RESULT, TEXT_BOX};
 
 /// The document up to some place.
 #[derive(Default)]

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use csv::StringRecord;
-use minijinja::value::{Enumerator, Object};
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::Value;
 
 use crate::domain::text::as_written;
 use crate::domain::{Cells, Columns, Rule, count};
 use crate::files::table::{line_of, separated, separator, unclosed};
-use crate::manifest::source::diagnostic::{BrokenCell, Diagnostic, Findings, RowLocation, error};
-use crate::manifest::source::lints::OF_SPREADSHEETS;
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::syntax::MAX_JOBS;
+use crate::manifest::template::bounds::CellsOfRow;
 
 /// The first lines of a table: the number of each, from 1, and its cells.
 pub(super) type Beginning = Vec<(u64, Vec<String>)>;
@@ -139,11 +138,6 @@ fn header(names: &StringRecord, place: Location) -> Result<Columns, Box<Diagnost
     })
 }
 
-/// The text for a formula without a stored result, as in generated workbooks.
-pub(super) const NO_RESULT: &str = "#NO-RESULT!";
-/// The text for a cell with an anchored text box.
-pub(super) const TEXT_BOX: &str = "#TEXT-BOX!";
-
 /// One row, for the template engine and for messages.
 pub(crate) struct Row {
     /// The value of `row` in templates.
@@ -158,48 +152,11 @@ pub(crate) struct Row {
     pub is_hidden: bool,
 }
 
-/// Cells, for the template engine.
-#[derive(Debug)]
-struct InTemplates(Arc<Cells>);
-
-impl Object for InTemplates {
-    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        self.get_value_by_str(key.as_str()?)
-    }
-
-    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        let cell = self.0.get(key)?;
-        Some(broken(key, cell).map_or_else(|| Value::from(cell), Value::from))
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.columns().names().iter().map(Value::from).collect())
-    }
-}
-
-/// The error for a template that uses a cell with a spreadsheet error. Templates without that cell have no error.
-fn broken(column: &str, cell: &str) -> Option<Error> {
-    let held = match cell {
-        NO_RESULT => "a formula without a result",
-        TEXT_BOX => "a text box beside its text",
-        _ => cell,
-    };
-    let is_error = held != cell
-        || cell.starts_with('#') && OF_SPREADSHEETS.split(' ').any(|error| error == cell)
-        || cell
-            .strip_prefix("Err:")
-            .is_some_and(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()));
-    is_error.then(|| {
-        Error::new(ErrorKind::InvalidOperation, format!("the cell under `{column}` contains {held}"))
-            .with_source(BrokenCell)
-    })
-}
-
 impl Row {
     /// A row of texts that will be numbered with the others.
     pub(crate) fn of_cells(cells: Cells, place: Option<RowLocation>) -> Self {
         let cells = Arc::new(cells);
-        Self { value: Value::from_object(InTemplates(Arc::clone(&cells))), cells, place, number: 0, is_hidden: false }
+        Self { value: Value::from_object(CellsOfRow(Arc::clone(&cells))), cells, place, number: 0, is_hidden: false }
     }
 
     /// A row with cells of any type. `before` is the previous row, which usually has the same columns.

@@ -8,12 +8,13 @@ use calamine::{Reader as _, SheetType, SheetVisible};
 
 use super::grid::{Grid, Line, MAX_CELLS, Marks, Opened, Problem, grid};
 use super::parts;
-use super::sheet::{Beginning, NO_RESULT, Row};
+use super::sheet::{Beginning, Row};
 use crate::domain::{Cells, Columns, Rule, count};
 use crate::manifest::raw::decode::RawTable;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, warning};
 use crate::manifest::source::location::{Location, Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
+use crate::manifest::template::bounds::NO_RESULT;
 
 /// The most places for cells below a header, blank or not: a header may reach far to the right.
 const MAX_PLACES: usize = 10 * MAX_CELLS;

@@ -1,13 +1,17 @@
-//! Bounds on the time and memory of templates, in proportion to their values, gaps that empty cells leave in prompts, and errors.
+//! Bounds on the time and memory of templates, in proportion to their values; the cells of a row, with the gaps that empty ones leave in prompts; and errors.
 //!
 //! Steps are counted, but one step can double a string, or walk over a list. So the engine starts empty: only bounded filters, tests, and functions
 //! are added. Operators that multiply are counted in the text itself, before it runs.
 
-use minijinja::value::{Rest, ValueOrKwargs};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Object, Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, tests as checks};
 
-use crate::domain::Rule;
+use crate::domain::{Cells, Rule};
 use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::lints::OF_SPREADSHEETS;
 use crate::manifest::source::location::{Location, Part, Pointer};
 
 /// The maximum growth by the operators of one text, as a power of two: `~` and `+` double at most, and `*` multiplies.
@@ -255,6 +259,61 @@ fn tags(source: &str) -> Vec<Tag> {
     tags
 }
 
+/// The text for a formula without a stored result, as in generated workbooks.
+pub(in crate::manifest) const NO_RESULT: &str = "#NO-RESULT!";
+/// The text for a cell with an anchored text box.
+pub(in crate::manifest) const TEXT_BOX: &str = "#TEXT-BOX!";
+
+/// The cells of a row, for the engine.
+#[derive(Debug)]
+pub(in crate::manifest) struct CellsOfRow(pub Arc<Cells>);
+
+impl Object for CellsOfRow {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        let cell = self.0.get(key)?;
+        Some(broken(key, cell).map_or_else(|| Value::from(cell), Value::from))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.columns().names().iter().map(Value::from).collect())
+    }
+}
+
+/// The text of a cell, unless its value is none, or an error.
+pub(super) fn text_in<'r>(row: &'r Value, column: &str) -> Option<Cow<'r, str>> {
+    let Some(CellsOfRow(cells)) = row.downcast_object_ref() else {
+        return row.get_attr(column).ok()?.as_str().map(|text| text.to_owned().into());
+    };
+    cells.get(column).filter(|cell| broken(column, cell).is_none()).map(Cow::Borrowed)
+}
+
+/// The error for a template that uses a cell with a spreadsheet error. Templates without that cell have no error.
+fn broken(column: &str, cell: &str) -> Option<Error> {
+    let held = match cell {
+        NO_RESULT => "a formula without a result",
+        TEXT_BOX => "a text box beside its text",
+        _ => cell,
+    };
+    let is_error = held != cell
+        || cell.starts_with('#') && OF_SPREADSHEETS.split(' ').any(|error| error == cell)
+        || cell
+            .strip_prefix("Err:")
+            .is_some_and(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()));
+    is_error.then(|| {
+        Error::new(ErrorKind::InvalidOperation, format!("the cell under `{column}` contains {held}"))
+            .with_source(BrokenCell)
+    })
+}
+
+/// The cause of an error of a template that uses a cell with an error of the spreadsheet.
+#[derive(Debug, thiserror::Error)]
+#[error("the spreadsheet has an error")]
+pub(super) struct BrokenCell;
+
 /// Names that are values by themselves in Jinja.
 const CONSTANTS: [&str; 6] = ["true", "True", "false", "False", "none", "None"];
 
@@ -298,7 +357,7 @@ impl<'t> Named<'t> {
         for part in &self.0 {
             match part {
                 Segment::Words(words) => text.push_str(words),
-                Segment::Column(column) => text.push_str(row?.get_attr(column).ok()?.as_str()?),
+                Segment::Column(column) => text.push_str(&text_in(row?, column)?),
                 Segment::Name(name) => text.push_str(field(name)?),
             }
         }
@@ -308,9 +367,7 @@ impl<'t> Named<'t> {
     /// The columns among words that are empty in a row, each with the number of earlier columns that start with its name.
     pub(super) fn holes(&self, row: &Value) -> Vec<(&'t str, usize)> {
         let has_words = self.0.iter().any(|part| matches!(part, Segment::Words(words) if !words.trim().is_empty()));
-        let is_empty = |column: &str| {
-            row.get_attr(column).is_ok_and(|cell| cell.as_str().is_some_and(|text| text.trim().is_empty()))
-        };
+        let is_empty = |column: &str| text_in(row, column).is_some_and(|text| text.trim().is_empty());
         let (mut holes, mut before): (Vec<(&str, usize)>, Vec<&str>) = (Vec::new(), Vec::new());
         for (at, part) in self.0.iter().enumerate().filter(|_| has_words) {
             let Segment::Column(column) = part else { continue };

@@ -11,9 +11,8 @@ use minijinja::value::{ArgType as _, Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::bounds::{self, Named, TemplateError, part_of};
+use super::bounds::{self, BrokenCell, Named, TemplateError, part_of, text_in};
 use crate::domain::Rule;
-use crate::manifest::source::diagnostic::BrokenCell;
 use crate::manifest::source::location::{Part, help_near};
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
@@ -183,13 +182,7 @@ impl Templates {
                 if let Some(text) = filled {
                     return Ok(text);
                 }
-                let is_text = |column: &&String| {
-                    scope
-                        .row
-                        .as_ref()
-                        .and_then(|row| row.get_attr(column).ok())
-                        .is_some_and(|cell| cell.as_str().is_some())
-                };
+                let is_text = |column: &&String| scope.row.as_ref().is_some_and(|row| text_in(row, column).is_some());
                 if let Some(column) = counted.iter().find(is_text) {
                     let error = TemplateError::new(
                         format!("`row.{column}` is text, and not a number"),

@@ -28,6 +28,25 @@ fn ids(plan: &Value) -> Vec<String> {
     jobs.iter().map(|job| job["id"].as_str().expect("an id").to_owned()).collect()
 }
 
+/// Whether or not a template names the file.
+#[test]
+fn faults_of_a_prompt_file_name_it() {
+    for file in ["p.txt", "{{ row.kind }}.txt"] {
+        let manifest = format!(
+            "version: 1\ndefaults: {{ model: alpha-2 }}\njobs: [{{ id: \"{{{{ row.id }}}}\", for_each: rows.csv, prompt_file: \"{file}\" }}]\n"
+        );
+        let here = Workspace::with_manifest(&manifest)
+            .file("rows.csv", "id,kind,color\na,p,red\nb,p,\n")
+            .file("p.txt", "A {{ row.color }} car\n");
+        let first =
+            |exit| here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(exit).stderr.lines().next().map(str::to_owned);
+        let empty = "warning[prompt-empty-cell]: in p.txt: `row.color` is empty in the middle of the prompt";
+        assert_eq!(first(0).as_deref(), Some(empty), "{file}");
+        here.write("p.txt", "A {{ row.colour }} car\n");
+        assert_eq!(first(2).as_deref(), Some("error[template]: in p.txt: `row.colour` is not defined"), "{file}");
+    }
+}
+
 #[test]
 fn rows_matrix_and_takes_multiply_and_prompts_stand_in_files() {
     let manifest = "
