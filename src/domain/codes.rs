@@ -254,7 +254,8 @@ codes! {
     AxisUnknown "axis-unknown" "`exclude` names an axis or a value that the matrix does not have."
     CellError "cell-error" "A used cell of a spreadsheet contains an error."
     CellsMerged "cells-merged" "A merged cell of a workbook reaches over several rows."
-    ColumnUnknown "column-unknown" "`exclude` names a column that the table does not have."
+    ColumnUnknown "column-unknown" "`exclude` names a column or a value that the table does not have."
+    ColumnUnread "column-unread" "A column looks like a field, and no template reads it."
     CsvDuplicateColumn "csv-duplicate-column" "Two columns of a sheet have the same name."
     CsvMalformed "csv-malformed" "A sheet can't be read as CSV."
     CsvNoHeader "csv-no-header" "A sheet has no header row."
@@ -344,6 +345,8 @@ impl Rule {
         matches!(
             self,
             Self::CellsMerged
+                | Self::ColumnUnknown
+                | Self::ColumnUnread
                 | Self::EscapeInPath
                 | Self::FieldNotOfFamily
                 | Self::ImageIsAPage

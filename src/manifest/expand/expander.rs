@@ -8,6 +8,7 @@ use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
 use super::maker::{Entry, Inputs};
 use crate::domain::{Field, Job, Labels, NoticeCode, count};
+use crate::manifest::draft::field_line;
 use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
@@ -80,7 +81,29 @@ impl Inputs<'_> {
             let (combination, matrix, is_damaged) = (&combinations[nth], matrices[nth].as_ref(), raw_job.is_damaged);
             Origin { number, is_damaged, entry, faces, combination, row, matrix }
         };
-        (0..rows.len() * combinations.len()).try_for_each(|job| finisher.admit(&origin(job), &at, found))
+        let before = finisher.jobs.len();
+        (0..rows.len() * combinations.len()).try_for_each(|job| finisher.admit(&origin(job), &at, found))?;
+        if let Some(job) = finisher.jobs.get(before)
+            && let Some(model) = self.catalog.model(&job.spec.model)
+        {
+            let is_set = |field| own.says_any(field) || combinations[0].iter().any(|cell| cell.name == field.name());
+            let may_be_set = |field: &JobField| {
+                !is_set(*field) && field.of_request().is_none_or(|field| !model.family.passes_over(field))
+            };
+            let names = rows[0].iter().flat_map(|row| row.cells.columns().names());
+            let unread = names.filter(|name| !own.reads(name) && !defaults.reads(name)).filter_map(|name| {
+                let cells: Vec<&str> = rows.iter().flatten().filter_map(|row| row.cells.get(name)).collect();
+                let (_, line) = field_line(name, &cells, self.catalog).filter(|(field, _)| may_be_set(field))?;
+                Some((format!("`{name}`"), format!("`{line}`")))
+            });
+            let (columns, lines): (Vec<_>, Vec<_>) = unread.unzip();
+            if !columns.is_empty() {
+                found.push(warning!(ColumnUnread, at.key("for_each").value(),
+                    "no field reads {}, which may describe the videos", columns.join(", ");
+                    "write {}, or rename the columns", lines.join(", ")));
+            }
+        }
+        Ok(())
     }
 
     /// The fields of an entry, unless they can't be filled in, which is reported.

@@ -112,6 +112,16 @@ impl<'t> Fields<'t> {
                 .any(|(_, one, other)| *one == field && self.says(*other) || *other == field && self.says(*one))
     }
 
+    /// Returns whether a template here names a column.
+    pub(super) fn reads(&self, column: &str) -> bool {
+        self.values.0.iter().any(|(_, value)| match value {
+            FieldValue::Text(text) => text.reads(column),
+            FieldValue::List(list) => list.iter().any(|text| text.reads(column)),
+            FieldValue::Labels(labels) => labels.iter().any(|(_, text)| text.reads(column)),
+            FieldValue::Whole(_) => false,
+        })
+    }
+
     /// The location of a field here.
     pub(super) fn location(&self, field: JobField) -> Location {
         let field = match field {

@@ -60,7 +60,7 @@ pub(crate) fn unfilled_placeholder(
         let is_error = |error: &&str| error.ends_with(['!', '?', 'A']) && prompt.contains(error);
         let of_spreadsheets = OF_SPREADSHEETS.split(' ').find(is_error).map(str::to_owned);
         let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
-        of_spreadsheets.or_else(braces).or_else(|| named(prompt, &names())).or_else(|| unfilled(prompt))
+        of_spreadsheets.or_else(braces).or_else(|| unfilled(prompt, &names()))
     } else {
         None
     };
@@ -129,24 +129,41 @@ fn slipped_in(trimmed: &str) -> Option<String> {
     word.or_else(|| trimmed.lines().skip(1).find_map(field)).or_else(|| may_be_code.then(left_over).flatten())
 }
 
-/// A word in capitals in brackets, a name in braces, or another form of an unfilled value: `[PRODUCT]`, `{surface}`, `[insert product]`, `%s`.
-fn unfilled(prompt: &str) -> Option<String> {
-    let between = |open: &str, close: char, is_inside: fn(char) -> bool| {
-        prompt.match_indices(open).find_map(|(at, _)| {
-            let inside = &prompt[at + open.len()..];
-            let inside = &inside[..inside.find(close)?];
-            let is_name = (inside.len() > 2 || open == "{" && !inside.is_empty()) && inside.chars().all(is_inside);
-            is_name.then(|| format!("{open}{inside}{close}"))
-        })
+/// A value that is still to come: a name that is known, in the brackets of any tool or in half of our own (`{brand}`, `[BRAND]`, `<brand>`, `%brand%`,
+/// `$brand`), any name in braces, capitals in other brackets, `[insert product]`, or `%s`.
+fn unfilled(prompt: &str, names: &[String]) -> Option<String> {
+    let known: Vec<String> =
+        names.iter().map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty()).collect();
+    let is_known = |inside: &str| {
+        let inside = inside.trim().to_lowercase();
+        known.contains(&inside)
+            || inside.strip_prefix("row.").is_some_and(|rest| !rest.is_empty() && !rest.contains(' '))
     };
-    // Two words in square brackets are a direction of film: `[WIDE SHOT]`.
-    between("[", ']', |c| c.is_uppercase() || c == '_')
-        .or_else(|| between("<", '>', |c| c.is_uppercase() || matches!(c, '_' | ' ')))
-        .or_else(|| between("${", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
-        .or_else(|| between("{", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' ')))
-        .or_else(|| between("[insert ", ']', |_| true))
-        .or_else(|| between("<insert ", '>', |_| true))
-        .or_else(|| prompt.split_whitespace().find(|word| *word == "%s" || word.starts_with("%(")).map(str::to_owned))
+    let is_value = |open: char, inside: &str| {
+        let is_of = |is: fn(char) -> bool| inside.chars().all(is);
+        is_known(inside)
+            || match open {
+                '{' => !inside.is_empty() && is_of(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ' ')),
+                '%' => false,
+                _ if inside.starts_with("insert ") => true,
+                // Two words in square brackets are a direction of film: `[WIDE SHOT]`.
+                '[' => inside.len() > 2 && is_of(|c| c.is_uppercase() || c == '_'),
+                _ => inside.len() > 2 && is_of(|c| c.is_uppercase() || matches!(c, '_' | ' ')),
+            }
+    };
+    for (open, close) in [('{', '}'), ('[', ']'), ('<', '>'), ('%', '%')] {
+        for (at, _) in prompt.match_indices(open) {
+            let rest = &prompt[at + 1..];
+            if let Some(end) = rest.find(close).filter(|end| is_value(open, &rest[..*end])) {
+                let start = at - usize::from(prompt[..at].ends_with('$'));
+                return Some(prompt[start..=at + 1 + end].to_owned());
+            }
+        }
+    }
+    let dollars = names.iter().flat_map(|name| [format!("${name}"), format!("$({name})")]);
+    let dollar = dollars.into_iter().find(|form| form.len() > 1 && prompt.contains(form.as_str()));
+    let word = || prompt.split_whitespace().find(|word| *word == "%s" || word.starts_with("%("));
+    dollar.or_else(|| word().map(str::to_owned))
 }
 
 /// An empty cell among the words of a prompt. `earlier` counts the earlier uses of its name.
@@ -156,28 +173,6 @@ pub(crate) fn empty_cell(column: &str, prompt: Pointer, earlier: usize) -> Diagn
     warning!(PromptEmptyCell, place, "`row.{column}` is empty in the middle of the prompt";
         "fill the cell, or write {{% if row.{column} | trim %}}{{{{ row.{column} }}}}{{% endif %}} around it and its words; a paid job \
          whose prompt changes, even by a space, costs again")
-}
-
-/// A name in the brackets of other tools, or in half of our own: `{brand}`, `{ brand }`, `${brand}`, `[BRAND]`, `<brand>`,
-/// `%brand%`, `$brand`.
-fn named(prompt: &str, names: &[String]) -> Option<String> {
-    let known: Vec<String> =
-        names.iter().map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty()).collect();
-    let is_known = |inside: &str| {
-        let inside = inside.trim().to_lowercase();
-        known.contains(&inside)
-            || inside.strip_prefix("row.").is_some_and(|rest| !rest.is_empty() && !rest.contains(' '))
-    };
-    for (open, close) in [('{', '}'), ('[', ']'), ('<', '>'), ('%', '%')] {
-        for (at, _) in prompt.match_indices(open) {
-            let rest = &prompt[at + 1..];
-            if let Some(end) = rest.find(close).filter(|end| is_known(&rest[..*end])) {
-                return Some(prompt[at..=at + 1 + end].to_owned());
-            }
-        }
-    }
-    let dollars = names.iter().flat_map(|name| [format!("${name}"), format!("$({name})")]);
-    dollars.into_iter().find(|form| form.len() > 1 && prompt.contains(form.as_str()))
 }
 
 /// Words of the first cell of a row of sums.
@@ -365,7 +360,7 @@ mod tests {
             ("{{ brand }} mug", Some("{{")),
             ("{% if x %}", Some("{%")),
             ("a {brand} mug", Some("{brand}")),
-            ("a ${brand} mug", Some("{brand}")),
+            ("a ${brand} mug", Some("${brand}")),
             ("a { brand } mug", Some("{ brand }")),
             ("a {Brand} mug", Some("{Brand}")),
             ("a { row.title } mug", Some("{ row.title }")),

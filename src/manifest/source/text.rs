@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use encoding_rs::Encoding;
 use parking_lot::Mutex;
+use same_file::is_same_file;
 
 use crate::files::table::{self, Undecoded};
 
@@ -81,42 +82,10 @@ pub(crate) struct FileAccess {
     directory: PathBuf,
     /// The directory above all readable files: the manifest's, or that of `--root`.
     top: PathBuf,
-    secret: Option<Identity>,
+    secret: Option<PathBuf>,
     /// The names that were read.
     read: Arc<Mutex<BTreeSet<String>>>,
     left_out: Arc<Mutex<BTreeSet<String>>>,
-}
-
-/// The identity of a file under any name: two names of one file have the same.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Identity {
-    path: PathBuf,
-    /// The device and the number on it.
-    #[cfg(unix)]
-    number: (u64, u64),
-}
-
-impl Identity {
-    /// The identity of a file that is there; links are followed.
-    fn from_path(path: &Path) -> std::io::Result<Self> {
-        let path = path.canonicalize()?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt as _;
-            let found = path.metadata()?;
-            Ok(Self { path, number: (found.dev(), found.ino()) })
-        }
-        #[cfg(not(unix))]
-        Ok(Self { path })
-    }
-
-    fn is_same_file(&self, other: &Self) -> bool {
-        #[cfg(unix)]
-        if self.number == other.number {
-            return true;
-        }
-        self.path == other.path
-    }
 }
 
 /// Returns whether a name is rather a URL than that of a file.
@@ -134,7 +103,7 @@ impl FileAccess {
         Self {
             directory: directory.to_owned(),
             top: root.unwrap_or(here).to_owned(),
-            secret: secret.and_then(|path| Identity::from_path(path).ok()),
+            secret: secret.filter(|path| path.is_file()).map(Path::to_owned),
             read: Arc::default(),
             left_out: Arc::default(),
         }
@@ -222,11 +191,9 @@ impl FileAccess {
         if is_of_the_system || !path.is_file() {
             return Err(TextError::NotForManifests);
         }
-        let own = Identity::from_path(&path)?;
-        if self.secret.as_ref().is_some_and(|secret| secret.is_same_file(&own)) {
-            return Err(TextError::NotForManifests);
-        }
-        Ok(path)
+        // Under any name, such as a hard link.
+        let is_secret = self.secret.as_ref().is_some_and(|secret| is_same_file(secret, &path).unwrap_or(false));
+        if is_secret { Err(TextError::NotForManifests) } else { Ok(path) }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, unreadable, warning};
 use crate::manifest::source::lints;
-use crate::manifest::source::location::{Pointer, help_near};
+use crate::manifest::source::location::{Pointer, help_near, nearest};
 use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::source::text::{
     FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, PAGE, TextError, document, is_url, table_text,
@@ -67,8 +67,15 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
 /// Leaves out the rows that the table excludes, and those with `skip` in a column `status`. The others keep their numbers.
 fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Findings) {
     for cell in table.exclude.iter().flatten() {
+        let mut values = rows.iter().filter_map(|row| row.cells.get(&cell.name)).peekable();
         // Objects of JSON need not all have the same names.
-        if rows.iter().any(|row| row.cells.get(&cell.name).is_some()) {
+        if values.peek().is_some() {
+            let meant =
+                if values.clone().any(|text| is_text(text, cell)) { None } else { nearest(&cell.text(), values) };
+            found.extend(meant.map(|meant| {
+                warning!(ColumnUnknown, cell.at.value(), "no row of {} has `{}: {}`", table.file, cell.name, cell.text();
+                    "a similar value exists: `{meant}`")
+            }));
             continue;
         }
         let names = rows.first().map(|row| row.cells.columns().names()).unwrap_or_default();
@@ -117,15 +124,18 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Po
     }
 }
 
+/// Returns whether the text of a cell is that of an entry of `exclude`.
+fn is_text(text: &str, cell: &Cell) -> bool {
+    text.trim().to_lowercase() == cell.text().trim().to_lowercase()
+}
+
 /// The reason why a row becomes no job: it is excluded, has `skip` in a column `status`, or is hidden.
 fn reason_to_leave_out(row: &Row, table: &RawTable) -> Option<String> {
-    let has = |cell: &&Cell| {
-        row.cells.get(&cell.name).is_some_and(|text| text.trim().to_lowercase() == cell.text().to_lowercase())
-    };
+    let has = |cell: &Cell| row.cells.get(&cell.name).is_some_and(|text| is_text(text, cell));
     let is = |text: &str, word: &str| text.trim().eq_ignore_ascii_case(word);
     let mut names = row.cells.columns().names().iter();
     let is_skipped = |name: &&String| is(name, "status") && row.cells.get(name).is_some_and(|text| is(text, "skip"));
-    let excluded = table.exclude.iter().find(|cells| cells.iter().all(|cell| has(&cell)));
+    let excluded = table.exclude.iter().find(|cells| cells.iter().all(has));
     let told = |cells: &Vec<Cell>| {
         let cells = cells.iter().map(|cell| one_line(&format!("{}: {}", cell.name, cell.text())));
         cells.collect::<Vec<_>>().join(", ")

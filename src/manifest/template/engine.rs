@@ -36,6 +36,13 @@ pub(crate) enum Text<'t> {
 }
 
 impl<'t> Text<'t> {
+    /// Returns whether it names a column, also by its bare name in brackets or a loop.
+    pub(crate) fn reads(&self, column: &str) -> bool {
+        let Self::Template(Compiled { template, .. }) = self else { return false };
+        let source = template.source();
+        ["row.{}", "'{}'", "\"{}\""].iter().any(|form| source.contains(&form.replace("{}", column)))
+    }
+
     /// The empty columns among the words of a prompt; see [`Named::holes`].
     pub(crate) fn holes(&self, row: Option<&Value>) -> Vec<(&'t str, usize)> {
         let Self::Template(Compiled { named: Some(named), .. }) = self else { return Vec::new() };

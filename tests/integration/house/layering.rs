@@ -67,7 +67,7 @@ const INNER: [(&str, &[Line]); 4] = [
             ("template", &["source"]),
             ("raw", &["source", "template"]),
             ("tables", &["source", "template", "raw"]),
-            ("expand", &["source", "template", "raw", "tables"]),
+            ("expand", &["source", "template", "raw", "tables", "draft"]),
             ("draft", &["source", "template", "raw", "tables"]),
             (".", &["source", "template", "raw", "tables", "expand", "draft"]),
         ],
@@ -88,7 +88,7 @@ const INNER: [(&str, &[Line]); 4] = [
 ];
 
 /// Files with code for one operating system, each with its purpose.
-const OF_THE_SYSTEM: [(&str, &str); 11] = [
+const OF_THE_SYSTEM: [(&str, &str); 10] = [
     ("cli/program.rs", "signals"),
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("files/disk.rs", "flags for opening, synced directories, free space, and the mode of a replaced file"),
@@ -97,7 +97,6 @@ const OF_THE_SYSTEM: [(&str, &str); 11] = [
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
     ("ledger/locked.rs", "what this machine is called"),
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
-    ("manifest/source/text.rs", "which file a name leads to"),
     ("service/http.rs", "the time limit for data that nobody acknowledges"),
     ("domain/request.rs", "a clock that counts the sleep of the machine"),
 ];

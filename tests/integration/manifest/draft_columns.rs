@@ -1,6 +1,6 @@
-//! `init --from`: which columns identify the rows, why others are unused, and names of spreadsheets in other places.
+//! `init --from`: which columns identify the rows, why others are unused, and names of spreadsheets in other places. Columns that a manifest does not read.
 
-use crate::support::{Workspace, line_of};
+use crate::support::{Workspace, has_code, line_of};
 
 fn drafted(sheet: &str) -> (Workspace, String) {
     let here = Workspace::new().file("sheet.csv", sheet);
@@ -196,5 +196,43 @@ fn jobs_of_each_sheet_have_another_name() {
         here.shotlist(&["init", manifest, "--from", "c.xlsx", "--sheet", sheet]).ends_with(0);
         let text = std::fs::read_to_string(here.path(manifest)).expect("a manifest");
         assert_eq!(line_of(&text, "name: \""), format!("name: \"c-{sheet}\""));
+    }
+}
+
+/// What `init` would make a field is told of, if nothing reads it and the model has the field.
+#[test]
+fn unread_column_of_a_field_is_reported() {
+    let told = |model: &str, more: &str, rows: &str| {
+        let job = format!("id: \"{{{{ row.id }}}}\", model: {model}, prompt: x{more}, for_each: rows.csv");
+        let here = Workspace::with_manifest(&format!("version: 1\ndefaults: {{ takes: 1 }}\njobs: [{{ {job} }}]\n"));
+        here.write("rows.csv", rows);
+        let help = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stderr;
+        help.lines().find_map(|line| Some(line.split_once("help: write ")?.1.to_owned())).unwrap_or_default()
+    };
+    let rows = "id,Length (sec),Format,Ship size,Model,note\na,8,Reel,XL,X200,5\nb,6,16:9,M,X300,9:16\n";
+    let (length, shape) = ("`duration: \"{{ row['Length (sec)'] }}\"`", "`shape: \"{{ row.Format }}\"`");
+    assert_eq!(told("beta-2.0-lite", "", rows), format!("{length}, {shape}, or rename the columns"));
+    // It always makes 12 s.
+    assert_eq!(told("alpha-2", "", rows), format!("{shape}, or rename the columns"));
+    assert_eq!(told("beta-2.0-lite", ", size: 1280x720", rows), format!("{length}, or rename the columns"));
+    for read in [
+        ", matrix: { duration: [5], shape: ['9:16'] }",
+        ", tags: [\"{{ row['Length (sec)'] }}\", \"{{ row.Format }}\"]",
+        ", duration: 5, shape: '16:9'",
+    ] {
+        assert_eq!(told("beta-2.0-lite", read, rows), "", "{read}");
+    }
+}
+
+/// A word that no row has leaves nothing out; one that is like another word is a slip.
+#[test]
+fn misspelled_value_of_exclude_is_reported() {
+    for (excluded, is_told) in [("dnoe", true), ("Done ", false), ("archived", false)] {
+        let here = Workspace::with_manifest(&format!(
+            "version: 1\njobs: [{{ id: \"{{{{ row.id }}}}\", model: alpha-2, prompt: 'A {{{{ row.id }}}}', for_each: {{ file: rows.csv, exclude: [{{ Stage: '{excluded}' }}] }} }}]\n"
+        ));
+        here.write("rows.csv", "id,Stage\na,done\nb,open\n");
+        let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
+        assert_eq!(has_code(&ended.stderr, "column-unknown"), is_told, "{excluded}: {}", ended.stderr);
     }
 }

@@ -339,7 +339,8 @@ fn manifest_reads_its_plain_files_and_never_the_key() {
         let ended = run.ends_with(2).lacks(&["secret-key"]);
         ended.stdout + &ended.stderr
     };
-    for path in ["/proc/self/environ", "/dev/stdin", "key.txt"] {
+    std::fs::hard_link(here.path("key.txt"), here.path("other.txt")).expect("a link");
+    for path in ["/proc/self/environ", "/dev/stdin", "key.txt", "other.txt"] {
         assert!(has_code(&refused(&prompt(path)), "unreadable"), "{path}");
         assert!(has_code(&refused(&rows(path)), "unreadable"), "{path}");
     }

@@ -19,6 +19,11 @@ const CASES: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
+        "column-unread",
+        "jobs: [{ id: \"{{ row.id }}\", model: beta-2.0-lite, prompt: x, for_each: [{ id: a, Dauer: 8 Sek., Format: Reel }] }]",
+        &[],
+    ),
+    (
         "csv-too-long",
         "jobs: [{ id: \"{{ row.id }}\", prompt: x, for_each: { file: long.csv, exclude: [{ id: a }] } }]",
         &[],
@@ -37,7 +42,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
     ("review-missing", "faces: { anna: {} }\njobs: [{ id: a, model: beta-2.0-lite, prompt: x, face: anna }]", &[]),
     (
         "rows-hidden",
-        "jobs: [{ id: \"{{ row.SKU }}-{{ row_number }}\", prompt: x, for_each: filtered.xlsx }]",
+        "jobs: [{ id: \"{{ row.SKU }}-{{ row_number }}\", prompt: x, shape: \"{{ row['Aspect ratio'] }}\", for_each: filtered.xlsx }]",
         &["--strict"],
     ),
     (

@@ -66,7 +66,7 @@ fn rows_are_left_out_only_on_request() {
         let here = Workspace::new().file(name, sheet(name).expect("a sheet"));
         let written = |more: &str| {
             here.write("m.yaml", format!(
-                "version: 1\njobs: [{{ id: \"{{{{ row.SKU }}}}-{{{{ row_number }}}}\", for_each: {{ file: {name}{more} }}, model: alpha-2, prompt: \"{{{{ row.Prompt }}}}\" }}]\n"
+                "version: 1\njobs: [{{ id: \"{{{{ row.SKU }}}}-{{{{ row_number }}}}\", for_each: {{ file: {name}{more} }}, model: alpha-2, prompt: \"{{{{ row.Prompt }}}}\", shape: \"{{{{ row['Aspect ratio'] }}}}\" }}]\n"
             ));
         };
         let planned = |more: &str| {
