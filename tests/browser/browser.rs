@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
+use crate::support::Workspace;
+
 /// The names of the browser on different systems.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// The longest wait of a test: a machine with two cores runs sixteen browsers and more.
@@ -68,12 +70,12 @@ impl Browser {
         self.stand_still("document.body");
     }
 
-    /// The middle of an element that was scrolled into sight, once neither it nor any card moves.
+    /// The middle of an element that was scrolled into sight, once neither it nor a card or block of cards moves. To ask for a card in a block out of sight would lay it out.
     #[track_caller]
     fn stand_still(&mut self, element: &str) -> Value {
         let place = self.eval(&format!(
             "(async () => {{ const it = {element}, frame = () => new Promise(requestAnimationFrame);
-               const places = () => `${{[it, ...document.querySelectorAll('.card')].map((it) => Object.values(it.getBoundingClientRect().toJSON()))}}`;
+               const places = () => `${{[it, ...document.querySelectorAll('#sheet > *')].map((it) => Object.values(it.getBoundingClientRect().toJSON()))}}`;
                await frame();
                for (let frames = 0, before = ''; frames < 600; frames++) {{
                  if (it !== document.body) it.scrollIntoView({{ block: 'center' }});
@@ -215,4 +217,12 @@ impl Drop for Browser {
         let _already_gone = self.child.kill();
         let _reaped = self.child.wait();
     }
+}
+
+/// The directory of a static, which nothing drops: the next process empties it.
+pub fn kept(name: &str) -> Workspace {
+    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let _not_there = std::fs::remove_dir_all(parent.join(name));
+    let directory = tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(parent);
+    Workspace::in_directory(directory.expect("a directory"))
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::browser::{Browser, VIEWER_HAS_CLOSED};
+use crate::browser::{Browser, VIEWER_HAS_CLOSED, kept};
 use crate::support::{Answer, Service, Workspace, json as answer};
 
 const MANIFEST: &str = "
@@ -45,7 +45,8 @@ fn mixed() -> &'static Workspace {
             }
             Answer::Well
         });
-        let here = Workspace::with_manifest(MANIFEST);
+        let here = kept("mixed");
+        here.write("m.yaml", MANIFEST);
         here.run(&service, &["--concurrency", "1"]).ends_with(7);
         here.run(&service, &["--retake", "takes.2"]).ends_with(7);
         (here, service)

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use serde_json::json;
 
-use crate::browser::Browser;
+use crate::browser::{Browser, kept};
 use crate::support::{Answer, Service, Workspace, json as answer};
 
 const MANIFEST: &str = "
@@ -22,11 +22,11 @@ const REPORT: &str = "shotlist-sandbox/sheet/report.html";
 /// A finished run against the simulator, the same for all tests here: it takes seconds.
 fn finished() -> &'static Workspace {
     static FINISHED: OnceLock<Workspace> = OnceLock::new();
-    FINISHED.get_or_init(rehearsed)
+    FINISHED.get_or_init(|| rehearsed(kept("finished")))
 }
 
-fn rehearsed() -> Workspace {
-    let here = Workspace::with_manifest(MANIFEST);
+fn rehearsed(here: Workspace) -> Workspace {
+    here.write("m.yaml", MANIFEST);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
     here
 }
@@ -130,7 +130,7 @@ fn person_plays_filters_picks_and_copies() {
 
 #[test]
 fn kept_and_retaken_videos_are_saved() {
-    let here = rehearsed();
+    let here = rehearsed(Workspace::new());
     let mut page = open(&here, REPORT, 1440, 1000);
     page.eval("URL.createObjectURL = (blob) => { window.saved = blob; return 'about:blank#'; }");
     page.eval("localStorage.setItem('shotlist unnamed', 'true')");

@@ -32,7 +32,11 @@ pub struct Workspace {
 impl Workspace {
     /// An empty one.
     pub fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("a temporary directory") }
+        Self::in_directory(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    pub fn in_directory(directory: tempfile::TempDir) -> Self {
+        Self { directory }
     }
 
     /// With a manifest `m.yaml`.
