@@ -10,12 +10,50 @@
 //! ledger; the caller passes the date.
 
 pub mod draft;
-mod expand;
+mod expand {
+    //! From entries to jobs: one for each row, combination, and take.
+    //!
+    //! [`expander`] goes through the entries. [`fields`] compiles the templates of each one once, and reads its files. For each row, [`maker`] chooses between the job's fields and
+    //! the defaults, and renders their templates; [`lists`] does so for lists, images, takes, and `extra`.
+    //! [`finisher`] checks and prices a job, adds it to the others, and refuses an ID or a file that is in use.
+    pub(super) mod expander;
+    pub(super) mod fields;
+    pub(super) mod finisher;
+    mod lists;
+    pub(super) mod maker;
+}
 mod load;
-mod raw;
-mod source;
+mod raw {
+    //! The manifest before templates and defaults.
+    //!
+    //! [`job_field`] is the table of a job's fields. [`decode`](mod@decode) has the types of a manifest and fills them from YAML values, key by key with a
+    //! [`table`], so one pass reports every error. [`sections`] decodes the small parts of the file, and [`matrix`] a job's matrix.
+    pub(super) mod decode;
+    pub(super) mod job_field;
+    pub(super) mod matrix;
+    pub(super) mod sections;
+    pub(super) mod table;
+}
+#[cfg(test)]
+mod schema;
+mod source {
+    //! The text of a manifest, and the places of errors in it.
+    //!
+    //! [`text`] reads a manifest and its files within bounds, and [`reader`] makes values of YAML. A [`diagnostic`] has a symbolic [`location`], which
+    //! becomes a byte range only on output. [`syntax`] explains invalid YAML, and limits jobs and requests. [`lints`] are warnings.
+    pub(super) mod diagnostic;
+    pub(super) mod lints;
+    pub(super) mod location;
+    pub(super) mod reader;
+    pub(super) mod syntax;
+    pub(super) mod text;
+}
 mod tables;
-mod template;
+mod template {
+    //! Templates: [`engine`] is strict Jinja and the only file that knows the library. [`bounds`] limits time and memory, and finds gaps in prompts.
+    pub(super) mod bounds;
+    pub(super) mod engine;
+}
 
 pub(crate) use load::name_of;
 pub use load::{FaceReviews, Loaded, Manifest, Options, Unsound, load, load_text};

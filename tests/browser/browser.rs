@@ -65,12 +65,12 @@ impl Browser {
         browser
     }
 
-    /// Waits until the page stands still: a card has its height only once it was drawn in sight.
+    /// Waits until the layout no longer changes: a card in sight has its height after its first frame.
     pub fn settle(&mut self) {
         self.stand_still("document.body");
     }
 
-    /// The middle of an element that was scrolled into sight, once neither it nor a card or block of cards moves. To ask for a card in a block out of sight would lay it out.
+    /// The middle of an element that was scrolled into sight, after the last move of it and of the cards. Blocks are compared, because the position of a card in one forces its layout.
     #[track_caller]
     fn stand_still(&mut self, element: &str) -> Value {
         let place = self.eval(&format!(
@@ -140,7 +140,7 @@ impl Browser {
         }
     }
 
-    /// Clicks into the middle of an element, as the user does: once it stands still.
+    /// Clicks into the middle of an element, as the user does, after its last move.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
         let place = self.stand_still(&format!("document.querySelector({selector:?})"));
@@ -219,7 +219,7 @@ impl Drop for Browser {
     }
 }
 
-/// The directory of a static, which nothing drops: the next process empties it.
+/// The directory of a static. Statics are never dropped, so the next process empties it.
 pub fn kept(name: &str) -> Workspace {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let _not_there = std::fs::remove_dir_all(parent.join(name));

@@ -15,13 +15,13 @@ use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::template::engine::is_template;
 
-pub(super) const TOP_KEYS: [&str; 11] =
+pub(in crate::manifest) const TOP_KEYS: [&str; 11] =
     ["version", "name", "batch", "timezone", "ledger", "budget", "vars", "faces", "defaults", "jobs", "moved"];
 /// The keys of an entry of `jobs` that are no fields.
-pub(super) const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
+pub(in crate::manifest) const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
 
 /// The names of the fields that a job and `defaults` share.
-pub(super) fn field_keys() -> Vec<&'static str> {
+pub(in crate::manifest) fn field_keys() -> Vec<&'static str> {
     F::shared().map(F::name).collect()
 }
 

@@ -204,8 +204,7 @@ fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String,
 /// A key that sorts `a2` before `a10`.
 fn natural(name: &str) -> Vec<(u64, String)> {
     let name = name.to_lowercase();
-    let parts = name.split_inclusive(|c: char| !c.is_ascii_digit());
-    parts
+    name.split_inclusive(|c: char| !c.is_ascii_digit())
         .map(|part| {
             let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
             (digits.parse().unwrap_or(0), part[digits.len()..].to_owned())

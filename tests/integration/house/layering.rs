@@ -93,7 +93,7 @@ const OF_THE_SYSTEM: [(&str, &str); 10] = [
     ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("files/disk.rs", "flags for opening, synced directories, free space, and the mode of a replaced file"),
     ("files/zone.rs", "the time zone"),
-    ("hooks/program.rs", "groups of processes"),
+    ("hooks.rs", "groups of processes"),
     ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
     ("ledger/locked.rs", "what this machine is called"),
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),

@@ -199,7 +199,7 @@ fn jobs_of_each_sheet_have_another_name() {
     }
 }
 
-/// What `init` would make a field is told of, if nothing reads it and the model has the field.
+/// A column is reported if `init` would read it, no field reads it, and the model has the field.
 #[test]
 fn unread_column_of_a_field_is_reported() {
     let told = |model: &str, more: &str, rows: &str| {

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::decode::{ENTRY_KEYS, TOP_KEYS, field_keys};
+use super::raw::decode::{ENTRY_KEYS, TOP_KEYS, field_keys};
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
 use crate::manifest::source::syntax::is_key;
 
-const SCHEMA: &str = include_str!("../../../schemas/manifest.schema.json");
+const SCHEMA: &str = include_str!("../../schemas/manifest.schema.json");
 /// The pattern of a template for an editor.
 const TEMPLATE: &str = "\\{[{%#]";
 

@@ -1,4 +1,8 @@
-//! Runs a hook: the user's program, with a timeout and bounded output. Kills its process group on timeout and on drop.
+//! Runs hooks: the user's programs for local images and downloaded videos. One starts without a shell, with a timeout and bounded output, and is
+//! killed with its group of processes on the timeout and on drop.
+//!
+//! Only the command line and the environment name hooks. A manifest can't, because a downloaded one must not start programs. Hooks inherit neither the
+//! key nor another setting of shotlist.
 //!
 //! `--asset-command` gets a URL for a local image. The service must get the planned image: a changed one has no URL.
 
