@@ -173,6 +173,7 @@ pub fn load_text(text: String, options: &Options<'_>, catalog: &Catalog) -> Load
             reader::without_consequences(&mut diagnostics);
         }
         Err(Unparsed::Limit(diagnostic)) => diagnostics = vec![*diagnostic],
+        Err(Unparsed::Duplicates(keys)) => diagnostics.extend(syntax::duplicate_keys(&keys)),
         Err(Unparsed::Invalid(error)) => diagnostics.extend(syntax::diagnostics(&error, &sources)),
     }
     if let Some(cause) = cause {

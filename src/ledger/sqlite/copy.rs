@@ -141,8 +141,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
         let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
         // Left by an earlier try.
         let _was_not_there = fs::remove_file(&copy);
-        let copied = connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]);
-        copied.map_err(|error| store_error(to, error))?;
+        connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(|error| store_error(to, error))?;
         check(&copy, kind)
     })?;
     let protected = fs::metadata(path).and_then(|found| fs::set_permissions(&copy, found.permissions()));

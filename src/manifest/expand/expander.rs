@@ -14,8 +14,9 @@ use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::sections::Faces;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, have_errors, warning};
-use crate::manifest::source::location::{Pointer, synonym};
+use crate::manifest::source::location::{Location, Pointer, synonym};
 use crate::manifest::tables::rows;
+use crate::manifest::tables::sheet::Row;
 
 impl Inputs<'_> {
     /// All jobs in file order. Jobs with an error are reported and left out. An entry is dropped when its jobs are
@@ -83,27 +84,37 @@ impl Inputs<'_> {
         };
         let before = finisher.jobs.len();
         (0..rows.len() * combinations.len()).try_for_each(|job| finisher.admit(&origin(job), &at, found))?;
-        if let Some(job) = finisher.jobs.get(before)
-            && let Some(model) = self.catalog.model(&job.spec.model)
-        {
-            let is_set = |field| own.says_any(field) || combinations[0].iter().any(|cell| cell.name == field.name());
+        let model = finisher.jobs.get(before).and_then(|job| self.catalog.model(&job.spec.model));
+        if let Some(model) = model {
+            let rows: Vec<&Row> = rows.iter().flatten().collect();
             let may_be_set = |field: &JobField| {
-                !is_set(*field) && field.of_request().is_none_or(|field| !model.family.passes_over(field))
+                let is_set = own.says_any(*field) || combinations[0].iter().any(|cell| cell.name == field.name());
+                !is_set && field.of_request().is_none_or(|field| !model.family.passes_over(field))
             };
-            let names = rows[0].iter().flat_map(|row| row.cells.columns().names());
-            let unread = names.filter(|name| !own.reads(name) && !defaults.reads(name)).filter_map(|name| {
-                let cells: Vec<&str> = rows.iter().flatten().filter_map(|row| row.cells.get(name)).collect();
-                let (_, line) = field_line(name, &cells, self.catalog).filter(|(field, _)| may_be_set(field))?;
-                Some((format!("`{name}`"), format!("`{line}`")))
-            });
-            let (columns, lines): (Vec<_>, Vec<_>) = unread.unzip();
-            if !columns.is_empty() {
-                found.push(warning!(ColumnUnread, at.key("for_each").value(),
-                    "no field reads {}, which may describe the videos", columns.join(", ");
-                    "write {}, or rename the columns", lines.join(", ")));
-            }
+            found.extend(self.unread_columns(&rows, entry, may_be_set, at.key("for_each").value()));
         }
         Ok(())
+    }
+
+    /// The warning about columns that no field reads, though `init` would make fields of them.
+    fn unread_columns(
+        &self,
+        rows: &[&Row],
+        Entry { own, defaults, .. }: Entry<'_>,
+        may_be_set: impl Fn(&JobField) -> bool,
+        place: Location,
+    ) -> Option<Diagnostic> {
+        let names = rows.first()?.cells.columns().names().iter();
+        let unread = names.filter(|name| !own.reads(name) && !defaults.reads(name)).filter_map(|name| {
+            let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
+            let (_, line) = field_line(name, &cells, self.catalog).filter(|(field, _)| may_be_set(field))?;
+            Some((format!("`{name}`"), format!("`{line}`")))
+        });
+        let (columns, lines): (Vec<_>, Vec<_>) = unread.unzip();
+        (!columns.is_empty()).then(|| {
+            warning!(ColumnUnread, place, "no field reads {}, which may describe the videos", columns.join(", ");
+                "write {}, or rename the columns", lines.join(", "))
+        })
     }
 
     /// The fields of an entry, unless they can't be filled in, which is reported.

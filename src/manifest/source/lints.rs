@@ -59,7 +59,8 @@ pub(crate) fn unfilled_placeholder(
     } else if MARKS.iter().any(|[a, b, c]| memchr3(*a, *b, *c, prompt.as_bytes()).is_some()) {
         let is_error = |error: &&str| error.ends_with(['!', '?', 'A']) && prompt.contains(error);
         let of_spreadsheets = OF_SPREADSHEETS.split(' ').find(is_error).map(str::to_owned);
-        let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
+        let braces =
+            || ["{{", "{%", "<%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
         of_spreadsheets.or_else(braces).or_else(|| unfilled(prompt, &names()))
     } else {
         None

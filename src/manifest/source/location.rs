@@ -214,8 +214,6 @@ struct Node {
     range: Range<usize>,
     /// Shared by aliases, so that an alias bomb takes no more memory than its text.
     kind: Rc<Kind>,
-    /// True if it only repeats another, which is checked at its own location.
-    is_alias: bool,
 }
 
 #[derive(Debug)]
@@ -310,15 +308,6 @@ impl Marks {
         }
         Some(range)
     }
-
-    /// Every key that is twice in one mapping, with the pointer to it.
-    pub(crate) fn duplicates(&self) -> Vec<Pointer> {
-        let mut found = Vec::new();
-        if let Some(top) = &self.top {
-            collect_duplicates(top, &Pointer::top(), &mut found);
-        }
-        found
-    }
 }
 
 /// The entry of a key: the mapping's own, or one that a merge key (`<<`) brings in.
@@ -333,32 +322,6 @@ fn lookup<'n>(node: &'n Node, key: &str, again: bool) -> Option<&'n Entry> {
     });
     let of_base = |base: &'n Node| if let Kind::Map(own) = &*base.kind { own.of_key(key, false) } else { None };
     merged.into_iter().find_map(of_base)
-}
-
-fn collect_duplicates(node: &Node, at: &Pointer, found: &mut Vec<Pointer>) {
-    // Followed, the references of an alias bomb would multiply here as anywhere.
-    if node.is_alias {
-        return;
-    }
-    match &*node.kind {
-        Kind::Scalar => {}
-        Kind::List(items) => {
-            for (index, item) in items.iter().enumerate() {
-                collect_duplicates(item, &at.index(index), found);
-            }
-        }
-        Kind::Map(entries) => {
-            let mut seen: HashMap<&str, usize> = HashMap::new();
-            for entry in &entries.list {
-                let times = seen.entry(&entry.key).or_default();
-                *times += 1;
-                if *times == 2 && entry.key != "<<" {
-                    found.push(at.key(&entry.key));
-                }
-                collect_duplicates(&entry.value, &at.key(&entry.key), found);
-            }
-        }
-    }
 }
 
 /// The first line of a range, because a whole file underlined would hide the place.
@@ -391,7 +354,7 @@ impl Builder {
             }
             Event::Alias(anchor) => {
                 let kind = self.anchors.get(&anchor).map_or_else(|| Rc::new(Kind::Scalar), Rc::clone);
-                self.add(Node { range, kind, is_alias: true }, None);
+                self.add(Node { range, kind }, None);
             }
             Event::SequenceStart(_, anchor, _) => self.open.push(Open::List(range.start, anchor, Vec::new())),
             Event::MappingStart(_, anchor, _) => self.open.push(Open::Map(range.start, anchor, Vec::new(), None)),
@@ -416,7 +379,7 @@ impl Builder {
         if anchor != 0 {
             self.anchors.insert(anchor, Rc::clone(&kind));
         }
-        self.add(Node { range, kind, is_alias: false }, text);
+        self.add(Node { range, kind }, text);
     }
 
     /// Adds a node as an entry, a key, a value, or the top.
@@ -470,10 +433,8 @@ mod tests {
     #[test]
     fn duplicate_key_is_located_at_its_second_place() {
         let text = "a: 1\njobs:\n  - id: x\n    id: y\n";
-        let marks = Marks::parse(text);
-        let found = marks.duplicates();
-        assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["jobs[0].id"]);
-        let again = marks.find(&found[0], &Part::Again, text).expect("a range");
+        let id = Pointer::top().key("jobs").index(0).key("id");
+        let again = Marks::parse(text).find(&id, &Part::Again, text).expect("a range");
         assert_eq!(text[..again.start].lines().count(), 4);
     }
 

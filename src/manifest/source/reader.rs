@@ -44,6 +44,8 @@ impl From<Value> for RawEntry {
 pub(crate) enum Unparsed {
     /// It is beyond a bound.
     Limit(Box<Diagnostic>),
+    /// A mapping has a key twice, at each of these places.
+    Duplicates(Vec<Pointer>),
     /// It is not valid YAML.
     Invalid(serde_yaml::Error),
 }
@@ -58,7 +60,7 @@ pub(crate) fn read<J>(
     let mut jobs = Vec::new();
     let mut value = match Reader::build(text, &mut |entry| jobs.push(decode(entry, jobs.len())), forgotten) {
         Ok(value) => value,
-        Err(Some(diagnostic)) => return Err(Unparsed::Limit(diagnostic)),
+        Err(Some(why)) => return Err(why),
         Err(None) => {
             jobs.clear();
             // JSON has surrogate pairs, which YAML does not know.
@@ -115,20 +117,21 @@ fn needed(rule: Rule) -> Option<&'static str> {
 }
 
 /// No values: the text is beyond a bound, or else `yaml_serde` has to read it.
-type Interrupt = Option<Box<Diagnostic>>;
+type Interrupt = Option<Unparsed>;
 
 fn from_error(error: &ScanError) -> Interrupt {
     if !matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
         return None;
     }
     let place = Location::At(error.marker().line(), error.marker().col() + 1);
-    Some(Box::new(error!(YamlLimit, place, "the manifest is nested too deeply"; "reduce the nesting")))
+    let too_deep = error!(YamlLimit, place, "the manifest is nested too deeply"; "reduce the nesting");
+    Some(Unparsed::Limit(Box::new(too_deep)))
 }
 
-fn too_large() -> Box<Diagnostic> {
-    Box::new(error!(YamlLimit, Location::File,
+fn too_large() -> Unparsed {
+    Unparsed::Limit(Box::new(error!(YamlLimit, Location::File,
         "the manifest's references must expand to at most {} MiB", MAX_TEXT >> 20;
-        "use fewer `*name` references, or put the text into a `prompt_file`"))
+        "use fewer `*name` references, or put the text into a `prompt_file`")))
 }
 
 /// The values of one document while its events arrive.
@@ -142,6 +145,8 @@ struct Reader<'j> {
     top: Option<Value>,
     /// The number of jobs that were handed out.
     jobs: usize,
+    /// The second places of keys that a mapping has twice.
+    twice: Vec<Pointer>,
     /// True if the last line has no line break, so that parsers differ about the one of a block scalar there.
     is_open: bool,
     /// True if `yaml_serde` has to read the text: the rest of it is read for its bounds.
@@ -168,7 +173,8 @@ impl<'j> Reader<'j> {
         let is_left = text.contains(['\u{85}', '\u{2028}', '\u{2029}']);
         let is_open = !text.ends_with('\n');
         let (open, anchors) = (Vec::new(), HashMap::new());
-        let mut reader = Self { on_job, open, anchors, size: 0, top: None, jobs: 0, is_open, is_left };
+        let mut reader =
+            Self { on_job, open, anchors, size: 0, top: None, jobs: 0, twice: Vec::new(), is_open, is_left };
         let limits = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
         let mut last = Span::default();
         for event in Parser::new_from_str_with_options(text, limits) {
@@ -181,15 +187,19 @@ impl<'j> Reader<'j> {
                 && is_infinite(text)
             {
                 let place = Location::At(span.start.line(), span.start.col() + 1);
-                return Err(Some(Box::new(error!(Yaml, place, "the number `{text}` is too large";
-                    "write a smaller number, or put quotes around a string"))));
+                return Err(Some(Unparsed::Limit(Box::new(error!(Yaml, place, "the number `{text}` is too large";
+                    "write a smaller number, or put quotes around a string")))));
             }
             reader.on_event(event)?;
             if reader.size > MAX_TEXT {
                 return Err(Some(too_large()));
             }
         }
-        if reader.is_left { Err(None) } else { Ok(reader.top.unwrap_or_default()) }
+        match (reader.twice.is_empty(), reader.is_left) {
+            (false, _) => Err(Some(Unparsed::Duplicates(reader.twice))),
+            (true, true) => Err(None),
+            (true, false) => Ok(reader.top.unwrap_or_default()),
+        }
     }
 
     /// The error that a key, the last scalar of the text, has no value.
@@ -239,7 +249,7 @@ impl<'j> Reader<'j> {
                 match content {
                     Content::List(list) => self.add(Value::Sequence(list)),
                     Content::Map(pairs, _) => {
-                        self.is_left |= has_duplicates(&pairs);
+                        self.note_duplicates(&pairs);
                         if self.is_in_jobs() {
                             self.hand_out(RawEntry::Mapping(pairs));
                         } else {
@@ -257,6 +267,24 @@ impl<'j> Reader<'j> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Records the keys that are twice in a mapping that ends. Two merge keys are for `yaml_serde` to report.
+    fn note_duplicates(&mut self, pairs: &[(Value, Value)]) {
+        let mut seen: HashMap<&Value, usize> = HashMap::new();
+        for (nth, (key, _)) in pairs.iter().enumerate() {
+            let earlier = if pairs.len() <= MAX_COMPARED {
+                pairs[..nth].iter().filter(|(other, _)| other == key).count()
+            } else {
+                let times = seen.entry(key).or_default();
+                *times += 1;
+                *times - 1
+            };
+            self.is_left |= earlier > 0;
+            if let Some(key) = key.as_str().filter(|key| earlier == 1 && *key != "<<") {
+                self.twice.push(self.pointer().key(key));
+            }
+        }
     }
 
     /// Returns whether the open collection is the list of jobs, and its entries are handed out.
@@ -296,14 +324,6 @@ impl<'j> Reader<'j> {
             },
         }
     }
-}
-
-/// Returns whether a key occurs again.
-fn has_duplicates(pairs: &[(Value, Value)]) -> bool {
-    if pairs.len() > MAX_COMPARED {
-        return pairs.iter().map(|(key, _)| key).collect::<HashSet<_>>().len() < pairs.len();
-    }
-    pairs.iter().enumerate().any(|(nth, (key, _))| pairs[..nth].iter().any(|(other, _)| other == key))
 }
 
 /// Returns whether it is a decimal number beyond all numbers.

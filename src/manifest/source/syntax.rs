@@ -163,22 +163,20 @@ fn too_many(at: &Pointer) -> Box<Diagnostic> {
 /// The number of lines before the parser's line that are searched for an error.
 const LINES_BEFORE: usize = 2;
 
+/// Keys that are twice in a mapping, or the second job that begins there.
+pub(crate) fn duplicate_keys(duplicates: &[Pointer]) -> Vec<Diagnostic> {
+    let is_id = |at: &&Pointer| matches!(&at.0[..], [Step::Key(jobs), Step::Index(_), Step::Key(id)] if jobs == "jobs" && id == "id");
+    let is_second = |id: &&Pointer| duplicates.iter().filter(|other| other.first(2) == id.first(2)).count() > 1;
+    if let Some(mut second) = duplicates.iter().filter(is_id).find(is_second).map(duplicate_key) {
+        "a second job begins here, without a dash".clone_into(&mut second.message);
+        return vec![second.with_help("write `- id: …`, with the dash in the column of the others")];
+    }
+    duplicates.iter().map(duplicate_key).collect()
+}
+
 /// The parser's error at its location, with help if it is a common one.
 pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
     let said = error.to_string();
-    // The parser refuses a key that is twice without saying where.
-    if said.contains("duplicate entry") {
-        let duplicates = sources.marks().duplicates();
-        let is_id = |at: &&Pointer| matches!(&at.0[..], [Step::Key(jobs), Step::Index(_), Step::Key(id)] if jobs == "jobs" && id == "id");
-        let is_second = |id: &&Pointer| duplicates.iter().filter(|other| other.first(2) == id.first(2)).count() > 1;
-        if let Some(mut second) = duplicates.iter().filter(is_id).find(is_second).map(duplicate_key) {
-            "a second job begins here, without a dash".clone_into(&mut second.message);
-            return vec![second.with_help("write `- id: …`, with the dash in the column of the others")];
-        }
-        if !duplicates.is_empty() {
-            return duplicates.iter().map(duplicate_key).collect();
-        }
-    }
     if let Some(diagnostic) = control_character(&said, sources) {
         return vec![diagnostic];
     }

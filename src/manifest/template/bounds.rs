@@ -137,10 +137,11 @@ fn is_narrow(pattern: &str) -> bool {
 }
 
 fn within(length: usize) -> Result<(), Error> {
-    if length <= MAX_TEXT_BYTES {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::InvalidOperation, format!("the string must have at most {} KiB", MAX_TEXT_BYTES / 1024)))
+    if length <= MAX_TEXT_BYTES { Ok(()) } else { Err(Error::new(ErrorKind::InvalidOperation, too_long())) }
+}
+
+pub(super) fn too_long() -> String {
+    format!("the string must have at most {} KiB", MAX_TEXT_BYTES / 1024)
 }
 
 /// Refuses a template that could grow without bounds.
@@ -179,7 +180,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
 
 /// The columns that an expression compares with a number or multiplies: `row.price > 10`. A cell is text, so the result would be no number's.
 pub(super) fn counted_columns(source: &str) -> Vec<String> {
-    let is_operator = |c: char| matches!(c, '*' | '<' | '>' | '=' | '!');
+    let is_operator = |c: char| matches!(c, '*' | '+' | '-' | '/' | '<' | '>' | '=' | '!');
     let is_value = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_digit()) || text.starts_with("true") || text.starts_with("false")
     };
@@ -270,10 +271,7 @@ pub(in crate::manifest) struct CellsOfRow(pub Arc<Cells>);
 
 impl Object for CellsOfRow {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        self.get_value_by_str(key.as_str()?)
-    }
-
-    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        let key = key.as_str()?;
         let cell = self.0.get(key)?;
         Some(broken(key, cell).map_or_else(|| Value::from(cell), Value::from))
     }

@@ -111,10 +111,6 @@ impl Object for Scope {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         self.value(key.as_str()?)
     }
-
-    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        self.value(key)
-    }
 }
 
 impl Scope {
@@ -122,6 +118,11 @@ impl Scope {
     fn text(&self, field: &str) -> Option<&str> {
         let (_, made) = self.fields.iter().find(|(name, _)| *name == field)?;
         if let Made::Text(text) = made { Some(text) } else { None }
+    }
+
+    /// The names of the columns of its row, if it has one.
+    fn columns(&self) -> Option<Vec<String>> {
+        Some(self.row.as_ref()?.try_iter().ok()?.map(|key| key.to_string()).collect())
     }
 
     /// The value of a name for this job.
@@ -210,18 +211,21 @@ impl Templates {
         let part = part_of(error, source);
         let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
         match error.kind() {
-            ErrorKind::WriteFailure => {
-                let message = format!("the string must have at most {} KiB", bounds::MAX_TEXT_BYTES / 1024);
-                TemplateError::new(message, "no prompt is as long as that").in_part(part)
-            }
+            ErrorKind::WriteFailure => TemplateError::new(bounds::too_long(), "no prompt is as long as that").in_part(part),
             ErrorKind::OutOfFuel => {
-                let message = format!("the template must take at most {MAX_STEPS} steps");
-                TemplateError::new(message, "write shorter loops")
+                TemplateError::new(format!("the template must take at most {MAX_STEPS} steps"), "write shorter loops")
             }
-            ErrorKind::UnknownFilter => TemplateError::new(detail, format!("filters: {FILTERS}")).in_part(part),
+            ErrorKind::UnknownFilter | ErrorKind::UnknownMethod => {
+                TemplateError::new(detail, format!("filters, as in `{{{{ name | upper }}}}`: {FILTERS}")).in_part(part)
+            }
+            ErrorKind::UnknownFunction => {
+                TemplateError::new(detail, "the only function is `range`; the date is `{{ today }}`").in_part(part)
+            }
             ErrorKind::UndefinedError => {
-                let name = if let Part::Fragment(name, _) = &part { name.clone() } else { String::new() };
-                self.undefined(&name, part, scope)
+                let code = if let Part::Fragment(code, _) = &part { code.as_str() } else { "" };
+                // Of a comparison, the part is all of it.
+                let name = code.split_whitespace().rfind(|word| word.starts_with(char::is_alphabetic)).unwrap_or(code);
+                self.undefined(name, part.clone(), scope)
             }
             _ => self.missing_column(source, scope).unwrap_or_else(|| {
                 let cause = std::error::Error::source(error);
@@ -237,34 +241,29 @@ impl Templates {
 
     fn undefined(&self, name: &str, part: Part, scope: &Scope) -> TemplateError {
         let message = format!("`{name}` is not defined");
-        TemplateError { rule: Rule::Template, message, help: self.help_for(name, scope), part }
+        TemplateError::new(message, self.help_for(name, scope)).in_part(part)
     }
 
     /// The first column of a template that the row lacks. The error of a filter does not name it.
     fn missing_column(&self, source: &str, scope: &Scope) -> Option<TemplateError> {
-        let row = scope.row.as_ref()?;
-        let columns: Vec<String> = row.try_iter().ok()?.map(|key| key.to_string()).collect();
+        let columns = scope.columns()?;
         source.match_indices("row.").find_map(|(at, _)| {
             let rest = &source[at + 4..];
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            let name = &rest[..end];
-            let is_missing = !name.is_empty() && !columns.iter().any(|column| column == name);
-            let name = format!("row.{name}");
-            is_missing.then(|| self.undefined(&name, Part::Fragment(name.clone(), 0), scope))
+            let is_missing = end > 0 && !columns.iter().any(|column| *column == rest[..end]);
+            let name = &source[at..at + 4 + end];
+            is_missing.then(|| self.undefined(name, Part::Fragment(name.to_owned(), 0), scope))
         })
     }
 
-    fn help_for(&self, name: &str, scope: &Scope) -> Option<String> {
-        if let Some(column) = name.strip_prefix("row.") {
-            let Some(row) = &scope.row else {
-                return Some("`row` requires `for_each`".to_owned());
-            };
-            let columns: Vec<String> = row.try_iter().ok()?.map(|key| key.to_string()).collect();
-            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-            return Some(help_near(column, "columns of the row", &columns));
+    fn help_for(&self, name: &str, scope: &Scope) -> String {
+        let columns = scope.columns();
+        if columns.is_none() && (name.starts_with("row.") || matches!(name, "row" | "row_number")) {
+            return "`row` requires `for_each`".to_owned();
         }
-        if name == "row" || name == "row_number" {
-            return Some("`row` requires `for_each`".to_owned());
+        let columns: Vec<&str> = columns.iter().flatten().map(String::as_str).collect();
+        if let Some(column) = name.strip_prefix("row.") {
+            return help_near(column, "columns of the row", &columns);
         }
         let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         if scope.row.is_some() {
@@ -272,8 +271,23 @@ impl Templates {
         }
         names.extend(scope.fields.iter().map(|(name, _)| *name));
         names.extend(scope.matrix.iter().map(|(name, _)| name.as_str()));
-        Some(help_near(name, "names in scope", &names))
+        match name.rsplit_once('.') {
+            // Other tools have them in groups: `matrix.lang`, `vars.brand`, `item.sku`.
+            Some((_, last)) if names.contains(&last) => format!("write `{{{{ {last} }}}}`"),
+            Some((_, last)) if columns.contains(&last) => format!("write `{{{{ row.{last} }}}}`"),
+            _ => other_word(name).unwrap_or_else(|| help_near(name, "names in scope", &names)),
+        }
     }
+}
+
+/// Words of other template languages, each before the one to write.
+const OTHER_WORDS: &str =
+    "||=or;&&=and;else if=elif;null=none; ? ={{ one if … else another }};#if={% if … %} … {% endif %}";
+
+fn other_word(code: &str) -> Option<String> {
+    let mut words = OTHER_WORDS.split(';').filter_map(|words| words.split_once('='));
+    let (other, word) = words.find(|(other, _)| code.contains(other))?;
+    Some(format!("in place of `{}`, write `{word}`", other.trim()))
 }
 
 /// Writes a value into a text. A value without a text of its own is an error, such as an empty variable, which would become `None`, or a list with its
@@ -345,6 +359,7 @@ fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
         return TemplateError::new("`{{` is not closed", help).in_part(Part::Fragment(source[at..].to_owned(), 0));
     }
     let help = error.range().and_then(|range| column_with_a_blank(source.get(..range.start)?, source));
+    let help = help.or_else(|| other_word(source));
     let message = format!("can't read the template: {detail}");
     TemplateError::new(message, help.unwrap_or_else(usual)).in_part(part_of(error, source))
 }

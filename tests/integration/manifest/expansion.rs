@@ -1,4 +1,4 @@
-//! What a manifest becomes: combinations, takes, prompts in files, files, faces. And what an edit of it buys: exactly the
+//! The jobs of a manifest: combinations, takes, prompts in files, files, faces. And what an edit of it buys: exactly the
 //! jobs that are new.
 
 use std::collections::BTreeSet;
@@ -410,4 +410,27 @@ fn field_reaches_request_from_every_source() {
     // `uses_likeness` is only for the user, and is not sent.
     let all: Vec<&str> = Field::ALL.iter().filter(|field| **field != Field::Face).map(|field| field.name()).collect();
     assert_eq!(tried, all);
+}
+
+/// Names in groups and operators of other tools.
+#[test]
+fn template_of_another_tool_gets_its_own_words() {
+    for (template, help) in [
+        ("{{ matrix.lang }}", "write `{{ lang }}`"),
+        ("{{ secrets.brand }}", "write `{{ brand }}`"),
+        ("{{ item.tags }}", "write `{{ row.tags }}`"),
+        ("{{ Row.tags }}", "write `{{ row.tags }}`"),
+        ("{{ row.tags || 'x' }}", "in place of `||`, write `or`"),
+        ("{% if lang %}a{% else if brand %}b{% endif %}", "in place of `else if`, write `elif`"),
+        ("{{ lang != null }}", "in place of `null`, write `none`"),
+        ("{{ lang ? 'a' : 'b' }}", "in place of `?`, write `{{ one if … else another }}`"),
+        ("{{ row.n + 1 }}", "write `row.n | int`, or put quotes around the value that it is compared with"),
+        ("{{ now() }}", "the only function is `range`; the date is `{{ today }}`"),
+    ] {
+        let here = Workspace::with_manifest(&format!(
+            "version: 1\nvars: {{ brand: A }}\ndefaults: {{ model: alpha-2 }}\njobs:\n  - id: a\n    for_each: [{{ n: '1', tags: x }}]\n    matrix: {{ lang: [de] }}\n    prompt: |\n      A dog {template}\n"
+        ));
+        let told = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
+        assert_eq!(told.lines().find_map(|line| line.split_once("help: ")), Some(("  = ", help)), "{template}");
+    }
 }
