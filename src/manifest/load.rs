@@ -295,13 +295,13 @@ fn batch(raw: &RawManifest, templates: &Templates, found: &mut Findings) -> Stri
 fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Findings) -> Vec<(String, Value)> {
     let mut vars = named_vars(&raw.vars, found);
     for (name, value) in options.set {
-        if let Some(var) = vars.iter_mut().find(|(known, _)| known == name) {
-            var.1 = Value::String(value.clone());
-            continue;
+        if let Some((_, var)) = vars.iter_mut().find(|(known, _)| known == name) {
+            *var = Value::String(value.clone());
+        } else {
+            let known: Vec<&str> = vars.iter().map(|(name, _)| name.as_str()).collect();
+            found.push(error!(SetUnknown, Location::File, "`--set {name}=…`: the manifest has no variable `{name}`";
+                "{}", help_near(name, "vars", &known)));
         }
-        let known: Vec<&str> = vars.iter().map(|(name, _)| name.as_str()).collect();
-        found.push(error!(SetUnknown, Location::File, "`--set {name}=…`: the manifest has no variable `{name}`";
-            "{}", help_near(name, "vars", &known)));
     }
     vars
 }

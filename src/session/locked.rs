@@ -200,9 +200,6 @@ impl Confirmation {
             return Err(Refusal::BoughtBefore { jobs: unconfirmed });
         }
         let cost = plan.most();
-        if cost > self.up_to {
-            return Err(Refusal::Unconfirmed { cost, confirmed: self.up_to });
-        }
-        Ok(())
+        if cost > self.up_to { Err(Refusal::Unconfirmed { cost, confirmed: self.up_to }) } else { Ok(()) }
     }
 }

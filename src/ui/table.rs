@@ -157,10 +157,7 @@ fn cut(columns: &[Column<'_>], rows: &mut [Vec<String>], kind: Kind, least: usiz
 /// A text on one line, truncated to a width with a mark.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let line = one_line(text);
-    if line.width() <= most {
-        return line;
-    }
-    within(line.chars(), most.saturating_sub(1)).chain(['…']).collect()
+    if line.width() <= most { line } else { within(line.chars(), most.saturating_sub(1)).chain(['…']).collect() }
 }
 
 /// An ID truncated in its middle to a width, with a mark: IDs differ at their ends.

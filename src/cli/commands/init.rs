@@ -72,8 +72,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
 
 /// The jobs of a draft and their price. `None` if it has errors: a guess may be wrong, and the plan shows it.
 fn comes_to(file: &Path) -> Option<String> {
-    let loaded = manifest::load(&manifest::Options::new(file), Catalog::embedded());
-    let manifest = loaded.sound().ok()?;
+    let manifest = manifest::load(&manifest::Options::new(file), Catalog::embedded()).sound().ok()?;
     let price: Usd = manifest.jobs.iter().map(|job| job.purchase.price).sum();
     let left_out = manifest.rows_left_out.iter().map(|sentence| format!("; {sentence}"));
     Some(format!("{} for {price:#}{}", count(manifest.jobs.len(), "job"), left_out.collect::<String>()))

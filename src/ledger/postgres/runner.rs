@@ -114,8 +114,7 @@ pub(super) async fn expire_at_start(transaction: &Transaction, times: &Times) ->
 /// The latest heartbeat of each live runner.
 pub(super) async fn heartbeats(transaction: &Transaction) -> Result<Vec<(i64, i64)>, PostgresError> {
     let sql = format!("SELECT id, heartbeat_us FROM runner WHERE id IN ({LIVE})");
-    let rows = transaction.query_typed(&sql, &[]).await?;
-    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+    transaction.query_typed(&sql, &[]).await?.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
 pub(super) fn micros(span: Duration) -> i64 {

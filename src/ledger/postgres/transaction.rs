@@ -100,9 +100,7 @@ impl Transaction {
     pub(super) async fn execute_queued(&self) -> Result<(), PostgresError> {
         let queued = std::mem::take(&mut *self.last.lock());
         let executed = queued.iter().map(async |(sql, text)| self.execute_typed(sql, &[(text, Type::TEXT)]).await);
-        let executed = futures::future::join_all(executed).await;
-        executed.into_iter().try_for_each(|result| result.map(drop))?;
-        Ok(())
+        Ok(futures::future::join_all(executed).await.into_iter().try_for_each(|result| result.map(drop))?)
     }
 
     /// Rolls it back.

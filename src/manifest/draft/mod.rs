@@ -10,4 +10,4 @@ mod text;
 mod written;
 
 pub use sheet::{Draft, DraftError, draft, draft_of_images};
-pub(in crate::manifest) use text::field_line;
+pub(in crate::manifest) use written::Written;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::columns::{Column, alternatives, is_taken, names_models, taker};
-use super::written::{Meaning, Written};
+use super::written::Meaning;
 use crate::catalog::{Catalog, Model};
 use crate::domain::text::one_line;
 use crate::domain::{Field, count};
@@ -238,16 +238,6 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
         Some(why) => format!("    # {line} # {why}\n"),
         None => format!("    {line}{}\n", shown(column.meaning)),
     }
-}
-
-/// The line that makes a field of a column, with the field, if it looks like the model, length, or shape of the videos.
-pub(in crate::manifest) fn field_line(name: &str, cells: &[&str], catalog: &Catalog) -> Option<(F, String)> {
-    let field = match Written::new(name, cells, false, catalog).meaning() {
-        Meaning::Shape => F::Shape,
-        Meaning::Field(field) if field != Field::Image => F::for_request_field(field),
-        _ => return None,
-    };
-    Some((field, format!("{}: {}", field.name(), quoted(&format!("{{{{ {} }}}}", cell(name))))))
 }
 
 /// The reason why the field of a column is left out of the jobs.

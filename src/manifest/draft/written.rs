@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Family};
 use crate::domain::text::one_line;
 use crate::domain::{Field, SHAPES, ratio_meant_by, sides};
 use crate::manifest::raw::job_field::JobField;
@@ -59,7 +59,7 @@ const MIN_SIDE: u32 = 100;
 type Test<'t> = &'t dyn Fn(&str) -> bool;
 
 /// A column: the parts of its name, and its non-empty cells.
-pub(super) struct Written<'c> {
+pub(in crate::manifest) struct Written<'c> {
     /// The name in lower case, without blanks and signs, and its words.
     plain: String,
     words: Vec<String>,
@@ -76,7 +76,7 @@ pub(super) struct Written<'c> {
 }
 
 impl<'c> Written<'c> {
-    pub(super) fn new(name: &str, cells: &[&'c str], is_of_shop: bool, catalog: &'c Catalog) -> Self {
+    pub(in crate::manifest) fn new(name: &str, cells: &[&'c str], is_of_shop: bool, catalog: &'c Catalog) -> Self {
         Self {
             plain: name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect(),
             words: name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect(),
@@ -120,6 +120,28 @@ impl<'c> Written<'c> {
         } else {
             Meaning::Words
         }
+    }
+
+    /// The model, length, or shape of the videos: each word of the name means it, and the family takes the value of a cell.
+    pub(in crate::manifest) fn certain_field(&self, family: &Family) -> Option<JobField> {
+        let Headers { models, durations, lengths, shapes, of_videos, .. } = self.headers;
+        let says = |field: Field, lists: &[&Vec<String>]| {
+            let is_known = |word: &String| word.is_empty() || lists.iter().any(|list| list.contains(word));
+            self.own == Some(field) || self.words.iter().all(is_known)
+        };
+        let is_taken = |cell: &str| seconds_in(cell).is_some_and(|it| family.fields.duration.broken_by(it).is_none());
+        let has_length = || !family.passes_over(Field::Duration) && self.any(&is_taken);
+        let has_model = || self.any(&|cell| is_like_a_model(cell, self.catalog));
+        let (field, is_certain) = match self.meaning() {
+            Meaning::Field(Field::Model) => (JobField::Model, says(Field::Model, &[models, of_videos]) && has_model()),
+            Meaning::Field(Field::Duration) => {
+                (JobField::Duration, says(Field::Duration, &[durations, lengths, of_videos]) && has_length())
+            }
+            Meaning::Field(Field::Size) => (JobField::Size, self.own == Some(Field::Size) && family.takes(Field::Size)),
+            Meaning::Shape => (JobField::Shape, says(Field::AspectRatio, &[shapes, of_videos])),
+            _ => return None,
+        };
+        is_certain.then_some(field)
     }
 
     /// The field with the name of the column. The plan reports its invalid cells, row by row.

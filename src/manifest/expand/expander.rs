@@ -7,12 +7,12 @@ use super::fields::Fields;
 use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
 use super::maker::{Entry, Inputs};
+use crate::catalog::Family;
 use crate::domain::{Field, Job, Labels, NoticeCode, count};
-use crate::manifest::draft::field_line;
-use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest};
+use crate::manifest::draft::Written;
+use crate::manifest::raw::decode::{RawFields, RawForEach, RawJob, RawManifest};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
-use crate::manifest::raw::sections::Faces;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, have_errors, warning};
 use crate::manifest::source::location::{Location, Pointer, synonym};
 use crate::manifest::tables::rows;
@@ -32,9 +32,7 @@ impl Inputs<'_> {
         let mut has_room = true;
         for (number, raw_job) in entries.into_iter().enumerate() {
             // Errors of the other entries are reported, too.
-            if has_room
-                && let Err(diagnostic) = self.make_all(number, &raw_job, &defaults, &raw.faces, &mut finisher, found)
-            {
+            if has_room && let Err(diagnostic) = self.make_all(number, &raw_job, &defaults, raw, &mut finisher, found) {
                 found.push(*diagnostic);
                 has_room = false;
             }
@@ -58,7 +56,7 @@ impl Inputs<'_> {
         number: usize,
         raw_job: &RawJob,
         defaults: &Fields<'_>,
-        faces: &Faces,
+        raw: &RawManifest,
         finisher: &mut Finisher,
         found: &mut Findings,
     ) -> Result<(), Box<Diagnostic>> {
@@ -80,35 +78,42 @@ impl Inputs<'_> {
         let origin = |job: usize| {
             let (row, nth) = (rows[job / combinations.len()].as_ref(), job % combinations.len());
             let (combination, matrix, is_damaged) = (&combinations[nth], matrices[nth].as_ref(), raw_job.is_damaged);
-            Origin { number, is_damaged, entry, faces, combination, row, matrix }
+            Origin { number, is_damaged, entry, faces: &raw.faces, combination, row, matrix }
         };
         let before = finisher.jobs.len();
         (0..rows.len() * combinations.len()).try_for_each(|job| finisher.admit(&origin(job), &at, found))?;
         let model = finisher.jobs.get(before).and_then(|job| self.catalog.model(&job.spec.model));
-        if let Some(model) = model {
+        if let (Some(model), Some(from), false) = (model, &raw_job.for_each, own.values.has(F::PromptFile)) {
             let rows: Vec<&Row> = rows.iter().flatten().collect();
-            let may_be_set = |field: &JobField| {
-                let is_set = own.says_any(*field) || combinations[0].iter().any(|cell| cell.name == field.name());
-                !is_set && field.of_request().is_none_or(|field| !model.family.passes_over(field))
-            };
-            found.extend(self.unread_columns(&rows, entry, may_be_set, at.key("for_each").value()));
+            let is_set = |field| own.says_any(field) || raw_job.matrix.is_some();
+            let excluded = if let RawForEach::File(table) = from { &table.exclude[..] } else { &[] };
+            // The debug form has all texts.
+            let said =
+                format!("{:?}{excluded:?}{:?}{:?}{:?}", raw_job.id, raw_job.matrix, raw_job.fields, raw.defaults);
+            found.extend(self.unread_columns(&rows, &said, model.family, is_set, at.key("for_each").value()));
         }
         Ok(())
     }
 
-    /// The warning about columns that no field reads, though `init` would make fields of them.
+    /// The warning about unmentioned columns with the model, length, or shape of the videos.
     fn unread_columns(
         &self,
         rows: &[&Row],
-        Entry { own, defaults, .. }: Entry<'_>,
-        may_be_set: impl Fn(&JobField) -> bool,
+        said: &str,
+        family: &Family,
+        is_set: impl Fn(JobField) -> bool,
         place: Location,
     ) -> Option<Diagnostic> {
+        let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+        let said = letters(said);
         let names = rows.first()?.cells.columns().names().iter();
-        let unread = names.filter(|name| !own.reads(name) && !defaults.reads(name)).filter_map(|name| {
+        // A loop over the row reads them all.
+        let unread = names.filter(|name| !said.contains(&letters(name)) && !said.contains("inrow"));
+        let unread = unread.filter_map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
-            let (_, line) = field_line(name, &cells, self.catalog).filter(|(field, _)| may_be_set(field))?;
-            Some((format!("`{name}`"), format!("`{line}`")))
+            let field =
+                Written::new(name, &cells, false, self.catalog).certain_field(family).filter(|it| !is_set(*it))?;
+            Some((format!("`{name}`"), format!("`{}: \"{{{{ row['{name}'] }}}}\"`", field.name())))
         });
         let (columns, lines): (Vec<_>, Vec<_>) = unread.unzip();
         (!columns.is_empty()).then(|| {

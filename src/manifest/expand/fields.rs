@@ -85,8 +85,7 @@ impl<'t> Fields<'t> {
     /// The error that two fields exclude each other.
     fn twice(&self, rule: Rule, one: JobField, other: JobField) -> Diagnostic {
         let message = format!("found both `{}` and `{}`", one.name(), other.name());
-        let diagnostic = Diagnostic::error(rule, message, self.at(other).named());
-        diagnostic.with_help("keep one of the two")
+        Diagnostic::error(rule, message, self.at(other).named()).with_help("keep one of the two")
     }
 
     /// The location of a field's value, present or not.
@@ -106,20 +105,9 @@ impl<'t> Fields<'t> {
 
     /// Returns whether the field, or one that excludes it, is set here.
     pub(super) fn says_any(&self, field: JobField) -> bool {
-        self.says(field)
-            || TWICE
-                .iter()
-                .any(|(_, one, other)| *one == field && self.says(*other) || *other == field && self.says(*one))
-    }
-
-    /// Returns whether a template here names a column.
-    pub(super) fn reads(&self, column: &str) -> bool {
-        self.values.0.iter().any(|(_, value)| match value {
-            FieldValue::Text(text) => text.reads(column),
-            FieldValue::List(list) => list.iter().any(|text| text.reads(column)),
-            FieldValue::Labels(labels) => labels.iter().any(|(_, text)| text.reads(column)),
-            FieldValue::Whole(_) => false,
-        })
+        let is_other =
+            |(_, one, other): &(Rule, F, F)| *one == field && self.says(*other) || *other == field && self.says(*one);
+        self.says(field) || TWICE.iter().any(is_other)
     }
 
     /// The location of a field here.

@@ -42,8 +42,8 @@ impl RawManifest {
             timezone: table.text("timezone"),
             is_ledger_shared: decode_ledger(&mut table),
             budget: sections::decode_budget(&mut table),
-            vars: decode_vars(&mut table),
-            faces: decode_faces(&mut table),
+            vars: table.mapping("vars").unwrap_or_default(),
+            faces: sections::decode_faces(&mut table),
             defaults: decode_defaults(&mut table),
             moved: sections::decode_moves(&mut table),
         };
@@ -89,29 +89,8 @@ fn decode_ledger(table: &mut Table<'_>) -> bool {
     }
 }
 
-fn decode_vars(table: &mut Table<'_>) -> Mapping {
-    let at = table.at("vars");
-    match table.take("vars") {
-        None => Mapping::new(),
-        Some(Value::Mapping(vars)) => vars,
-        Some(other) => {
-            table.tell(wrong_type("`vars`", "a mapping of names to values", &other, at.value()));
-            Mapping::new()
-        }
-    }
-}
-
-fn decode_faces(table: &mut Table<'_>) -> Faces {
-    let at = table.at("faces");
-    table.take("faces").map(|value| sections::decode_faces(value, &at, table.found())).unwrap_or_default()
-}
-
 fn decode_defaults(table: &mut Table<'_>) -> RawFields {
-    let at = table.at("defaults");
-    let Some(value) = table.take("defaults") else { return RawFields::default() };
-    let Some(mut defaults) = Table::open(value, at, "`defaults`", table.found()) else {
-        return RawFields::default();
-    };
+    let Some(mut defaults) = table.inner("defaults") else { return RawFields::default() };
     let fields = decode_fields(&mut defaults);
     defaults.close(&field_keys());
     fields
@@ -144,7 +123,7 @@ pub(crate) fn decode_job(entry: RawEntry, number: usize) -> (RawJob, Vec<Diagnos
 fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Findings) -> Option<RawJob> {
     let mut table = Table::open(entry, at.clone(), "a job", found)?;
     // A key of the manifest in its list of jobs is no job with mistakes.
-    if let Some(key) = ["defaults", "vars", "budget", "faces"].into_iter().find(|key| table.has(key)) {
+    if let Some(key) = ["defaults", "vars", "budget", "faces"].into_iter().find(|key| table.get(key).is_some()) {
         let place = Location::Value(table.at(key), Part::Key);
         table.tell(error!(UnknownKey, place, "`{key}` is not a job";
             "move it out of the list of jobs, up to the column of `jobs`"));
@@ -197,8 +176,7 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
         }
         Value::Sequence(rows) => Some(RawForEach::Rows(rows)),
         other => {
-            let place = table.at("for_each").value();
-            table.tell(wrong_type("`for_each`", "the path of a file of rows, or a list of mappings", &other, place));
+            table.tell_wrong_type("for_each", "the path of a file of rows, or a list of mappings", &other);
             Some(RawForEach::Rows(Vec::new()))
         }
     }
@@ -235,10 +213,9 @@ fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
 /// The number of takes, and whether they are bought one by one until one is kept.
 fn decode_takes(table: &mut Table<'_>, until_kept: &mut bool) -> Option<FieldValue<String>> {
     let key = F::Takes.name();
-    let Some(map) = table.take_mapping(key) else { return table.whole_or_template(key) };
-    *until_kept = true;
     let at = table.at(key);
-    let mut takes = Table::open(map, at.clone(), "`takes`", table.found())?;
+    let Some(mut takes) = table.inner_mapping(key) else { return table.whole_or_template(key) };
+    *until_kept = true;
     let (up_to, until) = (takes.whole_or_template("up_to"), takes.take("until"));
     takes.close(&["up_to", "until"]);
     if up_to.is_none() || until.as_ref().and_then(Value::as_str) != Some("kept") {
@@ -251,9 +228,8 @@ fn decode_takes(table: &mut Table<'_>, until_kept: &mut bool) -> Option<FieldVal
 /// The local images, and whether the job waits for them.
 fn decode_image_file(table: &mut Table<'_>, waits: &mut bool) -> Option<Vec<String>> {
     let key = F::ImageFile.name();
-    let Some(map) = table.take_mapping(key) else { return table.texts(key) };
     let at = table.at(key);
-    let mut image = Table::open(map, at.clone(), "`image_file`", table.found())?;
+    let Some(mut image) = table.inner_mapping(key) else { return table.texts(key) };
     let (path, wait) = (image.text("path"), image.take("wait"));
     image.close(&["path", "wait"]);
     if path.is_none() || wait.as_ref().is_some_and(|wait| wait.as_bool().is_none()) {
@@ -265,14 +241,7 @@ fn decode_image_file(table: &mut Table<'_>, waits: &mut bool) -> Option<Vec<Stri
 }
 
 fn decode_fields(table: &mut Table<'_>) -> RawFields {
-    let extra = match table.take(F::Extra.name()) {
-        Some(Value::Mapping(extra)) => Some(extra),
-        Some(other) => {
-            table.tell_wrong_type(F::Extra.name(), "a mapping of names to values", &other);
-            None
-        }
-        None => None,
-    };
+    let extra = table.mapping(F::Extra.name());
     let (mut until_kept, mut waits_for_image) = (false, false);
     let mut values = Vec::with_capacity(6);
     let is_set = table.fields();

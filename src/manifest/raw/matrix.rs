@@ -55,13 +55,9 @@ pub(crate) type Combination = Vec<Cell>;
 
 /// Decodes a matrix. Reports each error, and leaves out its value.
 pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Findings) -> RawMatrix {
-    let Value::Mapping(map) = value else {
-        let diagnostic = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.value());
-        found.push(diagnostic);
-        return RawMatrix::default();
-    };
     let mut matrix = RawMatrix::default();
-    for (key, value) in map {
+    let Some(table) = Table::open(value, at.clone(), "`matrix`", found) else { return matrix };
+    for (key, value) in table.into_pairs() {
         let Some(name) = text_key(&key, at, found) else { continue };
         let place = at.key(name);
         match name {

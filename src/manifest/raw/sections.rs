@@ -33,9 +33,7 @@ pub struct SpanBudget {
 
 /// Decodes `budget`. Reports each error, and leaves out its limit.
 pub(super) fn decode_budget(table: &mut Table<'_>) -> Budget {
-    let at = table.at("budget");
-    let Some(value) = table.take("budget") else { return Budget::default() };
-    let Some(mut budget) = Table::open(value, at, "`budget`", table.found()) else { return Budget::default() };
+    let Some(mut budget) = table.inner("budget") else { return Budget::default() };
     let run = amount(&mut budget, "run");
     let all = spans(&mut budget);
     let labels_at = budget.at("labels");
@@ -115,7 +113,10 @@ pub(crate) struct Face {
 pub(crate) type Faces = BTreeMap<String, Face>;
 
 /// Reads the declarations, and reports invalid ones.
-pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Findings) -> Faces {
+pub(super) fn decode_faces(table: &mut Table<'_>) -> Faces {
+    let at = table.at("faces");
+    let Some(value) = table.take("faces") else { return Faces::default() };
+    let found = table.found();
     let unread = Face { review: Review::Pending, paid_on: None };
     let Value::Mapping(map) = value else {
         found.push(wrong_type("`faces`", "a mapping of names to reviews", &value, at.value()));
@@ -124,7 +125,7 @@ pub(super) fn decode_faces(value: Value, at: &Pointer, found: &mut Findings) -> 
     };
     let mut faces = Faces::new();
     for (key, value) in map {
-        let Some(name) = text_key(&key, at, found) else { continue };
+        let Some(name) = text_key(&key, &at, found) else { continue };
         // An invalid declaration counts, so that jobs with this face get no second diagnostic.
         faces.insert(name.to_owned(), face(value, &at.key(name), found).unwrap_or(unread));
     }
@@ -215,10 +216,9 @@ const RESERVED: [&str; 3] = ["day", "batch", "model"];
 /// Decodes the labels of an entry. Reports each error, and leaves out its label.
 pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String)>> {
     let name = F::Labels.name();
-    let (value, at) = (table.take(name)?, table.at(name));
-    let labels = Table::open(value, at.clone(), "`labels`", table.found())?;
+    let at = table.at(name);
     let mut decoded = Vec::new();
-    for (name, value) in labels.into_pairs() {
+    for (name, value) in table.inner(name)?.into_pairs() {
         let Some(name) = label_key(&name, &at, table.found()) else { continue };
         if let Some(wrong) = what_is_wrong_with(&name) {
             table.tell(error!(LabelInvalid, at.key(&name).named(), "the label name `{name}` is invalid: {wrong}";

@@ -3,7 +3,7 @@
 //! A derived deserializer stops at the first error. Here, each key is taken separately. A value of a wrong type is reported and counts as
 //! absent, and keys that are left are unknown.
 
-use serde_yaml::Value;
+use serde_yaml::{Mapping, Value};
 
 use super::job_field::{FieldValue, JobField};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
@@ -44,7 +44,8 @@ impl<'f> Table<'f> {
         self.pairs
     }
 
-    fn get(&self, key: &str) -> Option<&Value> {
+    /// The value of a key that is left.
+    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         self.pairs.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
     }
 
@@ -55,11 +56,6 @@ impl<'f> Table<'f> {
             is_set[field as usize] = true;
         }
         is_set
-    }
-
-    /// Returns whether a key is left.
-    pub(crate) fn has(&self, key: &str) -> bool {
-        self.get(key).is_some()
     }
 
     /// Returns whether no unknown key is a misspelling of a missing one.
@@ -99,9 +95,26 @@ impl<'f> Table<'f> {
         self.take_even_null(key).filter(|value| !value.is_null())
     }
 
-    /// The value of a key, if it is a mapping.
-    pub(crate) fn take_mapping(&mut self, key: &str) -> Option<Value> {
-        self.get(key).is_some_and(Value::is_mapping).then(|| self.take(key)).flatten()
+    /// The mapping under a key that may have another value.
+    pub(crate) fn inner_mapping(&mut self, key: &str) -> Option<Table<'_>> {
+        if self.get(key)?.is_mapping() { self.inner(key) } else { None }
+    }
+
+    /// The mapping under a key.
+    pub(crate) fn inner(&mut self, key: &str) -> Option<Table<'_>> {
+        let (value, at) = (self.take(key)?, self.at(key));
+        Table::open(value, at, &format!("`{key}`"), self.found)
+    }
+
+    /// A mapping with keys of the user.
+    pub(crate) fn mapping(&mut self, key: &str) -> Option<Mapping> {
+        match self.take(key)? {
+            Value::Mapping(map) => Some(map),
+            other => {
+                self.tell_wrong_type(key, "a mapping of names to values", &other);
+                None
+            }
+        }
     }
 
     /// A string. A whole number is taken as its digits, because users write `id: 7` without quotes.

@@ -67,7 +67,6 @@ fn default_help(rule: Rule) -> Option<&'static str> {
         Rule::MovedCycle => "leave out one of its lines",
         Rule::NoRows => "add a row, or leave out fewer with `exclude` or `status`",
         Rule::NotMoney => "write the amount alone: 40 or 12.50",
-        Rule::Template => "`shotlist help manifest` explains templates",
         Rule::TemplateCycle => "write it with other fields, columns, or variables",
         Rule::Unreadable => "check the path, which is relative to the manifest's directory, and the permissions",
         Rule::UnknownKey | Rule::WrongType => "`shotlist help manifest` lists the keys with their types",

@@ -277,13 +277,12 @@ impl<'j> Reader<'j> {
                 pairs[..nth].iter().filter(|(other, _)| other == key).count()
             } else {
                 let times = seen.entry(key).or_default();
-                *times += 1;
-                *times - 1
+                std::mem::replace(times, *times + 1)
             };
             self.is_left |= earlier > 0;
-            if let Some(key) = key.as_str().filter(|key| earlier == 1 && *key != "<<") {
-                self.twice.push(self.pointer().key(key));
-            }
+            let number = key.is_number().then(|| serde_yaml::to_string(key).unwrap_or_default());
+            let text = number.as_deref().map(str::trim).or(key.as_str()).filter(|text| earlier == 1 && *text != "<<");
+            self.twice.extend(text.map(|text| self.pointer().key(text)));
         }
     }
 

@@ -192,7 +192,7 @@ impl FileAccess {
             return Err(TextError::NotForManifests);
         }
         // Under any name, such as a hard link.
-        let is_secret = self.secret.as_ref().is_some_and(|secret| is_same_file(secret, &path).unwrap_or(false));
+        let is_secret = self.secret.as_ref().is_some_and(|secret| is_same_file(secret, &path).unwrap_or(true));
         if is_secret { Err(TextError::NotForManifests) } else { Ok(path) }
     }
 }

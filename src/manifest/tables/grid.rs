@@ -125,10 +125,7 @@ impl Grid {
         if self.cells > MAX_CELLS {
             return Err(Problem::TooLong(format!("{MAX_CELLS} cells")));
         }
-        if self.bytes > MAX_TEXT {
-            return Err(Problem::TooLong(format!("{} MiB of text", MAX_TEXT >> 20)));
-        }
-        Ok(())
+        if self.bytes > MAX_TEXT { Err(Problem::TooLong(format!("{} MiB of text", MAX_TEXT >> 20))) } else { Ok(()) }
     }
 
     /// Gives each row below the header the text of the merged cell that reaches over it: blank, it would mean "as usual". Returns the number of

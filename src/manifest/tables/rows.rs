@@ -22,7 +22,7 @@ use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, unreadable, warning};
 use crate::manifest::source::lints;
-use crate::manifest::source::location::{Pointer, help_near, nearest};
+use crate::manifest::source::location::{Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::source::text::{
     FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, PAGE, TextError, document, is_url, table_text,
@@ -70,8 +70,8 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Po
         let mut values = rows.iter().filter_map(|row| row.cells.get(&cell.name)).peekable();
         // Objects of JSON need not all have the same names.
         if values.peek().is_some() {
-            let meant =
-                if values.clone().any(|text| is_text(text, cell)) { None } else { nearest(&cell.text(), values) };
+            let has = values.clone().any(|text| is_text(text, cell));
+            let meant = values.find(|text| !has && is_slip(&cell.text(), text));
             found.extend(meant.map(|meant| {
                 warning!(ColumnUnknown, cell.at.value(), "no row of {} has `{}: {}`", table.file, cell.name, cell.text();
                     "a similar value exists: `{meant}`")
@@ -127,6 +127,13 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Po
 /// Returns whether the text of a cell is that of an entry of `exclude`.
 fn is_text(text: &str, cell: &Cell) -> bool {
     text.trim().to_lowercase() == cell.text().trim().to_lowercase()
+}
+
+/// Returns whether two words differ by one slip of the pen. Numbers, dates, and codes that differ are others.
+fn is_slip(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|text| text.trim().to_lowercase());
+    let is_word = |text: &str| text.chars().count() > 3 && !text.contains(|c: char| c.is_ascii_digit());
+    is_word(&one) && is_word(&other) && strsim::osa_distance(&one, &other) == 1
 }
 
 /// The reason why a row becomes no job: it is excluded, has `skip` in a column `status`, or is hidden.

@@ -178,27 +178,61 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     })
 }
 
-/// The columns that an expression compares with a number or multiplies: `row.price > 10`. A cell is text, so the result would be no number's.
-pub(super) fn counted_columns(source: &str) -> Vec<String> {
-    let is_operator = |c: char| matches!(c, '*' | '+' | '-' | '/' | '<' | '>' | '=' | '!');
-    let is_value = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_digit()) || text.starts_with("true") || text.starts_with("false")
-    };
-    let of_tag = |tag: &Tag| {
-        let code = tag.code.clone();
+/// Cells that mean no. In a condition, each text that is not empty counts as yes.
+const NO: [&str; 8] = ["no", "n", "false", "0", "nein", "non", "nee", "off"];
+
+/// A column that an expression uses as something else than a text: as a condition (`if row.sale`), or as a number (`row.price > 10`).
+pub(super) struct Used {
+    column: String,
+    is_condition: bool,
+}
+
+impl Used {
+    /// All such columns of a template.
+    pub(super) fn in_template(source: &str) -> Vec<Self> {
+        tags(source).iter().flat_map(|tag| Self::in_code(&tag.code)).collect()
+    }
+
+    fn in_code(code: &str) -> Vec<Self> {
+        let is_operator = |c: char| matches!(c, '*' | '+' | '-' | '/' | '<' | '>' | '=' | '!');
+        let is_value = |text: &str| {
+            text.starts_with(|c: char| c.is_ascii_digit()) || text.starts_with("true") || text.starts_with("false")
+        };
         let columns = code.match_indices("row.").filter_map(|(at, _)| {
             let (before, name) = (code[..at].trim_end(), &code[at + 4..]);
             let (name, after) =
                 name.split_at(name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len()));
             let (after, first) = (after.trim_start(), before.trim_end_matches(is_operator));
             let second = after.trim_start_matches(is_operator);
-            let is_counted = second.len() < after.len() && is_value(second.trim_start())
-                || first.len() < before.len() && first.trim_end().ends_with(|c: char| c.is_ascii_digit());
-            is_counted.then(|| name.to_owned())
+            let last = first.trim_end().rsplit(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.'))).next();
+            let is_number = second.len() < after.len() && is_value(second.trim_start())
+                || first.len() < before.len()
+                    && !after.starts_with('|')
+                    && last.is_some_and(|last| last.parse::<f64>().is_ok());
+            let word = |word: Option<&str>, words: &[&str]| word.is_none_or(|word| words.contains(&word));
+            let is_condition = !before.is_empty()
+                && word(before.split_whitespace().next_back(), &["if", "elif", "and", "or", "not"])
+                && word(after.split_whitespace().next(), &["and", "or", "else"]);
+            let is_used_so = is_number || is_condition;
+            is_used_so.then(|| Self { column: name.to_owned(), is_condition: !is_number })
         });
-        columns.collect::<Vec<_>>()
-    };
-    tags(source).iter().flat_map(of_tag).collect()
+        columns.collect()
+    }
+
+    /// The error of a row whose cell is no number, or means no.
+    pub(super) fn error_in(&self, row: &Value) -> Option<TemplateError> {
+        let (column, cell) = (&self.column, text_in(row, &self.column)?);
+        let (message, help) = if !self.is_condition {
+            let help = "or put quotes around the value that it is compared with";
+            (format!("`row.{column}` is text, and not a number"), format!("write `row.{column} | int`, {help}"))
+        } else if NO.iter().any(|no| no.eq_ignore_ascii_case(cell.trim())) {
+            let message = format!("`row.{column}` is `{cell}`, and each text that is not empty counts as yes");
+            (message, format!("compare it: `row.{column} == \"yes\"`"))
+        } else {
+            return None;
+        };
+        Some(TemplateError::new(message, help).in_part(Part::Fragment(format!("row.{column}"), 0)))
+    }
 }
 
 /// The growth by the operators of an expression, as a power of two, or `None` if a factor is unknown or too large.
@@ -220,6 +254,11 @@ fn growth_of(code: &str) -> Option<u32> {
 struct Tag {
     is_statement: bool,
     code: String,
+}
+
+/// The code of a template, without its words and strings.
+pub(super) fn code_of(source: &str) -> String {
+    tags(source).into_iter().map(|tag| tag.code).collect()
 }
 
 fn tags(source: &str) -> Vec<Tag> {
@@ -400,7 +439,7 @@ pub(crate) struct TemplateError {
     /// The error.
     pub message: String,
     /// The help.
-    pub help: Option<String>,
+    pub help: String,
     /// The part of the text that is at fault.
     pub part: Part,
 }
@@ -408,7 +447,7 @@ pub(crate) struct TemplateError {
 impl TemplateError {
     /// An error of a whole text.
     pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { rule: Rule::Template, message: message.into(), help: Some(help.into()), part: Part::Value }
+        Self { rule: Rule::Template, message: message.into(), help: help.into(), part: Part::Value }
     }
 
     /// The same for a part of the text.
@@ -430,9 +469,7 @@ pub(super) fn part_of(error: &Error, source: &str) -> Part {
 
 /// The diagnostic for a template that can't be compiled or rendered, at its text.
 pub(in crate::manifest) fn template_diagnostic(error: TemplateError, at: Pointer) -> Diagnostic {
-    let mut diagnostic = Diagnostic::error(error.rule, error.message, Location::Value(at, error.part));
-    diagnostic.help = error.help.or(diagnostic.help);
-    diagnostic
+    Diagnostic::error(error.rule, error.message, Location::Value(at, error.part)).with_help(error.help)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use minijinja::value::{ArgType as _, Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::bounds::{self, BrokenCell, Named, TemplateError, part_of, text_in};
+use super::bounds::{self, BrokenCell, Named, TemplateError, Used, part_of};
 use crate::domain::Rule;
 use crate::manifest::source::location::{Part, help_near};
 
@@ -36,13 +36,6 @@ pub(crate) enum Text<'t> {
 }
 
 impl<'t> Text<'t> {
-    /// Returns whether it names a column, also by its bare name in brackets or a loop.
-    pub(crate) fn reads(&self, column: &str) -> bool {
-        let Self::Template(Compiled { template, .. }) = self else { return false };
-        let source = template.source();
-        ["row.{}", "'{}'", "\"{}\""].iter().any(|form| source.contains(&form.replace("{}", column)))
-    }
-
     /// The empty columns among the words of a prompt; see [`Named::holes`].
     pub(crate) fn holes(&self, row: Option<&Value>) -> Vec<(&'t str, usize)> {
         let Self::Template(Compiled { named: Some(named), .. }) = self else { return Vec::new() };
@@ -57,8 +50,8 @@ pub(crate) struct Compiled<'t> {
     pub names: Vec<String>,
     /// Its words and names, if there is nothing else in it.
     pub(super) named: Option<Named<'t>>,
-    /// The columns that it needs as numbers.
-    counted: Vec<String>,
+    /// Its columns in numbers and conditions.
+    used: Vec<Used>,
 }
 
 /// The value of a field that is rendered. The engine makes a copy only of those that a template names.
@@ -177,26 +170,22 @@ impl Templates {
         }
         let template = self.engine.template_from_str(source).map_err(|error| explain_syntax(&error, source))?;
         let names = template.undeclared_variables(false).into_iter().collect();
-        let (named, counted) = (Named::parse(source), bounds::counted_columns(source));
-        Ok(Text::Template(Compiled { template, names, named, counted }))
+        let (named, used) = (Named::parse(source), Used::in_template(source));
+        Ok(Text::Template(Compiled { template, names, named, used }))
     }
 
     /// Fills a text in.
     pub(crate) fn render(&self, text: &Text<'_>, scope: &Arc<Scope>) -> Result<String, TemplateError> {
         match text {
             Text::Plain(source) => Ok((*source).to_owned()),
-            Text::Template(Compiled { template, named, counted, .. }) => {
+            Text::Template(Compiled { template, named, used, .. }) => {
                 let filled = named.as_ref().and_then(|named| named.filled(scope.row.as_ref(), |name| scope.text(name)));
                 if let Some(text) = filled {
                     return Ok(text);
                 }
-                let is_text = |column: &&String| scope.row.as_ref().is_some_and(|row| text_in(row, column).is_some());
-                if let Some(column) = counted.iter().find(is_text) {
-                    let error = TemplateError::new(
-                        format!("`row.{column}` is text, and not a number"),
-                        format!("write `row.{column} | int`, or put quotes around the value that it is compared with"),
-                    );
-                    return Err(error.in_part(Part::Fragment(format!("row.{column}"), 0)));
+                let error = scope.row.as_ref().and_then(|row| used.iter().find_map(|used| used.error_in(row)));
+                if let Some(error) = error {
+                    return Err(error);
                 }
                 let mut text = Bounded(Vec::new());
                 match template.render_captured_to(Value::from_dyn_object(Arc::clone(scope)), &mut text) {
@@ -215,26 +204,31 @@ impl Templates {
             ErrorKind::OutOfFuel => {
                 TemplateError::new(format!("the template must take at most {MAX_STEPS} steps"), "write shorter loops")
             }
-            ErrorKind::UnknownFilter | ErrorKind::UnknownMethod => {
-                TemplateError::new(detail, format!("filters, as in `{{{{ name | upper }}}}`: {FILTERS}")).in_part(part)
-            }
-            ErrorKind::UnknownFunction => {
-                TemplateError::new(detail, "the only function is `range`; the date is `{{ today }}`").in_part(part)
-            }
+            ErrorKind::UnknownFilter => TemplateError::new(detail, format!("filters: {FILTERS}")).in_part(part),
             ErrorKind::UndefinedError => {
                 let code = if let Part::Fragment(code, _) = &part { code.as_str() } else { "" };
                 // Of a comparison, the part is all of it.
-                let name = code.split_whitespace().rfind(|word| word.starts_with(char::is_alphabetic)).unwrap_or(code);
+                let is_unknown = |word: &&str| {
+                    let root = word.split('.').next().unwrap_or_default();
+                    let is_name = root.starts_with(char::is_alphabetic) && !word.contains(['\'', '"', '[']);
+                    is_name && !KEYWORDS.contains(&root) && !self.names_in(scope).contains(&root)
+                };
+                let name = code.split([' ', '{', '}', '(', ')']).find(is_unknown).unwrap_or(code);
                 self.undefined(name, part.clone(), scope)
             }
-            _ => self.missing_column(source, scope).unwrap_or_else(|| {
+            kind => self.missing_column(source, scope).unwrap_or_else(|| {
                 let cause = std::error::Error::source(error);
                 if cause.is_some_and(<dyn std::error::Error>::is::<BrokenCell>) {
                     let help = "mend the cell in a spreadsheet program, and save the file: that stores the results of formulas";
                     return TemplateError { rule: Rule::CellError, ..TemplateError::new(detail, help).in_part(part) };
                 }
-                let message = format!("the template failed: {detail}");
-                TemplateError { rule: Rule::Template, message, help: None, part }
+                let help = match kind {
+                    ErrorKind::UnknownMethod | ErrorKind::UnknownFunction => {
+                        format!("the date is `{{{{ today }}}}`; filters, as in `{{{{ name | upper }}}}`: {FILTERS}")
+                    }
+                    _ => "`shotlist help manifest` explains templates".to_owned(),
+                };
+                TemplateError::new(format!("the template failed: {detail}"), help).in_part(part)
             }),
         }
     }
@@ -256,21 +250,24 @@ impl Templates {
         })
     }
 
+    /// The names that are in scope of a job.
+    fn names_in<'s>(&'s self, scope: &'s Scope) -> Vec<&'s str> {
+        let of_row = if scope.row.is_some() { &["row", "row_number"][..] } else { &[] };
+        let fields = scope.fields.iter().map(|(name, _)| *name);
+        let of_matrix = scope.matrix.iter().map(|(name, _)| name.as_str());
+        self.names.iter().map(String::as_str).chain(of_row.iter().copied()).chain(fields).chain(of_matrix).collect()
+    }
+
     fn help_for(&self, name: &str, scope: &Scope) -> String {
-        let columns = scope.columns();
+        let (columns, names) = (scope.columns(), self.names_in(scope));
         if columns.is_none() && (name.starts_with("row.") || matches!(name, "row" | "row_number")) {
             return "`row` requires `for_each`".to_owned();
         }
         let columns: Vec<&str> = columns.iter().flatten().map(String::as_str).collect();
-        if let Some(column) = name.strip_prefix("row.") {
+        let in_brackets = || name.strip_prefix("row['")?.strip_suffix("']");
+        if let Some(column) = name.strip_prefix("row.").or_else(in_brackets) {
             return help_near(column, "columns of the row", &columns);
         }
-        let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        if scope.row.is_some() {
-            names.extend(["row", "row_number"]);
-        }
-        names.extend(scope.fields.iter().map(|(name, _)| *name));
-        names.extend(scope.matrix.iter().map(|(name, _)| name.as_str()));
         match name.rsplit_once('.') {
             // Other tools have them in groups: `matrix.lang`, `vars.brand`, `item.sku`.
             Some((_, last)) if names.contains(&last) => format!("write `{{{{ {last} }}}}`"),
@@ -280,13 +277,17 @@ impl Templates {
     }
 }
 
+/// Words of the language itself.
+const KEYWORDS: [&str; 10] = ["if", "elif", "else", "and", "or", "not", "in", "is", "for", "set"];
 /// Words of other template languages, each before the one to write.
 const OTHER_WORDS: &str =
     "||=or;&&=and;else if=elif;null=none; ? ={{ one if … else another }};#if={% if … %} … {% endif %}";
 
 fn other_word(code: &str) -> Option<String> {
     let mut words = OTHER_WORDS.split(';').filter_map(|words| words.split_once('='));
-    let (other, word) = words.find(|(other, _)| code.contains(other))?;
+    let has_word = |other: &str| code.split(|c: char| !c.is_alphanumeric()).any(|word| word == other);
+    let (other, word) =
+        words.find(|(other, _)| if *other == "null" { has_word(other) } else { code.contains(other) })?;
     Some(format!("in place of `{}`, write `{word}`", other.trim()))
 }
 
@@ -359,7 +360,7 @@ fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
         return TemplateError::new("`{{` is not closed", help).in_part(Part::Fragment(source[at..].to_owned(), 0));
     }
     let help = error.range().and_then(|range| column_with_a_blank(source.get(..range.start)?, source));
-    let help = help.or_else(|| other_word(source));
+    let help = help.or_else(|| other_word(&bounds::code_of(source)));
     let message = format!("can't read the template: {detail}");
     TemplateError::new(message, help.unwrap_or_else(usual)).in_part(part_of(error, source))
 }
@@ -397,8 +398,8 @@ mod tests {
             for scope in [scope(), Scope::default()].map(Arc::new) {
                 let named = compiled.named.take();
                 let rendered = |compiled| templates.render(&Text::Template(compiled), &scope).map_err(|error| error.message);
-                let by_engine = rendered(Compiled { template: compiled.template.clone(), names: vec![], named: None, counted: vec![] });
-                let by_names = rendered(Compiled { template: compiled.template.clone(), names: vec![], named, counted: vec![] });
+                let by_engine = rendered(Compiled { template: compiled.template.clone(), names: vec![], named: None, used: vec![] });
+                let by_names = rendered(Compiled { template: compiled.template.clone(), names: vec![], named, used: vec![] });
                 prop_assert_eq!(by_names, by_engine);
                 compiled.named = Named::parse(&source);
             }

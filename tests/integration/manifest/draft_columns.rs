@@ -199,7 +199,7 @@ fn jobs_of_each_sheet_have_another_name() {
     }
 }
 
-/// A column is reported if `init` would read it, no field reads it, and the model has the field.
+/// A column is reported if its name and cells can only be the model, length, or shape, and nothing mentions it.
 #[test]
 fn unread_column_of_a_field_is_reported() {
     let told = |model: &str, more: &str, rows: &str| {
@@ -209,29 +209,47 @@ fn unread_column_of_a_field_is_reported() {
         let help = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stderr;
         help.lines().find_map(|line| Some(line.split_once("help: write ")?.1.to_owned())).unwrap_or_default()
     };
-    let rows = "id,Length (sec),Format,Ship size,Model,note\na,8,Reel,XL,X200,5\nb,6,16:9,M,X300,9:16\n";
-    let (length, shape) = ("`duration: \"{{ row['Length (sec)'] }}\"`", "`shape: \"{{ row.Format }}\"`");
+    let rows = "id,Length (sec),Format,Model,note\na,8,Reel,X200,5\nb,6,16:9,X300,9:16\n";
+    let (length, shape) = ("`duration: \"{{ row['Length (sec)'] }}\"`", "`shape: \"{{ row['Format'] }}\"`");
     assert_eq!(told("beta-2.0-lite", "", rows), format!("{length}, {shape}, or rename the columns"));
     // It always makes 12 s.
     assert_eq!(told("alpha-2", "", rows), format!("{shape}, or rename the columns"));
     assert_eq!(told("beta-2.0-lite", ", size: 1280x720", rows), format!("{length}, or rename the columns"));
     for read in [
-        ", matrix: { duration: [5], shape: ['9:16'] }",
+        ", matrix: { duration: [5], size: [1280x720] }",
         ", tags: [\"{{ row['Length (sec)'] }}\", \"{{ row.Format }}\"]",
+        ", labels: { a: \"{{ row['Length (sec)'] }}\" }, extra: { b: [\"{{ row.Format }}\"] }",
+        ", tags: [\"{% for column in row %}{{ row[column] }}{% endfor %}\"]",
         ", duration: 5, shape: '16:9'",
     ] {
         assert_eq!(told("beta-2.0-lite", read, rows), "", "{read}");
     }
+    // Other things have a length, a size, a model, or a face, too.
+    for column in [
+        "Music dur,5",
+        "Face,white dial",
+        "Dimensions,1200x600",
+        "Lens,landscape",
+        "Duration,3 months",
+        "Length,120 cm",
+    ] {
+        let (name, cell) = column.split_once(',').expect("two parts");
+        assert_eq!(told("beta-2.0-lite", "", &format!("id,{name}\na,{cell}\n")), "", "{column}");
+    }
+    // None of these lengths is possible: `init` makes no field of them, either.
+    assert_eq!(told("beta-2.0-lite", "", "id,Duration\na,60\nb,90\n"), "");
 }
 
 /// A word that no row has leaves nothing out; one that is like another word is a slip.
 #[test]
 fn misspelled_value_of_exclude_is_reported() {
-    for (excluded, is_told) in [("dnoe", true), ("Done ", false), ("archived", false)] {
+    for (excluded, is_told) in
+        [("dnoe", true), ("Done ", false), ("archived", false), ("gone", true), ("2026-11-30", false)]
+    {
         let here = Workspace::with_manifest(&format!(
             "version: 1\njobs: [{{ id: \"{{{{ row.id }}}}\", model: alpha-2, prompt: 'A {{{{ row.id }}}}', for_each: {{ file: rows.csv, exclude: [{{ Stage: '{excluded}' }}] }} }}]\n"
         ));
-        here.write("rows.csv", "id,Stage\na,done\nb,open\n");
+        here.write("rows.csv", "id,Stage\na,done\nb,2026-11-29\n");
         let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
         assert_eq!(has_code(&ended.stderr, "column-unknown"), is_told, "{excluded}: {}", ended.stderr);
     }

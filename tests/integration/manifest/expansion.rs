@@ -28,25 +28,6 @@ fn ids(plan: &Value) -> Vec<String> {
     jobs.iter().map(|job| job["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// Whether or not a template names the file.
-#[test]
-fn faults_of_a_prompt_file_name_it() {
-    for file in ["p.txt", "{{ row.kind }}.txt"] {
-        let manifest = format!(
-            "version: 1\ndefaults: {{ model: alpha-2 }}\njobs: [{{ id: \"{{{{ row.id }}}}\", for_each: rows.csv, prompt_file: \"{file}\" }}]\n"
-        );
-        let here = Workspace::with_manifest(&manifest)
-            .file("rows.csv", "id,kind,color\na,p,red\nb,p,\n")
-            .file("p.txt", "A {{ row.color }} car\n");
-        let first =
-            |exit| here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(exit).stderr.lines().next().map(str::to_owned);
-        let empty = "warning[prompt-empty-cell]: in p.txt: `row.color` is empty in the middle of the prompt";
-        assert_eq!(first(0).as_deref(), Some(empty), "{file}");
-        here.write("p.txt", "A {{ row.colour }} car\n");
-        assert_eq!(first(2).as_deref(), Some("error[template]: in p.txt: `row.colour` is not defined"), "{file}");
-    }
-}
-
 #[test]
 fn rows_matrix_and_takes_multiply_and_prompts_stand_in_files() {
     let manifest = "
@@ -410,27 +391,4 @@ fn field_reaches_request_from_every_source() {
     // `uses_likeness` is only for the user, and is not sent.
     let all: Vec<&str> = Field::ALL.iter().filter(|field| **field != Field::Face).map(|field| field.name()).collect();
     assert_eq!(tried, all);
-}
-
-/// Names in groups and operators of other tools.
-#[test]
-fn template_of_another_tool_gets_its_own_words() {
-    for (template, help) in [
-        ("{{ matrix.lang }}", "write `{{ lang }}`"),
-        ("{{ secrets.brand }}", "write `{{ brand }}`"),
-        ("{{ item.tags }}", "write `{{ row.tags }}`"),
-        ("{{ Row.tags }}", "write `{{ row.tags }}`"),
-        ("{{ row.tags || 'x' }}", "in place of `||`, write `or`"),
-        ("{% if lang %}a{% else if brand %}b{% endif %}", "in place of `else if`, write `elif`"),
-        ("{{ lang != null }}", "in place of `null`, write `none`"),
-        ("{{ lang ? 'a' : 'b' }}", "in place of `?`, write `{{ one if … else another }}`"),
-        ("{{ row.n + 1 }}", "write `row.n | int`, or put quotes around the value that it is compared with"),
-        ("{{ now() }}", "the only function is `range`; the date is `{{ today }}`"),
-    ] {
-        let here = Workspace::with_manifest(&format!(
-            "version: 1\nvars: {{ brand: A }}\ndefaults: {{ model: alpha-2 }}\njobs:\n  - id: a\n    for_each: [{{ n: '1', tags: x }}]\n    matrix: {{ lang: [de] }}\n    prompt: |\n      A dog {template}\n"
-        ));
-        let told = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
-        assert_eq!(told.lines().find_map(|line| line.split_once("help: ")), Some(("  = ", help)), "{template}");
-    }
 }

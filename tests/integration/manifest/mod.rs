@@ -16,3 +16,4 @@ mod shapes;
 mod sheets;
 mod sources;
 mod streams;
+mod templates;
