@@ -65,6 +65,13 @@ impl Browser {
         browser
     }
 
+    /// Loads the page anew. The old page may answer for a while, so it is marked.
+    pub fn reload(&mut self) {
+        self.eval("window.isOld = true");
+        self.call("Page.reload", &json!({}));
+        self.wait_for("!window.isOld && document.readyState === 'complete'");
+    }
+
     /// Waits until the layout no longer changes: a card in sight has its height after its first frame.
     pub fn settle(&mut self) {
         self.stand_still("document.body");

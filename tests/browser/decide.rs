@@ -221,8 +221,8 @@ fn conflict_is_shown_beside_the_own_choice() {
     page.wait_for("Date.now() % 1000 > 900");
     page.wait_for("Date.now() % 1000 < 500");
     here.shotlist(&["choose", "m.yaml", "anna.json", "ben.json", "--sandbox"]).ends_with(0);
-    page.call("Page.reload", &json!({}));
-    page.wait_for("document.readyState === 'complete' && document.querySelector('#job-mug .reviewed') !== null");
+    page.reload();
+    page.wait_for("document.querySelector('#job-mug .reviewed') !== null");
     assert_eq!(decided(&mut page, "mug").0, "conflict");
     assert_eq!(text(&mut page, "#decision option[value=conflict]"), "conflict (1)");
     let pressed = "document.querySelector('#job-mug [data-choose=keep]').getAttribute('aria-pressed')";
@@ -296,8 +296,8 @@ fn earlier_take_is_kept_and_recorded_choices_are_shown() {
     assert_eq!((decided(&mut page, "mug").0, text(&mut page, "#save")), (json!("keep"), json!("Save: 1 noted")));
     // Anna herself withdraws it.
     page.eval("localStorage.clear(); localStorage.setItem('shotlist reviewer', 'Anna')");
-    page.call("Page.reload", &json!({}));
-    page.wait_for("document.readyState === 'complete' && document.querySelector('#by')?.value === 'Anna'");
+    page.reload();
+    page.wait_for("document.querySelector('#by')?.value === 'Anna'");
     page.click("#job-mug [data-choose=keep]");
     assert_eq!((decided(&mut page, "mug").0, text(&mut page, "#save")), (json!(""), json!("Save: 1 withdrawn")));
     assert_eq!(page.complaints(), Vec::<String>::new());

@@ -124,8 +124,8 @@ fn failed_task_takes_a_note_and_no_choice() {
     let sheet = format!("file://{}", here.path(REPORT).display());
     let mut page = Browser::open(&sheet, 1440, 900);
     page.eval("HTMLAnchorElement.prototype.click = () => {}; localStorage.setItem('shotlist reviewer', 'Anna')");
-    page.call("Page.reload", &json!({}));
-    page.wait_for("document.readyState === 'complete' && document.querySelector('#by')?.value === 'Anna'");
+    page.reload();
+    page.wait_for("document.querySelector('#by')?.value === 'Anna'");
     page.eval("document.querySelector('#job-broken').focus()");
     page.press("1");
     assert_eq!(page.eval("document.querySelectorAll('#job-broken [data-choose]').length"), 1);
@@ -354,8 +354,8 @@ fn cards_of_a_row_have_their_words_in_line() {
 fn touch_targets_are_large_and_times_local() {
     let mut page = open(390, 844);
     page.call("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Asia/Tokyo" }));
-    page.call("Page.reload", &json!({}));
-    page.wait_for("document.readyState === 'complete' && document.querySelector('.name time')?.title.endsWith('UTC')");
+    page.reload();
+    page.wait_for("document.querySelector('.name time')?.title.endsWith('UTC')");
     let same = page.eval("(() => { const time = document.querySelector('.name time'); return new Date(time.dateTime).getHours() === (new Date(time.dateTime).getUTCHours() + 9) % 24 && time.textContent !== time.title; })()");
     assert_eq!(same, true);
     page.click("#job-done .pick");

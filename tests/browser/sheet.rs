@@ -48,8 +48,8 @@ fn page_without_scripts_says_so_and_has_no_dead_button() {
     let told = "document.getElementById('static').checkVisibility()";
     assert_eq!(page.eval(told), false);
     page.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
-    page.call("Page.reload", &json!({}));
-    page.wait_for(&format!("document.readyState === 'complete' && {told}"));
+    page.reload();
+    page.wait_for(told);
     assert_eq!(page.eval(dead), json!([]));
     // The videos are links.
     let links = "[...document.querySelectorAll('.more a')].filter((link) => link.checkVisibility()).length";
@@ -121,10 +121,8 @@ fn person_plays_filters_picks_and_copies() {
     page.press("Escape");
 
     // The selection survives a reload.
-    page.call("Page.reload", &json!({}));
-    page.wait_for(
-        "document.readyState === 'complete' && document.querySelector('#how-many')?.textContent === '2 picked'",
-    );
+    page.reload();
+    page.wait_for("document.querySelector('#how-many')?.textContent === '2 picked'");
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 
@@ -173,9 +171,9 @@ fn kept_and_retaken_videos_are_saved() {
     assert!(plan.contains("2 jobs to submit"), "{plan}");
     // It is there when the page is read again.
     let read_again = |page: &mut Browser, choices: &str| {
-        page.call("Page.reload", &json!({}));
+        page.reload();
         let says = format!("document.querySelector('#save')?.textContent === '{choices}'");
-        page.wait_for(&format!("document.readyState === 'complete' && {says}"));
+        page.wait_for(&says);
     };
     read_again(&mut page, "Saved: 1 keep, 2 retakes for $7.75, 1 noted");
     // A retake clears the choice of its video, and keeps the note.
