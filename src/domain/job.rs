@@ -151,8 +151,8 @@ impl Columns {
     /// Takes the names, in their order; a second column of one name, which is given back, is reported and not taken.
     pub fn new(names: Vec<String>) -> Result<Self, String> {
         let mut seen = BTreeSet::new();
-        let twice = names.iter().find(|name| !name.is_empty() && !seen.insert(*name)).cloned();
-        twice.map_or(Ok(Self { names }), Err)
+        let twice = names.iter().find(|name| !name.is_empty() && !seen.insert(*name));
+        if let Some(name) = twice { Err(name.clone()) } else { Ok(Self { names }) }
     }
 
     /// The names, in their order. One may be blank.

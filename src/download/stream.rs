@@ -47,8 +47,7 @@ impl From<FetchError> for Miss {
 pub(super) async fn fill(transport: &Transport, link: &Link, part: &mut Part) -> Result<(), FetchError> {
     let whole = transport.limits.whole;
     let deadline = tokio::time::Instant::now() + whole;
-    let filled = tokio::time::timeout_at(deadline, fill_in_tries(transport, link, deadline, part)).await;
-    filled.unwrap_or_else(|_| {
+    tokio::time::timeout_at(deadline, fill_in_tries(transport, link, deadline, part)).await.unwrap_or_else(|_| {
         Err(FetchError::Transient(format!("it was not over after {} min; what arrived is kept", whole.as_secs() / 60)))
     })
 }

@@ -285,8 +285,7 @@ fn zone(raw: &RawManifest, found: &mut Findings) -> TimeZone {
 
 fn batch(raw: &RawManifest, templates: &Templates, found: &mut Findings) -> String {
     let Some(source) = &raw.batch else { return String::new() };
-    let filled = templates.compile(source).and_then(|text| templates.render(&text, &Arc::default()));
-    filled.unwrap_or_else(|error| {
+    templates.compile(source).and_then(|text| templates.render(&text, &Arc::default())).unwrap_or_else(|error| {
         found.push(template_diagnostic(error, Pointer::top().key("batch")));
         String::new()
     })

@@ -52,8 +52,7 @@ fn raw_text(text: &str) -> Value {
 
 /// A usable task ID: neither blank, nor too long for a URL, nor a dot segment (RFC 3986 §3.3).
 pub(super) fn task_id(text: &str) -> Option<TaskId> {
-    let can_be_asked = text.len() <= ADDRESS && !matches!(text, "." | "..");
-    can_be_asked.then(|| TaskId::new(text)).flatten()
+    if text.len() <= ADDRESS && !matches!(text, "." | "..") { TaskId::new(text) } else { None }
 }
 
 /// A URL, unless it is too long.

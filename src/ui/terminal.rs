@@ -174,8 +174,7 @@ static DRAWN: LazyLock<ProgressBar> = LazyLock::new(|| {
 
 /// Columns and rows of stderr, or defaults.
 pub(super) fn size() -> (usize, usize) {
-    let size = terminal_size_of(io::stderr());
-    size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)))
+    terminal_size_of(io::stderr()).map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)))
 }
 
 /// Replaces the drawn lines; without new lines, removes them.

@@ -132,8 +132,7 @@ impl RunLock {
             Err(TryLockError::Error(source)) => return Err(fault(source).into()),
         }
         let note = format!("process {}, since {}\n", std::process::id(), jiff::Timestamp::now().strftime("%F %T UTC"));
-        let noted = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(note.as_bytes()));
-        noted.map_err(fault)?;
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(note.as_bytes())).map_err(fault)?;
         Ok(Self { file })
     }
 }

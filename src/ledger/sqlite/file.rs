@@ -95,8 +95,7 @@ impl SqliteLedger {
         &self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<(), Unavailable> {
-        let changed = self.aside(|path, kind| commit(&open(path, kind)?, path, change));
-        changed.await
+        self.aside(|path, kind| commit(&open(path, kind)?, path, change)).await
     }
 
     /// Does blocking work on a separate thread.

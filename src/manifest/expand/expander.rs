@@ -83,7 +83,8 @@ impl Inputs<'_> {
         let before = finisher.jobs.len();
         (0..rows.len() * combinations.len()).try_for_each(|job| finisher.admit(&origin(job), &at, found))?;
         let model = finisher.jobs.get(before).and_then(|job| self.catalog.model(&job.spec.model));
-        if let (Some(model), Some(from), false) = (model, &raw_job.for_each, own.values.has(F::PromptFile)) {
+        let has_file = own.values.has(F::PromptFile) || defaults.values.has(F::PromptFile);
+        if let (Some(model), Some(from), false) = (model, &raw_job.for_each, has_file) {
             let rows: Vec<&Row> = rows.iter().flatten().collect();
             let is_set = |field| own.says_any(field) || raw_job.matrix.is_some();
             let excluded = if let RawForEach::File(table) = from { &table.exclude[..] } else { &[] };

@@ -82,8 +82,7 @@ fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
             return None;
         }
     };
-    let usd = text.parse().map_err(|error: InvalidUsd| table.tell(error!(NotMoney, table.at(key).value(), "{error}")));
-    usd.ok()
+    text.parse().map_err(|error: InvalidUsd| table.tell(error!(NotMoney, table.at(key).value(), "{error}"))).ok()
 }
 
 /// A key of labels as text. A whole number is taken as its digits: a client may be called 7.

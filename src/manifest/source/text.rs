@@ -191,8 +191,10 @@ impl FileAccess {
         if is_of_the_system || !path.is_file() {
             return Err(TextError::NotForManifests);
         }
-        // Under any name, such as a hard link.
-        let is_secret = self.secret.as_ref().is_some_and(|secret| is_same_file(secret, &path).unwrap_or(true));
+        // Under any name, such as a hard link. A key file that this user can't open is none that can be read here.
+        let is_same =
+            |secret| is_same_file(secret, &path).unwrap_or_else(|it| it.kind() != ErrorKind::PermissionDenied);
+        let is_secret = self.secret.as_ref().is_some_and(is_same);
         if is_secret { Err(TextError::NotForManifests) } else { Ok(path) }
     }
 }

@@ -179,7 +179,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
 }
 
 /// Cells that mean no. In a condition, each text that is not empty counts as yes.
-const NO: [&str; 8] = ["no", "n", "false", "0", "nein", "non", "nee", "off"];
+const NO: [&str; 6] = ["no", "false", "0", "nein", "non", "nee"];
 
 /// A column that an expression uses as something else than a text: as a condition (`if row.sale`), or as a number (`row.price > 10`).
 pub(super) struct Used {
@@ -188,9 +188,14 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// All such columns of a template.
+    /// All such columns of a template. A column that is also written is only tested for its presence.
     pub(super) fn in_template(source: &str) -> Vec<Self> {
-        tags(source).iter().flat_map(|tag| Self::in_code(&tag.code)).collect()
+        let mut used: Vec<Self> = tags(source).iter().flat_map(|tag| Self::in_code(&tag.code)).collect();
+        let tested: Vec<String> = used.iter().filter(|it| it.is_condition).map(|it| it.column.clone()).collect();
+        let times_tested = |column: &str| tested.iter().filter(|tested| *tested == column).count();
+        let times = |column: &str| code_of(source).matches(&format!("row.{column}")).count();
+        used.retain(|it| !it.is_condition || times(&it.column) == times_tested(&it.column));
+        used
     }
 
     fn in_code(code: &str) -> Vec<Self> {
@@ -213,8 +218,7 @@ impl Used {
             let is_condition = !before.is_empty()
                 && word(before.split_whitespace().next_back(), &["if", "elif", "and", "or", "not"])
                 && word(after.split_whitespace().next(), &["and", "or", "else"]);
-            let is_used_so = is_number || is_condition;
-            is_used_so.then(|| Self { column: name.to_owned(), is_condition: !is_number })
+            (is_number || is_condition).then(|| Self { column: name.to_owned(), is_condition: !is_number })
         });
         columns.collect()
     }

@@ -392,3 +392,14 @@ fn field_reaches_request_from_every_source() {
     let all: Vec<&str> = Field::ALL.iter().filter(|field| **field != Field::Face).map(|field| field.name()).collect();
     assert_eq!(tried, all);
 }
+
+/// A plan needs no key, so it does not matter whether the file of the key can be read.
+#[test]
+fn unreadable_key_file_stops_no_plan() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt_file: p.txt }]\n")
+        .file("p.txt", "A dog")
+        .file("key.txt", "secret-key");
+    std::fs::set_permissions(here.path("key.txt"), std::fs::Permissions::from_mode(0o000)).expect("no permission");
+    here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_API_KEY_FILE", "key.txt").ends_with(0);
+}

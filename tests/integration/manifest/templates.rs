@@ -64,6 +64,7 @@ fn text_is_joined_and_counted_as_it_is_written() {
         ("{{ 100-row.n|int }}", "99"),
         ("{{ row.n }}-1", "1-1"),
         ("{% if row.new %}new{% endif %}", "new"),
+        ("{% if row.sale %}that says {{ row.sale }}{% endif %}", "that says No"),
         ("{% if row.sale == 'Yes' %}reduced{% else %}dear{% endif %}", "dear"),
     ] {
         let plan = Workspace::with_manifest(&of_row(template)).plan(&[]);
