@@ -156,7 +156,6 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
         max_doubts: pace.max_doubts,
         accepts_mismatch: pace.accept_mismatch,
         rps: pace.rps,
-        speed: usual.speed,
     }
 }
 

@@ -36,6 +36,7 @@ pub use request::SendBy;
 pub(crate) use request::has_web_url;
 pub use request::{Fingerprint, Request};
 pub use review::{Choice, JobChoice, Review, ReviewOfTask, Reviewed, Takes, last_reviews, wishes};
+pub(crate) use terminal_states::SPEED_HEADER;
 pub use terminal_states::TerminalStates;
 pub(crate) use terminal_states::retry_after;
 pub use text::normalized;

@@ -6,6 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+/// The response header in which the simulator reports its speed, as a multiple of the documented one.
+pub(crate) const SPEED_HEADER: &str = "x-sandbox-speed";
+
 /// Names of states in lowercase, and other signals of gateways.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -36,10 +36,7 @@ pub(super) struct Bought<'j> {
 /// The poller of a run.
 pub(super) struct Poller<'e, S> {
     gateway: &'e Gateway<'e, S>,
-    schedule: Schedule,
     in_flight: Semaphore,
-    /// The time that a task may be denied.
-    grace: Duration,
     state: Mutex<State>,
 }
 
@@ -54,10 +51,13 @@ struct State {
 impl<'e, S: VideoService> Poller<'e, S> {
     /// A poller without tasks.
     pub(super) fn new(gateway: &'e Gateway<'e, S>) -> Self {
-        let schedule = Schedule::new(gateway.settings);
-        let (in_flight, grace) = (Semaphore::new(MAX_IN_FLIGHT), schedule.scaled(GRACE));
         let state = Mutex::new(State { unknown: HashSet::new(), overdue: 0, has_ended: false });
-        Self { gateway, schedule, in_flight, grace, state }
+        Self { gateway, in_flight: Semaphore::new(MAX_IN_FLIGHT), state }
+    }
+
+    /// The schedule at the speed that the service has reported.
+    fn schedule(&self) -> Schedule {
+        Schedule::new(self.gateway.settings, self.gateway.service.speed())
     }
 
     /// Polls a task until it ends, or the run leaves it.
@@ -71,7 +71,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     fn poll_to_the_end(&self, bought: &Bought<'_>, watched: &mut PolledTask) -> impl Future<Output = Ending> {
         let (start, deadline) = (Instant::now(), self.gateway.settings.deadline);
-        let mut wait = self.schedule.first_wait(bought.purchase.typical_s, bought.age, fastrand::f64());
+        let mut wait = self.schedule().first_wait(bought.purchase.typical_s, bought.age, fastrand::f64());
         async move {
             loop {
                 let left = deadline.saturating_sub(start.elapsed());
@@ -97,7 +97,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     ) -> ControlFlow<Ending, Duration> {
         let answer = self.ask(watched.polled_id(), start + self.gateway.settings.deadline).await;
         let now = Moment { age: bought.age + start.elapsed(), at: self.gateway.now() };
-        let (mut next, mut effects) = watched.next(answer, now, self.grace);
+        let (mut next, mut effects) = watched.next(answer, now, self.schedule().scaled(GRACE));
         loop {
             self.apply(effects, bought).await;
             (next, effects) = match next {
@@ -187,15 +187,17 @@ impl<'e, S: VideoService> Poller<'e, S> {
     /// Returns the wait before the next poll of a task of this age.
     fn wait(&self, pause: Pause, bought: &Bought<'_>, watched: &PolledTask, age: Duration) -> Duration {
         match pause {
-            Pause::Usual => self.schedule.next_wait(bought.purchase.typical_s, &watched.progress, age, fastrand::f64()),
-            Pause::AfterFailures(failures) => self.schedule.backoff(failures, fastrand::f64()),
+            Pause::Usual => {
+                self.schedule().next_wait(bought.purchase.typical_s, &watched.progress, age, fastrand::f64())
+            }
+            Pause::AfterFailures(failures) => self.schedule().backoff(failures, fastrand::f64()),
             Pause::Asked(wait, message) => {
-                let wait = wait.max(self.schedule.floor);
+                let wait = wait.max(self.schedule().floor);
                 self.gateway.pace.pause(wait);
                 (self.gateway.emit)(RunEvent::Waiting { wait, message });
                 wait
             }
-            Pause::TooFast(message) => self.gateway.slow_down(&message).max(self.schedule.floor),
+            Pause::TooFast(message) => self.gateway.slow_down(&message).max(self.schedule().floor),
         }
     }
 

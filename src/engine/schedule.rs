@@ -117,14 +117,13 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Applies the settings. An interval below the floor is raised to it.
-    pub(super) fn new(settings: &Settings) -> Self {
-        Self {
-            interval: settings.poll_interval.max(settings.poll_floor).max(MIN_INTERVAL),
-            floor: settings.poll_floor.max(MIN_INTERVAL),
-            first: settings.first_poll,
-            speed: settings.speed,
-        }
+    /// Applies the settings to a service of this speed. An interval below the floor is raised to it.
+    pub(super) fn new(settings: &Settings, speed: f64) -> Self {
+        let usual = Settings::default();
+        let short = |set: Duration, usual: Duration| if speed > 1.0 { set.min(usual.div_f64(speed)) } else { set };
+        let floor = short(settings.poll_floor, usual.poll_floor).max(MIN_INTERVAL);
+        let interval = short(settings.poll_interval, usual.poll_interval).max(floor);
+        Self { interval, floor, first: settings.first_poll, speed }
     }
 
     /// Returns the wait before the first poll of a task of this age. `random` is from 0 to 1.

@@ -36,8 +36,6 @@ pub struct Settings {
     pub accepts_mismatch: bool,
     /// The maximum number of requests per second, polls included.
     pub rps: Option<f64>,
-    /// The speed of the service, as a multiple of the documented one: 1, or more for the simulator.
-    pub speed: f64,
 }
 
 impl Default for Settings {
@@ -52,7 +50,6 @@ impl Default for Settings {
             max_doubts: 3,
             accepts_mismatch: false,
             rps: None,
-            speed: 1.0,
         }
     }
 }

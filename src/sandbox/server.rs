@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use super::faults::{self, Fault, Faults, encoded_clip, spec};
 use super::task::{Charge, Charges, Limits, Refusal, Task, refuse};
 use crate::catalog::{Catalog, Family, Model, Severity};
-use crate::domain::{NoticeCode, Spec};
+use crate::domain::{NoticeCode, SPEED_HEADER, Spec};
 
 /// The behavior of the simulator.
 #[derive(Clone, Debug)]
@@ -90,7 +90,8 @@ type Service = State<Arc<Shared>>;
 pub(crate) async fn start(options: Options) -> std::io::Result<Sandbox> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
     let address = listener.local_addr()?;
-    let faults = Arc::new(Faults::new(&options.faults, options.speed));
+    let speed = options.speed;
+    let faults = Arc::new(Faults::new(&options.faults, speed));
     let shared = Shared {
         limits: Limits::new(options.max_tasks),
         options,
@@ -106,6 +107,7 @@ pub(crate) async fn start(options: Options) -> std::io::Result<Sandbox> {
         .layer(middleware::from_fn_with_state(faults, faults::answer))
         .route("/videos/{file}", get(video))
         .route("/_sandbox/ledger", get(ledger))
+        .layer(middleware::map_response_with_state(speed, tell_speed))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "Not Found", "not_found") })
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "there is nothing to do here by this method", "method_not_allowed")
@@ -117,6 +119,13 @@ pub(crate) async fn start(options: Options) -> std::io::Result<Sandbox> {
         }
     });
     Ok(Sandbox { address, server })
+}
+
+/// Adds the speed to a response.
+async fn tell_speed(State(speed): State<f64>, mut response: Response) -> Response {
+    let speed = HeaderValue::from_str(&speed.to_string()).ok();
+    response.headers_mut().extend(speed.map(|speed| (HeaderName::from_static(SPEED_HEADER), speed)));
+    response
 }
 
 async fn submit(

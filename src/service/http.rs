@@ -5,8 +5,9 @@
 //! sessions are resumed. The client never retries or follows a redirect by itself.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -25,7 +26,7 @@ use super::endpoint::{
 use super::{
     Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, SubmitResult, TryAgain, VideoService, bounds,
 };
-use crate::domain::{Request, SendBy, ServiceError, TaskId, TerminalStates, causes};
+use crate::domain::{Request, SPEED_HEADER, SendBy, ServiceError, TaskId, TerminalStates, causes};
 
 /// The timeout of a submission. It is long, because after it the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
@@ -38,6 +39,9 @@ const MAX_ANSWER: usize = 1024 * 1024;
 const PREFLIGHT_TASK_ID: &str = "shotlist-preflight";
 /// The maximum number of redirects of a poll.
 const MAX_REDIRECTS: usize = 3;
+
+/// The possible speeds of a simulator.
+const SPEEDS: RangeInclusive<f64> = 0.01..=1_000_000.0;
 
 /// The maximum length of a partial response, in characters.
 const MAX_KEPT: usize = 2000;
@@ -53,6 +57,8 @@ pub struct HttpService {
     shared: Client,
     /// The protocol of the last response on the shared connections.
     speaks_http2: Arc<AtomicBool>,
+    /// The speed of a simulator on this machine, once it has reported it.
+    speed: Arc<OnceLock<f64>>,
     submit_timeout: Duration,
     free_server_errors: bool,
     words: Arc<TerminalStates>,
@@ -73,6 +79,7 @@ impl HttpService {
             apart: build(one_submission(base(HTTP_1)).connector_layer(in_time))?,
             shared: build(base(HTTP_2).timeout(POLL_TIMEOUT))?,
             speaks_http2: Arc::default(),
+            speed: Arc::default(),
             trusted,
             credentials,
             endpoint,
@@ -160,6 +167,10 @@ impl VideoService for HttpService {
         beginning.is_some_and(|bytes| bytes.get(4..8) == Some(b"ftyp"))
     }
 
+    fn speed(&self) -> f64 {
+        self.speed.get().copied().unwrap_or(1.0)
+    }
+
     fn content_url(&self, task: &TaskId) -> String {
         self.endpoint.at(&["v1", "videos", task.as_str(), "content"]).into()
     }
@@ -209,6 +220,7 @@ impl HttpService {
             }
             Err(error) => return Ok(Submission::InDoubt(lost(&error, &[]))),
         };
+        self.note_speed(&response);
         let head = Head::new(&response, &self.words);
         match read(response).await {
             Ok(body) => self.meaning(&head, &body),
@@ -235,7 +247,17 @@ impl HttpService {
         let get = range.into_iter().fold(get, |get, range| get.header(RANGE, range));
         let response = logged("GET", url, get.send()).await?;
         self.speaks_http2.store(response.version() == Version::HTTP_2, Ordering::Relaxed);
+        self.note_speed(&response);
         Ok(response)
+    }
+
+    /// Notes the speed that a simulator on this machine reports.
+    fn note_speed(&self, response: &Response) {
+        let speed = response.headers().get(SPEED_HEADER).filter(|_| self.endpoint.is_loopback());
+        let speed = speed.and_then(|speed| speed.to_str().ok()?.parse().ok()).filter(|speed| SPEEDS.contains(speed));
+        if let Some(speed) = speed {
+            let _known = self.speed.set(speed);
+        }
     }
 
     fn meaning(&self, head: &Head, body: &[u8]) -> SubmitResult {

@@ -26,6 +26,11 @@ pub trait VideoService: Sync {
         std::future::ready(false)
     }
 
+    /// The speed of generation, as a multiple of the documented one: 1, or that of a simulator on this machine.
+    fn speed(&self) -> f64 {
+        1.0
+    }
+
     /// The URL of a task's video if the task has no URL (interface §4).
     fn content_url(&self, task: &TaskId) -> String;
 }

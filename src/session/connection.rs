@@ -1,4 +1,4 @@
-//! The connection to the service, or to a simulator of its own, and the account behind it.
+//! The connection to the service, or to a simulator in this process, and the account behind it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,17 +12,8 @@ use crate::service::{ApiKey, ClientError, Credentials, Endpoint, HttpService};
 
 /// The speed of the simulator in a sandbox run, as a multiple of the documented one.
 pub const SIMULATOR_SPEED: f64 = 20.0;
-/// The longest and the shortest time between two polls of the simulator at that speed, and the shortest at any.
-const SIMULATOR_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(50));
-const MIN_POLL: Duration = Duration::from_millis(5);
 /// The time that the simulator takes to generate a whole batch, however large.
 const SIMULATED_WALL: Duration = Duration::from_secs(10);
-
-/// Settings for the simulator's speed.
-pub(super) fn simulator_settings() -> Settings {
-    let (poll_interval, poll_floor) = SIMULATOR_POLL;
-    Settings { poll_interval, poll_floor, speed: SIMULATOR_SPEED, ..Settings::default() }
-}
 
 /// Statements and permissions of the user about a service.
 #[derive(Clone, Copy, Debug)]
@@ -131,17 +122,9 @@ impl Connection {
         Ok(Self { service, account, options, simulator })
     }
 
-    /// The speed of a simulator that is faster than usual, as a multiple of the documented one.
-    pub fn raised_speed(&self) -> Option<f64> {
-        self.simulator.as_ref().map(|(_, speed)| *speed).filter(|speed| *speed > SIMULATOR_SPEED)
-    }
-
-    /// Settings for the speed of this service.
-    pub fn paced(&self, settings: &Settings) -> Settings {
-        let Some(speed) = self.raised_speed() else { return settings.clone() };
-        let scaled = |wait: Duration| wait.mul_f64(SIMULATOR_SPEED / speed).max(MIN_POLL);
-        let (poll_interval, poll_floor) = (scaled(settings.poll_interval), scaled(settings.poll_floor));
-        Settings { poll_interval, poll_floor, speed, ..settings.clone() }
+    /// The speed of its simulator, or 1, as a multiple of the documented one.
+    pub fn speed(&self) -> f64 {
+        self.simulator.as_ref().map_or(1.0, |(_, speed)| *speed)
     }
 
     /// Returns the client of the service.
@@ -171,12 +154,12 @@ impl Connection {
         })
     }
 
-    /// Returns whether the service is a simulator of its own.
+    /// Returns whether the service is a simulator in this process.
     pub fn is_simulated(&self) -> bool {
         self.simulator.is_some()
     }
 
-    /// The price of a video by a model of the catalog, of so many seconds and this size.
+    /// The price of a video by a model of the catalog, with this length and size.
     pub(super) fn price(&self, model: &str, seconds: u32, size: Option<&str>) -> Option<Usd> {
         Some(self.options.catalog.model(model)?.price(seconds, size))
     }

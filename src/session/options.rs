@@ -1,6 +1,5 @@
 //! Options of a run, its paths, and the files that it must not replace.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -9,7 +8,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::{BatchKey, Explained, Job, JobId, NoticeCode, RefusalCode, ReviewOfTask, Usd, explained, folded};
+use crate::domain::{BatchKey, Job, JobId, NoticeCode, ReviewOfTask, Usd, explained, folded};
 use crate::engine::Settings;
 use crate::files::{no_links_below, open_plain, replace};
 use crate::hooks::{AssetCommand, Program};
@@ -64,7 +63,7 @@ impl Options {
     pub fn new(home: DefaultPaths, out: PathBuf) -> Self {
         Self {
             reports: Writer::usual(&out, None),
-            settings: if home.is_simulated() { super::connection::simulator_settings() } else { Settings::default() },
+            settings: Settings::default(),
             home,
             out,
             own_files: Vec::new(),
@@ -114,15 +113,7 @@ pub struct ThroughALink {
     pub source: io::Error,
 }
 
-impl Explained for ThroughALink {
-    fn code(&self) -> RefusalCode {
-        RefusalCode::NotWritable
-    }
-
-    fn help(&self) -> Cow<'static, str> {
-        format!("if the link is yours, name its target: {}", self.option).into()
-    }
-}
+explained!(ThroughALink(it) => NotWritable, format!("if the link is yours, name its target: {}", it.option));
 
 impl DefaultPaths {
     /// The paths of real runs.

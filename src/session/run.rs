@@ -142,7 +142,6 @@ impl Prepared<'_> {
         let Some((connection, downloader)) = service else { return engine::Outcome::default() };
         let approval = session.options.approved.is_some();
         let approval = approval.then(|| Approval { digest: plan.digest().clone(), most: 1 + plan.retries });
-        let settings = connection.paced(&session.options.settings);
         let engine = Engine {
             service: connection.service(),
             account: connection.account(),
@@ -150,7 +149,7 @@ impl Prepared<'_> {
             approval: approval.as_ref(),
             ledger: batch,
             clock_offset: self.clock_offset,
-            settings: &settings,
+            settings: &session.options.settings,
             stop,
             downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
             assets: session.options.assets.as_ref(),

@@ -13,7 +13,7 @@ use super::page::Page;
 use super::table::without_prompt;
 use super::terminal::{Terminal, draw, size};
 use crate::domain::{Job, JobId, NoticeCode};
-use crate::engine::{RunEvent, Settings};
+use crate::engine::RunEvent;
 use crate::plan::Plan;
 use crate::report::NextCommand;
 
@@ -41,11 +41,11 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// The progress of a plan's run. `again` makes the printed commands.
-    pub(crate) fn new(terminal: &Terminal, again: &NextCommand, plan: &Plan, settings: &Settings) -> Self {
+    pub(crate) fn new(terminal: &Terminal, again: &NextCommand, plan: &Plan, speed: f64) -> Self {
         let now = Instant::now();
         let state = ProgressState::new(now);
         // Single tasks are shown only on a terminal.
-        let state = if terminal.shows_bar { state.with_tasks(plan, settings.speed, now) } else { state };
+        let state = if terminal.shows_bar { state.with_tasks(plan, speed, now) } else { state };
         let jobs = plan.jobs.iter().filter(|_| terminal.logs_json).map(|planned| &planned.job);
         let prompts = jobs.map(|job| (job.id().clone(), Arc::clone(job))).collect();
         let (terminal, again) = (terminal.clone(), again.clone());

@@ -64,7 +64,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         };
         let ready = held.ready(connection).await?;
         let (stop, nothing) = (Stop::default(), Confirmation::default());
-        let progress = Progress::new(terminal, &again, ready.plan(), &session.options.settings);
+        let progress = Progress::new(terminal, &again, ready.plan(), 1.0);
         let tell = |event| progress.tell(&event);
         let ended = tokio::select! {
             outcome = ready.run(&nothing, &stop, &tell) => Ok(outcome),

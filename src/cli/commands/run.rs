@@ -19,7 +19,7 @@ use crate::domain::{BatchKey, JobId, NoticeCode};
 use crate::ledger::HoldError;
 use crate::plan::{Plan, PlanNote, PlanView, WarningView, notes};
 use crate::report::{NextCommand, Report};
-use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
+use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, SIMULATOR_SPEED, Session, Stop};
 use crate::ui::{self, NotJson, Page, Progress, Terminal};
 
 /// The interval of checks whether another run has ended.
@@ -161,9 +161,8 @@ impl Run<'_> {
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
         let held = self.checked().await?;
         let connection = self.connection(held.plan(), early).await?;
-        let settings = &self.session.options.settings;
-        let settings = connection.as_ref().map_or_else(|| settings.clone(), |connection| connection.paced(settings));
-        if let Some(speed) = connection.as_ref().and_then(Connection::raised_speed) {
+        let speed = connection.as_ref().map_or(1.0, Connection::speed);
+        if speed > SIMULATOR_SPEED {
             let text = format!("the simulator generates {speed:.0} times as fast as documented");
             self.terminal.note(NoticeCode::SimulatorSpeed, &text);
         }
@@ -182,7 +181,7 @@ impl Run<'_> {
             let outcome = Box::pin(ready.run(&confirmation, &stop, &|_| {})).await?;
             return self.end(outcome, &repeats, &left_out, &doubts_elsewhere);
         }
-        let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
+        let progress = Progress::new(self.terminal, &self.again, ready.plan(), speed);
         let repeats = Mutex::new(repeats);
         let tell = |event| {
             repeats.lock().note(&event);

@@ -108,6 +108,20 @@ async fn faster_service_than_documented_is_noticed() {
     assert!(fast.polls < 5.0, "{} polls", fast.polls);
 }
 
+/// All waits of a simulator are shorter by its speed.
+#[tokio::test(start_paused = true)]
+async fn simulator_is_polled_at_its_speed() {
+    let mut service = FakeService::taking(|number| Duration::from_secs_f64(documented_time(number) / 20.0));
+    (service.speed, service.progress) = (20.0, Box::new(|_, share| Some(percent(share))));
+    let jobs = jobs_of(JOBS, (60, 180));
+    let (plan, ledger) = (plan_of(&jobs, &History::default()), OwnBatch::default());
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    let delays: Duration = service.lags.lock().expect("no panic").values().sum();
+    let jobs = u32::try_from(JOBS).expect("small");
+    assert!(service.polls().len() < 6 * JOBS, "{} polls", service.polls().len());
+    assert!(delays / jobs < Duration::from_millis(200), "{:?} until a completion is seen", delays / jobs);
+}
+
 #[tokio::test(start_paused = true)]
 async fn interval_and_floor_bound_each_wait() {
     for (interval, floor) in [(1, 1), (2, 1), (5, 2), (10, 1), (30, 10)] {

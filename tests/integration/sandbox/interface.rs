@@ -1,6 +1,8 @@
 //! The simulator as the interface document describes the service.
 
 use serde_json::{Value, json};
+use shotlist::domain::{Request, Spec};
+use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService, Submission, VideoService as _};
 
 use crate::support::{Simulator, Workspace, line_of, numbered_jobs, request, wait_until};
 
@@ -95,15 +97,32 @@ fn simulator_refuses_invalid_submissions() {
     assert_eq!(simulator.ledger()["total_usd"], "0.90");
 }
 
+/// A run polls it at this speed.
+#[tokio::test]
+async fn each_response_reports_the_speed() {
+    let simulator = Simulator::start(&Workspace::new(), &["--speed", "400"]);
+    let service = |url: &str| {
+        let endpoint = Endpoint::parse(url, false).expect("a URL");
+        HttpService::new(endpoint, Credentials::from(ApiKey::new("k").expect("a key"))).expect("a client")
+    };
+    let probing = service(simulator.url());
+    assert!((probing.speed() - 1.0).abs() < f64::EPSILON, "before a response");
+    probing.probe().await.expect("a response");
+    let submitting = service(simulator.url());
+    let spec = Spec { model: "alpha-2".into(), prompt: Some("x".into()), ..Spec::default() };
+    let accepted = submitting.submit(&Request::new(&spec), None).await;
+    assert!(matches!(accepted, Ok(Submission::Accepted(..))), "{accepted:?}");
+    assert_eq!([probing.speed(), submitting.speed()].map(|speed| speed.to_string()), ["400", "400"]);
+}
+
 #[test]
 fn tasks_fail_as_often_as_it_was_reported() {
     let here = Workspace::new();
     here.write("m.yaml", numbered_jobs(40));
     let run = |rate: &str, batch: &str| {
         let simulator = Simulator::start(&here, &["--speed", "5000", "--fault", &format!("failed-task={rate}")]);
-        let pace = ["--yes", "-q", "--first-poll", "5ms", "--poll-interval", "20ms", "--poll-floor", "5ms"];
-        let args = [["run", "m.yaml", "--batch", batch, "--concurrency", "20"].as_slice(), &pace].concat();
-        let ended = simulator.used_by(here.shotlist(&args)).ends();
+        let args = ["run", "m.yaml", "--batch", batch, "--concurrency", "20", "--yes", "-q"];
+        let ended = here.shotlist(&args).at(simulator.url()).ends();
         let report = here.json(&format!("shotlist-out/m/{batch}/report.json"));
         (ended.code, report["totals"]["states"]["failed"].as_u64().expect("a count"))
     };

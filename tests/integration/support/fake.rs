@@ -36,6 +36,8 @@ pub struct FakeService {
     pub poll_latency: Box<dyn Fn(usize) -> Duration + Send + Sync>,
     /// The progress of a task, by its order, from the share of its life that is over; nothing for none.
     pub progress: Box<dyn Fn(usize, f64) -> Option<u8> + Send + Sync>,
+    /// The speed that it reports.
+    pub speed: f64,
     /// Every task: when it was made and how long it takes.
     pub tasks: Mutex<HashMap<TaskId, (Instant, Duration)>>,
     /// By task, how long after its end the run first heard of it.
@@ -55,6 +57,7 @@ impl FakeService {
             is_full: None,
             submit_latency: Duration::from_millis(100),
             poll_latency: Box::new(|_| Duration::from_millis(50)),
+            speed: 1.0,
             tasks: Mutex::default(),
             lags: Mutex::default(),
             submissions: Mutex::default(),
@@ -95,6 +98,10 @@ impl VideoService for FakeService {
         let task = TaskId::new(format!("t{number}")).expect("an id");
         self.tasks.lock().expect("no panic").insert(task.clone(), (Instant::now(), (self.takes)(number)));
         Ok(Submission::Accepted(task.into(), Echo::default()))
+    }
+
+    fn speed(&self) -> f64 {
+        self.speed
     }
 
     async fn poll(&self, task: &TaskId) -> PollAnswer {
