@@ -190,6 +190,15 @@ fn sheet_of_repeated_rows_is_refused_quickly() {
         ("repeated cells", "w.ods", ods(&repeated(&text(16_384, "x"))), "more than 64 MiB of text"),
         ("cells outside", "w.ods", ods(&repeated(&text(u64::MAX, "x"))), "more than 64 MiB of text"),
         (
+            "a long formula in repeated cells, without a result",
+            "w.ods",
+            ods(&format!(
+                "<table:table-row table:number-rows-repeated=\"100\"><table:table-cell table:formula=\"of:={}\" table:number-columns-repeated=\"16000\"/></table:table-row>",
+                "1+".repeat(1 << 16)
+            )),
+            "more than 64 MiB of text",
+        ),
+        (
             "rows outside",
             "w.ods",
             ods(&format!(

@@ -9,7 +9,7 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::grid::{MAX_COLUMNS, MAX_TEXT, Marks, Merged, Problem, check_places};
-use crate::manifest::template::bounds::{NO_RESULT, TEXT_BOX};
+use crate::manifest::template::row::{NO_RESULT, TEXT_BOX};
 
 /// The document up to some place.
 #[derive(Default)]
@@ -52,7 +52,8 @@ struct OpenCell {
     alike: u64,
     rows: u64,
     has_value: bool,
-    has_formula: bool,
+    /// The length of the element with its formula, or 0 without one.
+    formula: u64,
     has_text_box: bool,
     bytes: u64,
 }
@@ -105,7 +106,7 @@ impl Document {
                     alike: number("table:number-columns-repeated"),
                     rows: number("table:number-rows-spanned"),
                     has_value: has("office:string-value") || values.into_iter().any(has),
-                    has_formula: has("table:formula"),
+                    formula: if has("table:formula") { element.len() as u64 } else { 0 },
                     has_text_box: false,
                     bytes: element.len() as u64,
                 };
@@ -151,12 +152,15 @@ impl Document {
     }
 
     fn end_cell(&mut self) -> Result<(), Problem> {
-        let OpenCell { alike, rows, has_value, has_formula, has_text_box, bytes } = std::mem::take(&mut self.cell);
+        let OpenCell { alike, rows, has_value, formula, has_text_box, bytes } = std::mem::take(&mut self.cell);
         let column = self.row.column;
         self.row.column = column.saturating_add(alike);
-        if !has_value && !has_formula && bytes == 0 {
+        let is_without_result = formula > 0 && !has_value && bytes == 0;
+        if !has_value && !is_without_result && bytes == 0 {
             return Ok(());
         }
+        // The library copies a formula as often as a text.
+        let bytes = if is_without_result { formula } else { bytes };
         self.sheet.width = self.sheet.width.max(self.row.column);
         self.bytes = self.bytes.saturating_add(bytes.saturating_mul(alike).saturating_mul(self.row.alike));
         if self.bytes > MAX_TEXT as u64 {
@@ -173,7 +177,6 @@ impl Document {
             let last = self.row.number.saturating_add(rows - 1);
             self.sheet.marks.merged.push(Merged { rows: (self.row.number, last), column: first });
         }
-        let is_without_result = has_formula && !has_value && bytes == 0;
         // The library adds its words to those of the cell.
         let mark = if is_without_result { Some(NO_RESULT) } else { has_text_box.then_some(TEXT_BOX) };
         for number in self.row.number..self.row.number + self.row.alike {
