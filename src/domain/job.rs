@@ -159,6 +159,11 @@ impl Columns {
     pub fn names(&self) -> &[String] {
         &self.names
     }
+
+    /// The place of a column among them.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name && !name.is_empty())
+    }
 }
 
 /// The cells of one row, in one piece of memory: a table may have a hundred thousand rows.
@@ -172,8 +177,10 @@ pub struct Cells {
 
 impl Cells {
     /// The cells under these columns, in their order.
-    pub fn new<'c>(columns: Arc<Columns>, cells: impl IntoIterator<Item = &'c str>) -> Self {
-        let (mut text, mut ends) = (String::new(), Vec::with_capacity(columns.names.len()));
+    pub fn new<'c>(columns: Arc<Columns>, cells: impl IntoIterator<Item = &'c str, IntoIter: Clone>) -> Self {
+        let cells = cells.into_iter();
+        let mut text = String::with_capacity(cells.clone().map(str::len).sum());
+        let mut ends = Vec::with_capacity(columns.names.len());
         for cell in cells {
             text.push_str(cell);
             // No table that is read is longer than 64 MiB.
@@ -189,10 +196,11 @@ impl Cells {
 
     /// The cell under a name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.cell(self.columns.names.iter().position(|known| known == name && !name.is_empty())?)
+        self.cell(self.columns.place(name)?)
     }
 
-    fn cell(&self, column: usize) -> Option<&str> {
+    /// The cell of a column.
+    pub(crate) fn cell(&self, column: usize) -> Option<&str> {
         let start = if column == 0 { 0 } else { *self.ends.get(column - 1)? };
         self.text.get(start as usize..*self.ends.get(column)? as usize)
     }

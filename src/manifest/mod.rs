@@ -50,9 +50,11 @@ mod source {
 }
 mod tables;
 mod template {
-    //! Templates: [`engine`] is strict Jinja and the only file that knows the library. [`bounds`] limits time and memory, and finds gaps in prompts.
+    //! Templates: [`engine`] is strict Jinja, [`bounds`] limits time and memory, and [`row`] has the cells of a job's row, with the gaps in prompts. No other
+    //! module knows the library.
     pub(super) mod bounds;
     pub(super) mod engine;
+    pub(super) mod row;
 }
 
 pub(crate) use load::name_of;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::fields::Fields;
+use super::fields::{Fields, exclude_each_other};
 use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
 use super::maker::{Entry, Inputs};
@@ -17,6 +17,7 @@ use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, have_erro
 use crate::manifest::source::location::{Location, Pointer, synonym};
 use crate::manifest::tables::rows;
 use crate::manifest::tables::sheet::Row;
+use crate::manifest::template::row::CellsOfRow;
 
 impl Inputs<'_> {
     /// All jobs in file order. Jobs with an error are reported and left out. An entry is dropped when its jobs are
@@ -83,33 +84,30 @@ impl Inputs<'_> {
         let before = finisher.jobs.len();
         (0..rows.len() * combinations.len()).try_for_each(|job| finisher.admit(&origin(job), &at, found))?;
         let model = finisher.jobs.get(before).and_then(|job| self.catalog.model(&job.spec.model));
-        let has_file = own.values.has(F::PromptFile) || defaults.values.has(F::PromptFile);
-        if let (Some(model), Some(from), false) = (model, &raw_job.for_each, has_file) {
+        if let (Some(model), Some(from)) = (model, &raw_job.for_each) {
             let rows: Vec<&Row> = rows.iter().flatten().collect();
-            let is_set = |field| own.says_any(field) || raw_job.matrix.is_some();
-            let excluded = if let RawForEach::File(table) = from { &table.exclude[..] } else { &[] };
-            // The debug form has all texts.
-            let said =
-                format!("{:?}{excluded:?}{:?}{:?}{:?}", raw_job.id, raw_job.matrix, raw_job.fields, raw.defaults);
-            found.extend(self.unread_columns(&rows, &said, model.family, is_set, at.key("for_each").value()));
+            let axes = raw_job.matrix.iter().flat_map(RawMatrix::names);
+            let axes: Vec<JobField> = axes.filter_map(|(name, _)| JobField::named(name)).collect();
+            let is_set = |field| {
+                own.says_any(field) || axes.iter().any(|axis| *axis == field || exclude_each_other(*axis, field))
+            };
+            found.extend(self.unread_columns(&rows, from, model.family, is_set, at.key("for_each").value()));
         }
         Ok(())
     }
 
-    /// The warning about unmentioned columns with the model, length, or shape of the videos.
+    /// The warning about unread columns with the model, length, or shape of the videos.
     fn unread_columns(
         &self,
         rows: &[&Row],
-        said: &str,
+        from: &RawForEach,
         family: &Family,
         is_set: impl Fn(JobField) -> bool,
         place: Location,
     ) -> Option<Diagnostic> {
-        let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
-        let said = letters(said);
-        let names = rows.first()?.cells.columns().names().iter();
-        // A loop over the row reads them all.
-        let unread = names.filter(|name| !said.contains(&letters(name)) && !said.contains("inrow"));
+        let excluded = if let RawForEach::File(table) = from { &table.exclude[..] } else { &[] };
+        let is_excluded = |name: &str| excluded.iter().flatten().any(|cell| cell.name == name);
+        let unread = CellsOfRow::unread(&rows.first()?.value).into_iter().filter(|name| !is_excluded(name));
         let unread = unread.filter_map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
             let field =

@@ -23,6 +23,11 @@ const TWICE: [(Rule, JobField, JobField); 4] = [
     (Rule::ShapeConflict, F::Shape, F::Size),
 ];
 
+/// Returns whether only one of two fields may be set.
+pub(super) fn exclude_each_other(one: JobField, other: JobField) -> bool {
+    TWICE.iter().any(|(_, a, b)| (*a, *b) == (one, other) || (*a, *b) == (other, one))
+}
+
 /// The fields of an entry or of the defaults, compiled.
 pub(super) struct Fields<'t> {
     pub(super) at: Pointer,
@@ -105,9 +110,7 @@ impl<'t> Fields<'t> {
 
     /// Returns whether the field, or one that excludes it, is set here.
     pub(super) fn says_any(&self, field: JobField) -> bool {
-        let is_other =
-            |(_, one, other): &(Rule, F, F)| *one == field && self.says(*other) || *other == field && self.says(*one);
-        self.says(field) || TWICE.iter().any(is_other)
+        self.says(field) || JobField::ALL.into_iter().any(|other| exclude_each_other(field, other) && self.says(other))
     }
 
     /// The location of a field here.

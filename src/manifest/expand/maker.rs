@@ -128,7 +128,7 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
     if let Some(Made::Text(prompt)) = maker.made(F::Prompt) {
         let scope = &maker.scope;
         let names = || {
-            let columns = scope.row.iter().filter_map(|row| row.try_iter().ok()).flatten().map(|name| name.to_string());
+            let columns = row.into_iter().flat_map(|row| row.cells.columns().names().iter().cloned());
             let others = scope.matrix.iter().map(|(name, _)| name.clone());
             entry.inputs.templates.names().map(str::to_owned).chain(columns).chain(others).collect()
         };

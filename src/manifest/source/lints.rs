@@ -181,10 +181,8 @@ const SUMS: [&str; 9] = ["total", "totals", "sum", "subtotal", "summe", "gesamt"
 
 /// Returns whether a row is one of sums, or repeats the header.
 pub(crate) fn is_no_video(cells: &Cells) -> bool {
-    let names = cells.columns().names();
-    let all = || names.iter().filter_map(|name| cells.get(name)).map(str::trim);
-    let first = all().find(|cell| !cell.is_empty()).unwrap_or_default();
-    SUMS.iter().any(|word| word.eq_ignore_ascii_case(first)) || all().eq(names.iter().map(String::as_str))
+    let first = cells.iter().map(|(_, cell)| cell.trim()).find(|cell| !cell.is_empty()).unwrap_or_default();
+    SUMS.iter().any(|word| word.eq_ignore_ascii_case(first)) || cells.iter().all(|(name, cell)| name == cell.trim())
 }
 
 /// A limit for a label without jobs, if a job has a similar label: the limit would have no effect.

@@ -14,7 +14,7 @@ use zip::ZipArchive;
 
 use super::grid::{MAX_CELLS, MAX_UNPACKED, Marks, Merged, Opened, Problem, address, check_places};
 use super::ods::{self, attribute};
-use crate::manifest::template::bounds::NO_RESULT;
+use crate::manifest::template::row::NO_RESULT;
 
 /// The parts of other documents than workbooks, with their messages.
 const OTHERS: [(&str, &str); 3] = [

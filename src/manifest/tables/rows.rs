@@ -200,7 +200,8 @@ fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String,
             if names.contains(&beside) { access.read(&path(&beside), MAX_PROMPT_BYTES) } else { Ok(String::new()) };
         let text = text.map_err(|error| unreadable(&format!("`{}`", path(&beside)), &error))?;
         let cells = [path(name), stem.to_owned(), text.trim().to_owned()];
-        rows.push(Row::of_cells(Cells::new(Arc::clone(&columns), cells.iter().map(String::as_str)), None));
+        let cells = Cells::new(Arc::clone(&columns), cells.iter().map(String::as_str));
+        rows.push(Row::of_cells(cells, None, rows.last()));
     }
     if rows.is_empty() {
         return Err((Rule::NoRows, format!("no image matches `{pattern}`"), "check the directory and the ending"));

@@ -11,7 +11,7 @@ use crate::files::table::{line_of, separated, separator, unclosed};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::syntax::MAX_JOBS;
-use crate::manifest::template::bounds::CellsOfRow;
+use crate::manifest::template::row::CellsOfRow;
 
 /// The first lines of a table: the number of each, from 1, and its cells.
 pub(super) type Beginning = Vec<(u64, Vec<String>)>;
@@ -79,7 +79,7 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
             break;
         } else {
             let cells = Cells::new(Arc::clone(&header), cells.iter().map(as_written));
-            rows.push(Row::of_cells(cells, Some(row)));
+            rows.push(Row::of_cells(cells, Some(row), rows.last()));
         }
     }
     if rows.is_empty() && found.len() == before {
@@ -153,13 +153,18 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row of texts that will be numbered with the others.
-    pub(crate) fn of_cells(cells: Cells, place: Option<RowLocation>) -> Self {
-        let cells = Arc::new(cells);
-        Self { value: Value::from_object(CellsOfRow(Arc::clone(&cells))), cells, place, number: 0, is_hidden: false }
+    /// A row of texts that will be numbered with the others. `before` is the previous row, which usually has the same columns.
+    pub(crate) fn of_cells(cells: Cells, place: Option<RowLocation>, before: Option<&Self>) -> Self {
+        Self::new(cells, None, place, before)
     }
 
-    /// A row with cells of any type. `before` is the previous row, which usually has the same columns.
+    fn new(cells: Cells, values: Option<Value>, place: Option<RowLocation>, before: Option<&Self>) -> Self {
+        let cells = Arc::new(cells);
+        let value = CellsOfRow::value(Arc::clone(&cells), values, before.map(|row| &row.value));
+        Self { value, cells, place, number: 0, is_hidden: false }
+    }
+
+    /// The same with cells of any type.
     pub(crate) fn of_values(value: Value, place: Option<RowLocation>, before: Option<&Self>) -> Self {
         let names: Vec<String> = value.try_iter().into_iter().flatten().map(|name| name.to_string()).collect();
         let texts: Vec<String> =
@@ -167,8 +172,7 @@ impl Row {
         let same = before.map(|row| row.cells.columns()).filter(|columns| columns.names() == names);
         // The names of a mapping are different ones.
         let columns = same.cloned().unwrap_or_else(|| Arc::new(Columns::new(names).unwrap_or_default()));
-        let cells = Arc::new(Cells::new(columns, texts.iter().map(String::as_str)));
-        Self { value, cells, place, number: 0, is_hidden: false }
+        Self::new(Cells::new(columns, texts.iter().map(String::as_str)), Some(value), place, before)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::manifest::raw::decode::RawTable;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, warning};
 use crate::manifest::source::location::{Location, Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
-use crate::manifest::template::bounds::NO_RESULT;
+use crate::manifest::template::row::NO_RESULT;
 
 /// The most places for cells below a header, blank or not: a header may reach far to the right.
 const MAX_PLACES: usize = 10 * MAX_CELLS;
@@ -150,13 +150,12 @@ fn rows(mut grid: Grid, table: &RawTable, place: &Location, found: &mut Findings
             "rename one of them"))
     })?);
     let file: Arc<str> = file.as_str().into();
-    let rows: Vec<Row> = lines
-        .map(|line| {
-            let place = RowLocation { file: Arc::clone(&file), line: line.number };
-            let row = Row::of_cells(Cells::new(Arc::clone(&columns), line.texts(width)), Some(place));
-            Row { is_hidden: line.is_hidden, ..row }
-        })
-        .collect();
+    let mut rows: Vec<Row> = Vec::with_capacity(lines.len());
+    for line in lines {
+        let place = RowLocation { file: Arc::clone(&file), line: line.number };
+        let cells = Cells::new(Arc::clone(&columns), line.texts(width));
+        rows.push(Row { is_hidden: line.is_hidden, ..Row::of_cells(cells, Some(place), rows.last()) });
+    }
     if rows.is_empty() {
         return Err(Box::new(error!(CsvNoRows, place.clone(), "{named} has a header and no rows")));
     }

@@ -11,7 +11,8 @@ use minijinja::value::{ArgType as _, Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::bounds::{self, BrokenCell, Named, TemplateError, Used, part_of};
+use super::bounds::{self, TemplateError, part_of};
+use super::row::{BrokenCell, Named, Used, columns_in};
 use crate::domain::Rule;
 use crate::manifest::source::location::{Part, help_near};
 
@@ -241,13 +242,10 @@ impl Templates {
     /// The first column of a template that the row lacks. The error of a filter does not name it.
     fn missing_column(&self, source: &str, scope: &Scope) -> Option<TemplateError> {
         let columns = scope.columns()?;
-        source.match_indices("row.").find_map(|(at, _)| {
-            let rest = &source[at + 4..];
-            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            let is_missing = end > 0 && !columns.iter().any(|column| *column == rest[..end]);
-            let name = &source[at..at + 4 + end];
-            is_missing.then(|| self.undefined(name, Part::Fragment(name.to_owned(), 0), scope))
-        })
+        let (_, missing) =
+            columns_in(source).find(|(_, name)| !name.is_empty() && !columns.iter().any(|known| known == name))?;
+        let name = format!("row.{missing}");
+        Some(self.undefined(&name, Part::Fragment(name.clone(), 0), scope))
     }
 
     /// The names that are in scope of a job.
@@ -370,13 +368,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::{Cells, Columns};
+    use crate::manifest::template::row::{CellsOfRow, NO_RESULT};
 
     fn scope() -> Scope {
-        let broken = Value::from(minijinja::Error::new(ErrorKind::InvalidOperation, "broken").with_source(BrokenCell));
-        let cells =
-            [("a", Value::from("cup")), ("b", "".into()), ("c", "{{ id }}".into()), ("d", broken), ("e", 5.into())];
+        let columns = Columns::new(["a", "b", "c", "d"].map(str::to_owned).to_vec()).expect("different names");
+        let cells = Cells::new(Arc::new(columns), ["cup", "", "{{ id }}", NO_RESULT]);
         Scope {
-            row: Some(Value::from_iter(cells)),
+            row: Some(CellsOfRow::value(Arc::new(cells), None, None)),
             row_number: Some(3),
             fields: vec![("id", Made::Text("job".to_owned())), ("duration", Made::Whole(5))],
             matrix: vec![("id".to_owned(), "other".into()), ("size".to_owned(), "720p".into())],
@@ -386,7 +385,7 @@ mod tests {
     proptest! {
         #[test]
         fn names_are_filled_in_as_the_engine_does(pieces in prop::collection::vec(prop::sample::select(vec![
-            "A ", "é", "{", "}", "}}", "{{", "\n", "\r\n", " ", "{{ row.a }}", "{{row.b}}", "{{ row.c }}", "{{ row.d }}", "{{ row.e }}",
+            "A ", "é", "{", "}", "}}", "{{", "\n", "\r\n", " ", "{{ row.a }}", "{{row.b}}", "{{ row.c }}", "{{ row.d }}",
             "{{ row.none }}", "{{ row . a }}", "{{ row['a'] }}", "{{ row.a.b }}", "{{ row }}", "{{ row_number }}", "{{ id }}", "{{id\n}}", "{{ duration }}",
             "{{ size }}", "{{ today }}", "{{ brand }}", "{{ empty }}", "{{ true }}", "{{ None }}", "{{ nothing }}", "{{- id }}", "{{ id -}}",
             "{{+ id }}", "{{ id +}}", "{{ 'id' }}", "{{ id\u{a0}}}", "{{ é }}", "{{ not }}", "{{ if }}", "{{ loop }}", "{{ self }}", "{{ range }}",

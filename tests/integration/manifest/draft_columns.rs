@@ -217,6 +217,7 @@ fn unread_column_of_a_field_is_reported() {
     assert_eq!(told("beta-2.0-lite", ", size: 1280x720", rows), format!("{length}, or rename the columns"));
     for read in [
         ", matrix: { duration: [5], size: [1280x720] }",
+        ", tags: [\"{% set shot = row %}{{ shot.Format }}{{ shot['Length (sec)'] }}\"]",
         ", tags: [\"{{ row['Length (sec)'] }}\", \"{{ row.Format }}\"]",
         ", labels: { a: \"{{ row['Length (sec)'] }}\" }, extra: { b: [\"{{ row.Format }}\"] }",
         ", tags: [\"{% for column in row %}{{ row[column] }}{% endfor %}\"]",
