@@ -6,11 +6,9 @@
 //! A stream has no directory of its own. Files that its manifest names, and its ledger, are in the working directory, and never beside a device: the
 //! ledger of `/dev/stdin` would be gone after the next boot.
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::{fmt, io};
 
 use granit_parser::{Event, Parser};
@@ -209,64 +207,92 @@ pub(crate) fn help_with_key(written: &str, known: &[&str]) -> String {
     usual
 }
 
+/// A value in the text.
 #[derive(Debug)]
-struct Node {
+struct Mark {
     range: Range<usize>,
-    /// Shared by aliases, so that an alias bomb takes no more memory than its text.
-    kind: Rc<Kind>,
+    /// The key of an entry of a mapping.
+    key: Option<Range<usize>>,
+    /// The value that has its parts: itself, or the one that an alias refers to. So an alias bomb takes no more memory than its text.
+    content: usize,
 }
 
-#[derive(Debug)]
-enum Kind {
-    Scalar,
-    List(Vec<Rc<Node>>),
-    Map(Entries),
-}
-
-/// The entries of a mapping, with an index by key: one mapping may have a hundred thousand wrong keys.
-#[derive(Debug, Default)]
-struct Entries {
-    list: Vec<Entry>,
-    index: OnceCell<HashMap<String, Vec<usize>>>,
-}
-
-impl Entries {
-    /// The entry of a key, or that of the key's second occurrence.
-    fn of_key(&self, key: &str, again: bool) -> Option<&Entry> {
-        let index = self.index.get_or_init(|| {
-            let mut index: HashMap<String, Vec<usize>> = HashMap::with_capacity(self.list.len());
-            for (at, entry) in self.list.iter().enumerate() {
-                index.entry(entry.key.clone()).or_default().push(at);
-            }
-            index
-        });
-        self.list.get(*index.get(key)?.get(usize::from(again))?)
-    }
-}
-
-#[derive(Debug)]
-struct Entry {
-    key: String,
-    key_range: Range<usize>,
-    value: Rc<Node>,
+/// A collection, by its place among the values, while its parts arrive.
+enum Open {
+    /// With the number of its items so far.
+    List(usize, usize),
+    /// With the key of the next value.
+    Mapping(usize, Option<(String, Range<usize>)>),
 }
 
 /// The byte range of each value and key of a YAML text, up to its first error.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    top: Option<Rc<Node>>,
+    /// The first one is the top.
+    values: Vec<Mark>,
+    /// The parts of a value; of a key that occurs twice, both.
+    parts: HashMap<(usize, Step), Vec<usize>>,
 }
 
 impl Marks {
     /// Marks of a text. One that is no YAML has none: its fault was reported with a place by the parser that found it.
     pub(crate) fn parse(text: &str) -> Self {
-        let mut builder = Builder::default();
+        let (mut marks, mut anchors, mut open) = (Self::default(), HashMap::new(), Vec::new());
         for event in Parser::new_from_str(text) {
             let Ok((event, span)) = event else { break };
             let Some(range) = span.byte_range() else { break };
-            builder.take(event, range);
+            let at = marks.values.len();
+            let (anchor, content) = match event {
+                Event::Scalar(_, _, anchor, _)
+                | Event::SequenceStart(_, anchor, _)
+                | Event::MappingStart(_, anchor, _) => (anchor, at),
+                Event::Alias(anchor) => (0, anchors.get(&anchor).copied().unwrap_or(at)),
+                Event::SequenceEnd | Event::MappingEnd => {
+                    if let Some(Open::List(value, _) | Open::Mapping(value, _)) = open.pop() {
+                        marks.values[value].range.end = range.end;
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            if anchor > 0 {
+                anchors.insert(anchor, content);
+            }
+            let key = marks.place_in(open.last_mut(), &event, &range, at);
+            marks.values.push(Mark { range, key, content });
+            match event {
+                Event::SequenceStart(..) => open.push(Open::List(at, 0)),
+                Event::MappingStart(..) => open.push(Open::Mapping(at, None)),
+                _ => {}
+            }
         }
-        Self { top: builder.done }
+        marks
+    }
+
+    /// Adds a value to the collection that it is in, or notes it as the key of the next one. Returns the place of its own key.
+    fn place_in(
+        &mut self,
+        collection: Option<&mut Open>,
+        event: &Event<'_>,
+        range: &Range<usize>,
+        at: usize,
+    ) -> Option<Range<usize>> {
+        let (value, step, key) = match collection? {
+            Open::List(value, items) => {
+                *items += 1;
+                (*value, Step::Index(*items - 1), None)
+            }
+            Open::Mapping(value, next) => {
+                let Some((key, place)) = next.take() else {
+                    let text = if let Event::Scalar(text, ..) = event { text.as_ref() } else { "" };
+                    *next = Some((text.to_owned(), range.clone()));
+                    return None;
+                };
+                (*value, Step::Key(key), Some(place))
+            }
+        };
+        self.parts.entry((value, step)).or_default().push(at);
+        key
     }
 
     /// The byte range of every text and key.
@@ -278,27 +304,30 @@ impl Marks {
             .collect()
     }
 
+    /// The part of a value, its own or one that a merge key (`<<`) brings in.
+    fn part(&self, value: usize, step: &Step, nth: usize) -> Option<usize> {
+        let content = |value: usize| self.values[value].content;
+        let own = |content: usize, step: &Step| self.parts.get(&(content, step.clone()));
+        if let Some(parts) = own(content(value), step) {
+            return parts.get(nth).copied();
+        }
+        let base = content(own(content(value), &Step::Key("<<".to_owned()))?[0]);
+        let items = (0..).map_while(|index| own(base, &Step::Index(index)));
+        let mut bases = items.map(|parts| content(parts[0])).chain([base]);
+        bases.find_map(|base| own(base, step)).map(|parts| parts[0])
+    }
+
     /// The byte range of a place, or of the nearest thing around it that has one.
     pub(crate) fn find(&self, pointer: &Pointer, part: &Part, text: &str) -> Option<Range<usize>> {
-        let mut node = self.top.as_ref()?;
-        let mut range = first_line(&node.range, text);
-        for (nth, step) in pointer.0.iter().enumerate() {
-            let last = nth + 1 == pointer.0.len();
-            match (step, &*node.kind) {
-                (Step::Index(index), Kind::List(items)) => {
-                    let Some(item) = items.get(*index) else { break };
-                    node = item;
-                    range = node.range.clone();
-                }
-                (Step::Key(key), Kind::Map(_)) => {
-                    let Some(entry) = lookup(node, key, last && *part == Part::Again) else { break };
-                    node = &entry.value;
-                    let keyed = last && matches!(part, Part::Key | Part::Again);
-                    let unseen = text[node.range.clone()].trim().is_empty();
-                    range = if keyed || unseen { entry.key_range.clone() } else { node.range.clone() };
-                }
-                _ => break,
-            }
+        let (mut value, mut range) = (0, first_line(&self.values.first()?.range, text));
+        for (nth, step) in (1..).zip(&pointer.0) {
+            let is_last = nth == pointer.0.len();
+            let Some(next) = self.part(value, step, usize::from(is_last && *part == Part::Again)) else { break };
+            value = next;
+            let mark = &self.values[value];
+            let is_key =
+                is_last && matches!(part, Part::Key | Part::Again) || text[mark.range.clone()].trim().is_empty();
+            range = mark.key.clone().filter(|_| is_key).unwrap_or_else(|| mark.range.clone());
         }
         if let Part::Fragment(fragment, earlier) = part {
             let mut found = text.get(range.clone()).into_iter().flat_map(|written| written.match_indices(fragment));
@@ -310,90 +339,11 @@ impl Marks {
     }
 }
 
-/// The entry of a key: the mapping's own, or one that a merge key (`<<`) brings in.
-fn lookup<'n>(node: &'n Node, key: &str, again: bool) -> Option<&'n Entry> {
-    let Kind::Map(entries) = &*node.kind else { return None };
-    if let Some(entry) = entries.of_key(key, again) {
-        return Some(entry);
-    }
-    let merged = entries.list.iter().filter(|entry| entry.key == "<<").flat_map(|entry| match &*entry.value.kind {
-        Kind::List(items) => items.iter().map(Rc::as_ref).collect(),
-        _ => vec![entry.value.as_ref()],
-    });
-    let of_base = |base: &'n Node| if let Kind::Map(own) = &*base.kind { own.of_key(key, false) } else { None };
-    merged.into_iter().find_map(of_base)
-}
-
 /// The first line of a range, because a whole file underlined would hide the place.
 fn first_line(range: &Range<usize>, text: &str) -> Range<usize> {
     let written = text.get(range.clone()).unwrap_or_default();
     let length = written.find('\n').unwrap_or(written.len());
     range.start..range.start + length
-}
-
-/// An open collection while events arrive.
-#[derive(Debug)]
-enum Open {
-    List(usize, usize, Vec<Rc<Node>>),
-    Map(usize, usize, Vec<Entry>, Option<(String, Range<usize>)>),
-}
-
-/// Builds nodes of events, with its own stack, so that depth takes no call stack.
-#[derive(Debug, Default)]
-struct Builder {
-    open: Vec<Open>,
-    anchors: HashMap<usize, Rc<Kind>>,
-    done: Option<Rc<Node>>,
-}
-
-impl Builder {
-    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
-        match event {
-            Event::Scalar(text, _, anchor, _) => {
-                self.close(Kind::Scalar, range, anchor, Some(text.into_owned()));
-            }
-            Event::Alias(anchor) => {
-                let kind = self.anchors.get(&anchor).map_or_else(|| Rc::new(Kind::Scalar), Rc::clone);
-                self.add(Node { range, kind }, None);
-            }
-            Event::SequenceStart(_, anchor, _) => self.open.push(Open::List(range.start, anchor, Vec::new())),
-            Event::MappingStart(_, anchor, _) => self.open.push(Open::Map(range.start, anchor, Vec::new(), None)),
-            Event::SequenceEnd => {
-                if let Some(Open::List(start, anchor, items)) = self.open.pop() {
-                    self.close(Kind::List(items), start..range.end, anchor, None);
-                }
-            }
-            Event::MappingEnd => {
-                if let Some(Open::Map(start, anchor, list, _)) = self.open.pop() {
-                    let kind = Kind::Map(Entries { list, index: OnceCell::new() });
-                    self.close(kind, start..range.end, anchor, None);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Adds a complete node, and remembers it for aliases if it has an anchor.
-    fn close(&mut self, kind: Kind, range: Range<usize>, anchor: usize, text: Option<String>) {
-        let kind = Rc::new(kind);
-        if anchor != 0 {
-            self.anchors.insert(anchor, Rc::clone(&kind));
-        }
-        self.add(Node { range, kind }, text);
-    }
-
-    /// Adds a node as an entry, a key, a value, or the top.
-    fn add(&mut self, node: Node, text: Option<String>) {
-        let (range, node) = (node.range.clone(), Rc::new(node));
-        match self.open.last_mut() {
-            None => self.done = Some(node),
-            Some(Open::List(_, _, items)) => items.push(node),
-            Some(Open::Map(_, _, entries, key)) => match key.take() {
-                Some((key, key_range)) => entries.push(Entry { key, key_range, value: node }),
-                None => *key = Some((text.unwrap_or_default(), range)),
-            },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -93,8 +93,8 @@ pub(crate) fn is_url(name: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme))
 }
 
-/// Directories of process and device files.
-const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Directories of process files, which contain the environment. Devices are no plain files.
+const OF_THE_SYSTEM: [&str; 2] = ["/proc", "/sys"];
 
 impl FileAccess {
     /// From the manifest's directory on, or from the one that `--root` names, without the file of the key.
