@@ -54,13 +54,14 @@ macro_rules! explained {
             }
         }
     };
-    ($name:ty => $code:ident, $help:expr) => {
+    ($name:ident $(($it:ident))? => $code:ident, $help:expr) => {
         impl $crate::domain::Explained for $name {
             fn code(&self) -> $crate::domain::RefusalCode {
                 $crate::domain::RefusalCode::$code
             }
 
             fn help(&self) -> std::borrow::Cow<'static, str> {
+                $(let $it = self;)?
                 $help.into()
             }
         }

@@ -1,15 +1,13 @@
 //! Errors of reading, locking, and writing, the same for every store.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::event::IllegalEvent;
+use super::record::IllegalEvent;
 use crate::domain::{
-    BatchKey, Explained, Freeze, JobId, MovedOnto, RUN_AGAIN, RefusalCode, SHOW_PLAN, TaskId, Usd, WRITABLE, displayed,
-    explained,
+    BatchKey, Freeze, JobId, MovedOnto, RUN_AGAIN, SHOW_PLAN, TaskId, Usd, WRITABLE, displayed, explained,
 };
 
 /// The error of a store.
@@ -52,15 +50,7 @@ impl Unavailable {
     }
 }
 
-impl Explained for Unavailable {
-    fn code(&self) -> RefusalCode {
-        RefusalCode::LedgerUnavailable
-    }
-
-    fn help(&self) -> Cow<'static, str> {
-        self.help.into()
-    }
-}
+explained!(Unavailable(it) => LedgerUnavailable, it.help);
 
 displayed!(Unavailable(it): it.what);
 

@@ -49,16 +49,15 @@
 //! batches into transactions of a [`store`], which apply the [`rules`]. A store knows its medium and no rule: [`sqlite`] in
 //! a file of this machine, [`postgres`] for several machines. [`mod@sql`] has the statements of both.
 //!
-//! [`mod@event`] has the states of an attempt, and [`mod@row`] an attempt in a store. [`mod@intent`] is the input of the rules. [`reader`] is the
+//! [`mod@record`] has the intents and events that a run records, the input of the rules, and [`mod@row`] an attempt in a store. [`reader`] is the
 //! [`Ledger`] and its copies, and [`mod@locked`] the [`LockedBatch`].
 
 mod error;
-mod event;
-mod intent;
 mod locked;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod reader;
+mod record;
 mod row;
 mod rules;
 mod sql;
@@ -71,13 +70,12 @@ mod writer;
 
 pub(crate) use error::RUNNER_MAY_LIVE;
 pub use error::{AddressError, CopyError, HoldError, LedgerError, Unavailable};
-pub(crate) use event::GIVEN_UP;
-pub use event::{Event, IllegalEvent};
-pub use intent::{Approval, Intent, LedgerLimit, Span, SpendLimit};
 pub use locked::{LockedBatch, this_machine};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresAddress, PostgresLedger};
 pub use reader::{Ledger, LedgerAddress};
+pub(crate) use record::GIVEN_UP;
+pub use record::{Approval, Event, IllegalEvent, Intent, LedgerLimit, Span, SpendLimit};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::SqliteLedger;
 pub use views::{BoughtElsewhere, Contents, Controls, OpenElsewhere, Spending};

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 
 use jiff::Timestamp;
 
-use super::intent::LedgerLimit;
+use super::record::LedgerLimit;
 use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, History, Labels, Usd};
 
 /// The controls of purchases in a ledger, read at one moment.

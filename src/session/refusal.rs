@@ -1,14 +1,11 @@
 //! Refusals of a run. Nothing was sent, and nothing was spent.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::path::PathBuf;
 
 use super::connection::{ConnectionError, OtherAccount};
 use super::options::Replaces;
-use crate::domain::{
-    Digest, Explained, Freeze, JobId, MovedOnto, RefusalCode, TaskId, Usd, WRITABLE, count, explained, quoted,
-};
+use crate::domain::{Digest, Freeze, JobId, MovedOnto, TaskId, Usd, WRITABLE, count, explained, quoted};
 use crate::download::CopyVideoError;
 use crate::files::NoZone;
 use crate::ledger::{HoldError, LedgerError, Unavailable};
@@ -145,19 +142,11 @@ explained!(NoZone => OptionInvalid, "set `TZ` to a name such as Europe/Berlin, o
 #[error("{}", .0.iter().map(over_limit).collect::<Vec<_>>().join("; "))]
 pub struct PassedLimits(pub Vec<(Usd, Limit)>);
 
-impl Explained for PassedLimits {
-    fn code(&self) -> RefusalCode {
-        RefusalCode::OverLimit
-    }
-
-    fn help(&self) -> Cow<'static, str> {
-        if self.0.iter().any(|(_, limit)| limit.source.starts_with("ledger.")) {
-            "raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`".into()
-        } else {
-            "raise the limit, or choose fewer jobs with `--select` or `--tag`".into()
-        }
-    }
-}
+explained!(PassedLimits(it) => OverLimit, {
+    let is_of_ledger = it.0.iter().any(|(_, limit)| limit.source.starts_with("ledger."));
+    let how = if is_of_ledger { " with `shotlist limit set`" } else { "" };
+    format!("raise the limit{how}, or choose fewer jobs with `--select` or `--tag`")
+});
 
 /// A limit that a run would exceed.
 fn over_limit((cost, limit): &(Usd, Limit)) -> String {
@@ -176,16 +165,7 @@ pub struct UnknownPurchases {
     pub jobs: usize,
 }
 
-impl Explained for UnknownPurchases {
-    fn code(&self) -> RefusalCode {
-        RefusalCode::ReportUnknown
-    }
-
-    fn help(&self) -> Cow<'static, str> {
-        let report = quoted(&self.report.to_string_lossy());
-        format!(
-            "restore the directory `.shotlist`, or record them at no cost: `shotlist import MANIFEST {report}`; move the report away only if it is not yours, because without it they are bought again"
-        )
-        .into()
-    }
-}
+explained!(UnknownPurchases(it) => ReportUnknown, format!(
+    "restore the directory `.shotlist`, or record them at no cost: `shotlist import MANIFEST {}`; move the report away only if it is not yours, because without it they are bought again",
+    quoted(&it.report.to_string_lossy())
+));

@@ -15,8 +15,8 @@ use super::schema::{Found, IDENTITY, LIVE, create, recognize, recognize_durable}
 use super::store::PostgresStore;
 use super::transaction::{LOCK, PostgresError, Transaction, connect, is_canceled, is_lost};
 use crate::domain::{BatchKey, displayed};
-use crate::ledger::intent::Times;
 use crate::ledger::locked::{SharedState, WriterHandle};
+use crate::ledger::record::Times;
 use crate::ledger::row::{Kind, Value};
 use crate::ledger::sql::{self, Sql as _, set_limit};
 use crate::ledger::views::CopyPart;

@@ -17,7 +17,7 @@ use super::schema::{HAS_SLOT, LIVE, lock_ledger};
 use super::statements::{ROW, locked_rows, now, read_row, write_rows_last};
 use super::transaction::{LOCK, LeaseStatus, NOW, PostgresError, Transaction, Typed};
 use crate::domain::{Account, AttemptId, JobId, TaskId};
-use crate::ledger::intent::Times;
+use crate::ledger::record::Times;
 use crate::ledger::row::{Kind, Row};
 use crate::ledger::rules::{BatchIntent, Changes, Facts, OtherRunnersFacts, SlotStatus};
 use crate::ledger::sql::{self, Sql as _};

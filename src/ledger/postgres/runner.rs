@@ -24,7 +24,7 @@ use super::schema::{LIVE, freeze_after_loss};
 use super::statements::locked_rows;
 use super::transaction::{LeaseStatus, NOW, PostgresError, Transaction, Typed};
 use crate::domain::{AttemptId, AttemptState, BatchKey, Charge, random};
-use crate::ledger::intent::Times;
+use crate::ledger::record::Times;
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::Changes;
 use crate::ledger::sql::{Sql as _, ensure_batch};

@@ -21,8 +21,8 @@ use super::transaction::{
     LeaseStatus, NOTHING_IS_LOST, PostgresError, Transaction, connect, is_canceled, is_lost, is_without_tables,
 };
 use crate::domain::{Account, AttemptState, BatchKey, NoticeCode, SendBy, with_causes};
-use crate::ledger::intent::Times;
 use crate::ledger::locked::SharedState;
+use crate::ledger::record::Times;
 use crate::ledger::row::{Kind, Row};
 use crate::ledger::rules::Facts;
 use crate::ledger::sql::ensure_batch;

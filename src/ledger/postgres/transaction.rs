@@ -24,7 +24,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
 use crate::domain::with_causes;
-use crate::ledger::intent::Times;
+use crate::ledger::record::Times;
 use crate::ledger::row::{Kind, Unreadable};
 use crate::ledger::{CopyError, LedgerError, Unavailable};
 

@@ -21,6 +21,7 @@
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
@@ -63,7 +64,7 @@ fn name_of(sql: &str) -> &str {
 }
 
 /// The statement of each object of the schema.
-fn objects() -> Vec<String> {
+static OBJECTS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let own_batch = "UPDATE batch SET checksum = {} WHERE id = NEW.batch";
     let ledger = "UPDATE ledger SET checksum = {}";
     let triggers = [
@@ -74,7 +75,7 @@ fn objects() -> Vec<String> {
         sum("spent", "", "UPDATE ledger SET sums = {}", "sums"),
     ];
     tables().map(str::to_owned).chain(triggers.into_iter().flatten()).collect()
-}
+});
 
 /// The triggers that keep the checksum of a table: `update` is the statement, with a hole for the new sum.
 fn sum(table: &str, columns: &str, update: &str, column: &str) -> [String; 3] {
@@ -128,19 +129,19 @@ fn is_empty(moment: &Transaction<'_>) -> rusqlite::Result<bool> {
 
 /// The name of an object that is missing, added, or different.
 pub(super) fn difference(moment: &Connection) -> rusqlite::Result<Option<String>> {
-    let mut expected = objects();
+    let mut expected: Vec<&str> = OBJECTS.iter().map(String::as_str).collect();
     // An index that SQLite makes for a key has no statement.
     let mut statement =
         moment.prepare("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_autoindex_%'")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (name, sql): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-        match expected.iter().position(|own| Some(own) == sql.as_ref()) {
+        match expected.iter().position(|own| Some(*own) == sql.as_deref()) {
             Some(place) => drop(expected.swap_remove(place)),
             None => return Ok(Some(name)),
         }
     }
-    Ok(expected.pop().map(|sql| name_of(&sql).to_owned()))
+    Ok(expected.pop().map(|sql| name_of(sql).to_owned()))
 }
 
 /// Creates the schema, unless another process did so meanwhile.
@@ -149,8 +150,8 @@ pub(super) fn create(connection: &mut Connection, kind: Kind) -> rusqlite::Resul
     if !is_empty(&transaction)? {
         return Ok(());
     }
-    for sql in objects() {
-        transaction.execute_batch(&sql)?;
+    for sql in &*OBJECTS {
+        transaction.execute_batch(sql)?;
     }
     transaction.execute("INSERT INTO ledger (id, commits) VALUES (1, 0)", [])?;
     transaction.pragma_update(None, "application_id", kind.application_id())?;
