@@ -13,7 +13,7 @@ fn key_comes_from_a_password_manager() {
     let made = Command::new("sh").args(["-c", script]).env("HOME", &home).output().expect("sh runs");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let service = Service::well();
-    let run = ["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s", "--base-url", &service.url()];
+    let run = ["run", "m.yaml", "--yes", "--no-download", "--base-url", &service.url()];
     let key = ("SHOTLIST_API_KEY_COMMAND", "pass show video/acme");
     here.shotlist(&run).env("HOME", &home).env(key.0, key.1).ends_with(0);
     assert!(service.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer key-of-acme"));

@@ -3,8 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService, Readiness};
-
 use crate::service::tls::{EXPIRED_AUTHORITY, serve_expired};
 use crate::support::{Ended, Program, Simulator, Workspace, unnumbered};
 
@@ -47,30 +45,16 @@ fn healthy_setup_has_no_problem_and_leaves_nothing() {
     let here = Workspace::with_manifest(ONE_JOB);
     let simulator = Simulator::start(&here, &["--speed", "200"]);
     let before = here.files();
-    let ended = simulator.used_by(doctor(&here, &["--exec", "true"])).ends_with(0);
+    let ended = doctor(&here, &["--exec", "true"]).at(simulator.url()).ends_with(0);
     let names: Vec<&str> =
         ended.stdout.lines().map(|line| line["ok       ".len()..].split(':').next().expect("a name")).collect();
     assert_eq!(names, ["manifest", "prices", "hooks", "output", "ledger", "service", "clock"], "{}", ended.stdout);
     assert_eq!(here.files(), before, "nothing is written");
     // Without a manifest, and after a run.
-    simulator.used_by(here.shotlist(&["doctor"])).ends_with(0);
-    simulator.used_by(here.shotlist(&["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s"])).ends_with(0);
-    simulator.used_by(doctor(&here, &[])).ends_with(0);
+    here.shotlist(&["doctor"]).at(simulator.url()).ends_with(0);
+    here.shotlist(&["run", "m.yaml", "--yes", "--no-download"]).at(simulator.url()).ends_with(0);
+    doctor(&here, &[]).at(simulator.url()).ends_with(0);
     assert_eq!(simulator.ledger()["charges"].as_array().expect("charges").len(), 1, "the run's own");
-}
-
-#[tokio::test]
-async fn thousand_probes_make_no_task() {
-    let here = Workspace::new();
-    let simulator = Simulator::start(&here, &[]);
-    let endpoint = Endpoint::parse(simulator.url(), false).expect("a URL");
-    let service = HttpService::new(endpoint, Credentials::from(ApiKey::new("k").expect("a key"))).expect("a client");
-    for _ in 0..1_000 {
-        let probe = service.probe().await.expect("a response");
-        assert!(probe.readiness == Readiness::Usable && probe.status == Some(404) && probe.date.is_some(), "{probe:?}");
-    }
-    let books = simulator.ledger();
-    assert!(books["charges"].as_array().expect("charges").is_empty(), "{books}");
 }
 
 #[test]
@@ -141,7 +125,7 @@ fn expired_certificate_is_named() {
 fn ledger_disk_programs_and_prices_have_a_sentence_each() {
     let here = Workspace::with_manifest(ONE_JOB).file("ledger.db", "not a database, but a text of some length");
     let simulator = Simulator::start(&here, &[]);
-    let problem = |args: &[&str]| only_problem(simulator.used_by(doctor(&here, args)));
+    let problem = |args: &[&str]| only_problem(doctor(&here, args).at(simulator.url()));
     // Not even root can make a file there.
     let unwritable = |option: &str, path: &str| {
         let problem = problem(&[option, path]);
@@ -151,7 +135,7 @@ fn ledger_disk_programs_and_prices_have_a_sentence_each() {
     insta::assert_snapshot!(unwritable("--out", "/proc/out"), @"output: can't write to `/proc/out`: No such file or directory");
     insta::assert_snapshot!(problem(&["--ledger", "ledger.db"]), @"ledger: `ledger.db` is not a database, or a damaged one; check `--ledger`; if it is your ledger, restore a copy that `shotlist ledger check` finds whole");
     insta::assert_snapshot!(problem(&["--exec", "no-such-program"]), @"hooks: `--exec`: can't start `no-such-program`: it is not on the PATH; name an executable program, by its path or by its name on the PATH");
-    let old = simulator.used_by(doctor(&here, &[])).env("SHOTLIST_PRICES_TAKEN_ON", "2020-01-01");
+    let old = doctor(&here, &[]).at(simulator.url()).env("SHOTLIST_PRICES_TAKEN_ON", "2020-01-01");
     assert!(only_problem(old).starts_with("prices: of 2020-01-01, "));
     here.write("m.yaml", "version: 1\njobs: [{ id: a, model: nonsense, prompt: a }]\n");
     assert!(problem(&[]).starts_with("manifest: "));

@@ -31,7 +31,7 @@ fn notices_of_commands_match_the_snapshot() {
     let commands: [&[&str]; 7] = [
         &["init", "--from", "shots.csv", "shots.yaml"],
         &["limit", "set", "--day", "5", "--ledger", "new.db"],
-        &["run", "m.yaml", "--approved", "plan.json", "--first-poll", "0s"],
+        &["run", "m.yaml", "--approved", "plan.json"],
         &["run", "m.yaml"],
         &["resolve", "m.yaml", "two", "--never-created"],
         &["limit", "set", "--freeze"],
@@ -40,7 +40,7 @@ fn notices_of_commands_match_the_snapshot() {
     let mut texts = String::new();
     for args in commands {
         let program = here.shotlist(&[args, &["--log-format", "json"]].concat());
-        let ended = program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends();
+        let ended = program.at(&service.url()).ends();
         texts += &format!("$ shotlist {}\n{}\n", args.join(" "), notices(&here, &service, &ended));
     }
     insta::with_settings!({ filters => vec![(r" \(os error \d+\)", "")] }, { insta::assert_snapshot!(texts); });

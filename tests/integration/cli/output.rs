@@ -90,7 +90,6 @@ fn json_log_is_always_json_and_has_the_ending() {
         (&["run", "missing.yaml", "--yes"], 2, "error"),
         (&["run", "m.yaml"], 3, "error"),
         (&["run", "m.yaml", "--yes", "--max-cost", "1"], 3, "error"),
-        (&["run", "m.yaml", "--yes", "--base-url", "http://127.0.0.1:9"], 6, "stopping"),
         (&["run", "m.yaml", "-q", "--yes", "--base-url", "http://127.0.0.1:9"], 6, "stopping"),
     ] {
         let args = [args, &["--log-format", "json"]].concat();
@@ -201,7 +200,7 @@ fn bad_usage_exits_with_two() {
 #[test]
 fn unwritable_result_is_no_success() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    for args in ["run m.yaml --plan", "status m.yaml", "run m.yaml --yes --first-poll 0s --poll-interval 50ms"] {
+    for args in ["run m.yaml --plan", "status m.yaml", "run m.yaml --yes"] {
         here.script(&service, &format!("exec \"$0\" {args} >/dev/full")).fails_with("not-writable", 74);
     }
     assert_eq!(here.states(), ["completed", "completed"]);
@@ -212,20 +211,11 @@ fn switch_in_the_environment_is_a_boolean() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for maybe in ["maybe", "never", " 0"] {
         let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", maybe);
-        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(2);
+        program.at(&service.url()).ends_with(2);
     }
     let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", "no");
-    program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(3);
+    program.at(&service.url()).ends_with(3);
     assert_eq!(service.asked().len(), 0);
-}
-
-#[test]
-fn message_of_the_service_cannot_steer_a_terminal() {
-    let service =
-        Service::scripted(|_| json(400, &serde_json::json!({ "error": { "message": "a\u{1b}[31m\u{7}\u{202e}\rb" } })));
-    let here = Workspace::with_manifest(TWO_JOBS);
-    let ended = here.run(&service, &[]).ends_with(1);
-    assert!(!ended.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}', '\r']), "{:?}", ended.stderr);
 }
 
 #[cfg(unix)]

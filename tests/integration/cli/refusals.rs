@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Answer, Ended, Program, Service, TWO_JOBS, Workspace, has_code, json};
+use crate::support::{Answer, Ended, Service, TWO_JOBS, Workspace, has_code, json};
 
 /// A code, its arguments, and the environment except URL and key.
 type Case = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
@@ -57,14 +57,9 @@ fn used(service: &Service) -> Workspace {
         .file("due.yaml", TWO_JOBS.replace("a cat", "a bird").replace("a dog", "a fish"))
         .file("other/m.yaml", TWO_JOBS);
     for manifest in ["m.yaml", "other/m.yaml"] {
-        let run = ["run", manifest, "--yes", "--quiet", "--first-poll", "0s"];
-        at(service, here.shotlist(&run)).ends_with(0);
+        here.shotlist(&["run", manifest, "--yes", "--quiet"]).at(&service.url()).ends_with(0);
     }
     here
-}
-
-fn at(service: &Service, program: Program) -> Program {
-    program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
 }
 
 /// The output of a refusal, without paths of this machine.
@@ -81,7 +76,7 @@ fn refusal_texts_match_the_snapshot() {
     let posts = service.posts().len();
     let mut texts = Vec::new();
     for (code, args, environment) in CASES {
-        let program = at(&service, here.shotlist(args));
+        let program = here.shotlist(args).at(&service.url());
         let ended = environment.iter().fold(program, |program, (name, value)| program.env(name, value)).ends();
         assert!(has_code(&ended.stderr, code), "{args:?} is not {code}: {}", ended.stderr);
         texts.push(shown(&here, args, &ended));
@@ -99,7 +94,7 @@ fn refused_key_text_matches_the_snapshot() {
     let here = Workspace::with_manifest(TWO_JOBS);
     here.run(&service, &["--select", "one"]).ends_with(7);
     let args = ["resolve", "m.yaml", "one", "--task", "t9"];
-    let refused = at(&service, here.shotlist(&args)).fails_with("key-refused", 4);
+    let refused = here.shotlist(&args).at(&service.url()).fails_with("key-refused", 4);
     insta::assert_snapshot!(shown(&here, &args, &refused));
 }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde_json::Value;
+
 use super::direct::{ONE_JOB, expiring};
-use crate::support::{
-    Answer, LEFT_AFTER, Service, Workspace, answer_of_video, codes, has_code, numbered_jobs, raw, video,
-};
+use crate::support::{Answer, Service, Workspace, answer_of_video, codes, has_code, numbered_jobs, raw, video};
 
 #[test]
 fn only_missing_videos_are_fetched_again() {
@@ -23,7 +23,11 @@ fn only_missing_videos_are_fetched_again() {
 
     fs::remove_file(&file).expect("gone");
     assert!(here.status(&[])["jobs"][0]["file"].is_null(), "a file that is not there has no name");
-    assert!(codes(&here.plan(&[])).contains(&"to-fetch"));
+    let plan = here.plan(&[]);
+    assert!(codes(&plan).contains(&"to-fetch"));
+    let of_fetch = |plan: &Value| (plan["jobs"][0]["action"].clone(), plan["totals"]["fetch"].clone());
+    assert_eq!((of_fetch(&plan), &plan["totals"]["cost_usd"]), (("fetch".into(), 1.into()), &"0.00".into()));
+    assert_eq!(of_fetch(&here.plan(&["--no-download"])), ("done".into(), 0.into()));
     here.run(&service, &["--no-download"]).ends_with(0);
     assert!(!file.exists());
     here.run(&service, &[]).ends_with(0);
@@ -54,19 +58,6 @@ fn earlier_video_of_a_changed_or_retaken_job_is_kept() {
     assert_eq!(here.report()["jobs"][0]["file"], "one.mp4");
     here.run(&service, &[]).ends_with(0);
     assert_eq!((service.posts().len(), service.fetched().len()), (3, 3));
-}
-
-#[test]
-fn video_of_a_superseded_task_is_kept_beside() {
-    let (service, done) = Service::slow();
-    let here = Workspace::with_manifest(ONE_JOB);
-    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
-    done.store(true, Ordering::SeqCst);
-    here.write("m.yaml", ONE_JOB.replace("prompt: x", "prompt: y"));
-    here.run(&service, &[]).ends_with(0);
-    let file = |name: &str| fs::read(here.path("shotlist-out/m").join(name)).expect(name);
-    assert_eq!(file("one.mp4"), video("/videos/t1.mp4"));
-    assert_eq!(file("one~1.mp4"), video("/videos/t0.mp4"), "paid work was dropped");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn one_runner_for_a_batch_at_a_time() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     let child = here.run(&service, &[]).starts();
     wait_until("both tasks are accepted", || service.posts().len() == 2);
-    let ended = here.run(&service, &[]).ends_with(75);
+    let ended = here.run(&service, &[]).fails_with("batch-locked", 75).lacks(&["--batch"]);
     assert!(ended.stderr.contains(&format!("process {}", child.id())), "{}", ended.stderr);
     // Another batch of the same ledger is another matter.
     done.store(true, Ordering::SeqCst);

@@ -27,8 +27,7 @@ fn breaking(method: &'static str, state: &'static str) -> (Service, Arc<Workspac
         Answer::Well
     });
     here.write("before.yaml", "version: 1\njobs: [{ id: other, model: beta-2.0-lite, prompt: something else }]\n");
-    let before = here.shotlist(&["run", "before.yaml", "--yes", "--first-poll", "0s", "--poll-floor", "5ms"]);
-    before.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    here.shotlist(&["run", "before.yaml", "--yes"]).at(&service.url()).ends_with(0);
     armed.store(true, Ordering::SeqCst);
     (service, here)
 }
@@ -59,7 +58,7 @@ fn full_disk_after_a_submission_prints_the_task_id() {
     // The line is enough to continue once the disk has space.
     make_room(&here);
     let resolve = here.shotlist(&["resolve", "m.yaml", "one", "--task", "t1"]);
-    resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    resolve.at(&service.url()).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
     assert_eq!(here.states(), ["completed", "completed"]);
@@ -82,8 +81,7 @@ fn file_size_limit_loses_nothing() {
     // in the middle of the run, or never.
     for blocks in [0, 8, 24, 48, 64, 96, 160, 400, 100_000] {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-        let pace = "--first-poll 0s --poll-interval 20ms --poll-floor 5ms";
-        let script = format!("ulimit -f {blocks}; exec \"$0\" run m.yaml --yes {pace}");
+        let script = format!("ulimit -f {blocks}; exec \"$0\" run m.yaml --yes");
         let Ended { code, stdout, stderr } = here.script(&service, &script).ends().lacks(&["panicked"]);
         assert!([Some(0), Some(74)].contains(&code), "{blocks} blocks: exit {code:?}\n{stderr}");
         // Every task that the service made is in the ledger or was reported on stdout.
@@ -116,7 +114,7 @@ fn foreign_ledger_file_is_refused_before_a_request() {
         let before = std::fs::read(here.path(name)).expect("a file");
         for command in [["run", "m.yaml", "--yes"].as_slice(), &["run", "m.yaml", "--plan"], &["status", "m.yaml"]] {
             let program = here.shotlist(&[command, &["--ledger", name]].concat());
-            let ended = program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(74);
+            let ended = program.at(&service.url()).ends_with(74);
             assert!(ended.stderr.contains(told), "{command:?}: {}", ended.stderr);
         }
         assert_eq!(before, std::fs::read(here.path(name)).expect("a file"), "{name} was changed");

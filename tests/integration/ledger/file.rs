@@ -202,7 +202,7 @@ fn sandbox_writes_through_no_link() {
 #[test]
 fn ledger_is_created_private_and_follows_named_links() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    here.script(&service, "umask 022; exec \"$0\" run m.yaml --yes --first-poll 0s --select one").ends_with(0);
+    here.script(&service, "umask 022; exec \"$0\" run m.yaml --yes --select one").ends_with(0);
     let mode = fs::metadata(here.path(LEDGER)).expect("the ledger").permissions().mode() & 0o777;
     assert_eq!(mode, 0o640, "it holds prompts and signed links");
     // The owner's own link, on the command line, is the owner's word.

@@ -4,7 +4,7 @@
 use crate::support::{Service, Workspace, has_code};
 
 const NAMED: &str = "version: 1\nname: piped\nvars: { a: 1 }\njobs: [{ id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, prompt: x }]\n";
-const QUICK: &str = "--yes --accept-warnings --first-poll 0s --poll-interval 50ms --poll-floor 5ms";
+const QUICK: &str = "--yes --accept-warnings";
 
 /// Every kind of stream: files are read from and kept in the working directory, and nothing is paid for twice between the
 /// kinds.

@@ -7,11 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Ended, Program, Service, TWO_JOBS, Workspace, has_code, wait_until};
 
-/// A fast `shotlist run` of a manifest, with every cost confirmed.
+/// `shotlist run` of a manifest, with every cost confirmed.
 fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Program {
-    let quick = ["run", manifest, "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
-    let program = here.shotlist(&[&quick, args].concat());
-    program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+    here.shotlist(&[&["run", manifest, "--yes"], args].concat()).at(&service.url())
 }
 
 fn plan(here: &Workspace, manifest: &str) -> Value {
@@ -174,17 +172,9 @@ fn of_many_takes_as_many_were_bought_before_as_were_bought() {
 
     error[already-paid]: 3 jobs are already paid for
       note: nothing was submitted; nothing was spent
-      help: follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match; `shotlist run other.yaml --plan --poll-interval 50ms --poll-floor 5ms --first-poll 0s` shows what it would buy
+      help: follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match; `shotlist run other.yaml --plan` shows what it would buy
     "#);
     assert_eq!(plan(&here, "other.yaml")["bought_before"].as_array().map(Vec::len), Some(3));
-}
-
-#[test]
-fn another_batch_of_the_same_name_is_meant_to_buy_again() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    here.run(&service, &["--batch", "monday"]).ends_with(0);
-    here.run(&service, &["--batch", "tuesday"]).ends_with(0);
-    assert_eq!(service.posts().len(), 4);
 }
 
 #[test]
@@ -215,7 +205,7 @@ fn missing_ledger_is_noticed_by_its_report() {
     }
     here.shotlist(&["report", "m.yaml"]).fails_with("report-unknown", 3);
     let import = here.shotlist(&["import", "m.yaml", "shotlist-out/m/report.json"]);
-    import.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    import.at(&service.url()).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 2);
 }
@@ -275,6 +265,8 @@ fn changed_id_buys_nothing_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     here.write("m.yaml", TWO_JOBS.replace("id: two", "id: second"));
+    let before = plan(&here, "m.yaml")["bought_before"][0].clone();
+    assert_eq!([&before["job"], &before["id"], &before["known_from"]], ["second", "two", "gone"]);
     let ended = here.run(&service, &[]).ends_with(3);
     assert!(has_code(&ended.stderr, "already-paid"), "{}", ended.stderr);
     assert_eq!(service.posts().len(), 2);
@@ -306,6 +298,9 @@ fn purchase_belongs_to_a_job_with_the_same_request() {
 fn sandbox_buys_again_without_a_question() {
     let here = Workspace::with_manifest(TWO_JOBS);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+    assert_eq!(here.json("shotlist-sandbox/m/report.json")["simulated"], true);
+    assert!(!here.path(".shotlist/ledger.db").exists(), "it has a ledger of its own");
+    assert_eq!(here.planned(&[]), (2, "11.25".to_owned()));
     fs::rename(here.path("m.yaml"), here.path("other.yaml")).expect("renamed");
     here.shotlist(&["run", "other.yaml", "--sandbox"]).ends_with(0);
     // A simulated purchase does not count for a real run.

@@ -136,10 +136,7 @@ fn plan_and_run_over_the_limit_exit_with_three() {
 fn without_a_terminal_nothing_is_spent_unless_someone_agreed() {
     let here = Workspace::with_manifest(&MANIFEST.replace("budget: { run: 20 }\n", ""));
     let service = Service::well();
-    let run = |args: &[&str]| {
-        let program = here.shotlist(&[&["run", "m.yaml", "--first-poll", "0s"], args].concat());
-        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
-    };
+    let run = |args: &[&str]| here.shotlist(&[&["run", "m.yaml"], args].concat()).at(&service.url());
     run(&[]).fails_with("confirmation-needed", 3);
     assert_eq!(service.asked().len(), 0);
     run(&["--max-cost", "16"]).ends_with(0);

@@ -79,9 +79,7 @@ impl Closer {
     fn run(&self, jobs: usize) -> (Workspace, Ended) {
         let here = Workspace::with_manifest(&numbered_jobs(jobs));
         let args = ["run", "m.yaml", "--yes", "--no-download", "--max-doubts", "1000", "--concurrency", "128"];
-        let quick = ["--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
-        let program = here.shotlist(&[args.as_slice(), &quick].concat());
-        let ended = program.env("SHOTLIST_BASE_URL", &self.url).env("SHOTLIST_API_KEY", "k").ends();
+        let ended = here.shotlist(&args).at(&self.url).ends();
         (here, ended)
     }
 }
@@ -164,7 +162,7 @@ fn chance(seed: usize, nth: usize, below: usize) -> usize {
 
 #[test]
 fn whenever_it_closes_nothing_is_sent_twice() {
-    for seed in 0..8 {
+    for seed in 0..3 {
         let closer = Closer::start(move |number| match chance(seed, number, 24) {
             0 => Moment::Reading,
             1 => Moment::Read,

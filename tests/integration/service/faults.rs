@@ -1,13 +1,12 @@
 //! `run` with a failing service: repeated and unrepeatable requests, and the messages.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
 use crate::support::{
-    Answer, Asked, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, answer_of_video, has_code, json as answer, line_of,
+    Answer, Asked, Ended, Service, TWO_JOBS, Workspace, answer_of_video, has_code, json as answer, line_of,
     numbered_jobs, raw,
 };
 
@@ -44,7 +43,12 @@ fn without_a_key_or_an_address_nothing_is_made_or_sent() {
     here.run(&service, &["--api-key-file", "key"]).ends_with(0);
     // It may come through a pipe, which can be read once.
     #[cfg(unix)]
-    here.script(&service, "mkfifo pipe && (printf from-file >pipe &) && \"$0\" run m.yaml --api-key-file pipe --yes --batch new --first-poll 0s --poll-floor 5ms").without_env("SHOTLIST_API_KEY").ends_with(0);
+    here.script(
+        &service,
+        "mkfifo pipe && (printf from-file >pipe &) && \"$0\" run m.yaml --api-key-file pipe --yes --batch new",
+    )
+    .without_env("SHOTLIST_API_KEY")
+    .ends_with(0);
     assert!(service.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer from-file"));
 }
 
@@ -85,7 +89,7 @@ fn unreachable_service_costs_nothing() {
     let port = taken.local_addr().expect("an address").port();
     let program = here.shotlist(&["run", "m.yaml", "--yes", "--quiet"]).env("SHOTLIST_API_KEY", "k");
     let ended = program.env("SHOTLIST_BASE_URL", &format!("http://127.0.0.1:{port}")).ends_with(6);
-    assert!(has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
+    insta::assert_snapshot!(ended.line("error[stopping]").replace(&port.to_string(), "PORT"), @"error[stopping]: stopped submitting: can't connect to http://127.0.0.1:PORT: tcp connect error: Connection refused");
     assert_eq!(here.states(), ["pending", "pending"]);
     assert_eq!(here.report()["totals"]["at_risk_usd"], "0.00");
 }
@@ -199,26 +203,6 @@ fn completion_without_a_url_leads_to_the_content_endpoint() {
     let url = here.report()["jobs"][0]["video_url"].as_str().expect("a URL").to_owned();
     assert_eq!(url, format!("{}/v1/videos/t0/content", service.url()));
     assert_eq!(here.report()["jobs"][0]["file"], "one.mp4");
-}
-
-#[test]
-fn next_run_resumes_a_task_past_its_deadline() {
-    let may_end = Arc::new(AtomicBool::new(false));
-    let ends = Arc::clone(&may_end);
-    let service = Service::scripted(move |asked| {
-        if is_post(asked) || ends.load(Ordering::SeqCst) {
-            return Answer::Well;
-        }
-        answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 1 }))
-    });
-    let here = Workspace::with_manifest(ONE_JOB);
-    let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
-    assert!(has_code(&ended.stderr, "task-left"), "{}", ended.stderr);
-    assert_eq!(here.states(), ["in_progress"]);
-    may_end.store(true, Ordering::SeqCst);
-    here.run(&service, &[]).ends_with(0);
-    assert_eq!(service.posts().len(), 1);
-    assert_eq!(here.report()["jobs"][0]["polls"], service.polls());
 }
 
 #[test]

@@ -107,9 +107,8 @@ impl Server {
     fn run_with_first_poll_after(&self, first_poll: &str, jobs: usize) -> (Workspace, Ended) {
         let here = Workspace::with_manifest(&numbered_jobs(jobs));
         let args = ["run", "m.yaml", "--yes", "--no-download", "--max-doubts", "1000", "--concurrency", "128"];
-        let quick = ["--first-poll", first_poll, "--poll-interval", "50ms", "--poll-floor", "5ms"];
-        let program = here.shotlist(&[args.as_slice(), &quick].concat());
-        let ended = program.env("SHOTLIST_BASE_URL", &self.url).env("SHOTLIST_API_KEY", "k").ends();
+        let program = here.shotlist(&args).env("SHOTLIST_FIRST_POLL", first_poll);
+        let ended = program.at(&self.url).ends();
         (here, ended)
     }
 }

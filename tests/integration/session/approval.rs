@@ -19,9 +19,7 @@ fn digest(here: &Workspace, arguments: &[&str]) -> String {
 
 /// A run with the approval as its only confirmation.
 fn approved(here: &Workspace, service: &Service, arguments: &[&str]) -> Ended {
-    let quick = ["run", "m.yaml", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
-    let run = here.shotlist(&[&quick, arguments].concat());
-    run.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends()
+    here.shotlist(&[&["run", "m.yaml"], arguments].concat()).at(&service.url()).ends()
 }
 
 #[test]
@@ -39,7 +37,7 @@ fn printed_command_repeats_given_options_and_no_secret() {
         "no secret, and no confirmation but of what is shown"
     );
     let service = Service::well();
-    here.shotlist(&words).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    here.shotlist(&words).at(&service.url()).ends_with(0);
     assert_eq!(service.posts().len(), 1);
 }
 
@@ -227,8 +225,7 @@ fn killed_run_continues_under_its_approval() {
         let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
         saved(&here, &[]);
         let flag = here.path("halted");
-        let quick = ["run", "m.yaml", "--first-poll", "0s", "--concurrency", "1", "--approved", "plan.json"];
-        let run = here.shotlist(&quick).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k");
+        let run = here.shotlist(&["run", "m.yaml", "--concurrency", "1", "--approved", "plan.json"]).at(&service.url());
         let child = run.env("SHOTLIST_HALT_AT", halt).env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
         wait_until(halt, || flag.exists());
         kill(&child, "-KILL");
@@ -263,13 +260,12 @@ fn ci_example_buys_the_plan_of_the_pull_request_on_merge() {
     fs::set_permissions(here.path("bin/gh"), fs::Permissions::from_mode(0o755)).expect("it can be run");
     let path = format!("{}:{}", here.path("bin").display(), std::env::var("PATH").expect("a path"));
     let runs = |job: &str| {
-        let script = here
-            .script(&service, &format!("set -e\n{}", step(job)))
+        here.script(&service, &format!("set -e\n{}", step(job)))
             .env("PATH", &path)
             .env("PR", "7")
             .env("SHA", "abc")
-            .env("GITHUB_STEP_SUMMARY", &here.path("summary.md").to_string_lossy());
-        script.env("SHOTLIST_FIRST_POLL", "0s").ends()
+            .env("GITHUB_STEP_SUMMARY", &here.path("summary.md").to_string_lossy())
+            .ends()
     };
     assert_eq!(runs("run").code, Some(2), "no plan was approved");
     let planned = runs("plan");

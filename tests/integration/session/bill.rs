@@ -164,7 +164,7 @@ fn printed_command_settles_a_doubt_from_the_bill() {
     ");
     let words = shlex::split(offer).expect("words");
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-    let settled = here.shotlist(&words).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends();
+    let settled = here.shotlist(&words).at(&service.url()).ends();
     assert_eq!(settled.code, Some(0), "{}", settled.stderr);
     // Everything is explained now, and agrees once it is written.
     let whole = "task,usd\nt0,0.90\npaid,3.75\ntook,0.90\nTotal of November,\n";
@@ -191,6 +191,7 @@ fn printed_command_settles_a_doubt_from_the_bill() {
 
 #[test]
 fn hostile_bill_settles_nothing_else() {
+    let (_, here) = bought();
     for (bill, told) in [
         ("task,usd\npaid,3.75\npaid,3.75\n", "paid of m (paid): billed $7.50, charged 2 times, ledger $3.75"),
         ("task,usd\npaid,3.00\n", "paid of m (paid): billed $3.00, ledger $3.75"),
@@ -200,13 +201,11 @@ fn hostile_bill_settles_nothing_else() {
         ("task,usd\n\"paid,3.75\nfree,0\n", "is the file whole?"),
         ("task,usd\nt0,-0.90\n", "done of m (t0): billed $0.00"),
     ] {
-        let (_, here) = bought();
         let ended = reconcile(&here, bill, &["--apply"]);
         assert!(matches!(ended.code, Some(1 | 2)), "{bill}: {}", ended.stderr);
         assert!(ended.stdout.contains(told), "{bill}: {}", ended.stdout);
         assert!(here.ledger("SELECT job FROM attempt WHERE is_charged IS NOT NULL").is_empty(), "{bill}");
     }
-    let (_, here) = bought();
     // A sum before further task lines is a fee, and no total.
     let fee = reconcile(&here, "task,usd\nt0,0.90\n,0.90\npaid,3.75\n,4.65\n", &[]);
     assert_eq!(fee.code, Some(1));

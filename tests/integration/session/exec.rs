@@ -194,7 +194,7 @@ fn first_signal_lets_hooks_end_and_starts_none() {
     let here = Workspace::with_manifest(&numbered_jobs(12));
     program(&here, "echo $SHOTLIST_ID >> begun; while [ ! -e go ]; do sleep 0.05; done; echo $SHOTLIST_ID >> done");
     let service = Service::well();
-    let script = "exec \"$0\" run m.yaml --yes --first-poll 0s --poll-interval 50ms --exec ./after 2> said";
+    let script = "exec \"$0\" run m.yaml --yes --exec ./after 2> said";
     let child = here.script(&service, script).starts();
     wait_until("four are under way", || lines(&here, "begun").len() == 4);
     wait_until("all videos are here", || here.videos().len() == 12);
@@ -211,7 +211,7 @@ fn first_signal_lets_hooks_end_and_starts_none() {
 
 #[test]
 fn broken_hook_is_not_started_for_every_video() {
-    let here = Workspace::with_manifest(&numbered_jobs(60));
+    let here = Workspace::with_manifest(&numbered_jobs(20));
     program(&here, "echo x >> begun; exit 1");
     let ended = run(&here, &Service::well(), &[]).ends_with(1);
     let ended = ended.shows("hooks-stopped");
@@ -222,13 +222,13 @@ fn broken_hook_is_not_started_for_every_video() {
         let told = stdout.lines().filter(|line| line.contains(" `--exec` ("));
         told.filter_map(|line| line.split_once(' ')?.0.parse().ok()).collect()
     };
-    assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 60, "{}", ended.stdout);
+    assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 20, "{}", ended.stdout);
     assert_eq!(counted(&ended.stdout)[0], lines(&here, "begun").len(), "{}", ended.stdout);
-    let (here, service) = (Workspace::with_manifest(&numbered_jobs(60)), Service::well());
+    let (here, service) = (Workspace::with_manifest(&numbered_jobs(20)), Service::well());
     here.run(&service, &[]).ends_with(0);
     program(&here, "echo x >> begun; exit 1");
     let ended = run(&here, &service, &[]).ends_with(1);
-    assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 60, "{}", ended.stdout);
+    assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 20, "{}", ended.stdout);
     ended.line(" videos without their `--exec` (");
     let owed = here.report()["totals"]["exec_owed"].as_u64().expect("a number");
     assert_eq!(counted(&ended.stdout)[1..], [usize::try_from(owed).expect("few")]);

@@ -101,7 +101,7 @@ fn echoed_key_is_written_nowhere() {
 #[test]
 fn ledger_is_private_under_any_umask() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    let script = "umask 000; exec \"$0\" run m.yaml --yes --first-poll 0s --poll-interval 20ms";
+    let script = "umask 000; exec \"$0\" run m.yaml --yes";
     here.script(&service, script).ends_with(0);
     let mode = |name: &str| fs::metadata(here.path(name)).expect("a file").permissions().mode() & 0o777;
     assert_eq!(mode(".shotlist"), 0o770);
@@ -205,7 +205,7 @@ fn task_of_another_length_shape_or_time_is_recorded_only_anyway() {
     here.run(&service, &[]).ends_with(7);
     let resolve = |args: &[&str]| -> Program {
         let program = here.shotlist(&[&["resolve", "m.yaml", "j0", "--task"], args].concat());
-        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+        program.at(&service.url())
     };
     for (task, told) in [("long", "5 s, requested 12 s"), ("tall", "9:16, requested 16:9"), ("old", "before")] {
         let refused = resolve(&[task]).fails_with("task-mismatch", 2).stderr;

@@ -14,7 +14,7 @@ use shotlist::session::{
 
 use serde_json::json;
 
-use crate::support::{Answer, Service, Workspace, codes, json as answer, numbered_jobs};
+use crate::support::{Answer, Service, Workspace, json as answer, numbered_jobs};
 
 #[path = "../../../examples/library.rs"]
 #[expect(dead_code, reason = "a test calls what `main` calls")]
@@ -108,8 +108,8 @@ async fn confirmation_excludes_unshown_purchases() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     let confirmation = Confirmation::to(&session(&here).plan().await.expect("a plan"));
     here.write("other.yaml", numbered_jobs(1));
-    let bought = here.shotlist(&["run", "other.yaml", "--yes", "--first-poll", "0s", "--poll-floor", "5ms"]);
-    bought.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    let bought = here.shotlist(&["run", "other.yaml", "--yes"]);
+    bought.at(&service.url()).ends_with(0);
     let session = session(&here);
     let run = async |confirmation: &Confirmation| {
         let held = session.lock().await.expect("the batch");
@@ -199,24 +199,6 @@ async fn dropped_run_leaves_the_ledger_like_a_kill() {
     let outcome = ready.run(&confirmation, &stop, &|_| {}).await.expect("a run");
     assert_eq!(outcome.reported.expect("a report").report.totals.states["in_doubt"], 1);
     assert_eq!(service.posts().len(), 2, "the doubtful job was sent again, or the other one was not");
-}
-
-#[tokio::test]
-async fn plan_of_missing_files_has_the_action_fetch() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
-    here.run(&service, &[]).ends_with(0);
-    std::fs::remove_file(here.path("shotlist-out/m/j1.mp4")).expect("a video");
-    let json = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
-    let plan: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let actions: Vec<_> = plan["jobs"].as_array().expect("jobs").iter().map(|job| &job["action"]).collect();
-    assert_eq!(actions, ["done", "fetch"]);
-    assert_eq!((&plan["totals"]["fetch"], &plan["totals"]["cost_usd"]), (&1.into(), &"0.00".into()));
-    assert!(codes(&plan).contains(&"to-fetch"), "{plan}");
-    let without = here.plan(&["--no-download"]);
-    assert_eq!((&without["totals"]["fetch"], &without["jobs"][1]["action"]), (&0.into(), &"done".into()));
-    here.run(&service, &[]).ends_with(0);
-    assert!(here.path("shotlist-out/m/j1.mp4").exists());
-    assert_eq!(service.posts().len(), 2);
 }
 
 #[tokio::test]

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Ended, Program, Service, Workspace, codes, has_code, json as answer, kill, numbered_jobs, priced,
-    wait_until,
+    Answer, Ended, Service, Workspace, codes, has_code, json as answer, kill, numbered_jobs, priced, wait_until,
 };
 
 /// Writes choices with *Retake* for these jobs of a report.
@@ -144,12 +143,12 @@ fn printed_command_buys_the_rest_of_an_early_end() {
         }
         let command = text.split('`').nth(1).expect("a command");
         assert!(command.contains(told), "{command}");
+        let posts = service.posts().len();
+        here.run(&service, &[]).ends_with(0);
+        assert_eq!(service.posts().len(), posts, "a run without it buys none of them");
 
         most.store(usize::MAX, Ordering::SeqCst);
-        let script =
-            format!("{} --yes --first-poll 0s --poll-interval 50ms", command.replacen("shotlist", "\"$0\"", 1));
-        let again = Program::script(here.root(), &script);
-        again.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+        here.script(&service, &format!("{} --yes", command.replacen("shotlist", "\"$0\"", 1))).ends_with(0);
         let bought = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' GROUP BY job");
         assert_eq!(bought, vec![["2"]; 5], "{command}");
     }

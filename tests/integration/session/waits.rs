@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::support::{Program, Service, Workspace, codes, kill, output_of, wait_until};
 
-const LINKS: usize = 8;
+const LINKS: usize = 4;
 
 /// A chain of shots. Each video makes the frame that the next one waits for.
 fn chain() -> Workspace {

@@ -53,7 +53,15 @@ impl Program {
         command.env("SHOTLIST_PRICES_TAKEN_ON", "9999-01-01");
         // A machine trusts a hundred and more authorities, and the program reads them on each start.
         command.env("SSL_CERT_FILE", AUTHORITY);
+        // Not as options, which printed commands repeat.
+        let pace = [("FIRST_POLL", "0s"), ("POLL_INTERVAL", "50ms"), ("POLL_FLOOR", "5ms")];
+        command.envs(pace.map(|(name, value)| (format!("SHOTLIST_{name}"), value)));
         Self { command }
+    }
+
+    /// With the URL of a service, and a key for it.
+    pub fn at(self, url: &str) -> Self {
+        self.env("SHOTLIST_BASE_URL", url).env("SHOTLIST_API_KEY", "k")
     }
 
     /// With one more environment variable.

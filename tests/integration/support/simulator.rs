@@ -5,8 +5,8 @@ use std::process::Child;
 
 use serde_json::Value;
 
+use super::Workspace;
 use super::http::request;
-use super::{Program, Workspace};
 
 /// The simulator as a service.
 pub struct Simulator {
@@ -31,11 +31,6 @@ impl Simulator {
     /// Its charges.
     pub fn ledger(&self) -> Value {
         request("GET", &format!("{}/_sandbox/ledger", self.url), &[], "").json()
-    }
-
-    /// A program that submits to it.
-    pub fn used_by(&self, program: Program) -> Program {
-        program.env("SHOTLIST_BASE_URL", &self.url).env("SHOTLIST_API_KEY", "k")
     }
 }
 

@@ -80,15 +80,12 @@ impl Workspace {
 
     /// A shell script in this directory that submits to a service; `$0` in it is the program.
     pub fn script(&self, service: &Service, script: &str) -> Program {
-        Program::script(self.root(), script).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+        Program::script(self.root(), script).at(&service.url())
     }
 
-    /// `shotlist run m.yaml` against a service, with any cost confirmed. Its pace is in the environment: no printed command repeats it.
+    /// `shotlist run m.yaml` against a service, with any cost confirmed.
     pub fn run(&self, service: &Service, args: &[&str]) -> Program {
-        let pace = [("FIRST_POLL", "0s"), ("POLL_INTERVAL", "50ms"), ("POLL_FLOOR", "5ms")];
-        let run = self.shotlist(&[&["run", "m.yaml", "--yes"], args].concat());
-        let run = pace.iter().fold(run, |run, (name, value)| run.env(&format!("SHOTLIST_{name}"), value));
-        run.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+        self.shotlist(&[&["run", "m.yaml", "--yes"], args].concat()).at(&service.url())
     }
 
     /// The JSON report of the manifest named `m`.

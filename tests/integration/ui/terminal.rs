@@ -6,25 +6,29 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Answer, Service, TWO_JOBS, Workspace, json, line_of, output_of};
 
+/// The variables for a service, and for polls without a pause.
+fn submits_to(url: &str) -> [(String, String); 4] {
+    let variables = [("BASE_URL", url), ("API_KEY", "k"), ("FIRST_POLL", "0s"), ("POLL_INTERVAL", "50ms")];
+    variables.map(|(name, value)| (format!("SHOTLIST_{name}"), value.to_owned()))
+}
+
 /// Runs a command on a terminal of this width. Returns its output.
 fn shown_in(here: &Workspace, service: &Service, columns: u16, args: &str) -> String {
     let command = format!("stty cols {columns} rows 30; {} {args}", env!("CARGO_BIN_EXE_shotlist"));
     let mut script = Command::new("script");
     script.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(here.root()).env("TERM", "xterm");
-    script.env("SHOTLIST_BASE_URL", service.url()).env("SHOTLIST_API_KEY", "k").env("NO_COLOR", "1");
+    script.envs(submits_to(&service.url())).env("NO_COLOR", "1");
     let child = script.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("script is there");
     String::from_utf8_lossy(&output_of(child).stdout).replace('\r', "")
 }
 
 /// Runs `shotlist run m.yaml` on a terminal with typed input. Returns the exit code and the output.
 fn on_a_terminal(here: &Workspace, service: &Service, args: &str, typed: &str) -> (Option<i32>, String) {
-    let command = format!("{} run m.yaml --poll-interval 50ms --poll-floor 5ms {args}", env!("CARGO_BIN_EXE_shotlist"));
+    let command = format!("{} run m.yaml {args}", env!("CARGO_BIN_EXE_shotlist"));
     let mut child = Command::new("script")
         .args(["-q", "-e", "-c", &command, "/dev/null"])
         .current_dir(here.root())
-        .env("SHOTLIST_BASE_URL", service.url())
-        .env("SHOTLIST_API_KEY", "k")
-        .env("SHOTLIST_FIRST_POLL", "0s")
+        .envs(submits_to(&service.url()))
         .env("TERM", "xterm")
         .env_remove("NO_COLOR")
         .stdin(Stdio::piped())
@@ -134,7 +138,7 @@ jobs:
         let (whole, cut) = ("a-name-of-15-1", plan.split_whitespace().find(|word| word.ends_with("-7")));
         assert!(plan.contains(whole) == (columns > 40), "an id that fits stays whole: {plan}");
         assert!(cut.is_some_and(|id| id.contains('…')), "one that does not is cut where ids are alike: {plan}");
-        let run = format!("run m.yaml --yes --first-poll 0s --poll-interval 50ms --progress never {batch}");
+        let run = format!("run m.yaml --yes --progress never {batch}");
         let shown = shown_in(&here, &service, columns, &run);
         // Without commands, paths, and longer words.
         for line in
