@@ -8,6 +8,7 @@ use super::exit::{Failure, failure};
 use super::manifest::Chosen;
 use super::next_commands;
 use crate::domain::{BatchKey, with_causes};
+use crate::files::with_suffix;
 use crate::ledger::Ledger;
 use crate::manifest::is_stream;
 use crate::report::{NextCommand, Writer, form_of};
@@ -36,12 +37,7 @@ pub(super) fn is_there(ledger: &Ledger) -> bool {
 fn ledger_files(args: &ManifestArgs) -> Vec<PathBuf> {
     let Ok(ledger) = ledger(args) else { return Vec::new() };
     let Some(path) = ledger.path() else { return Vec::new() };
-    let beside = |suffix: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
-    ["", "-wal", "-shm", "-journal", ".commits"].map(beside).to_vec()
+    ["", "-wal", "-shm", "-journal", ".commits"].map(|suffix| with_suffix(path, suffix)).to_vec()
 }
 
 /// The files that the options name: no video may take their place.

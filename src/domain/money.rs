@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, Sub};
+use std::ops::{Add, AddAssign, Mul};
 use std::str::FromStr;
 
 use rust_decimal::Decimal;
@@ -135,13 +135,6 @@ impl Add for Usd {
 impl AddAssign for Usd {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
-    }
-}
-
-impl Sub for Usd {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        self.saturating_sub(other)
     }
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::fs::{self, File};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::files::{open_plain, read_at_most};
+use crate::files::{open_plain, read_at_most, with_suffix};
 
 /// The number of bytes between two syncs.
 const SYNC_EVERY: u64 = 4 << 20;
@@ -144,9 +144,7 @@ async fn remove(path: &Path) -> io::Result<()> {
 
 /// The path of a part's note.
 pub(super) fn note_path(part: &Path) -> PathBuf {
-    let mut name = part.as_os_str().to_owned();
-    name.push(".json");
-    PathBuf::from(name)
+    with_suffix(part, ".json")
 }
 
 #[cfg(test)]

@@ -5,11 +5,18 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
 use tokio::sync::oneshot;
+
+/// A path with a suffix on its last name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
 
 /// Creates a directory and its missing parents, each durable.
 pub(crate) fn make_directories(path: &Path) -> io::Result<()> {

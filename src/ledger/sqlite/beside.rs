@@ -17,11 +17,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::schema::failed;
 use crate::domain::{BatchKey, NoticeCode, hex};
-use crate::files::{keep_from_readers, open_plain, open_private, sweep};
+use crate::files::{keep_from_readers, open_plain, open_private, sweep, with_suffix};
 use crate::ledger::{HoldError, Unavailable};
 
-/// The extension after the ledger's name.
-pub(super) const EXTENSION: &str = "commits";
+/// The suffix of the commit counter, after the ledger's name.
+pub(super) const COUNTER: &str = ".commits";
 
 const PREFIX: &str = "commits ";
 
@@ -38,8 +38,8 @@ impl CommitCounter {
     /// Opens the commit counter of a ledger, and creates it if it does not exist. Links in the path are resolved.
     pub(super) fn open(ledger: &Path) -> Result<Self, Unavailable> {
         let failed = |path: &Path, source| failed("open the commit counter", path, source);
-        let real = std::fs::canonicalize(ledger).map_err(|source| failed(&beside(ledger), source))?;
-        let path = beside(&real);
+        let real = std::fs::canonicalize(ledger).map_err(|source| failed(&with_suffix(ledger, COUNTER), source))?;
+        let path = with_suffix(&real, COUNTER);
         let mut options = File::options();
         let file = open_private(&path, options.read(true).write(true).create(true).truncate(false));
         let file = file.map_err(|source| failed(&path, source))?;
@@ -68,7 +68,7 @@ impl CommitCounter {
 
 /// The counted commits, or `None` without a readable counter.
 pub(super) fn known_commits(ledger: &Path) -> Option<i64> {
-    let path = beside(&std::fs::canonicalize(ledger).ok()?);
+    let path = with_suffix(&std::fs::canonicalize(ledger).ok()?, COUNTER);
     let mut text = String::new();
     open_plain(&path, File::options().read(true)).ok()?.take(64).read_to_string(&mut text).ok()?;
     text.strip_prefix(PREFIX)?.trim_end().parse().ok()
@@ -84,13 +84,6 @@ pub(super) fn count_commit(connection: &Connection) -> rusqlite::Result<i64> {
     // Two statements: RETURNING creates a temporary table each time.
     connection.prepare_cached("UPDATE ledger SET commits = commits + 1")?.execute([])?;
     commits(connection)
-}
-
-fn beside(ledger: &Path) -> PathBuf {
-    let mut name = ledger.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    name.push(EXTENSION);
-    ledger.with_file_name(name)
 }
 
 /// The right to run a batch.
@@ -140,9 +133,7 @@ impl RunLock {
 /// The path of the lock. Its name is valid for any batch value.
 fn lock_path(ledger: &Path, batch: &BatchKey) -> PathBuf {
     let digest = Sha256::digest(format!("{}\0{}", batch.name, batch.batch));
-    let mut name = ledger.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.lock", hex(&digest[..8])));
-    ledger.with_file_name(name)
+    with_suffix(ledger, &format!(".{}.lock", hex(&digest[..8])))
 }
 
 #[cfg(test)]

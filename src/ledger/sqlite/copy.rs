@@ -13,7 +13,7 @@ use super::open::{is_there, make_directory_of, open, open_to_read, store_error};
 use super::schema::{self, difference};
 use super::store::{commit, read_freeze, repeats_its_record, set_freeze};
 use crate::domain::with_causes;
-use crate::files::{sync_directory, sync_file, temporary};
+use crate::files::{sync_directory, sync_file, temporary, with_suffix};
 use crate::ledger::error::CopyError;
 use crate::ledger::row::{self, COLUMNS, Kind, Row, Shared};
 use crate::ledger::rules::Sums;
@@ -164,9 +164,7 @@ pub(super) fn give_name(copy: &Path, to: &Path) -> std::io::Result<()> {
 
 /// Repeats a read of a ledger without a log if a run has started meanwhile: the read may have mixed two states.
 pub(super) fn at_one_moment<T, E>(path: &Path, read: impl Fn() -> Result<T, E>) -> Result<T, E> {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let moment = || (known_commits(path), Path::new(&log).exists());
+    let moment = || (known_commits(path), with_suffix(path, "-wal").exists());
     for _ in 1..TRIES {
         let before = moment();
         let done = read();

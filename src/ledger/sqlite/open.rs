@@ -5,19 +5,19 @@
 //! commit with `synchronous=FULL` would not survive the loss of power.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
-use super::beside::{EXTENSION, commits, known_commits};
+use super::beside::{COUNTER, commits, known_commits};
 use super::schema::{
     self, Found, OTHER_FILE, OTHER_VERSION, OUTDATED, RESTORE, VERSION, WRITABLE, create, failed, is_table, recognize,
     refused,
 };
 use crate::domain::NoticeCode;
-use crate::files::{make_directories, make_private_directory, sync_directory, temporary_with_mode};
+use crate::files::{make_directories, make_private_directory, sync_directory, temporary_with_mode, with_suffix};
 use crate::ledger::Unavailable;
 use crate::ledger::row::Kind;
 
@@ -72,22 +72,18 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
     // A database in WAL mode can be read without its side files only if it is declared immutable. It is, as long as there is no log: the
     // last connection removes it. SQLite follows links, and puts the log beside their target.
     let real = std::fs::canonicalize(path).map_err(|source| failed("reach ledger", path, source))?;
-    let beside = |suffix: &str| {
-        let mut name = real.clone().into_os_string();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
-    if beside("-journal").exists() {
+    if with_suffix(&real, "-journal").exists() {
         // A process died during a write without a log. Only a writer can undo it.
         let repaired = connect(&real, OpenFlags::default())
             .and_then(|connection| connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())));
         repaired.map_err(|error| store_error(path, error))?;
     }
-    let connection = connect(Path::new(&uri(&real, !beside("-wal").exists())), READ_ONLY).and_then(|connection| {
-        // It is read once, sequentially.
-        connection.pragma_update(None, "cache_size", READERS_CACHE)?;
-        Ok(connection)
-    });
+    let connection =
+        connect(Path::new(&uri(&real, !with_suffix(&real, "-wal").exists())), READ_ONLY).and_then(|connection| {
+            // It is read once, sequentially.
+            connection.pragma_update(None, "cache_size", READERS_CACHE)?;
+            Ok(connection)
+        });
     let connection = connection.map_err(|error| store_error(path, error))?;
     match recognize(&connection, kind).map_err(|error| store_error(path, error))? {
         Found::Empty => return Ok(None),
@@ -251,10 +247,10 @@ fn is_on_share(path: &Path) -> bool {
 /// Returns whether runs have used this ledger before: there is a lock or a commit counter.
 fn has_companions(path: &Path) -> bool {
     let Some(name) = path.file_name() else { return false };
-    let prefix = format!("{}.", name.to_string_lossy());
-    let is_one = |rest: &str| rest.ends_with("lock") || rest == EXTENSION;
+    let prefix = name.to_string_lossy();
+    let is_one = |rest: &str| rest == COUNTER || rest.starts_with('.') && rest.ends_with("lock");
     std::fs::read_dir(directory_of(path)).is_ok_and(|entries| {
-        entries.flatten().any(|entry| entry.file_name().to_string_lossy().strip_prefix(&prefix).is_some_and(is_one))
+        entries.flatten().any(|entry| entry.file_name().to_string_lossy().strip_prefix(&*prefix).is_some_and(is_one))
     })
 }
 
@@ -305,19 +301,8 @@ fn without_address(error: rusqlite::Error) -> rusqlite::Error {
 
 /// A path as SQLite's URI, with reserved characters escaped.
 fn uri(path: &Path, immutable: bool) -> String {
-    let mut uri = String::from("file:");
-    for c in path.to_string_lossy().chars() {
-        match c {
-            '%' => uri.push_str("%25"),
-            '?' => uri.push_str("%3f"),
-            '#' => uri.push_str("%23"),
-            c => uri.push(c),
-        }
-    }
-    if immutable {
-        uri.push_str("?immutable=1");
-    }
-    uri
+    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{path}{}", if immutable { "?immutable=1" } else { "" })
 }
 
 #[cfg(test)]

@@ -26,10 +26,9 @@ impl Inputs<'_> {
         let at = Pointer::top().key("defaults");
         warn_of_extras(&raw.defaults, &at, found);
         let defaults = Fields::compile(self.templates, &raw.defaults, at, found);
-        let mut finisher = Finisher::default();
-        if raw.defaults.values.has(F::File) {
-            finisher.name_files();
-        }
+        let has_file = |fields: &RawFields| fields.values.has(F::File);
+        let names_files = has_file(&raw.defaults) || entries.iter().any(|entry| has_file(&entry.fields));
+        let mut finisher = Finisher::new(names_files);
         let mut has_room = true;
         for (number, raw_job) in entries.into_iter().enumerate() {
             // Errors of the other entries are reported, too.
@@ -62,9 +61,6 @@ impl Inputs<'_> {
         found: &mut Findings,
     ) -> Result<(), Box<Diagnostic>> {
         let at = Pointer::top().key("jobs").index(number);
-        if raw_job.fields.values.has(F::File) {
-            finisher.name_files();
-        }
         let Some(own) = self.compile(raw_job, &at, found) else { return Ok(()) };
         let entry = Entry { inputs: self, own: &own, defaults };
         let combinations = combinations_of(raw_job, &at, found);

@@ -124,51 +124,28 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// The reason why a file can't be an image.
-pub(super) enum Unusable {
-    /// It can't be read.
-    Unreadable(TextError),
-    /// It is something else.
-    NoPicture,
+/// The contents of files by name, because each file is read once.
+pub(super) type Cache<T> = Mutex<HashMap<String, Arc<Result<T, TextError>>>>;
+
+/// The text of a prompt, without the line break that editors end a file with.
+pub(super) fn prompt_file(cache: &Cache<String>, access: &FileAccess, name: &str) -> Arc<Result<String, TextError>> {
+    once(cache, name, || Ok(access.read(name, MAX_PROMPT_BYTES)?.trim_end().to_owned()))
 }
 
-/// Files of one kind that a manifest names, each read once, in this way.
-pub(super) struct Files<T> {
-    access: FileAccess,
-    read: Mutex<HashMap<String, Arc<T>>>,
-    how: fn(&FileAccess, &str) -> T,
+/// An image on this machine, or `None` if the file is something else.
+pub(super) fn local_image(
+    cache: &Cache<Option<LocalImage>>,
+    access: &FileAccess,
+    name: &str,
+) -> Arc<Result<Option<LocalImage>, TextError>> {
+    once(cache, name, || {
+        let (path, bytes) = access.read_bytes(name, LocalImage::MAX_BYTES)?;
+        Ok(is_image(&bytes).then(|| LocalImage::new(path, &bytes)))
+    })
 }
 
-/// The images on this machine.
-pub(super) type LocalImages = Files<Result<LocalImage, Unusable>>;
-/// The texts of prompts.
-pub(super) type PromptFiles = Files<Result<String, TextError>>;
-
-impl<T> Files<T> {
-    /// The file of this name.
-    pub(super) fn read(&self, name: &str) -> Arc<T> {
-        let mut read = self.read.lock();
-        Arc::clone(read.entry(name.to_owned()).or_insert_with(|| Arc::new((self.how)(&self.access, name))))
-    }
-}
-
-impl LocalImages {
-    /// Of the files that a manifest may read.
-    pub(super) fn images(access: &FileAccess) -> Self {
-        let how = |access: &FileAccess, name: &str| {
-            let (path, bytes) = access.read_bytes(name, LocalImage::MAX_BYTES).map_err(Unusable::Unreadable)?;
-            if is_image(&bytes) { Ok(LocalImage::new(path, &bytes)) } else { Err(Unusable::NoPicture) }
-        };
-        Self { access: access.clone(), read: Mutex::default(), how }
-    }
-}
-
-impl PromptFiles {
-    /// Of the files that a manifest may read, without the line break that editors end a file with.
-    pub(super) fn prompts(access: &FileAccess) -> Self {
-        let how = |access: &FileAccess, name: &str| Ok(access.read(name, MAX_PROMPT_BYTES)?.trim_end().to_owned());
-        Self { access: access.clone(), read: Mutex::default(), how }
-    }
+fn once<T>(cache: &Cache<T>, name: &str, read: impl FnOnce() -> Result<T, TextError>) -> Arc<Result<T, TextError>> {
+    Arc::clone(cache.lock().entry(name.to_owned()).or_insert_with(|| Arc::new(read())))
 }
 
 /// Returns whether the first bytes of a file are those of an image format of the web.

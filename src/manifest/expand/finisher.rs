@@ -22,7 +22,7 @@ use crate::manifest::template::engine::Text;
 /// Takes jobs in, and knows which ids and files are taken.
 #[derive(Default)]
 pub(super) struct Finisher {
-    /// True if a job's file was set by hand.
+    /// True if an entry names files. Without that, unique IDs make them unique.
     names_files: bool,
     /// The names in use.
     names: NamesInUse,
@@ -38,23 +38,10 @@ pub(super) struct Finisher {
     pub jobs: Vec<Arc<Job>>,
 }
 
-fn own(job: &mut Arc<Job>) -> &mut Job {
-    Arc::get_mut(job).expect("nobody else has a job before all are made")
-}
-
 impl Finisher {
-    /// Compares file names from now on. Before the first `file`, unique IDs make them unique.
-    pub(super) fn name_files(&mut self) {
-        if std::mem::replace(&mut self.names_files, true) {
-            return;
-        }
-        for job in &mut self.jobs {
-            let job = own(job);
-            let file = job.output();
-            // Different IDs have different files.
-            let _free = self.names.file(job.id(), &file, Location::File);
-            job.purchase.output = Some(file.into());
-        }
+    /// No job is taken in yet. `names_files` is true if an entry names files.
+    pub(super) fn new(names_files: bool) -> Self {
+        Self { names_files, ..Self::default() }
     }
 
     /// Renders and checks a job of the entry at `at`, compares it with the others, and adds all of its takes, unless there is no room for them. A job
@@ -80,12 +67,13 @@ impl Finisher {
         let id_at = || at.key(F::Id.name()).value();
         list.extend(ids.iter().filter_map(|id| self.names.id(id.as_str(), origin)));
         let mut jobs = Vec::new();
-        if let Some(job) = job.map(Arc::new) {
+        if let Some(job) = job {
             list.extend(self.same.note(&self.jobs, &job, id_at));
             let others = ids.into_iter().zip(1..).skip(1);
-            let others: Vec<Arc<Job>> = others.map(|(id, take)| Arc::new(job.with_take(id, take))).collect();
+            let others: Vec<Job> = others.map(|(id, take)| job.with_take(id, take)).collect();
             // The first one is the job itself.
-            jobs = std::iter::once(job).chain(others).collect();
+            jobs.push(job);
+            jobs.extend(others);
         }
         let says_files = origin.entry.own.says(F::File) || origin.entry.defaults.says(F::File);
         let files_at = || if says_files { location(origin, F::File) } else { id_at() };
@@ -99,7 +87,7 @@ impl Finisher {
         }
         if sound {
             self.room.take(&jobs, at)?;
-            self.jobs.append(&mut jobs);
+            self.jobs.extend(jobs.into_iter().map(Arc::new));
         }
         Ok(())
     }
@@ -107,7 +95,7 @@ impl Finisher {
     /// Gives each take its file, where files are named by hand.
     fn place_files(
         &mut self,
-        jobs: &mut [Arc<Job>],
+        jobs: &mut [Job],
         files: Option<Vec<String>>,
         place: impl Fn() -> Location,
         list: &mut Findings,
@@ -119,7 +107,7 @@ impl Finisher {
         // An empty template, as for an empty cell, means the default.
         let said = files.into_iter().flatten().map(|file| Some(file.trim().to_owned()).filter(|file| !file.is_empty()));
         let files = said.chain(std::iter::repeat(None));
-        for (job, file) in jobs.iter_mut().map(own).zip(files) {
+        for (job, file) in jobs.iter_mut().zip(files) {
             let path = file.unwrap_or_else(|| job.output().as_str().to_owned());
             match OutputPath::new(&path) {
                 Ok(path) if path.is_version() => {

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::fields::{Fields, Unusable};
+use super::fields::{Fields, local_image};
 use super::maker::{Maker, Reported};
 use crate::domain::{Field, Labels, LocalImage, has_web_url, why_no_web_address};
 use crate::manifest::raw::job_field::JobField as F;
@@ -52,17 +52,13 @@ impl Maker<'_> {
                 "write the URL under `image`"));
             return None;
         }
-        match &*self.entry.inputs.local_images.read(name) {
-            Ok(image) => return Some(LocalImage { waits: source.waits_for_image, ..image.clone() }),
-            Err(Unusable::Unreadable(TextError::Io(error)))
-                if source.waits_for_image && error.kind() == ErrorKind::NotFound =>
-            {
+        match &*local_image(&self.entry.inputs.local_images, self.entry.inputs.access, name) {
+            Ok(Some(image)) => return Some(LocalImage { waits: source.waits_for_image, ..image.clone() }),
+            Err(TextError::Io(error)) if source.waits_for_image && error.kind() == ErrorKind::NotFound => {
                 return Some(LocalImage::missing(name.into()));
             }
-            Err(Unusable::Unreadable(error)) => {
-                self.found.push(unreadable("image", Path::new(name), error, at.value()));
-            }
-            Err(Unusable::NoPicture) => {
+            Err(error) => self.found.push(unreadable("image", Path::new(name), error, at.value())),
+            Ok(None) => {
                 self.found.push(error!(ImageFileNoPicture, at.value(), "`{name}` is not an image";
                     "name a PNG, JPEG, WebP, GIF, AVIF, or HEIC file"));
             }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use super::fields::{Fields, LocalImages, PromptFiles};
+use super::fields::{Cache, Fields, prompt_file};
 use crate::catalog::{Catalog, Model};
-use crate::domain::{Field, Labels, SHAPES, Spec, ratio_meant_by};
+use crate::domain::{Field, Labels, LocalImage, SHAPES, Spec, ratio_meant_by};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::table::{help_with_whole, seconds_in, whole_in, wrong_type};
@@ -69,15 +69,14 @@ pub(crate) struct Inputs<'i> {
     pub(super) catalog: &'i Catalog,
     /// The readable files.
     pub(super) access: &'i FileAccess,
-    pub(super) prompts: PromptFiles,
-    pub(super) local_images: LocalImages,
+    prompts: Cache<String>,
+    pub(super) local_images: Cache<Option<LocalImage>>,
 }
 
 impl<'i> Inputs<'i> {
     /// None of the files is read yet.
     pub(crate) fn new(templates: &'i Templates, catalog: &'i Catalog, access: &'i FileAccess) -> Self {
-        let (prompts, local_images) = (PromptFiles::prompts(access), LocalImages::images(access));
-        Self { templates, catalog, access, prompts, local_images }
+        Self { templates, catalog, access, prompts: Cache::default(), local_images: Cache::default() }
     }
 }
 
@@ -437,7 +436,7 @@ impl<'e> Maker<'e> {
         if path.trim().is_empty() {
             return Ok(None);
         }
-        let text = self.entry.inputs.prompts.read(path.trim());
+        let text = prompt_file(&self.entry.inputs.prompts, self.entry.inputs.access, path.trim());
         let text = text.as_ref().as_ref().map_err(|error| {
             self.found.push(unreadable("prompt file", Path::new(path.trim()), error, at().value()));
             Reported

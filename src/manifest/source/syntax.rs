@@ -3,8 +3,6 @@
 //! A parser names the line at which it could not continue, which is often the line after the error. [`common_error`] searches the lines before it for
 //! the marks of editors, word processors, and other formats.
 
-use std::sync::Arc;
-
 use memchr::memchr2_iter;
 
 use super::diagnostic::{Diagnostic, Sources, error};
@@ -143,7 +141,7 @@ impl Room {
     }
 
     /// Takes the room of jobs that were made.
-    pub(crate) fn take(&mut self, jobs: &[Arc<Job>], at: &Pointer) -> Result<(), Box<Diagnostic>> {
+    pub(crate) fn take(&mut self, jobs: &[Job], at: &Pointer) -> Result<(), Box<Diagnostic>> {
         self.jobs = self.jobs.checked_sub(jobs.len()).ok_or_else(|| too_many(at))?;
         let text: usize = jobs.iter().map(|job| job.purchase.request.body().len()).sum();
         self.text = self.text.checked_sub(text).ok_or_else(|| {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use encoding_rs::Encoding;
 use parking_lot::Mutex;
@@ -77,15 +76,15 @@ impl TextError {
 /// A manifest from somewhere else must not be able to send a secret anywhere: the contents of its files end up in
 /// prompts. So it reads plain files only, never the key file, and never the process files of the system, which contain the
 /// environment.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct FileAccess {
     directory: PathBuf,
     /// The directory above all readable files: the manifest's, or that of `--root`.
     top: PathBuf,
     secret: Option<PathBuf>,
     /// The names that were read.
-    read: Arc<Mutex<BTreeSet<String>>>,
-    left_out: Arc<Mutex<BTreeSet<String>>>,
+    read: Mutex<BTreeSet<String>>,
+    left_out: Mutex<BTreeSet<String>>,
 }
 
 /// Returns whether a name is rather a URL than that of a file.
@@ -104,8 +103,8 @@ impl FileAccess {
             directory: directory.to_owned(),
             top: root.unwrap_or(here).to_owned(),
             secret: secret.filter(|path| path.is_file()).map(Path::to_owned),
-            read: Arc::default(),
-            left_out: Arc::default(),
+            read: Mutex::default(),
+            left_out: Mutex::default(),
         }
     }
 

@@ -140,14 +140,13 @@ fn is_slip(one: &str, other: &str) -> bool {
 fn reason_to_leave_out(row: &Row, table: &RawTable) -> Option<String> {
     let has = |cell: &Cell| row.cells.get(&cell.name).is_some_and(|text| is_text(text, cell));
     let is = |text: &str, word: &str| text.trim().eq_ignore_ascii_case(word);
-    let mut names = row.cells.columns().names().iter();
-    let is_skipped = |name: &&String| is(name, "status") && row.cells.get(name).is_some_and(|text| is(text, "skip"));
+    let is_skipped = |(name, text): &(&str, &str)| is(text, "skip") && is(name, "status");
     let excluded = table.exclude.iter().find(|cells| cells.iter().all(has));
     let told = |cells: &Vec<Cell>| {
         let cells = cells.iter().map(|cell| one_line(&format!("{}: {}", cell.name, cell.text())));
         cells.collect::<Vec<_>>().join(", ")
     };
-    let skipped = || names.find(is_skipped).map(|name| format!("{}: skip", one_line(name)));
+    let skipped = || row.cells.iter().find(is_skipped).map(|(name, _)| format!("{}: skip", one_line(name)));
     excluded.map(told).or_else(skipped).or_else(|| (table.skips_hidden && row.is_hidden).then(|| "hidden".to_owned()))
 }
 
