@@ -134,18 +134,18 @@ pub(super) fn run_options(args: &RunArgs, chosen: &Chosen) -> Result<Options, Fa
         exec: exec(&args.hooks)?,
         // A plan writes none.
         reports: if args.money.plan { usual.reports.clone() } else { writer(&args.reports, &usual.out, on_page)? },
-        settings: settings(args, &usual.settings),
+        settings: settings(args),
         ..usual
     })
 }
 
 /// The settings with the pace of the options.
-fn settings(args: &RunArgs, usual: &Settings) -> Settings {
+fn settings(args: &RunArgs) -> Settings {
     let pace = &args.pace;
     Settings {
         concurrency: pace.concurrency,
-        poll_interval: pace.poll_interval.unwrap_or(usual.poll_interval),
-        poll_floor: pace.poll_floor.unwrap_or(usual.poll_floor),
+        poll_interval: pace.poll_interval,
+        poll_floor: pace.poll_floor,
         first_poll: pace.first_poll,
         deadline: pace.deadline,
         max_failures: pace.max_failures,

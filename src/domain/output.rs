@@ -15,32 +15,8 @@ pub struct OutputPath(String);
 
 /// The reason why a string is not such a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidPath {
-    /// The path, or a part of it, is empty.
-    #[error("a part of the path is empty")]
-    Empty,
-    /// It starts at the root of a disk.
-    #[error("the path is absolute, and leads out of the output directory")]
-    Absolute,
-    /// It leaves the directory by `..`.
-    #[error("`..` leads out of the output directory")]
-    Climbs,
-    /// A character that some system refuses or interprets.
-    #[error("`{}` is not valid in a file name on every system", .0.escape_debug())]
-    Character(char),
-    /// A device name of Windows, or a name that ends in a dot or a blank.
-    #[error("`{0}` is not a valid file name on every system")]
-    Name(String),
-    /// It is too long for some file system.
-    #[error("a part of the path is longer than {MAX_BYTES} bytes")]
-    TooLong,
-    /// A part is hidden, as ledgers, version control, and settings are.
-    #[error("`{0}` is hidden")]
-    Hidden(String),
-    /// The name of a report.
-    #[error("`{0}` is the name of a report")]
-    Report(String),
-}
+#[error("{0}")]
+pub struct InvalidPath(String);
 
 /// The longest part of a path, in bytes: the 255 of common file systems, less room for a version and a temporary suffix.
 const MAX_BYTES: usize = 200;
@@ -72,22 +48,22 @@ impl OutputPath {
     /// Parses a path that stays inside the output directory and can be written on every system.
     pub fn new(text: &str) -> Result<Self, InvalidPath> {
         if text.split('/').any(|part| part.len() > MAX_BYTES) {
-            return Err(InvalidPath::TooLong);
+            return Err(InvalidPath(format!("a part of the path is longer than {MAX_BYTES} bytes")));
         }
         let hidden = text.split('/').find(|part| part.starts_with('.') && !matches!(*part, "." | ".."));
-        hidden.map_or_else(|| Self::stored(text), |hidden| Err(InvalidPath::Hidden(hidden.to_owned())))
+        hidden.map_or_else(|| Self::stored(text), |hidden| Err(InvalidPath(format!("`{hidden}` is hidden"))))
     }
 
     /// A path that the ledger stored earlier. The path of a version may be longer than a manifest allows.
     pub fn stored(text: &str) -> Result<Self, InvalidPath> {
         if text.starts_with(['/', '\\']) || text.get(1..2) == Some(":") {
-            return Err(InvalidPath::Absolute);
+            return Err(InvalidPath("the path is absolute, and leads out of the output directory".to_owned()));
         }
         for part in text.split('/') {
             check_part(part)?;
         }
         if let Some(report) = REPORTS.into_iter().find(|report| text.eq_ignore_ascii_case(report)) {
-            return Err(InvalidPath::Report(report.to_owned()));
+            return Err(InvalidPath(format!("`{report}` is the name of a report")));
         }
         Ok(Self(text.to_owned()))
     }
@@ -132,13 +108,13 @@ impl OutputPath {
 
 fn check_part(part: &str) -> Result<(), InvalidPath> {
     if part.is_empty() {
-        return Err(InvalidPath::Empty);
+        return Err(InvalidPath("a part of the path is empty".to_owned()));
     }
     if part == ".." {
-        return Err(InvalidPath::Climbs);
+        return Err(InvalidPath("`..` leads out of the output directory".to_owned()));
     }
     if let Some(bad) = part.chars().find(|c| c.is_control() || "<>:\"|?*\\".contains(*c)) {
-        return Err(InvalidPath::Character(bad));
+        return Err(InvalidPath(format!("`{}` is not valid in a file name on every system", bad.escape_debug())));
     }
     let stem = part.split('.').next().unwrap_or_default().to_ascii_uppercase();
     let is_device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
@@ -146,7 +122,7 @@ fn check_part(part: &str) -> Result<(), InvalidPath> {
             && (stem.starts_with("COM") || stem.starts_with("LPT"))
             && stem.ends_with(|c: char| c.is_ascii_digit()));
     if is_device || part.ends_with(['.', ' ']) || part.starts_with([' ']) {
-        return Err(InvalidPath::Name(part.to_owned()));
+        return Err(InvalidPath(format!("`{part}` is not a valid file name on every system")));
     }
     Ok(())
 }

@@ -23,6 +23,9 @@ use crate::service::{PollAnswer, TaskReport, VideoService};
 /// The maximum number of polls in flight. A process may usually open 1,024 files.
 const MAX_IN_FLIGHT: usize = 256;
 
+/// The shortest time that a task may be denied, also by a fast simulator.
+const MIN_GRACE: Duration = Duration::from_secs(5);
+
 /// A task, as its job knows it.
 pub(super) struct Bought<'j> {
     pub(super) purchase: &'j Purchase,
@@ -71,8 +74,11 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     fn poll_to_the_end(&self, bought: &Bought<'_>, watched: &mut PolledTask) -> impl Future<Output = Ending> {
         let (start, deadline) = (Instant::now(), self.gateway.settings.deadline);
-        let mut wait = self.schedule().first_wait(bought.purchase.typical_s, bought.age, fastrand::f64());
         async move {
+            if !bought.is_new {
+                Box::pin(self.gateway.service.learn_speed()).await;
+            }
+            let mut wait = self.schedule().first_wait(bought.purchase.typical_s, bought.age, fastrand::f64());
             loop {
                 let left = deadline.saturating_sub(start.elapsed());
                 tokio::time::sleep(wait.min(left)).await;
@@ -97,7 +103,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     ) -> ControlFlow<Ending, Duration> {
         let answer = self.ask(watched.polled_id(), start + self.gateway.settings.deadline).await;
         let now = Moment { age: bought.age + start.elapsed(), at: self.gateway.now() };
-        let (mut next, mut effects) = watched.next(answer, now, self.schedule().scaled(GRACE));
+        let (mut next, mut effects) = watched.next(answer, now, self.schedule().scaled(GRACE).max(MIN_GRACE));
         loop {
             self.apply(effects, bought).await;
             (next, effects) = match next {

@@ -29,6 +29,9 @@ const MAX_TYPICAL_TIMES: f64 = 3.0;
 /// The first backoff after a poll without a usable response, and the longest.
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// The interval and the floor of a service at the documented speed.
+const INTERVAL: Duration = Duration::from_secs(8);
+const FLOOR: Duration = Duration::from_secs(1);
 /// The shortest interval and floor: timers count whole milliseconds.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -119,10 +122,8 @@ pub(super) struct Schedule {
 impl Schedule {
     /// Applies the settings to a service of this speed. An interval below the floor is raised to it.
     pub(super) fn new(settings: &Settings, speed: f64) -> Self {
-        let usual = Settings::default();
-        let short = |set: Duration, usual: Duration| if speed > 1.0 { set.min(usual.div_f64(speed)) } else { set };
-        let floor = short(settings.poll_floor, usual.poll_floor).max(MIN_INTERVAL);
-        let interval = short(settings.poll_interval, usual.poll_interval).max(floor);
+        let floor = settings.poll_floor.unwrap_or(FLOOR.div_f64(speed)).max(MIN_INTERVAL);
+        let interval = settings.poll_interval.unwrap_or(INTERVAL.div_f64(speed)).max(floor);
         Self { interval, floor, first: settings.first_poll, speed }
     }
 

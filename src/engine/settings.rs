@@ -20,10 +20,10 @@ use crate::ledger::LedgerError;
 pub struct Settings {
     /// The maximum number of active tasks.
     pub concurrency: usize,
-    /// The longest time between two polls of one task, once it may be ready.
-    pub poll_interval: Duration,
-    /// The shortest time between two polls of one task.
-    pub poll_floor: Duration,
+    /// The longest time between two polls of one task, once it may be ready. Without it, 8 s by the speed of the service.
+    pub poll_interval: Option<Duration>,
+    /// The shortest time between two polls of one task. Without it, 1 s by the speed of the service.
+    pub poll_floor: Option<Duration>,
     /// The age of a task at its first poll. Without it, a quarter of its shortest typical time.
     pub first_poll: Option<Duration>,
     /// The time after which a task is left active.
@@ -42,8 +42,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             concurrency: 8,
-            poll_interval: Duration::from_secs(8),
-            poll_floor: Duration::from_secs(1),
+            poll_interval: None,
+            poll_floor: None,
             first_poll: None,
             deadline: Duration::from_mins(30),
             max_failures: None,

@@ -291,8 +291,18 @@ fn batch(raw: &RawManifest, templates: &Templates, found: &mut Findings) -> Stri
     })
 }
 
+/// The variables of the manifest, some with a value of the command line.
 fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Findings) -> Vec<(String, Value)> {
-    let mut vars = named_vars(&raw.vars, found);
+    let (at, mut vars) = (Pointer::top().key("vars"), Vec::with_capacity(raw.vars.len()));
+    for (key, value) in &raw.vars {
+        let Some(name) = text_key(key, &at, found) else { continue };
+        if is_reserved(name) {
+            found.push(error!(VarReserved, at.key(name).named(),
+                "the variable name `{name}` is reserved for templates"; "rename the variable"));
+        } else {
+            vars.push((name.to_owned(), value.clone()));
+        }
+    }
     for (name, value) in options.set {
         if let Some((_, var)) = vars.iter_mut().find(|(known, _)| known == name) {
             *var = Value::String(value.clone());
@@ -303,19 +313,4 @@ fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Findings) -> Vec<(
         }
     }
     vars
-}
-
-fn named_vars(vars: &Mapping, found: &mut Findings) -> Vec<(String, Value)> {
-    let at = Pointer::top().key("vars");
-    let mut named = Vec::with_capacity(vars.len());
-    for (key, value) in vars {
-        let Some(name) = text_key(key, &at, found) else { continue };
-        if is_reserved(name) {
-            found.push(error!(VarReserved, at.key(name).named(),
-                "the variable name `{name}` is reserved for templates"; "rename the variable"));
-            continue;
-        }
-        named.push((name.to_owned(), value.clone()));
-    }
-    named
 }

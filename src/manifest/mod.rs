@@ -50,8 +50,7 @@ mod source {
 }
 mod tables;
 mod template {
-    //! Templates: [`engine`] is strict Jinja, [`bounds`] limits time and memory, and [`row`] has the cells of a job's row, with the gaps in prompts. No other
-    //! module knows the library.
+    //! Templates: [`engine`] is strict Jinja, [`bounds`] limits time and memory, and [`row`] has the cells of a job's row, with the gaps in prompts.
     pub(super) mod bounds;
     pub(super) mod engine;
     pub(super) mod row;

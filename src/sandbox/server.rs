@@ -107,11 +107,11 @@ pub(crate) async fn start(options: Options) -> std::io::Result<Sandbox> {
         .layer(middleware::from_fn_with_state(faults, faults::answer))
         .route("/videos/{file}", get(video))
         .route("/_sandbox/ledger", get(ledger))
-        .layer(middleware::map_response_with_state(speed, tell_speed))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "Not Found", "not_found") })
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "there is nothing to do here by this method", "method_not_allowed")
         })
+        .layer(middleware::map_response_with_state(speed, tell_speed))
         .with_state(Arc::new(shared));
     let server = tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, routes).await {

@@ -5,7 +5,6 @@
 //! sessions are resumed. The client never retries or follows a redirect by itself.
 
 use std::borrow::Cow;
-use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RANGE, RETRY_AFTER,
 };
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, Version};
+use tokio::sync::OnceCell;
 use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
@@ -40,9 +40,6 @@ const PREFLIGHT_TASK_ID: &str = "shotlist-preflight";
 /// The maximum number of redirects of a poll.
 const MAX_REDIRECTS: usize = 3;
 
-/// The possible speeds of a simulator.
-const SPEEDS: RangeInclusive<f64> = 0.01..=1_000_000.0;
-
 /// The maximum length of a partial response, in characters.
 const MAX_KEPT: usize = 2000;
 
@@ -59,6 +56,7 @@ pub struct HttpService {
     speaks_http2: Arc<AtomicBool>,
     /// The speed of a simulator on this machine, once it has reported it.
     speed: Arc<OnceLock<f64>>,
+    asked_speed: Arc<OnceCell<()>>,
     submit_timeout: Duration,
     free_server_errors: bool,
     words: Arc<TerminalStates>,
@@ -80,6 +78,7 @@ impl HttpService {
             shared: build(base(HTTP_2).timeout(POLL_TIMEOUT))?,
             speaks_http2: Arc::default(),
             speed: Arc::default(),
+            asked_speed: Arc::default(),
             trusted,
             credentials,
             endpoint,
@@ -122,6 +121,18 @@ impl HttpService {
         Self { words: Arc::new(words), free_server_errors, ..self }
     }
 
+    /// Notes the speed of a simulator, unless it is known.
+    pub fn note_speed(&self, speed: f64) {
+        let _known = self.speed.set(speed);
+    }
+
+    /// Notes the speed that a service on this machine reports, if a simulator can have it.
+    fn hear_speed(&self, headers: &HeaderMap) {
+        let speed = headers.get(SPEED_HEADER).filter(|_| self.endpoint.is_loopback());
+        let speed = speed.and_then(|speed| speed.to_str().ok()?.parse().ok());
+        speed.filter(|speed| (0.01..=1_000_000.0).contains(speed)).into_iter().for_each(|speed| self.note_speed(speed));
+    }
+
     /// Sets the timeout of a submission, instead of three minutes.
     #[must_use]
     pub fn with_submit_timeout(self, submit_timeout: Duration) -> Self {
@@ -129,7 +140,7 @@ impl HttpService {
     }
 }
 
-/// A client of which each connection is used once. Only the timeout of its submission ends it: a network that is silent for half a minute puts no
+/// A client that uses each connection once. Only the timeout of its submission ends it: a network that is silent for half a minute puts no
 /// job in doubt.
 fn one_submission(client: ClientBuilder) -> ClientBuilder {
     let client = client.pool_max_idle_per_host(0).tcp_keepalive(None).tcp_keepalive_interval(None);
@@ -169,6 +180,16 @@ impl VideoService for HttpService {
 
     fn speed(&self) -> f64 {
         self.speed.get().copied().unwrap_or(1.0)
+    }
+
+    async fn learn_speed(&self) {
+        if self.endpoint.is_loopback() && self.speed.get().is_none() {
+            let asked = self.asked_speed.get_or_init(async || {
+                // Without a response, the first poll shows the fault.
+                drop(self.ask(&self.endpoint.at(&["v1", "videos", PREFLIGHT_TASK_ID]), None).await);
+            });
+            asked.await;
+        }
     }
 
     fn content_url(&self, task: &TaskId) -> String {
@@ -220,7 +241,7 @@ impl HttpService {
             }
             Err(error) => return Ok(Submission::InDoubt(lost(&error, &[]))),
         };
-        self.note_speed(&response);
+        self.hear_speed(response.headers());
         let head = Head::new(&response, &self.words);
         match read(response).await {
             Ok(body) => self.meaning(&head, &body),
@@ -247,17 +268,8 @@ impl HttpService {
         let get = range.into_iter().fold(get, |get, range| get.header(RANGE, range));
         let response = logged("GET", url, get.send()).await?;
         self.speaks_http2.store(response.version() == Version::HTTP_2, Ordering::Relaxed);
-        self.note_speed(&response);
+        self.hear_speed(response.headers());
         Ok(response)
-    }
-
-    /// Notes the speed that a simulator on this machine reports.
-    fn note_speed(&self, response: &Response) {
-        let speed = response.headers().get(SPEED_HEADER).filter(|_| self.endpoint.is_loopback());
-        let speed = speed.and_then(|speed| speed.to_str().ok()?.parse().ok()).filter(|speed| SPEEDS.contains(speed));
-        if let Some(speed) = speed {
-            let _known = self.speed.set(speed);
-        }
     }
 
     fn meaning(&self, head: &Head, body: &[u8]) -> SubmitResult {
@@ -428,4 +440,35 @@ fn is_certificate_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
 /// The error of a request, without its URL.
 fn why(error: &reqwest::Error) -> String {
     causes(error).unwrap_or_else(|| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::ApiKey;
+
+    #[test]
+    fn speed_is_believed_of_this_machine_within_bounds() {
+        let heard = |url: &str, header: &'static str| {
+            let endpoint = Endpoint::parse(url, false).expect("a URL");
+            let service = HttpService::new(endpoint, ApiKey::new("k").expect("a key")).expect("a client");
+            service.hear_speed(&HeaderMap::from_iter([(
+                SPEED_HEADER.parse().expect("a name"),
+                HeaderValue::from_static(header),
+            )]));
+            service.speed().to_string()
+        };
+        let near = "http://127.0.0.1:9";
+        for (url, header, speed) in [
+            (near, "20", "20"),
+            (near, "0.5", "0.5"),
+            (near, "1e9", "1"),
+            (near, "-5", "1"),
+            (near, "NaN", "1"),
+            (near, "200, 200", "1"),
+            ("https://video.example.com", "20", "1"),
+        ] {
+            assert_eq!(heard(url, header), speed, "{url} {header}");
+        }
+    }
 }

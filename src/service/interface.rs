@@ -26,9 +26,14 @@ pub trait VideoService: Sync {
         std::future::ready(false)
     }
 
-    /// The speed of generation, as a multiple of the documented one: 1, or that of a simulator on this machine.
+    /// The known speed of generation, as a multiple of the documented one: 1, or that of a simulator on this machine.
     fn speed(&self) -> f64 {
         1.0
+    }
+
+    /// Finds out the speed of a service on this machine, by one GET if no response has told it.
+    fn learn_speed(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 
     /// The URL of a task's video if the task has no URL (interface §4).

@@ -119,6 +119,9 @@ impl Connection {
         let are_free = options.catalog.retry_server_errors;
         let service = HttpService::new(endpoint, credentials)?;
         let service = service.with_signals(words, are_free);
+        if let Some((_, speed)) = &simulator {
+            service.note_speed(*speed);
+        }
         Ok(Self { service, account, options, simulator })
     }
 
@@ -170,7 +173,8 @@ impl Connection {
         let hosts = HostPolicy::new(self.service.base_url(), allow_private_hosts, allow_http);
         let get = self.service.gets(&hosts)?;
         // The first backoff of a download matches the shortest wait for a task.
-        let limits = download::Limits { first_pause: settings.poll_floor, ..download::Limits::default() };
+        let first_pause = settings.poll_floor.unwrap_or(download::Limits::default().first_pause);
+        let limits = download::Limits { first_pause, ..download::Limits::default() };
         Ok(Downloader::new(Box::new(get), hosts, directory.to_owned(), limits))
     }
 }

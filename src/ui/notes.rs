@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::page::Page;
 use super::status::counted;
-use super::table::listed;
+use super::table::{MAX_NAMES, listed};
 use crate::domain::{
     AttemptId, BatchKey, Choice, History, Job, JobChoice, JobId, ReviewOfTask, Reviewed, Takes, UnfinishedRetake, Usd,
     count, quoted, wishes,
@@ -17,8 +17,6 @@ use crate::domain::{
 use crate::plan::{AlreadyPaid, Before, Elsewhere, Limit, Plan, PlanNote, SpentChoice, notes};
 use crate::report::{NextCommand, Report};
 
-/// The maximum number of names in one line.
-const MAX_NAMES: usize = 5;
 /// The maximum number of listed purchases, and of jobs in a pattern.
 const MAX_LISTED: usize = 20;
 

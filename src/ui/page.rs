@@ -241,6 +241,11 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     found
 }
 
+/// The maximum size of a text as Markdown, in bytes (spec §8). GitHub allows 65,536 characters in a comment.
+pub(super) const MAX_BYTES: usize = 60_000;
+/// Bytes reserved after the rows for the number of omitted jobs.
+pub(super) const LAST_LINE: usize = 200;
+
 /// A text that can't break out of its table cell, or become markup or a mention.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::notes::{details, repurchased, repurchased_jobs, sentence};
-use super::page::{Page, escaped, hidden, no_room};
+use super::page::{LAST_LINE, MAX_BYTES, Page, escaped, hidden, no_room};
 use super::plan_text::cost;
 use super::table::{listed, shortened, span};
 use super::terminal::Terminal;
@@ -16,10 +16,6 @@ use crate::report::NextCommand;
 
 /// The first characters of a plan as Markdown. CI finds and replaces its own comment by them.
 const MARK: &str = "<!-- shotlist plan: ";
-/// The maximum size of a plan, in bytes (spec §8). GitHub allows 65,536 characters in a comment.
-const MAX_BYTES: usize = 60_000;
-/// Bytes reserved after the rows for the number of omitted jobs.
-const LAST_LINE: usize = 200;
 /// The most items of a list.
 const LISTED: usize = 20;
 /// The most characters of one warning.

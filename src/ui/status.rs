@@ -6,7 +6,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 
-use super::page::{Page, escaped, hidden, no_room};
+use super::page::{LAST_LINE, MAX_BYTES, Page, escaped, hidden, no_room};
 use super::table::{Column, listed, shortened, without_prompt};
 use crate::domain::{Attempt, BatchKey, Charge, History, Job, JobChoice, JobId, TaskId, Usd, count, quoted};
 use crate::report::{Form, JobState, NextCommand, Report, Row, Superseded, Totals, form_of};
@@ -219,10 +219,6 @@ pub(super) fn counted(totals: &Totals) -> String {
     counted.collect::<Vec<_>>().join(", ")
 }
 
-/// The length of the whole text in bytes, at most: below GitHub's 65,536 characters of a comment.
-const MAX_BYTES: usize = 60_000;
-/// Bytes reserved after the rows for the count of omitted jobs.
-const LAST_LINE_BYTES: usize = 200;
 /// Sums and jobs as Markdown, at most [`MAX_BYTES`]. The first line is a hidden marker: CI finds its earlier comment by it.
 pub(crate) fn status_markdown(report: &Report) -> String {
     use JobState::{Completed, Failed, Held, InDoubt, InProgress, Pending, Queued, Rejected};
@@ -241,7 +237,7 @@ pub(crate) fn status_markdown(report: &Report) -> String {
     'rows: for state in [InDoubt, Failed, Rejected, Pending, Held, InProgress, Queued, Completed] {
         for row in report.rows_in(|of| of == state) {
             let line = line(&row);
-            if text.len() + line.len() + LAST_LINE_BYTES > MAX_BYTES {
+            if text.len() + line.len() + LAST_LINE > MAX_BYTES {
                 break 'rows;
             }
             text.push_str(&line);

@@ -205,7 +205,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// The maximum number of names in a list.
-const MAX_NAMES: usize = 5;
+pub(super) const MAX_NAMES: usize = 5;
 
 /// The first names of a list, and the number of others.
 pub(crate) fn listed<T: ToString>(names: impl IntoIterator<Item = T>) -> String {

@@ -186,18 +186,18 @@ fn sheet_of_repeated_rows_is_refused_quickly() {
             "<table:table-cell office:value-type=\"string\" table:number-columns-repeated=\"{columns}\"><text:p>{text}</text:p></table:table-cell>"
         )
     };
+    let formula = |text: &str| {
+        ods(&format!(
+            "<table:table-row table:number-rows-repeated=\"100\"><table:table-cell office:value-type=\"string\" table:formula=\"of:={}\" table:number-columns-repeated=\"160\">{text}</table:table-cell></table:table-row>",
+            "1+".repeat(1 << 16)
+        ))
+    };
     refused(&[
         ("repeated cells", "w.ods", ods(&repeated(&text(16_384, "x"))), "more than 64 MiB of text"),
         ("cells outside", "w.ods", ods(&repeated(&text(u64::MAX, "x"))), "more than 64 MiB of text"),
-        (
-            "a long formula in repeated cells, without a result",
-            "w.ods",
-            ods(&format!(
-                "<table:table-row table:number-rows-repeated=\"100\"><table:table-cell table:formula=\"of:={}\" table:number-columns-repeated=\"16000\"/></table:table-row>",
-                "1+".repeat(1 << 16)
-            )),
-            "more than 64 MiB of text",
-        ),
+        ("a long formula in repeated cells", "w.ods", formula(""), "more than 64 MiB of text"),
+        ("the same with a text", "w.ods", formula("<text:p>x</text:p>"), "more than 64 MiB of text"),
+        ("the same with a blank", "w.ods", formula("<text:p> </text:p>"), "more than 64 MiB of text"),
         (
             "rows outside",
             "w.ods",

@@ -8,7 +8,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Subcommand};
 
 use super::groups::{
-    LogFormat, ManifestArgs, NamedLedger, PathParser, SelectArgs, ServiceArgs, at_least_one, decimal, name_and_value,
+    ManifestArgs, NamedLedger, PathParser, SelectArgs, ServiceArgs, at_least_one, decimal, name_and_value,
 };
 use super::run::HookArgs;
 use crate::domain::{Label, Usd};
@@ -41,11 +41,7 @@ pub(crate) enum LimitCommand {
     /// Set limits that no manifest can raise
     Set(LimitSetArgs),
     /// Show the limits, with the rest of each
-    Show {
-        /// Form of the output
-        #[arg(long, value_name = "FORMAT", default_value = "text")]
-        format: LogFormat,
-    },
+    Show,
 }
 
 /// Options of `limit set`.

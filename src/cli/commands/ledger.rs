@@ -1,13 +1,11 @@
 //! `shotlist ledger` copies, backs up, and verifies a ledger. `shotlist limit` sets and shows the limits over all manifests.
 
-use serde_json::{Value, json};
-
-use crate::cli::args::{LedgerArgs, LedgerCommand, LimitArgs, LimitCommand, LimitSetArgs, LogFormat};
+use crate::cli::args::{LedgerArgs, LedgerCommand, LimitArgs, LimitCommand, LimitSetArgs};
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::options;
 use crate::cli::program::block_on;
-use crate::domain::{NoticeCode, Usd, count};
-use crate::ledger::{Contents, LedgerLimit, SqliteLedger};
+use crate::domain::{NoticeCode, count};
+use crate::ledger::{Contents, SqliteLedger};
 use crate::session::{LedgerLimits, LimitChange};
 use crate::ui::{Page, Terminal};
 
@@ -70,9 +68,7 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
                 return Ok(Exit::Done);
             }
         }
-        let limits = LedgerLimits::from_ledger(&ledger).await?;
-        let is_json = matches!(args.command, LimitCommand::Show { format: LogFormat::Json });
-        terminal.result(&if is_json { Page::json(&as_json(&limits))? } else { page(&limits) });
+        terminal.result(&page(&LedgerLimits::from_ledger(&ledger).await?));
         Ok(Exit::Done)
     })
 }
@@ -88,14 +84,6 @@ fn change(set: &LimitSetArgs) -> LimitChange {
         slots: slots.map(|slots| slots.0),
         freeze: (*freeze || *unfreeze).then_some(why),
     }
-}
-
-fn as_json(LedgerLimits { limits, slots, freeze }: &LedgerLimits) -> Value {
-    let limit = |(limit, used): &(LedgerLimit, Usd)| {
-        json!({ "name": limit.name(), "label": limit.label, "span": limit.span, "timezone": limit.zone, "usd": limit.usd,
-            "used_usd": used, "left_usd": limit.usd.saturating_sub(*used) })
-    };
-    json!({ "limits": limits.iter().map(limit).collect::<Vec<_>>(), "slots": slots, "frozen": freeze.as_ref().map(|freeze| &freeze.why) })
 }
 
 fn page(LedgerLimits { limits, slots, freeze }: &LedgerLimits) -> Page {

@@ -68,7 +68,9 @@ impl Inputs<'_> {
             None => vec![None],
             Some(from) => rows::read(from, self.access, &at.key("for_each"), found).into_iter().map(Some).collect(),
         };
-        let jobs = rows.len().saturating_mul(combinations.len()).saturating_mul(takes_of(&own));
+        // A template of `takes` counts as one.
+        let takes = own.values.whole(F::Takes).filter(|_| !own.until_kept).and_then(|takes| takes.try_into().ok());
+        let jobs = rows.len().saturating_mul(combinations.len()).saturating_mul(takes.unwrap_or(1));
         finisher.room.expect(jobs, &at)?;
         let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
         // One job for each row and combination.
@@ -103,11 +105,12 @@ impl Inputs<'_> {
     ) -> Option<Diagnostic> {
         let excluded = if let RawForEach::File(table) = from { &table.exclude[..] } else { &[] };
         let is_excluded = |name: &str| excluded.iter().flatten().any(|cell| cell.name == name);
-        let unread = CellsOfRow::unread(&rows.first()?.value).into_iter().filter(|name| !is_excluded(name));
-        let unread = unread.filter_map(|name| {
+        let unread = CellsOfRow::unread(rows.iter().map(|row| &row.value)).into_iter().filter_map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
-            let field =
-                Written::new(name, &cells, false, self.catalog).certain_field(family).filter(|it| !is_set(*it))?;
+            let field = Written::new(name, &cells, false, self.catalog).certain_field(family)?;
+            if is_set(field) || is_excluded(name) {
+                return None;
+            }
             Some((format!("`{name}`"), format!("`{}: \"{{{{ row['{name}'] }}}}\"`", field.name())))
         });
         let (columns, lines): (Vec<_>, Vec<_>) = unread.unzip();
@@ -129,14 +132,6 @@ impl Inputs<'_> {
         warn_of_extras(&raw_job.fields, at, found);
         Some(own)
     }
-}
-
-/// The number of takes of each of an entry's jobs, or 1 if a template sets it.
-fn takes_of(own: &Fields<'_>) -> usize {
-    if own.until_kept {
-        return 1;
-    }
-    own.values.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1)
 }
 
 /// The unrendered values of a combination by name. `None` for a job without a matrix.

@@ -35,8 +35,7 @@ const BEGINNINGS: &str = "# |- |* |• |1. |1) |**|Sure! |Sure, |Here is a promp
 /// The start of placeholder text.
 const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
-const PAGES: [(&str, &str); 4] =
-    [("drive.google.com", "/file/"), ("docs.google.com", "/"), ("www.dropbox.com", "/s"), ("photos.app.goo.gl", "/")];
+const PAGES: [&str; 4] = ["drive.google.com/file/", "docs.google.com/", "www.dropbox.com/s", "photos.app.goo.gl/"];
 
 /// An unfilled placeholder in a finished prompt. `names` are the possible meanings.
 pub(crate) fn unfilled_placeholder(
@@ -214,7 +213,7 @@ pub(crate) fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> O
         let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
         let direct =
             path.contains("raw=1") || path.contains("dl=1") || path.starts_with("uc?") || path.contains("/uc?");
-        let is_page = PAGES.iter().any(|(page, below)| host == *page && format!("/{path}").starts_with(below));
+        let is_page = PAGES.iter().any(|page| format!("{host}/{path}").starts_with(page));
         // A cell was empty or had two URLs, or the host is this machine.
         let is_cut = path.is_empty() || path.ends_with('/') || [",http", ";http"].iter().any(|next| url.contains(next));
         !direct && is_page || is_cut || ["localhost", "127."].iter().any(|own| host.starts_with(own))

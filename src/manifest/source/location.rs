@@ -232,15 +232,19 @@ pub(crate) struct Marks {
     values: Vec<Mark>,
     /// The parts of a value; of a key that occurs twice, both.
     parts: HashMap<(usize, Step), Vec<usize>>,
+    /// True if the text is no YAML from a place on.
+    is_cut: bool,
 }
 
 impl Marks {
-    /// Marks of a text. One that is no YAML has none: its fault was reported with a place by the parser that found it.
+    /// Marks of a text, up to its first error. The parser that found that reported it with a place.
     pub(crate) fn parse(text: &str) -> Self {
         let (mut marks, mut anchors, mut open) = (Self::default(), HashMap::new(), Vec::new());
         for event in Parser::new_from_str(text) {
-            let Ok((event, span)) = event else { break };
-            let Some(range) = span.byte_range() else { break };
+            let Some((event, range)) = event.ok().and_then(|(event, span)| Some((event, span.byte_range()?))) else {
+                marks.is_cut = true;
+                break;
+            };
             let at = marks.values.len();
             let (anchor, content) = match event {
                 Event::Scalar(_, _, anchor, _)
@@ -269,7 +273,7 @@ impl Marks {
         marks
     }
 
-    /// Adds a value to the collection that it is in, or notes it as the key of the next one. Returns the place of its own key.
+    /// Adds a value to its collection, or notes it as the key of the next value. Returns the place of its key.
     fn place_in(
         &mut self,
         collection: Option<&mut Open>,
@@ -322,8 +326,12 @@ impl Marks {
         let (mut value, mut range) = (0, first_line(&self.values.first()?.range, text));
         for (nth, step) in (1..).zip(&pointer.0) {
             let is_last = nth == pointer.0.len();
-            let Some(next) = self.part(value, step, usize::from(is_last && *part == Part::Again)) else { break };
-            value = next;
+            match self.part(value, step, usize::from(is_last && *part == Part::Again)) {
+                Some(next) => value = next,
+                // It may come after the error.
+                None if self.is_cut => return None,
+                None => break,
+            }
             let mark = &self.values[value];
             let is_key =
                 is_last && matches!(part, Part::Key | Part::Again) || text[mark.range.clone()].trim().is_empty();

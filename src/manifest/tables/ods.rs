@@ -159,8 +159,8 @@ impl Document {
         if !has_value && !is_without_result && bytes == 0 {
             return Ok(());
         }
-        // The library copies a formula as often as a text.
-        let bytes = if is_without_result { formula } else { bytes };
+        // The library copies a formula as often as a text. With a value, it is counted already.
+        let bytes = if has_value { bytes } else { bytes.saturating_add(formula) };
         self.sheet.width = self.sheet.width.max(self.row.column);
         self.bytes = self.bytes.saturating_add(bytes.saturating_mul(alike).saturating_mul(self.row.alike));
         if self.bytes > MAX_TEXT as u64 {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use csv::StringRecord;
 use minijinja::Value;
 
 use crate::domain::text::as_written;
@@ -37,8 +36,8 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
     let (csv, separator, above) = below(csv, header_row);
     let place = || at.value();
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(csv.as_bytes());
-    let header = columns(&mut reader, &file, place()).and_then(|header| match unclosed(csv, separator) {
-        None => Ok(Arc::new(header)),
+    let header = header(&mut reader, &file, &place()).and_then(|header| match unclosed(csv, separator) {
+        None => Ok(header),
         Some(line) => {
             let message = "a quote is not closed at the end of its cell, so later rows would be a part of it";
             let row = RowLocation { file: Arc::clone(&file), line: line + above };
@@ -98,18 +97,25 @@ fn below(csv: &str, header_row: u64) -> (&str, u8, u64) {
     (csv, if lines == 0 { between } else { separator(csv) }, above + lines)
 }
 
-/// The names of the columns.
-fn columns(reader: &mut csv::Reader<&[u8]>, file: &str, place: Location) -> Result<Columns, Box<Diagnostic>> {
-    let header = match reader.headers() {
-        Ok(names) if !names.iter().all(str::is_empty) => header(names, place.clone())?,
-        _ => {
-            return Err(Box::new(error!(CsvNoHeader, place, "{file} has no header row";
-                "the first line names the columns: `{{{{ row.NAME }}}}` reads a cell")));
-        }
-    };
+/// The columns of a table with these names.
+pub(super) fn columns(names: Vec<String>, table: &str, place: &Location) -> Result<Arc<Columns>, Box<Diagnostic>> {
+    if names.iter().all(String::is_empty) {
+        return Err(Box::new(error!(CsvNoHeader, place.clone(), "{table} has no header row";
+            "the first row names the columns: `{{{{ row.NAME }}}}` reads a cell")));
+    }
+    let columns = Columns::new(names).map_err(|name| {
+        error!(CsvDuplicateColumn, place.clone(), "{table} has two columns named `{name}`"; "rename one of them")
+    });
+    Ok(Arc::new(columns?))
+}
+
+/// The columns of a CSV file.
+fn header(reader: &mut csv::Reader<&[u8]>, file: &str, place: &Location) -> Result<Arc<Columns>, Box<Diagnostic>> {
+    let names = reader.headers().map(|names| names.iter().map(|name| name.trim().to_owned()).collect());
+    let header = columns(names.unwrap_or_default(), file, place)?;
     match header.names() {
         [only] if only.contains('|') => {
-            Err(Box::new(error!(CsvSeparator, place, "the columns of {file} are separated by `|`";
+            Err(Box::new(error!(CsvSeparator, place.clone(), "the columns of {file} are separated by `|`";
                 "separate them by commas, semicolons, or tabs")))
         }
         _ => Ok(header),
@@ -129,13 +135,6 @@ fn steadiest(csv: &str, most: usize) -> u8 {
         counts.iter().map(|count| counts.iter().filter(|other| *other == count).count()).max()
     };
     [b'\t', b';', b','].into_iter().max_by_key(|separator| alike(*separator)).unwrap_or(b',')
-}
-
-fn header(names: &StringRecord, place: Location) -> Result<Columns, Box<Diagnostic>> {
-    let names = names.iter().map(|name| name.trim().to_owned()).collect();
-    Columns::new(names).map_err(|name| {
-        Box::new(error!(CsvDuplicateColumn, place, "the CSV file has two columns named `{name}`"; "rename one of them"))
-    })
 }
 
 /// One row, for the template engine and for messages.

@@ -8,8 +8,8 @@ use calamine::{Reader as _, SheetType, SheetVisible};
 
 use super::grid::{Grid, Line, MAX_CELLS, Marks, Opened, Problem, grid};
 use super::parts;
-use super::sheet::{Beginning, Row};
-use crate::domain::{Cells, Columns, Rule, count};
+use super::sheet::{Beginning, Row, columns};
+use crate::domain::{Cells, Rule, count};
 use crate::manifest::raw::decode::RawTable;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, warning};
 use crate::manifest::source::location::{Location, Pointer, help_near};
@@ -135,8 +135,7 @@ fn rows(mut grid: Grid, table: &RawTable, place: &Location, found: &mut Findings
     let mut lines = grid.lines.into_iter().skip(above);
     let is_there = |head: &Line| table.header_row == 1 || head.number == table.header_row;
     let Some(head) = lines.next().filter(is_there) else {
-        return Err(Box::new(error!(CsvNoHeader, place.clone(), "{named} has no header row";
-            "the first row names the columns: `{{{{ row.NAME }}}}` reads a cell")));
+        return columns(Vec::new(), &named, place).map(|_| Vec::new());
     };
     let width = head.width();
     if lines.len() * width > MAX_PLACES {
@@ -145,10 +144,7 @@ fn rows(mut grid: Grid, table: &RawTable, place: &Location, found: &mut Findings
     // A formula without a result names nothing.
     let name = |text: &str| if text == NO_RESULT { String::new() } else { text.to_owned() };
     let names = head.texts(width).into_iter().map(name).collect();
-    let columns = Arc::new(Columns::new(names).map_err(|name| {
-        Box::new(error!(CsvDuplicateColumn, place.clone(), "{named} has two columns named `{name}`";
-            "rename one of them"))
-    })?);
+    let columns = columns(names, &named, place)?;
     let file: Arc<str> = file.as_str().into();
     let mut rows: Vec<Row> = Vec::with_capacity(lines.len());
     for line in lines {

@@ -27,19 +27,6 @@ const MAX_COLUMNS: usize = 1000;
 /// Words of statements without a use in a prompt that can grow without a bound. A `set` without `=` ends with `endset`.
 const REFUSED: [&str; 7] = ["macro", "call", "recursive", "include", "import", "filter", "endset"];
 
-/// An engine with bounded filters, tests, and functions.
-pub(super) fn engine() -> Environment<'static> {
-    let mut engine = Environment::empty();
-    add_tests(&mut engine);
-    add_plain_filters(&mut engine);
-    add_list_filters(&mut engine);
-    engine.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
-        let items = minijinja::functions::range(lower, upper, step)?;
-        check_items(&items).map(|()| items)
-    });
-    engine
-}
-
 /// Adds functions of the engine's own, each under a name.
 macro_rules! add {
     ($engine:ident . $add:ident, $module:ident: $($name:literal $function:ident),* $(,)?) => {
@@ -47,7 +34,9 @@ macro_rules! add {
     };
 }
 
-fn add_tests(engine: &mut Environment<'_>) {
+/// An engine with bounded filters, tests, and functions.
+pub(super) fn engine() -> Environment<'static> {
+    let mut engine = Environment::empty();
     add!(engine.add_test, checks:
         "defined" is_defined, "undefined" is_undefined, "none" is_none, "boolean" is_boolean, "number" is_number,
         "integer" is_integer, "float" is_float, "string" is_string, "sequence" is_sequence, "mapping" is_mapping,
@@ -55,16 +44,19 @@ fn add_tests(engine: &mut Environment<'_>) {
         "startingwith" is_startingwith, "endingwith" is_endingwith, "lower" is_lower, "upper" is_upper,
         "eq" is_eq, "ne" is_ne, "lt" is_lt, "le" is_le, "gt" is_gt, "ge" is_ge, "true" is_true, "false" is_false,
     );
-}
-
-/// Filters whose output is at most as long as their input.
-fn add_plain_filters(engine: &mut Environment<'_>) {
+    // Their output is at most as long as their input.
     add!(engine.add_filter, filters:
         "lower" lower, "upper" upper, "title" title, "capitalize" capitalize, "trim" trim, "split" split, "lines" lines,
         "length" length, "count" length, "default" default, "d" default, "round" round, "abs" abs, "int" int,
         "float" float, "bool" bool, "first" first,
     );
-    add_text_filters(engine);
+    add_text_filters(&mut engine);
+    add_list_filters(&mut engine);
+    engine.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
+        let items = minijinja::functions::range(lower, upper, step)?;
+        check_items(&items).map(|()| items)
+    });
+    engine
 }
 
 /// Filters that walk over a list.

@@ -1,4 +1,4 @@
-//! Strict Jinja: the only place that knows the template engine.
+//! Strict Jinja.
 //!
 //! An undefined name is an error at its place, never an empty string. A template may use a bounded number of steps, so
 //! no manifest can block the loader, and [`bounds`] limits the growth of its texts.
@@ -12,7 +12,7 @@ use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavi
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::bounds::{self, TemplateError, part_of};
-use super::row::{BrokenCell, Named, Used, columns_in};
+use super::row::{BrokenCell, CellsOfRow, Named, Used, columns_in};
 use crate::domain::Rule;
 use crate::manifest::source::location::{Part, help_near};
 
@@ -115,8 +115,8 @@ impl Scope {
     }
 
     /// The names of the columns of its row, if it has one.
-    fn columns(&self) -> Option<Vec<String>> {
-        Some(self.row.as_ref()?.try_iter().ok()?.map(|key| key.to_string()).collect())
+    fn columns(&self) -> Option<&[String]> {
+        self.row.as_ref().map(CellsOfRow::columns)
     }
 
     /// The value of a name for this job.
@@ -188,6 +188,7 @@ impl Templates {
                 if let Some(error) = error {
                     return Err(error);
                 }
+                scope.row.iter().for_each(|row| CellsOfRow::note_named(row, template.source()));
                 let mut text = Bounded(Vec::new());
                 match template.render_captured_to(Value::from_dyn_object(Arc::clone(scope)), &mut text) {
                     Ok(_) => Ok(String::from_utf8(text.0).unwrap_or_default()),
@@ -261,7 +262,7 @@ impl Templates {
         if columns.is_none() && (name.starts_with("row.") || matches!(name, "row" | "row_number")) {
             return "`row` requires `for_each`".to_owned();
         }
-        let columns: Vec<&str> = columns.iter().flatten().map(String::as_str).collect();
+        let columns: Vec<&str> = columns.unwrap_or_default().iter().map(String::as_str).collect();
         let in_brackets = || name.strip_prefix("row['")?.strip_suffix("']");
         if let Some(column) = name.strip_prefix("row.").or_else(in_brackets) {
             return help_near(column, "columns of the row", &columns);

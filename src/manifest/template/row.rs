@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use indexmap::IndexMap;
 use minijinja::value::{Enumerator, Object};
 use minijinja::{Error, ErrorKind, Value};
 
@@ -39,11 +40,38 @@ impl CellsOfRow {
         Value::from_object(Self { cells, values, is_read })
     }
 
-    /// The columns that no template has read in rows with the columns of this one.
-    pub(in crate::manifest) fn unread(row: &Value) -> Vec<&str> {
-        let Some(row) = row.downcast_object_ref::<Self>() else { return Vec::new() };
+    /// The columns that no template has read, of any row.
+    pub(in crate::manifest) fn unread<'r>(rows: impl IntoIterator<Item = &'r Value>) -> Vec<&'r str> {
+        let (mut seen, mut columns): (Option<&Arc<[AtomicBool]>>, IndexMap<&str, bool>) = (None, IndexMap::new());
+        for row in rows.into_iter().filter_map(Value::downcast_object_ref::<Self>) {
+            // Most rows have the columns of the row before.
+            if seen.is_some_and(|seen| Arc::ptr_eq(seen, &row.is_read)) {
+                continue;
+            }
+            seen = Some(&row.is_read);
+            for (name, is_read) in row.cells.columns().names().iter().zip(&*row.is_read) {
+                *columns.entry(name).or_default() |= is_read.load(Ordering::Relaxed);
+            }
+        }
+        columns.into_iter().filter(|(_, is_read)| !is_read).map(|(name, _)| name).collect()
+    }
+
+    /// Counts the columns that a template names as read, also in a branch that no row takes.
+    pub(super) fn note_named(row: &Value, source: &str) {
+        let Some(row) = row.downcast_object_ref::<Self>() else { return };
+        let is_named = |name: &str| {
+            let before = |at: usize| [ROW, "'", "\""].iter().any(|before| source[..at].ends_with(before));
+            source.match_indices(name).any(|(at, _)| before(at))
+        };
         let columns = row.cells.columns().names().iter().zip(&*row.is_read);
-        columns.filter(|(_, is_read)| !is_read.load(Ordering::Relaxed)).map(|(name, _)| name.as_str()).collect()
+        for (_, is_read) in columns.filter(|(name, is_read)| !is_read.load(Ordering::Relaxed) && is_named(name)) {
+            is_read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The names of the columns of a row.
+    pub(super) fn columns(row: &Value) -> &[String] {
+        row.downcast_object_ref::<Self>().map(|row| row.cells.columns().names()).unwrap_or_default()
     }
 
     fn read(&self, column: &str) -> Option<&str> {
@@ -55,17 +83,21 @@ impl CellsOfRow {
 
 impl Object for CellsOfRow {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        let (key, cell) = (key.as_str()?, self.read(key.as_str()?)?);
-        match &self.values {
-            Some(values) => values.get_attr(key).ok(),
-            None => Some(broken(key, cell).map_or_else(|| Value::from(cell), Value::from)),
+        if let Some(values) = &self.values {
+            // A key of a mapping in the manifest may be a number.
+            self.read(&key.to_string());
+            return values.get_item(key).ok().filter(|value| !value.is_undefined());
         }
+        let (key, cell) = (key.as_str()?, self.read(key.as_str()?)?);
+        Some(broken(key, cell).map_or_else(|| Value::from(cell), Value::from))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         // For a loop over the row.
         self.is_read.iter().for_each(|is_read| is_read.store(true, Ordering::Relaxed));
-        Enumerator::Values(self.cells.columns().names().iter().map(Value::from).collect())
+        let names = || self.cells.columns().names().iter().map(Value::from).collect();
+        let keys = self.values.as_ref().and_then(|values| values.try_iter().ok()).map(Iterator::collect);
+        Enumerator::Values(keys.unwrap_or_else(names))
     }
 }
 

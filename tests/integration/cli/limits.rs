@@ -33,15 +33,12 @@ fn ledger_limit_is_never_exceeded() {
     assert_eq!(shown, "ledger.day: $20.00 (Europe/Berlin), $11.25 used, $8.75 left\n");
 }
 
-/// The same facts for a program, and a plan with a note near a limit.
 #[test]
-fn limits_are_shown_as_json_and_warn_from_four_fifths_on() {
+fn plan_warns_from_four_fifths_of_a_limit_on() {
     let here = Workspace::with_manifest(TWO_JOBS);
     let limit = |args: &[&str]| here.shotlist(&[&["limit"], args].concat()).ends_with(0).stdout;
     limit(&["set", "--month", "9", "--label", "client=acme"]);
     limit(&["set", "--day", "8.50", "--timezone", "UTC"]);
-    let shown: serde_json::Value = serde_json::from_str(&limit(&["show", "--format", "json"])).expect("JSON");
-    insta::assert_snapshot!(shown.to_string(), @r#"{"frozen":null,"limits":[{"label":null,"left_usd":"8.50","name":"ledger.day","span":"day","timezone":"UTC","usd":"8.50","used_usd":"0.00"},{"label":{"name":"client","value":"acme"},"left_usd":"9.00","name":"ledger.client.acme.month","span":"month","timezone":"UTC","usd":"9.00","used_usd":"0.00"}],"slots":null}"#);
     let note = |usd: &str| {
         limit(&["set", "--day", usd]);
         let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;

@@ -93,8 +93,8 @@ async fn backoff_and_deadline_apply_without_a_poll_floor() {
         let mut service = FakeService::taking(|_| 3600 * SECOND);
         service.denies = Box::new(move |_| Some(denial.clone()));
         let settings = Settings {
-            poll_floor: Duration::ZERO,
-            poll_interval: Duration::ZERO,
+            poll_floor: Some(Duration::ZERO),
+            poll_interval: Some(Duration::ZERO),
             deadline: 120 * SECOND,
             ..Settings::default()
         };

@@ -128,7 +128,7 @@ async fn interval_and_floor_bound_each_wait() {
         // The typical time is 30 to 120 s.
         let service = FakeService::taking(|number| Duration::from_secs_f64(100.0 + spread(number)));
         let (interval, floor) = (Duration::from_secs(interval), Duration::from_secs(floor));
-        let settings = Settings { poll_interval: interval, poll_floor: floor, ..Settings::default() };
+        let settings = Settings { poll_interval: Some(interval), poll_floor: Some(floor), ..Settings::default() };
         let start = Instant::now();
         run(&service, &OwnBatch::default(), &settings, &Stop::default(), &plan_of(&jobs(1), &History::default())).await;
         let polls: Vec<Duration> = service.polls().into_iter().map(|(at, _)| at - start).collect();
@@ -139,7 +139,8 @@ async fn interval_and_floor_bound_each_wait() {
         }
     }
     // Zero counts as a millisecond and does not hang.
-    let zero = Settings { poll_interval: Duration::ZERO, poll_floor: Duration::ZERO, ..Settings::default() };
+    let zero =
+        Settings { poll_interval: Some(Duration::ZERO), poll_floor: Some(Duration::ZERO), ..Settings::default() };
     let service = FakeService::taking(|_| Duration::from_secs(31));
     run(&service, &OwnBatch::default(), &zero, &Stop::default(), &plan_of(&jobs(1), &History::default())).await;
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::imports::{Import, imports};
+use super::texts::project;
 
 /// A module, and its allowed imports.
 type Line = (&'static str, &'static [&'static str]);
@@ -328,4 +329,18 @@ fn code_for_one_system_is_in_one_place() {
     let found: BTreeSet<String> =
         sources(&src()).into_iter().filter(|(_, text)| knows(production(text))).map(|(file, _)| file).collect();
     assert_eq!(found, OF_THE_SYSTEM.iter().map(|(file, _)| (*file).to_owned()).collect());
+}
+
+/// A path that no file has checks nothing.
+#[test]
+fn paths_in_gate_lists_exist() {
+    for list in [".cargo/mutants.toml", ".ci/release"] {
+        let text = fs::read_to_string(project(list)).expect("a list");
+        let words = text.split(|c: char| c.is_whitespace() || "\"'(),".contains(c));
+        let paths: Vec<&str> = words.filter(|word| word.starts_with("src/")).collect();
+        assert!(paths.len() > 3, "{list}: {paths:?}");
+        for path in paths {
+            assert!(project(path.trim_end_matches("*.rs")).exists(), "{list}: {path}");
+        }
+    }
 }

@@ -221,6 +221,8 @@ fn unread_column_of_a_field_is_reported() {
         ", tags: [\"{{ row['Length (sec)'] }}\", \"{{ row.Format }}\"]",
         ", labels: { a: \"{{ row['Length (sec)'] }}\" }, extra: { b: [\"{{ row.Format }}\"] }",
         ", tags: [\"{% for column in row %}{{ row[column] }}{% endfor %}\"]",
+        // A branch that no row takes today.
+        ", tags: [\"{% if row.note == '0' %}{{ row.Format }}{{ row['Length (sec)'] }}{% endif %}\"]",
         ", duration: 5, shape: '16:9'",
     ] {
         assert_eq!(told("beta-2.0-lite", read, rows), "", "{read}");
@@ -239,6 +241,25 @@ fn unread_column_of_a_field_is_reported() {
     }
     // None of these lengths is possible: `init` makes no field of them, either.
     assert_eq!(told("beta-2.0-lite", "", "id,Duration\na,60\nb,90\n"), "");
+}
+
+/// Rows of a list need not have the same names, nor texts as names.
+#[test]
+fn unread_names_of_a_list_are_reported() {
+    let planned = |rows: &str, prompt: &str| {
+        let job = format!("id: \"{{{{ row.id }}}}\", model: beta-2.0-lite, prompt: \"{prompt}\", for_each: [{rows}]");
+        let here = Workspace::with_manifest(&format!("version: 1\njobs: [{{ {job} }}]\n"));
+        here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stderr
+    };
+    let later = planned("{ id: a }, { id: b, duration: 8 }", "x {{ row.id }}");
+    assert!(has_code(&later, "column-unread"), "{later}");
+    let rows = "{ id: a, duration: 8 }, { id: b, duration: 6, note: n }, { id: c, duration: 7 }";
+    let read = "x {{ row.id }}{% for name in row if name == 'note' %} of {{ row['dura' ~ 'tion'] }} s{% endfor %}";
+    assert_eq!(planned(rows, read), "");
+    assert_eq!(
+        planned("{ 1: x, id: a }, { true: y, id: b }", "{{ row[1] | default('') }}{{ row[true] | default('') }} z"),
+        ""
+    );
 }
 
 /// A word that no row has leaves nothing out; one that is like another word is a slip.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use shotlist::domain::{Request, Spec};
 use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService, Submission, VideoService as _};
 
-use crate::support::{Simulator, Workspace, line_of, numbered_jobs, request, wait_until};
+use crate::support::{Ended, Simulator, Workspace, kill, line_of, numbered_jobs, request, wait_until};
 
 const KEY: &str = "authorization: Bearer k";
 const JSON: &str = "content-type: application/json";
@@ -113,6 +113,32 @@ async fn each_response_reports_the_speed() {
     let accepted = submitting.submit(&Request::new(&spec), None).await;
     assert!(matches!(accepted, Ok(Submission::Accepted(..))), "{accepted:?}");
     assert_eq!([probing.speed(), submitting.speed()].map(|speed| speed.to_string()), ["400", "400"]);
+    for unknown in ["/nope", "/v1/videos"] {
+        let response = request("DELETE", &format!("{}{unknown}", simulator.url()), &[KEY], "");
+        assert!(response.head.lines().any(|header| header == "x-sandbox-speed: 400"), "{unknown}: {}", response.head);
+    }
+}
+
+/// At the documented speed, the first poll comes after 7 s, when each task has ended.
+#[test]
+fn new_and_resumed_runs_use_speed_of_simulator() {
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    let simulator = Simulator::start(&here, &["--speed", "20"]);
+    let run = |batch: &str| {
+        let run = here.shotlist(&["run", "m.yaml", "--yes", "--batch", batch]).at(simulator.url());
+        run.without_env("SHOTLIST_FIRST_POLL").without_env("SHOTLIST_POLL_INTERVAL").without_env("SHOTLIST_POLL_FLOOR")
+    };
+    let killed = run("b").starts();
+    here.waits_for_active_tasks(2);
+    kill(&killed, "-KILL");
+    drop(Ended::wait_for(killed));
+    for batch in ["b", "a"] {
+        run(batch).ends_with(0);
+        let jobs = here.json(&format!("shotlist-out/m/{batch}/report.json"))["jobs"].clone();
+        for job in jobs.as_array().expect("jobs") {
+            assert!(job["polls"].as_u64().is_some_and(|polls| polls > 1), "{job}");
+        }
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn session(here: &Workspace) -> Session {
     let options = Options::for_batch(home, &manifest.key).expect("a directory");
     let settings = shotlist::engine::Settings {
         first_poll: Some(std::time::Duration::ZERO),
-        poll_floor: std::time::Duration::from_millis(5),
+        poll_floor: Some(std::time::Duration::from_millis(5)),
         ..options.settings.clone()
     };
     Session::new(manifest, ledger, Options { settings, ..options })
@@ -63,7 +63,7 @@ async fn service_example_buys_once_and_shows_a_refused_limit() {
     let path = here.path("from-a-program.yaml");
     let quick = || shotlist::engine::Settings {
         first_poll: Some(std::time::Duration::ZERO),
-        poll_floor: std::time::Duration::from_millis(5),
+        poll_floor: Some(std::time::Duration::from_millis(5)),
         ..Default::default()
     };
     for _ in 0..2 {
