@@ -23,9 +23,6 @@ use crate::service::{PollAnswer, TaskReport, VideoService};
 /// The maximum number of polls in flight. A process may usually open 1,024 files.
 const MAX_IN_FLIGHT: usize = 256;
 
-/// The shortest time that a task may be denied, also by a fast simulator.
-const MIN_GRACE: Duration = Duration::from_secs(5);
-
 /// A task, as its job knows it.
 pub(super) struct Bought<'j> {
     pub(super) purchase: &'j Purchase,
@@ -76,7 +73,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
         let (start, deadline) = (Instant::now(), self.gateway.settings.deadline);
         async move {
             if !bought.is_new {
-                Box::pin(self.gateway.service.learn_speed()).await;
+                // Without an answer in time, the tasks are polled as those of the real service.
+                let _answered = tokio::time::timeout(deadline, Box::pin(self.gateway.service.learn_speed())).await;
             }
             let mut wait = self.schedule().first_wait(bought.purchase.typical_s, bought.age, fastrand::f64());
             loop {
@@ -103,7 +101,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     ) -> ControlFlow<Ending, Duration> {
         let answer = self.ask(watched.polled_id(), start + self.gateway.settings.deadline).await;
         let now = Moment { age: bought.age + start.elapsed(), at: self.gateway.now() };
-        let (mut next, mut effects) = watched.next(answer, now, self.schedule().scaled(GRACE).max(MIN_GRACE));
+        let (mut next, mut effects) = watched.next(answer, now, GRACE);
         loop {
             self.apply(effects, bought).await;
             (next, effects) = match next {

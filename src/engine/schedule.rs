@@ -129,8 +129,9 @@ impl Schedule {
 
     /// Returns the wait before the first poll of a task of this age. `random` is from 0 to 1.
     pub(super) fn first_wait(&self, typical_s: (u32, u32), age: Duration, random: f64) -> Duration {
-        let first =
-            self.first.unwrap_or_else(|| self.scaled(Duration::from_secs(typical_s.0.into())).mul_f64(FIRST_POLL));
+        let first = self
+            .first
+            .unwrap_or_else(|| Duration::from_secs(typical_s.0.into()).div_f64(self.speed).mul_f64(FIRST_POLL));
         // Later rather than earlier: an early poll finds nothing. Of tasks of an earlier run, all may be due.
         first.saturating_sub(age) + first.min(self.interval).mul_f64(JITTER * random)
     }
@@ -159,10 +160,5 @@ impl Schedule {
         let first = self.floor.max(MIN_BACKOFF);
         let ceiling = first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(MAX_BACKOFF.max(self.interval));
         self.floor + ceiling.saturating_sub(self.floor).mul_f64(random)
-    }
-
-    /// Divides a time by the simulator's speed.
-    pub(super) fn scaled(&self, time: Duration) -> Duration {
-        time.div_f64(self.speed)
     }
 }

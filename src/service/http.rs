@@ -421,8 +421,11 @@ fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     ServiceError { message, code: None, raw: bounds::raw_body(arrived) }
 }
 
+/// An error or one of its sources.
+type Cause = dyn std::error::Error + 'static;
+
 /// Returns true if a certificate of the server or the client was refused. A retry would fail, too.
-fn is_certificate_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
+fn is_certificate_refusal(error: &Cause) -> bool {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
         // The server requires a client certificate before it reads a request (RFC 8446, section 4.4).
         use rustls::AlertDescription::{BadCertificate, CertificateRequired, UnknownCA};

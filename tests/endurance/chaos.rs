@@ -96,7 +96,7 @@ fn start(here: &Workspace, service: &Service, is_approved: bool) -> std::process
         "5ms",
     ];
     let run = here.shotlist(&[&quick[..], &pace].concat());
-    run.at(&service.url()).starts()
+    run.with_service(&service.url()).starts()
 }
 
 /// The invariants at the end. `made` has the tasks of the service, with their prompts.

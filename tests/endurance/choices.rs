@@ -130,7 +130,7 @@ fn settle(here: &Workspace, service: &Service) {
         let task = posts.iter().enumerate().find(is_lost).map(|(number, _)| format!("t{number}"));
         let verdict: Vec<&str> = task.as_deref().map_or_else(|| vec!["--never-created"], |task| vec!["--task", task]);
         let program = here.shotlist(&[&["resolve", "m.yaml", &doubt[0]], &verdict[..]].concat());
-        program.at(&service.url()).ends_with(0);
+        program.with_service(&service.url()).ends_with(0);
     }
 }
 

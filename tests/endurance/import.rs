@@ -11,7 +11,7 @@ fn report_of_946_jobs_restores_a_lost_ledger() {
     std::fs::remove_dir_all(here.path(".shotlist")).expect("a lost ledger");
     std::fs::copy(here.path("shotlist-out/m/report.json"), here.path("before.json")).expect("a copy");
     let import = here.shotlist(&["import", "m.yaml", "before.json"]);
-    let stdout = import.at(&service.url()).ends_with(0).stdout;
+    let stdout = import.with_service(&service.url()).ends_with(0).stdout;
     assert_eq!(stdout, "imported 946 tasks; nothing was submitted or spent\n");
     assert_eq!(here.planned(&[]), (0, "0.00".to_owned()));
     here.run(&service, &[]).ends_with(0);

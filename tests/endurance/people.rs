@@ -226,7 +226,7 @@ fn lose(here: &Workspace, paid: &Paid, imports: bool) -> &'static str {
         return "lost";
     }
     let import = here.shotlist(&["import", "m.yaml", "shotlist-out/n0/report.json"]);
-    let ended = import.at(&paid.service.url()).ends();
+    let ended = import.with_service(&paid.service.url()).ends();
     // A report may have no task.
     assert!(matches!(ended.code, Some(0 | 2)), "{:?}: {}", ended.code, ended.stderr);
     "lost and imported"
@@ -241,7 +241,7 @@ fn on_another_mount() -> tempfile::TempDir {
 /// Fetches the videos of the batch, and moves them away: nothing that is archived is bought for that.
 fn archive(here: &Workspace, paid: &Paid, to: &Path) -> &'static str {
     let fetch = here.shotlist(&["fetch", "m.yaml"]);
-    let fetched = fetch.at(&paid.service.url()).ends();
+    let fetched = fetch.with_service(&paid.service.url()).ends();
     if fetched.code != Some(0) {
         return "nothing to archive";
     }
@@ -430,7 +430,7 @@ fn settle(here: &Workspace, paid: &Paid) {
         let key: Vec<&str> = if batch.is_empty() { vec!["--batch", ""] } else { vec!["--batch", batch] };
         // The next run of the batch puts it in doubt.
         let program = here.shotlist(&[&["resolve", "settle.yaml", job], &verdict[..], &key[..]].concat());
-        program.at(&paid.service.url()).ends_with(0);
+        program.with_service(&paid.service.url()).ends_with(0);
     }
 }
 

@@ -31,7 +31,7 @@ fn all_946_prompts_are_completed_and_charged_once() {
             pace.as_slice(),
         ]
         .concat();
-        here.shotlist(&args).at(simulator.url()).ends_with(0);
+        here.shotlist(&args).with_service(simulator.url()).ends_with(0);
         here.json(&format!("{out}/report.json"))
     };
 

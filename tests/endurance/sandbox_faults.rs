@@ -21,7 +21,7 @@ fn rehearse(faults: &[&str]) -> (Workspace, Simulator, Ended) {
 fn run(here: &Workspace, simulator: &Simulator) -> Ended {
     let quick = ["run", "m.yaml", "--yes", "--first-poll", "40ms", "--poll-interval", "50ms", "--poll-floor", "5ms"];
     // This test is about each fault, not about the circuit breaker.
-    here.shotlist(&[&quick[..], &["--max-doubts", "1000"]].concat()).at(simulator.url()).ends()
+    here.shotlist(&[&quick[..], &["--max-doubts", "1000"]].concat()).with_service(simulator.url()).ends()
 }
 
 fn charges(simulator: &Simulator) -> Vec<Value> {

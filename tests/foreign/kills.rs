@@ -37,7 +37,7 @@ fn charges(simulator: &Simulator) -> BTreeMap<String, usize> {
 fn kill_at_each_commit_charges_nothing_twice(machine: Foreign) {
     let here = Workspace::with_manifest(&numbered_jobs(6));
     let simulator = Simulator::start(&here, &["--speed", "400"]);
-    let run = |args: &[&str]| foreign(machine, &here, &quick(args)).at(simulator.url());
+    let run = |args: &[&str]| foreign(machine, &here, &quick(args)).with_service(simulator.url());
     let mut kills = 0;
     for place in ["after-intent", "before-commit", "after-commit"] {
         for number in 1..=3 {
@@ -61,7 +61,7 @@ fn kill_at_each_commit_charges_nothing_twice(machine: Foreign) {
 fn batch_has_one_run_at_a_time(machine: Foreign) {
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let simulator = Simulator::start(&here, &["--speed", "400"]);
-    let run = |args: &[&str]| foreign(machine, &here, &quick(args)).at(simulator.url());
+    let run = |args: &[&str]| foreign(machine, &here, &quick(args)).with_service(simulator.url());
     let flag = here.path("halted");
     let first = run(&["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-commit:2");
     let first = first.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
@@ -80,7 +80,7 @@ fn batch_has_one_run_at_a_time(machine: Foreign) {
 fn removed_ledger_is_refused(machine: Foreign) {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let simulator = Simulator::start(&here, &["--speed", "400"]);
-    let run = || foreign(machine, &here, &quick(&[])).at(simulator.url());
+    let run = || foreign(machine, &here, &quick(&[])).with_service(simulator.url());
     run().ends_with(0);
     std::fs::remove_file(here.path(".shotlist/ledger.db")).expect("a ledger");
     let refused = run().fails_with("ledger-unavailable", 74);
@@ -92,7 +92,7 @@ fn removed_ledger_is_refused(machine: Foreign) {
 fn interrupt_ends_a_run_and_the_next_one_collects(machine: Foreign) {
     let here = Workspace::with_manifest(&numbered_jobs(3));
     let simulator = Simulator::start(&here, &["--speed", "20"]);
-    let run = |args: &[&str]| foreign(machine, &here, &quick(args)).at(simulator.url());
+    let run = |args: &[&str]| foreign(machine, &here, &quick(args)).with_service(simulator.url());
     let first = run(&["--concurrency", "1"]).starts();
     wait_until("a task is at the service", || !charges(&simulator).is_empty());
     kill(&first, "-INT");

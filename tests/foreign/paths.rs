@@ -65,7 +65,7 @@ fn drives_backslashes_and_long_paths_work() {
     let ledger = with_a_drive(&here.path("books\\ledger.db"));
     let mut args = quick(&["--out", &out, "--ledger", &ledger]);
     args[1] = &manifest;
-    windows(&here, &args).at(simulator.url()).ends_with(0);
+    windows(&here, &args).with_service(simulator.url()).ends_with(0);
     assert!(here.path(&long).join("clips/a.mp4").exists(), "{:?}", here.files());
     assert!(here.path("books/ledger.db").exists());
     assert_eq!(simulator.ledger()["charges"].as_array().expect("charges").len(), 1);
@@ -73,6 +73,6 @@ fn drives_backslashes_and_long_paths_work() {
     let ledger = ledger.replace('\\', "/");
     let mut args = quick(&["--out", &out, "--ledger", &ledger]);
     args[1] = &manifest;
-    windows(&here, &args).at(simulator.url()).ends_with(0);
+    windows(&here, &args).with_service(simulator.url()).ends_with(0);
     assert_eq!(simulator.ledger()["charges"].as_array().expect("charges").len(), 1, "nothing is bought again");
 }

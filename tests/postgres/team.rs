@@ -66,7 +66,7 @@ impl Team {
     }
 
     pub fn prepared(&self, desk: usize, program: Program) -> Program {
-        let program = program.at(self.simulator.url()).env("SHOTLIST_LEDGER", &self.ledger);
+        let program = program.with_service(self.simulator.url()).env("SHOTLIST_LEDGER", &self.ledger);
         program.env("SHOTLIST_TIME_SCALE", self.time_scale).env("SHOTLIST_MACHINE", &format!("desk-{desk}"))
     }
 

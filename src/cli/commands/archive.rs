@@ -13,7 +13,7 @@ use crate::cli::service::connect;
 use crate::cli::{next_commands, options};
 use crate::domain::{Job, JobChoice, Takes};
 use crate::plan::IdGlobs;
-use crate::session::{BatchView, Confirmation, Options, Session, Stop};
+use crate::session::{BatchView, Confirmation, Connection, Options, Session, Stop};
 use crate::ui::{self, Progress, Terminal};
 
 /// Archives the videos of the named jobs, or of all jobs with a kept video.
@@ -62,9 +62,10 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
         } else {
             None
         };
+        let speed = connection.as_ref().map_or(1.0, Connection::speed);
         let ready = held.ready(connection).await?;
         let (stop, nothing) = (Stop::default(), Confirmation::default());
-        let progress = Progress::new(terminal, &again, ready.plan(), 1.0);
+        let progress = Progress::new(terminal, &again, ready.plan(), speed);
         let tell = |event| progress.tell(&event);
         let ended = tokio::select! {
             outcome = ready.run(&nothing, &stop, &tell) => Ok(outcome),

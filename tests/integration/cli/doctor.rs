@@ -45,15 +45,15 @@ fn healthy_setup_has_no_problem_and_leaves_nothing() {
     let here = Workspace::with_manifest(ONE_JOB);
     let simulator = Simulator::start(&here, &["--speed", "200"]);
     let before = here.files();
-    let ended = doctor(&here, &["--exec", "true"]).at(simulator.url()).ends_with(0);
+    let ended = doctor(&here, &["--exec", "true"]).with_service(simulator.url()).ends_with(0);
     let names: Vec<&str> =
         ended.stdout.lines().map(|line| line["ok       ".len()..].split(':').next().expect("a name")).collect();
     assert_eq!(names, ["manifest", "prices", "hooks", "output", "ledger", "service", "clock"], "{}", ended.stdout);
     assert_eq!(here.files(), before, "nothing is written");
     // Without a manifest, and after a run.
-    here.shotlist(&["doctor"]).at(simulator.url()).ends_with(0);
-    here.shotlist(&["run", "m.yaml", "--yes", "--no-download"]).at(simulator.url()).ends_with(0);
-    doctor(&here, &[]).at(simulator.url()).ends_with(0);
+    here.shotlist(&["doctor"]).with_service(simulator.url()).ends_with(0);
+    here.shotlist(&["run", "m.yaml", "--yes", "--no-download"]).with_service(simulator.url()).ends_with(0);
+    doctor(&here, &[]).with_service(simulator.url()).ends_with(0);
     assert_eq!(simulator.ledger()["charges"].as_array().expect("charges").len(), 1, "the run's own");
 }
 
@@ -125,7 +125,7 @@ fn expired_certificate_is_named() {
 fn ledger_disk_programs_and_prices_have_a_sentence_each() {
     let here = Workspace::with_manifest(ONE_JOB).file("ledger.db", "not a database, but a text of some length");
     let simulator = Simulator::start(&here, &[]);
-    let problem = |args: &[&str]| only_problem(doctor(&here, args).at(simulator.url()));
+    let problem = |args: &[&str]| only_problem(doctor(&here, args).with_service(simulator.url()));
     // Not even root can make a file there.
     let unwritable = |option: &str, path: &str| {
         let problem = problem(&[option, path]);
@@ -135,7 +135,7 @@ fn ledger_disk_programs_and_prices_have_a_sentence_each() {
     insta::assert_snapshot!(unwritable("--out", "/proc/out"), @"output: can't write to `/proc/out`: No such file or directory");
     insta::assert_snapshot!(problem(&["--ledger", "ledger.db"]), @"ledger: `ledger.db` is not a database, or a damaged one; check `--ledger`; if it is your ledger, restore a copy that `shotlist ledger check` finds whole");
     insta::assert_snapshot!(problem(&["--exec", "no-such-program"]), @"hooks: `--exec`: can't start `no-such-program`: it is not on the PATH; name an executable program, by its path or by its name on the PATH");
-    let old = doctor(&here, &[]).at(simulator.url()).env("SHOTLIST_PRICES_TAKEN_ON", "2020-01-01");
+    let old = doctor(&here, &[]).with_service(simulator.url()).env("SHOTLIST_PRICES_TAKEN_ON", "2020-01-01");
     assert!(only_problem(old).starts_with("prices: of 2020-01-01, "));
     here.write("m.yaml", "version: 1\njobs: [{ id: a, model: nonsense, prompt: a }]\n");
     assert!(problem(&[]).starts_with("manifest: "));

@@ -104,7 +104,7 @@ fn every_command_of_the_readme_is_run() {
             ["sudo", "apt", "install", _] => is_in_the_gate("manage --install"),
             ["cargo", "install", "--path", "."] => is_in_the_gate("cargo install --path . "),
             ["cargo", "test"] => {}
-            ["shotlist", "doctor", ..] => drop(here.shotlist(&words[1..]).at(simulator.url()).ends_with(0)),
+            ["shotlist", "doctor", ..] => drop(here.shotlist(&words[1..]).with_service(simulator.url()).ends_with(0)),
             // The simulator has another URL and key.
             ["export", ..] => assert_eq!(words.len(), 3, "{command}"),
             ["shotlist", "run", ref args @ ..] if !args.contains(&"--plan") && !args.contains(&"--sandbox") => {
@@ -116,7 +116,7 @@ fn every_command_of_the_readme_is_run() {
                     here.write("choices.json", choices.to_string());
                 }
                 // Without a terminal, a purchase needs a confirmation.
-                here.shotlist(&[&["run"], args, &["--yes"]].concat()).at(simulator.url()).ends_with(0);
+                here.shotlist(&[&["run"], args, &["--yes"]].concat()).with_service(simulator.url()).ends_with(0);
                 bought.push(simulator.ledger()["count"].as_u64().expect("a count"));
             }
             ["cargo", "run", "--", ref args @ ..] | ["shotlist", ref args @ ..] => {
@@ -212,9 +212,9 @@ fn every_example_runs_in_the_sandbox_and_is_then_free() {
         // A ledger for each example: a daily limit counts all batches of a ledger.
         let run = ["run", &file, "--ledger", &ledger, "-q"];
         // Its `budget.run` confirms the cost.
-        here.shotlist(&run).at(simulator.url()).ends_with(code);
+        here.shotlist(&run).with_service(simulator.url()).ends_with(code);
         let charged = simulator.ledger()["count"].clone();
-        here.shotlist(&run).at(simulator.url()).ends_with(code);
+        here.shotlist(&run).with_service(simulator.url()).ends_with(code);
         assert_eq!(simulator.ledger()["count"], charged, "{example} paid twice");
     }
 }

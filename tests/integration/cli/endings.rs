@@ -87,7 +87,7 @@ fn status_of_a_found_task_shows_its_video() {
     let (here, service) = (Workspace::with_manifest(&numbered_jobs(1)), losing_the_first());
     here.run(&service, &[]).ends_with(7);
     let resolve = here.shotlist(&["resolve", "m.yaml", "j0", "--task", "t9", "--anyway"]);
-    resolve.at(&service.url()).ends_with(0);
+    resolve.with_service(&service.url()).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     let status = here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).lacks(&["declared"]);
     insta::assert_snapshot!(status.line("j0.mp4"), @"completed  j0   alpha-2  $0.90  j0.mp4");

@@ -109,7 +109,7 @@ fn missing_videos_are_fetched_for_free() {
     let videos = || here.videos().len();
     assert_eq!((videos(), service.posts().len()), (1, 1));
     std::fs::remove_file(here.path("shotlist-out/m/one.mp4")).expect("it was there");
-    let fetch = || here.shotlist(&["fetch", "m.yaml"]).at(&service.url());
+    let fetch = || here.shotlist(&["fetch", "m.yaml"]).with_service(&service.url());
     fetch().ends_with(0);
     assert_eq!((videos(), service.posts().len()), (1, 1), "what is due stays due");
     // Without missing videos, there is no request.

@@ -40,7 +40,7 @@ fn notices_of_commands_match_the_snapshot() {
     let mut texts = String::new();
     for args in commands {
         let program = here.shotlist(&[args, &["--log-format", "json"]].concat());
-        let ended = program.at(&service.url()).ends();
+        let ended = program.with_service(&service.url()).ends();
         texts += &format!("$ shotlist {}\n{}\n", args.join(" "), notices(&here, &service, &ended));
     }
     insta::with_settings!({ filters => vec![(r" \(os error \d+\)", "")] }, { insta::assert_snapshot!(texts); });

@@ -211,10 +211,10 @@ fn switch_in_the_environment_is_a_boolean() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for maybe in ["maybe", "never", " 0"] {
         let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", maybe);
-        program.at(&service.url()).ends_with(2);
+        program.with_service(&service.url()).ends_with(2);
     }
     let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", "no");
-    program.at(&service.url()).ends_with(3);
+    program.with_service(&service.url()).ends_with(3);
     assert_eq!(service.asked().len(), 0);
 }
 

@@ -57,7 +57,7 @@ fn used(service: &Service) -> Workspace {
         .file("due.yaml", TWO_JOBS.replace("a cat", "a bird").replace("a dog", "a fish"))
         .file("other/m.yaml", TWO_JOBS);
     for manifest in ["m.yaml", "other/m.yaml"] {
-        here.shotlist(&["run", manifest, "--yes", "--quiet"]).at(&service.url()).ends_with(0);
+        here.shotlist(&["run", manifest, "--yes", "--quiet"]).with_service(&service.url()).ends_with(0);
     }
     here
 }
@@ -76,7 +76,7 @@ fn refusal_texts_match_the_snapshot() {
     let posts = service.posts().len();
     let mut texts = Vec::new();
     for (code, args, environment) in CASES {
-        let program = here.shotlist(args).at(&service.url());
+        let program = here.shotlist(args).with_service(&service.url());
         let ended = environment.iter().fold(program, |program, (name, value)| program.env(name, value)).ends();
         assert!(has_code(&ended.stderr, code), "{args:?} is not {code}: {}", ended.stderr);
         texts.push(shown(&here, args, &ended));
@@ -94,7 +94,7 @@ fn refused_key_text_matches_the_snapshot() {
     let here = Workspace::with_manifest(TWO_JOBS);
     here.run(&service, &["--select", "one"]).ends_with(7);
     let args = ["resolve", "m.yaml", "one", "--task", "t9"];
-    let refused = here.shotlist(&args).at(&service.url()).fails_with("key-refused", 4);
+    let refused = here.shotlist(&args).with_service(&service.url()).fails_with("key-refused", 4);
     insta::assert_snapshot!(shown(&here, &args, &refused));
 }
 

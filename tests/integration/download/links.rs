@@ -113,7 +113,7 @@ fn key_is_not_sent_after_a_redirect_from_another_host() {
 fn videos_arrive_after_links_of_the_simulator_expire() {
     let here = Workspace::with_manifest(ONE_JOB);
     let simulator = Simulator::start(&here, &["--speed", "2000", "--fault", "expired-url=1"]);
-    here.shotlist(&["run", "m.yaml", "--yes"]).at(simulator.url()).ends_with(0);
+    here.shotlist(&["run", "m.yaml", "--yes"]).with_service(simulator.url()).ends_with(0);
     let row = here.report()["jobs"][0].clone();
     let bytes = fs::read(here.path("shotlist-out/m/one.mp4")).expect("the video");
     assert_eq!(row["bytes"], bytes.len());

@@ -37,7 +37,9 @@ async fn denied_known_task_gets_a_grace_time() {
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed]);
 
+    // A speed that the service reports shortens no grace: the task is paid for.
     let mut service = FakeService::taking(|_| SECOND);
+    service.speed = 1000.0;
     service.denies = Box::new(|_| Some(PollAnswer::Missing("it is not known (HTTP 404)".into())));
     let (ledger, start) = (OwnBatch::default(), Instant::now());
     let (_, events) =

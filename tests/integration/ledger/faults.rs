@@ -27,7 +27,7 @@ fn breaking(method: &'static str, state: &'static str) -> (Service, Arc<Workspac
         Answer::Well
     });
     here.write("before.yaml", "version: 1\njobs: [{ id: other, model: beta-2.0-lite, prompt: something else }]\n");
-    here.shotlist(&["run", "before.yaml", "--yes"]).at(&service.url()).ends_with(0);
+    here.shotlist(&["run", "before.yaml", "--yes"]).with_service(&service.url()).ends_with(0);
     armed.store(true, Ordering::SeqCst);
     (service, here)
 }
@@ -58,7 +58,7 @@ fn full_disk_after_a_submission_prints_the_task_id() {
     // The line is enough to continue once the disk has space.
     make_room(&here);
     let resolve = here.shotlist(&["resolve", "m.yaml", "one", "--task", "t1"]);
-    resolve.at(&service.url()).ends_with(0);
+    resolve.with_service(&service.url()).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
     assert_eq!(here.states(), ["completed", "completed"]);
@@ -114,7 +114,7 @@ fn foreign_ledger_file_is_refused_before_a_request() {
         let before = std::fs::read(here.path(name)).expect("a file");
         for command in [["run", "m.yaml", "--yes"].as_slice(), &["run", "m.yaml", "--plan"], &["status", "m.yaml"]] {
             let program = here.shotlist(&[command, &["--ledger", name]].concat());
-            let ended = program.at(&service.url()).ends_with(74);
+            let ended = program.with_service(&service.url()).ends_with(74);
             assert!(ended.stderr.contains(told), "{command:?}: {}", ended.stderr);
         }
         assert_eq!(before, std::fs::read(here.path(name)).expect("a file"), "{name} was changed");

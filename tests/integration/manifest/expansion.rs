@@ -297,7 +297,7 @@ models:
     assert_eq!(plan["totals"]["cost_usd"], "3.10");
     let simulator = Simulator::start(&here, &["--speed", "10000", "--catalog", "c.yaml"]);
     let run = ["run", "m.yaml", "--yes", "--catalog", "c.yaml"];
-    here.shotlist(&run).at(simulator.url()).ends_with(0);
+    here.shotlist(&run).with_service(simulator.url()).ends_with(0);
     assert_eq!(simulator.ledger()["total_usd"], "3.10");
     here.write("c.yaml", "version: 1\n");
     let ended = here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "c.yaml"]).ends_with(2);

@@ -9,7 +9,7 @@ use crate::support::{Ended, Program, Service, TWO_JOBS, Workspace, has_code, wai
 
 /// `shotlist run` of a manifest, with every cost confirmed.
 fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Program {
-    here.shotlist(&[&["run", manifest, "--yes"], args].concat()).at(&service.url())
+    here.shotlist(&[&["run", manifest, "--yes"], args].concat()).with_service(&service.url())
 }
 
 fn plan(here: &Workspace, manifest: &str) -> Value {
@@ -205,7 +205,7 @@ fn missing_ledger_is_noticed_by_its_report() {
     }
     here.shotlist(&["report", "m.yaml"]).fails_with("report-unknown", 3);
     let import = here.shotlist(&["import", "m.yaml", "shotlist-out/m/report.json"]);
-    import.at(&service.url()).ends_with(0);
+    import.with_service(&service.url()).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 2);
 }

@@ -136,7 +136,7 @@ fn plan_and_run_over_the_limit_exit_with_three() {
 fn without_a_terminal_nothing_is_spent_unless_someone_agreed() {
     let here = Workspace::with_manifest(&MANIFEST.replace("budget: { run: 20 }\n", ""));
     let service = Service::well();
-    let run = |args: &[&str]| here.shotlist(&[&["run", "m.yaml"], args].concat()).at(&service.url());
+    let run = |args: &[&str]| here.shotlist(&[&["run", "m.yaml"], args].concat()).with_service(&service.url());
     run(&[]).fails_with("confirmation-needed", 3);
     assert_eq!(service.asked().len(), 0);
     run(&["--max-cost", "16"]).ends_with(0);

@@ -125,7 +125,7 @@ fn new_and_resumed_runs_use_speed_of_simulator() {
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let simulator = Simulator::start(&here, &["--speed", "20"]);
     let run = |batch: &str| {
-        let run = here.shotlist(&["run", "m.yaml", "--yes", "--batch", batch]).at(simulator.url());
+        let run = here.shotlist(&["run", "m.yaml", "--yes", "--batch", batch]).with_service(simulator.url());
         run.without_env("SHOTLIST_FIRST_POLL").without_env("SHOTLIST_POLL_INTERVAL").without_env("SHOTLIST_POLL_FLOOR")
     };
     let killed = run("b").starts();
@@ -148,7 +148,7 @@ fn tasks_fail_as_often_as_it_was_reported() {
     let run = |rate: &str, batch: &str| {
         let simulator = Simulator::start(&here, &["--speed", "5000", "--fault", &format!("failed-task={rate}")]);
         let args = ["run", "m.yaml", "--batch", batch, "--concurrency", "20", "--yes", "-q"];
-        let ended = here.shotlist(&args).at(simulator.url()).ends();
+        let ended = here.shotlist(&args).with_service(simulator.url()).ends();
         let report = here.json(&format!("shotlist-out/m/{batch}/report.json"));
         (ended.code, report["totals"]["states"]["failed"].as_u64().expect("a count"))
     };

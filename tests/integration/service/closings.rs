@@ -79,7 +79,7 @@ impl Closer {
     fn run(&self, jobs: usize) -> (Workspace, Ended) {
         let here = Workspace::with_manifest(&numbered_jobs(jobs));
         let args = ["run", "m.yaml", "--yes", "--no-download", "--max-doubts", "1000", "--concurrency", "128"];
-        let ended = here.shotlist(&args).at(&self.url).ends();
+        let ended = here.shotlist(&args).with_service(&self.url).ends();
         (here, ended)
     }
 }

@@ -108,7 +108,7 @@ impl Server {
         let here = Workspace::with_manifest(&numbered_jobs(jobs));
         let args = ["run", "m.yaml", "--yes", "--no-download", "--max-doubts", "1000", "--concurrency", "128"];
         let program = here.shotlist(&args).env("SHOTLIST_FIRST_POLL", first_poll);
-        let ended = program.at(&self.url).ends();
+        let ended = program.with_service(&self.url).ends();
         (here, ended)
     }
 }

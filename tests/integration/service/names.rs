@@ -23,7 +23,7 @@ fn naming_the_second_task(here: &Workspace, service: &Service) -> Program {
          record = json_set(record, '$.state', 'in_doubt', '$.task', NULL) WHERE job = 'j1'";
     open_ledger(&here.path(".shotlist/ledger.db")).execute(sql, []).expect("changed");
     let resolve = here.shotlist(&["resolve", "m.yaml", "j1", "--task", "t1"]);
-    resolve.at(&service.url())
+    resolve.with_service(&service.url())
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn named_task_may_have_an_alias() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(7);
     let resolve = here.shotlist(&["resolve", "m.yaml", "j0", "--task", "by-hand"]);
-    let resolve = resolve.at(&service.url()).ends_with(0);
+    let resolve = resolve.with_service(&service.url()).ends_with(0);
     insta::assert_snapshot!(resolve.stderr, @"recorded by-hand (also by-poll) for j0; `shotlist run m.yaml` polls it, free of charge");
     here.run(&service, &[]).ends_with(0);
     assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned()], 1));

@@ -87,7 +87,7 @@ fn answer(stream: StreamOwned<ServerConnection, std::net::TcpStream>, read: &Ato
 fn untrusted_certificate_ends_the_run_with_help() {
     let (url, connections, requests) = serve();
     let here = Workspace::with_manifest(ONE_JOB);
-    let run = || here.shotlist(&["run", "m.yaml", "--yes", "--no-download"]).at(&url);
+    let run = || here.shotlist(&["run", "m.yaml", "--yes", "--no-download"]).with_service(&url);
     let refused = run().without_env("SSL_CERT_FILE").ends_with(6);
     insta::assert_snapshot!(refused.line("SSL_CERT_FILE").replace(&url, "URL"), @"error[stopping]: stopped submitting: can't connect to URL: invalid peer certificate: UnknownIssuer; set `SSL_CERT_FILE` for an authority of your own");
     assert_eq!(connections.load(Ordering::SeqCst), 1, "it was tried again: {}", refused.stderr);

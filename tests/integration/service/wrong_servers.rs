@@ -49,7 +49,7 @@ fn runs_against(get: &'static str, code: i32) -> (String, usize) {
     let (url, posts) = server(get);
     let here = Workspace::with_manifest(&numbered_jobs(20));
     let run = here.shotlist(&["run", "m.yaml", "--yes", "--no-download"]);
-    let ended = run.at(&url).ends_with(code);
+    let ended = run.with_service(&url).ends_with(code);
     (ended.stderr, posts.load(Ordering::SeqCst))
 }
 

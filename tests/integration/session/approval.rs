@@ -19,7 +19,7 @@ fn digest(here: &Workspace, arguments: &[&str]) -> String {
 
 /// A run with the approval as its only confirmation.
 fn approved(here: &Workspace, service: &Service, arguments: &[&str]) -> Ended {
-    here.shotlist(&[&["run", "m.yaml"], arguments].concat()).at(&service.url()).ends()
+    here.shotlist(&[&["run", "m.yaml"], arguments].concat()).with_service(&service.url()).ends()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn printed_command_repeats_given_options_and_no_secret() {
         "no secret, and no confirmation but of what is shown"
     );
     let service = Service::well();
-    here.shotlist(&words).at(&service.url()).ends_with(0);
+    here.shotlist(&words).with_service(&service.url()).ends_with(0);
     assert_eq!(service.posts().len(), 1);
 }
 
@@ -225,7 +225,9 @@ fn killed_run_continues_under_its_approval() {
         let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
         saved(&here, &[]);
         let flag = here.path("halted");
-        let run = here.shotlist(&["run", "m.yaml", "--concurrency", "1", "--approved", "plan.json"]).at(&service.url());
+        let run = here
+            .shotlist(&["run", "m.yaml", "--concurrency", "1", "--approved", "plan.json"])
+            .with_service(&service.url());
         let child = run.env("SHOTLIST_HALT_AT", halt).env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
         wait_until(halt, || flag.exists());
         kill(&child, "-KILL");

@@ -164,7 +164,7 @@ fn printed_command_settles_a_doubt_from_the_bill() {
     ");
     let words = shlex::split(offer).expect("words");
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-    let settled = here.shotlist(&words).at(&service.url()).ends();
+    let settled = here.shotlist(&words).with_service(&service.url()).ends();
     assert_eq!(settled.code, Some(0), "{}", settled.stderr);
     // Everything is explained now, and agrees once it is written.
     let whole = "task,usd\nt0,0.90\npaid,3.75\ntook,0.90\nTotal of November,\n";

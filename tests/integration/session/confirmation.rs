@@ -12,7 +12,7 @@ use crate::support::{
 
 /// `run` with no confirmation but its arguments.
 fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Ended {
-    here.shotlist(&[&["run", manifest], args].concat()).at(&service.url()).ends()
+    here.shotlist(&[&["run", manifest], args].concat()).with_service(&service.url()).ends()
 }
 
 fn saved(here: &Workspace, args: &[&str]) -> Value {
@@ -100,8 +100,8 @@ fn concurrent_copies_of_a_manifest_buy_nothing_twice() {
         for name in names {
             here.write(name, numbered_jobs(6));
         }
-        let started =
-            names.map(|name| here.shotlist(&["run", name, "--yes", "--no-download"]).at(&service.url()).starts());
+        let started = names
+            .map(|name| here.shotlist(&["run", name, "--yes", "--no-download"]).with_service(&service.url()).starts());
         let ended = started.map(Ended::wait_for);
         let mut bought = service.posts();
         let all = bought.len();

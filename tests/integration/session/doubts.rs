@@ -77,7 +77,7 @@ fn pattern_settles_several_doubts_and_a_task_one() {
     here.shotlist(&["resolve", "m.yaml", "--never-created"]).ends_with(2);
     here.shotlist(&["resolve", "m.yaml", "spin-*"]).ends_with(2);
     here.shotlist(&["resolve", "m.yaml", "spin-*", "--task", "t"])
-        .at("http://127.0.0.1:9")
+        .with_service("http://127.0.0.1:9")
         .fails_with("not-resolvable", 2);
     here.shotlist(&["resolve", "m.yaml", "spin-*", "--abandon"]).ends_with(2);
     let settled = here.shotlist(&["resolve", "m.yaml", "spin-*", "--never-created"]).ends_with(0).stderr;
@@ -121,7 +121,7 @@ fn task_can_be_named_after_never_created() {
     here.shotlist(&["resolve", "m.yaml", "a", "--never-created", "--batch", "b"]).ends_with(0);
     let found = |task: &str| {
         let resolve = here.shotlist(&["resolve", "m.yaml", "a", "--batch", "b", "--task", task]);
-        resolve.at(&service.url()).ends()
+        resolve.with_service(&service.url()).ends()
     };
     let other = found("beta");
     assert!(other.code == Some(2) && has_code(&other.stderr, "task-mismatch"), "{}", other.stderr);
@@ -147,7 +147,7 @@ fn statement_can_be_undone_until_a_purchase() {
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let resolve = |args: &[&str]| {
         let program = here.shotlist(&[&["resolve", "m.yaml"], args].concat());
-        program.at(&service.url())
+        program.with_service(&service.url())
     };
     here.run(&service, &[]).ends_with(7);
     let doubts = here.report()["totals"]["at_risk_usd"].clone();

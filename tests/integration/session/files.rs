@@ -205,7 +205,7 @@ fn task_of_another_length_shape_or_time_is_recorded_only_anyway() {
     here.run(&service, &[]).ends_with(7);
     let resolve = |args: &[&str]| -> Program {
         let program = here.shotlist(&[&["resolve", "m.yaml", "j0", "--task"], args].concat());
-        program.at(&service.url())
+        program.with_service(&service.url())
     };
     for (task, told) in [("long", "5 s, requested 12 s"), ("tall", "9:16, requested 16:9"), ("old", "before")] {
         let refused = resolve(&[task]).fails_with("task-mismatch", 2).stderr;

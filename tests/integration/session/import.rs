@@ -8,7 +8,7 @@ use crate::support::{Answer, Service, Workspace, json as answer, numbered_jobs};
 
 fn import(here: &Workspace, service: &Service, file: &str) -> crate::support::Program {
     let program = here.shotlist(&["import", "m.yaml", file]);
-    program.at(&service.url())
+    program.with_service(&service.url())
 }
 
 #[test]

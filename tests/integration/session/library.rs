@@ -109,7 +109,7 @@ async fn confirmation_excludes_unshown_purchases() {
     let confirmation = Confirmation::to(&session(&here).plan().await.expect("a plan"));
     here.write("other.yaml", numbered_jobs(1));
     let bought = here.shotlist(&["run", "other.yaml", "--yes"]);
-    bought.at(&service.url()).ends_with(0);
+    bought.with_service(&service.url()).ends_with(0);
     let session = session(&here);
     let run = async |confirmation: &Confirmation| {
         let held = session.lock().await.expect("the batch");

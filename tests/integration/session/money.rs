@@ -205,7 +205,7 @@ fn user_settles_a_doubt() {
     let here = Workspace::with_manifest(TWO_JOBS);
     let resolve = |args: &[&str]| {
         let program = here.shotlist(&[&["resolve", "m.yaml"], args].concat());
-        program.at(&service.url())
+        program.with_service(&service.url())
     };
     resolve(&["one", "--never-created"]).ends_with(2);
     here.run(&service, &[]).ends_with(7);
@@ -247,7 +247,7 @@ fn named_task_needs_a_response_of_the_service() {
     here.run(&service, &["--select", "one"]).ends_with(7);
     for (task, code) in [("unknown", 2), ("forbidden", 4), ("any", 6), (" ", 2), ("empty", 6)] {
         let program = here.shotlist(&["resolve", "m.yaml", "one", "--task", task]);
-        program.at(&service.url()).ends_with(code);
+        program.with_service(&service.url()).ends_with(code);
     }
     assert_eq!(here.ledger("SELECT state FROM attempt"), [["in_doubt"]]);
 }

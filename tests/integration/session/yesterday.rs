@@ -286,7 +286,8 @@ fn open_submission_of_another_run_is_no_doubt() {
     drop(Ended::wait_for(first));
     release.store(true, Ordering::SeqCst);
     let ended = run("b", "sea").ends();
-    assert_eq!(ended.shows("in-doubt-elsewhere").code, Some(7));
+    assert_eq!(ended.code, Some(7));
+    insta::assert_snapshot!(ended.line("warning[in-doubt-elsewhere]"), @"warning[in-doubt-elsewhere]: another batch, `a`, has 1 submission in doubt ($0.90 at risk): `shotlist resolve m.yaml --set what=sea --batch a` lists them");
 }
 
 /// A finished batch is released immediately: its own run does not wait for this one.

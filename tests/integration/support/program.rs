@@ -60,7 +60,7 @@ impl Program {
     }
 
     /// With the URL of a service, and a key for it.
-    pub fn at(self, url: &str) -> Self {
+    pub fn with_service(self, url: &str) -> Self {
         self.env("SHOTLIST_BASE_URL", url).env("SHOTLIST_API_KEY", "k")
     }
 

@@ -80,12 +80,12 @@ impl Workspace {
 
     /// A shell script in this directory that submits to a service; `$0` in it is the program.
     pub fn script(&self, service: &Service, script: &str) -> Program {
-        Program::script(self.root(), script).at(&service.url())
+        Program::script(self.root(), script).with_service(&service.url())
     }
 
     /// `shotlist run m.yaml` against a service, with any cost confirmed.
     pub fn run(&self, service: &Service, args: &[&str]) -> Program {
-        self.shotlist(&[&["run", "m.yaml", "--yes"], args].concat()).at(&service.url())
+        self.shotlist(&[&["run", "m.yaml", "--yes"], args].concat()).with_service(&service.url())
     }
 
     /// The JSON report of the manifest named `m`.

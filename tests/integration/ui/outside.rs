@@ -83,7 +83,7 @@ fn outside_text_never_steers_a_terminal_or_adds_a_line() {
         &["run", "m.yaml", "--plan", "--ledger", EVIL],
         &["init", &format!("{}/none.yaml", EVIL.replace('/', ""))],
     ] {
-        let program = here.shotlist(args).at(&service.url());
+        let program = here.shotlist(args).with_service(&service.url());
         let Ended { stdout, stderr, .. } = program.ends().lacks(&["panicked"]);
         assert_harmless(&format!("{args:?}, stdout"), &stdout);
         assert_harmless(&format!("{args:?}, stderr"), &stderr);
@@ -156,7 +156,7 @@ fn printed_command_can_be_pasted() {
     let here =
         Workspace::new().file("my list; touch x.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n");
     let args = ["run", "my list; touch x.yaml", "--yes", "--batch", "it's today", "--ledger", "a ledger.db"];
-    let program = here.shotlist(&args).at(&service.url());
+    let program = here.shotlist(&args).with_service(&service.url());
     let stderr = program.ends_with(7).stderr;
     let (_, rest) = stderr.split_once("if there is certainly none: ").expect("a command");
     let command = rest.lines().next().expect("a line").replacen("shotlist", "\"$0\"", 1);
