@@ -234,6 +234,7 @@ codes! {
     UnknownStatus "unknown-status" "The service reports a state that its interface does not have."
     Waiting "waiting" "The service asked to wait."
     WaitingForLock "waiting-for-lock" "The run waits for another run of the batch."
+    WaitingForRunners "waiting-for-runners" "Other runners of the ledger have the account's slots, or must wait, too."
     WithinLimit "within-limit" "The plan keeps a spend limit."
     NearLimit "near-limit" "The plan uses at least 80 % of a spend limit."
     OldPrices "old-prices" "The prices of the catalog are older than 30 days."

@@ -137,6 +137,13 @@ pub enum RunEvent {
         /// The reason.
         message: String,
     },
+    /// Other runners of the account have the slots, or must wait, too. Emitted once.
+    WaitingForRunners {
+        /// The time until the next try.
+        wait: Duration,
+        /// What they wait for.
+        message: String,
+    },
     /// A request had no usable response. The run repeats it.
     RequestFailed {
         /// The failure.
@@ -198,6 +205,7 @@ impl RunEvent {
             Self::TaskAlias { .. } => NoticeCode::TaskAlias,
             Self::TaskLeft { .. } => NoticeCode::TaskLeft,
             Self::Waiting { .. } => NoticeCode::Waiting,
+            Self::WaitingForRunners { .. } => NoticeCode::WaitingForRunners,
             Self::RequestFailed { .. } => NoticeCode::RequestFailed,
             Self::Warned { code, .. } => *code,
             Self::ServiceRecovered { .. } => NoticeCode::ServiceRecovered,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use futures::stream::{self, Stream, StreamExt as _};
 use jiff::SignedDuration;
@@ -81,6 +81,7 @@ impl<S: VideoService> Engine<'_, S> {
             slow_start: SlowStart::new(self.settings.concurrency, self.settings.max_doubts),
             limits: self.limits,
             approval: self.approval,
+            waited_for_runners: AtomicBool::default(),
             preflight: Preflight::default(),
         };
         let (submitter, image_urls) = (&submitter, &ImageUrls::new(self.assets));

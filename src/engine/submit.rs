@@ -19,7 +19,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -51,6 +51,8 @@ pub(super) struct Submitter<'e, S> {
     pub limits: &'e [SpendLimit],
     /// The approval that covers all submissions.
     pub approval: Option<&'e Approval>,
+    /// True once the run has said that it waits for other runners.
+    pub waited_for_runners: AtomicBool,
     pub preflight: Preflight,
 }
 
@@ -154,8 +156,13 @@ impl<S: VideoService> Submitter<'_, S> {
         }
         let attempt = match self.gateway.ledger.intend(self.intent(job, known)).await {
             Ok(attempt) => attempt,
-            Err(LedgerError::Deferred(wait)) => {
+            Err(error @ (LedgerError::Deferred(wait) | LedgerError::WaitsForRunners { wait, .. })) => {
                 drop(permit);
+                if matches!(error, LedgerError::WaitsForRunners { .. })
+                    && !self.waited_for_runners.swap(true, Ordering::Relaxed)
+                {
+                    (self.gateway.emit)(RunEvent::WaitingForRunners { wait, message: error.to_string() });
+                }
                 let waited = self.gateway.stop.unless_stopping(tokio::time::sleep(wait)).await;
                 return if waited.is_some() { TRY_AGAIN } else { NOT_SENT };
             }

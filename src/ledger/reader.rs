@@ -92,7 +92,11 @@ impl Ledger {
 
     /// Returns whether it is the simulator's.
     pub fn is_simulated(&self) -> bool {
-        ask!(self, it => it.is_simulated())
+        self.kind() == Kind::Simulated
+    }
+
+    fn kind(&self) -> Kind {
+        ask!(self, it => it.kind)
     }
 
     /// Returns whether runners on several machines can use it.
@@ -330,7 +334,7 @@ impl Ledger {
         if to.symlink_metadata().is_ok() {
             return Err(CopyError::NotEmpty(to.display().to_string()));
         }
-        let file = SqliteLedger::new(to, if self.is_simulated() { Kind::Simulated } else { Kind::Real });
+        let file = SqliteLedger::new(to, self.kind());
         let why = format!("it is a backup of {self}, made at {:.0}", Timestamp::now());
         self.fill(&Self(Medium::File(file)), Some(why)).await
     }
@@ -339,20 +343,8 @@ impl Ledger {
     /// is in memory, and the next.
     async fn fill(&self, to: &Self, frozen: Option<String>) -> Result<Contents, CopyError> {
         let (parts, received) = mpsc::channel(1);
-        let reads = async {
-            match &self.0 {
-                Medium::File(file) => file.send_all(parts).await,
-                #[cfg(feature = "postgres")]
-                Medium::Database(database) => database.send_all(parts).await,
-            }
-        };
-        let writes = async {
-            match &to.0 {
-                Medium::File(file) => file.fill(frozen, received).await,
-                #[cfg(feature = "postgres")]
-                Medium::Database(database) => database.fill(frozen, received).await,
-            }
-        };
+        let reads = async { ask!(self, it => it.send_all(parts).await) };
+        let writes = async { ask!(to, it => it.fill(frozen, received).await) };
         let (read, written) = futures::join!(reads, writes);
         // A reader that stopped because of the writer has no error.
         read.and(written)

@@ -250,16 +250,9 @@ fn write(
 
 /// Returns whether an event lost a race: another runner polled the same task, and recorded its terminal state first.
 fn is_late(state: AttemptState, event: &Event) -> bool {
-    let is_about_a_task = matches!(
-        event,
-        Event::Started
-            | Event::Left { .. }
-            | Event::Reported { .. }
-            | Event::AlsoNamed(_)
-            | Event::Completed { .. }
-            | Event::Failed { .. }
-            | Event::Disowned { .. }
-    );
+    // What a person records about an active task is an error later.
+    let is_declared = matches!(event, Event::GivenUp | Event::Undone(_));
+    let is_about_a_task = event.after(AttemptState::Queued).is_ok() && !is_declared;
     is_about_a_task && matches!(state, AttemptState::Completed | AttemptState::Failed)
 }
 

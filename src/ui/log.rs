@@ -134,7 +134,7 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::InDoubt { job, message, price } => tracing::error!(code, %job, error = message, usd = %price),
         RunEvent::TaskAlias { job, task } => tracing::warn!(code, %job, %task),
         RunEvent::TaskLeft { job, task, why, said, .. } => tracing::warn!(code, %job, %task, why = ?why, said),
-        RunEvent::Waiting { wait, message } => {
+        RunEvent::Waiting { wait, message } | RunEvent::WaitingForRunners { wait, message } => {
             tracing::warn!(code, seconds = wait.as_secs_f64(), error = message);
         }
         RunEvent::RequestFailed { message } => tracing::warn!(code, error = message),

@@ -41,6 +41,20 @@ fn terminated_backends_and_canceled_statements_leave_no_doubt() {
     assert_eq!(team.agree(), (300, 0));
 }
 
+/// A transaction that is canceled before its `BEGIN` would make tables of its statements, each for itself and in another schema.
+#[test]
+fn transactions_canceled_at_their_beginning_change_nothing() {
+    let mut team = Team { time_scale: PATIENT, ..Team::of_batches(2, 50) };
+    let proxy = Proxy::to(Cluster::shared().port);
+    proxy.cancel_beginnings();
+    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    all_end(team.all_at_once(&[]), &[0]);
+    team.run(0, &["--plan"]).ends_with(0);
+    assert!(proxy.canceled.load(Ordering::Relaxed) > 10, "the proxy canceled some");
+    assert_eq!(team.agree(), (100, 0));
+    assert_eq!(team.database.sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), "0");
+}
+
 /// Four distant runners behind a proxy that cuts connections and loses responses to COMMIT. Two runners are killed.
 #[test]
 fn cuts_at_counted_messages_and_kills_buy_nothing_twice() {

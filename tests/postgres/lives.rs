@@ -225,6 +225,15 @@ fn limits_hold_over_all_batches() {
 }
 
 #[test]
+fn runner_without_slot_tells_once() {
+    let team = Team::new(1, 6);
+    team.command(0, &["limit", "set", "--slots", "1"]).ends_with(0);
+    let log = team.command(0, &["run", "m.yaml", "--yes", "--no-download", "--log-format", "json"]).ends_with(0).stderr;
+    assert_eq!(log.matches("\"event\":\"waiting_for_runners\"").count(), 1, "{log}");
+    assert_eq!(team.agree(), (6, 0));
+}
+
+#[test]
 fn manifest_with_a_shared_ledger_runs_on_a_database() {
     let team = Team::new(1, 1);
     let manifest = format!("ledger: shared\n{}", crate::team::jobs(1));

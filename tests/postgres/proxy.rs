@@ -24,6 +24,9 @@ pub struct Proxy {
     /// Of a hundred messages of clients, how many cut their connection.
     cut_percent: AtomicUsize,
     pub lost_commits: AtomicUsize,
+    cancels_beginnings: AtomicBool,
+    beginnings: AtomicUsize,
+    pub canceled: AtomicUsize,
     port: AtomicU16,
 }
 
@@ -78,6 +81,7 @@ impl Proxy {
                     From::Client => {
                         let is_commit = bytes[..count].windows(7).any(|some| some == b"COMMIT\0");
                         loses_answer.store(is_commit && is_among(&own.lost_percent), Ordering::Relaxed);
+                        own.cancel(&mut bytes[..count]);
                         if is_among(&own.cut_percent) {
                             own.cuts.fetch_add(1, Ordering::Relaxed);
                             break;
@@ -120,6 +124,28 @@ impl Proxy {
     /// Cuts the connection at this percentage of messages. Counted, not timed: a slow machine gets as far as a fast one.
     pub fn cut_messages(&self, percent: usize) {
         self.cut_percent.store(percent, Ordering::Relaxed);
+    }
+
+    /// Has each third transaction cancel itself, by turns before its `BEGIN` and after it. The first one is among them.
+    pub fn cancel_beginnings(&self) {
+        self.cancels_beginnings.store(true, Ordering::Relaxed);
+    }
+
+    fn cancel(&self, message: &mut [u8]) {
+        let place = |text: &str| message.windows(text.len()).position(|some| some == text.as_bytes());
+        let Some(places) = place("BEGIN").zip(place("SET LOCAL search_path")).zip(place("; SET LOCAL sync")) else {
+            return;
+        };
+        let ((begin, settings), end) = places;
+        if self.cancels_beginnings.load(Ordering::Relaxed) {
+            let turn = self.beginnings.fetch_add(1, Ordering::Relaxed);
+            let start = if turn.is_multiple_of(2) { begin } else { settings };
+            let cancel = format!("{:1$}", "SELECT pg_cancel_backend(pg_backend_pid())", end - start);
+            if turn.is_multiple_of(3) {
+                self.canceled.fetch_add(1, Ordering::Relaxed);
+                message[start..end].copy_from_slice(cancel.as_bytes());
+            }
+        }
     }
 
     fn count(&self, who: From) {

@@ -11,9 +11,9 @@ use tokio_postgres::Client;
 
 use super::address::PostgresAddress;
 use super::facts::total_slots;
-use super::schema::{Found, IDENTITY, LIVE, create, recognize, recognize_durable};
+use super::schema::{IDENTITY, LIVE, create, recognize, recognize_durable};
 use super::store::PostgresStore;
-use super::transaction::{LOCK, PostgresError, Transaction, connect, is_canceled, is_lost};
+use super::transaction::{LOCK, PostgresError, READING, Transaction, WRITING, connect, is_canceled, is_lost};
 use crate::domain::{BatchKey, displayed};
 use crate::ledger::locked::{SharedState, WriterHandle};
 use crate::ledger::record::Times;
@@ -36,8 +36,9 @@ const PATIENT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 #[derive(Clone, Debug)]
 pub struct PostgresLedger {
     address: PostgresAddress,
-    kind: Kind,
-    reader: Arc<tokio::sync::Mutex<Connection>>,
+    pub(in crate::ledger) kind: Kind,
+    /// The read-only connection, once it has found a ledger.
+    reader: Arc<tokio::sync::Mutex<Option<Arc<Client>>>>,
     writer: Arc<Mutex<Weak<WriterHandle>>>,
     /// The number of the next locked batch.
     next: Arc<AtomicUsize>,
@@ -48,17 +49,15 @@ impl PostgresLedger {
         Self { address, kind, reader: Arc::default(), writer: Arc::default(), next: Arc::default() }
     }
 
-    /// A snapshot, and the guard of its connection; `None` without a ledger.
-    async fn snapshot(&self) -> Result<Option<(MutexGuard<'_, Connection>, Transaction)>, PostgresError> {
+    /// A snapshot that is not started, and the guard of its connection; `None` without a ledger.
+    async fn snapshot(&self) -> Result<Option<(MutexGuard<'_, Option<Arc<Client>>>, Transaction)>, PostgresError> {
         let mut reader = self.reader.lock().await;
-        let client = match &reader.client {
-            Some(client) if !client.is_closed() => Arc::clone(client),
-            _ => Arc::new(connect(&self.address).await?),
-        };
-        let is_known = reader.has_ledger && reader.client.as_ref().is_some_and(|known| Arc::ptr_eq(known, &client));
-        let has_ledger = is_known || recognize(&client, self.kind).await? == Found::Ledger;
-        *reader = Connection { client: Some(Arc::clone(&client)), has_ledger };
-        Ok(has_ledger.then(|| (reader, Transaction::reading(client, self.kind))))
+        if reader.as_ref().is_none_or(|client| client.is_closed()) {
+            let client = Arc::new(connect(&self.address).await?);
+            *reader = recognize(&client, self.kind).await?.then_some(client);
+        }
+        let Some(client) = reader.clone() else { return Ok(None) };
+        Ok(Some((reader, Transaction::new(client, READING, self.kind))))
     }
 
     /// Queries one snapshot. Returns `nothing` without a ledger. Repeats the query after a broken connection or a cancellation: it changes nothing.
@@ -71,12 +70,15 @@ impl PostgresLedger {
         loop {
             let asked = async {
                 let Some((_guard, snapshot)) = self.snapshot().await? else { return Ok(None) };
-                question(&snapshot).await.map(Some)
+                // One round trip less.
+                let (started, answer) = futures::join!(snapshot.start(), question(&snapshot));
+                started.and(answer).map(Some)
             };
             let asked = tokio::time::timeout(READ_TIMEOUT, asked).await;
             match asked.unwrap_or(Err(PostgresError::Silent)) {
                 Err(PostgresError::Sql(error)) if tries < MAX_TRIES && (is_lost(&error) || is_canceled(&error)) => {
                     tries += 1;
+                    *self.reader.lock().await = None;
                     tokio::time::sleep(BETWEEN_TRIES * tries).await;
                 }
                 answered => return Ok(answered?.unwrap_or(nothing)),
@@ -84,18 +86,17 @@ impl PostgresLedger {
         }
     }
 
-    /// A connection for writes without a purchase. Creates a missing ledger.
-    async fn writable(&self) -> Result<Arc<Client>, PostgresError> {
+    /// A transaction for writes without a purchase. Creates a missing ledger.
+    async fn begin(&self) -> Result<Transaction, PostgresError> {
         let client = Arc::new(connect(&self.address).await?);
-        if recognize_durable(&client, self.kind).await? == Found::Nothing {
+        if !recognize_durable(&client, self.kind).await? {
             create(&client, self.kind).await?;
         }
-        Ok(client)
+        Transaction::begin(client, WRITING, self.kind).await
     }
 
     async fn write(&self, sql: &str, values: &[Value<'_>]) -> Result<(), PostgresError> {
-        let client = self.writable().await?;
-        let transaction = Transaction::writing(client, self.kind);
+        let transaction = self.begin().await?;
         transaction.change(sql, values).await.map_err(PostgresError::in_general)?;
         transaction.commit().await
     }
@@ -103,17 +104,18 @@ impl PostgresLedger {
     /// Refuses a database that is read-only, may lose commits, or lacks permissions. Changes nothing. Returns whether it has a ledger.
     pub async fn check_usable(&self) -> Result<bool, Unavailable> {
         let client = connect(&self.address).await?;
-        let found = recognize_durable(&client, self.kind).await?;
-        let right = match found {
-            Found::Ledger => format!("has_table_privilege('{}.attempt', 'INSERT')", self.kind.schema()),
-            Found::Nothing => "has_database_privilege(current_database(), 'CREATE')".to_owned(),
+        let has_ledger = recognize_durable(&client, self.kind).await?;
+        let right = if has_ledger {
+            format!("has_table_privilege('{}.attempt', 'INSERT')", self.kind.schema())
+        } else {
+            "has_database_privilege(current_database(), 'CREATE')".to_owned()
         };
         let sql = format!("SELECT current_setting('transaction_read_only') = 'off' AND {right}");
         let row = client.query_typed_one(&sql, &[]).await.map_err(PostgresError::from)?;
         if !row.try_get(0).map_err(PostgresError::from)? {
             return Err(PostgresError::ReadOnly.into());
         }
-        Ok(found == Found::Ledger)
+        Ok(has_ledger)
     }
 
     /// Sets the maximum number of active tasks of all runners, which live ones share equally. With `None`, each has its `--concurrency`.
@@ -143,8 +145,7 @@ impl PostgresLedger {
 
     /// Freezes purchases unless a runner lives, in one transaction.
     pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<(), CopyError> {
-        let client = Arc::new(self.existing().await?);
-        let transaction = Transaction::writing(client, self.kind);
+        let transaction = self.begin_existing(WRITING).await?;
         transaction.batch_execute(LOCK).await.map_err(PostgresError::from)?;
         let live = format!("SELECT string_agg(name, ', ') FROM runner WHERE id IN ({LIVE})");
         let live = transaction.query_typed_one(&live, &[]).await.and_then(|row| row.try_get::<_, Option<String>>(0));
@@ -157,19 +158,18 @@ impl PostgresLedger {
 
     /// Sends all parts of one snapshot.
     pub(in crate::ledger) async fn send_all(&self, parts: Sender<CopyPart>) -> Result<(), CopyError> {
-        let client = Arc::new(self.existing().await?);
-        let transaction = Transaction::reading(client, self.kind);
+        let transaction = self.begin_existing(READING).await?;
         transaction.batch_execute(PATIENT).await.map_err(PostgresError::from)?;
         Ok(sql::send_all(&transaction, &parts).await?)
     }
 
-    /// A connection to an existing ledger.
-    async fn existing(&self) -> Result<Client, CopyError> {
-        let client = connect(&self.address).await?;
-        match recognize(&client, self.kind).await? {
-            Found::Ledger => Ok(client),
-            Found::Nothing => Err(CopyError::Missing(self.to_string())),
+    /// A transaction of an existing ledger.
+    async fn begin_existing(&self, mode: &str) -> Result<Transaction, CopyError> {
+        let client = Arc::new(connect(&self.address).await?);
+        if !recognize(&client, self.kind).await? {
+            return Err(CopyError::Missing(self.to_string()));
         }
+        Ok(Transaction::begin(client, mode, self.kind).await?)
     }
 
     /// Writes all received parts into a new or empty ledger. Creates nothing before the first part.
@@ -179,8 +179,7 @@ impl PostgresLedger {
         mut parts: Receiver<CopyPart>,
     ) -> Result<Contents, CopyError> {
         let first = parts.recv().await.ok_or(CopyError::CutOff)?;
-        let client = self.writable().await?;
-        let transaction = Transaction::writing(client, self.kind);
+        let transaction = self.begin().await?;
         transaction.batch_execute(LOCK).await.map_err(PostgresError::from)?;
         if !sql::is_empty(&transaction).await? {
             return Err(CopyError::NotEmpty(self.to_string()));
@@ -216,10 +215,6 @@ displayed!(PostgresLedger(it): it.address);
 
 /// The operations of [`Ledger`](crate::ledger::Ledger).
 impl PostgresLedger {
-    pub(in crate::ledger) fn is_simulated(&self) -> bool {
-        self.kind == Kind::Simulated
-    }
-
     pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
         let writer = self.writer()?;
         let own = self.next.fetch_add(1, Ordering::Relaxed);
@@ -231,17 +226,8 @@ impl PostgresLedger {
     }
 
     pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
-        let client = self.writable().await?;
-        let transaction = Transaction::writing(client, self.kind);
+        let transaction = self.begin().await?;
         set_limit(&transaction, &limit, is_kept).await?;
         Ok(transaction.commit().await?)
     }
-}
-
-/// The read-only connection.
-#[derive(Debug, Default)]
-struct Connection {
-    client: Option<Arc<Client>>,
-    /// True once a ledger was found.
-    has_ledger: bool,
 }

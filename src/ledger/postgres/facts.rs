@@ -4,12 +4,10 @@
 //! travel together, in one round trip.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
-use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::runner::{Runner, is_any_lost, micros};
@@ -18,7 +16,7 @@ use super::statements::{ROW, locked_rows, now, read_row, write_rows_last};
 use super::transaction::{LOCK, LeaseStatus, NOW, PostgresError, Transaction, Typed};
 use crate::domain::{Account, AttemptId, JobId, TaskId};
 use crate::ledger::record::Times;
-use crate::ledger::row::{Kind, Row};
+use crate::ledger::row::Row;
 use crate::ledger::rules::{BatchIntent, Changes, Facts, OtherRunnersFacts, SlotStatus};
 use crate::ledger::sql::{self, Sql as _};
 use crate::ledger::store::{self, Locked};
@@ -30,53 +28,6 @@ const FIRST_MS: i64 = 1_577_836_800_000;
 const RANDOM_BITS: u32 = 22;
 /// The largest distance between the numbers of two intents of one commit.
 const GAP: i64 = 1024;
-
-/// Locks the ledger's row, and returns the facts for these intents. `known_limits` are the ledger limits at the last intent.
-pub(super) async fn facts(
-    transaction: &Transaction,
-    runner: &Runner,
-    lease: impl Future<Output = Result<LeaseStatus, PostgresError>>,
-    asked: &[BatchIntent<'_>],
-    known_limits: &[SpendLimit],
-    times: &Times,
-) -> Result<Facts, PostgresError> {
-    let Some(first) = asked.first() else { return Ok(Facts::default()) };
-    let account = first.intent.account.clone();
-    let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect::<HashSet<_>>().into_iter().collect();
-    let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(known_limits);
-    // After the lock, each statement sees all earlier commits. Earlier writes of this transaction lock sums, so they also come after the lock.
-    let (lease, locked, written, is_lost, slots, newest, attempts, paid, limits, used) = futures::join!(
-        lease,
-        lock_ledger(transaction),
-        transaction.execute_queued(),
-        is_any_lost(transaction, runner, &batches),
-        slots(transaction, runner, &account),
-        newest_id(transaction, &batches),
-        attempts(transaction, asked),
-        sql::paid(transaction, asked),
-        sql::limits(transaction),
-        sql::sums(transaction, spans)
-    );
-    let (lease, (now_us, freeze)) = (lease?, locked?);
-    written?;
-    let (slots, newest, attempts) = (slots?, newest?, attempts?);
-    let (is_lost, paid, limits, mut used) = (is_lost?, paid?, limits?, used?);
-    let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
-    let limits: Vec<SpendLimit> =
-        limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.spend_limit(now)).collect();
-    // A limit that was set since the last intent takes a round trip more.
-    let unknown = limits.iter().filter(|limit| !used.contains_key(&limit.key()));
-    let more = sql::sums(transaction, unknown).await?;
-    used.extend(more);
-    let shared = Some(OtherRunnersFacts {
-        runner: runner.id,
-        is_expired: lease == LeaseStatus::Expired || is_lost,
-        account,
-        slots,
-        retry_after: times.poll_interval,
-    });
-    Ok(Facts { now, newest: next_id(newest, now_us), gap: GAP, freeze, attempts, paid, limits, used, shared })
-}
 
 /// The highest number of an attempt of these batches; 0 without one.
 async fn newest_id(transaction: &Transaction, batches: &[i64]) -> Result<i64, PostgresError> {
@@ -165,10 +116,7 @@ pub(super) async fn pause(transaction: &Transaction, account: &Account, wait: Du
         "INSERT INTO account VALUES ($1, $2, {NOW} + $3)
          ON CONFLICT (service, key) DO UPDATE SET paused_us = greatest(account.paused_us, excluded.paused_us)"
     );
-    let values: [Typed<'_>; 3] =
-        [(&&*account.service, Type::TEXT), (&&*account.key, Type::TEXT), (&micros(wait), Type::INT8)];
-    transaction.execute_typed(&sql, &values).await?;
-    Ok(())
+    transaction.change(&sql, &[(&*account.service).into(), (&*account.key).into(), micros(wait).into()]).await
 }
 
 /// A transaction of a runner.
@@ -177,33 +125,20 @@ pub(in crate::ledger) struct RunnerTransaction {
     pub(super) runner: Runner,
     pub(super) times: Times,
     /// The ledger limits at the last intent.
-    known_limits: Vec<SpendLimit>,
-    is_registered: bool,
+    pub(super) known_limits: Vec<SpendLimit>,
+    pub(super) is_registered: bool,
     /// The state of the lease, once the transaction has started.
     pub(super) lease: OnceCell<Result<LeaseStatus, PostgresError>>,
 }
 
 impl RunnerTransaction {
-    /// A transaction that is not started.
-    pub(super) fn new(
-        client: Arc<Client>,
-        kind: Kind,
-        runner: Runner,
-        times: Times,
-        known_limits: Vec<SpendLimit>,
-        is_registered: bool,
-    ) -> Self {
-        let transaction = Transaction::that_writes(client, kind);
-        Self { transaction, runner, times, known_limits, is_registered, lease: OnceCell::new() }
-    }
-
     /// Starts the transaction. What is polled after the first poll of this travels with the start.
     pub(super) async fn start(&self) -> &Result<LeaseStatus, PostgresError> {
         let start = async || {
             let client = &self.transaction;
             let registers = async { if self.is_registered { Ok(()) } else { self.runner.register(client).await } };
             let (begun, registered, renewed) =
-                futures::join!(client.batch_execute(&client.beginning), registers, self.runner.renew_lease(client));
+                futures::join!(client.start(), registers, self.runner.renew_lease(client));
             begun?;
             registered?;
             renewed
@@ -249,8 +184,45 @@ impl store::Transaction for RunnerTransaction {
         Some(self.runner.id)
     }
 
-    async fn facts(&self, intents: &[BatchIntent<'_>]) -> Result<Facts, PostgresError> {
-        Box::pin(facts(&self.transaction, &self.runner, self.lease(), intents, &self.known_limits, &self.times)).await
+    /// Locks the ledger's row first.
+    async fn facts(&self, asked: &[BatchIntent<'_>]) -> Result<Facts, PostgresError> {
+        let transaction = &self.transaction;
+        let Some(first) = asked.first() else { return Ok(Facts::default()) };
+        let account = first.intent.account.clone();
+        let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect::<HashSet<_>>().into_iter().collect();
+        let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(&self.known_limits);
+        // After the lock, each statement sees all earlier commits. Earlier writes of this transaction lock sums, so they also come after the lock.
+        let (lease, locked, written, is_lost, slots, newest, attempts, paid, limits, used) = futures::join!(
+            self.lease(),
+            lock_ledger(transaction),
+            transaction.execute_queued(),
+            is_any_lost(transaction, &self.runner, &batches),
+            slots(transaction, &self.runner, &account),
+            newest_id(transaction, &batches),
+            attempts(transaction, asked),
+            sql::paid(transaction, asked),
+            sql::limits(transaction),
+            sql::sums(transaction, spans)
+        );
+        let (lease, (now_us, freeze)) = (lease?, locked?);
+        written?;
+        let (slots, newest, attempts) = (slots?, newest?, attempts?);
+        let (is_lost, paid, limits, mut used) = (is_lost?, paid?, limits?, used?);
+        let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
+        let limits: Vec<SpendLimit> =
+            limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.spend_limit(now)).collect();
+        // A limit that was set since the last intent takes a round trip more.
+        let unknown = limits.iter().filter(|limit| !used.contains_key(&limit.key()));
+        let more = sql::sums(transaction, unknown).await?;
+        used.extend(more);
+        let shared = Some(OtherRunnersFacts {
+            runner: self.runner.id,
+            is_expired: lease == LeaseStatus::Expired || is_lost,
+            account,
+            slots,
+            retry_after: self.times.poll_interval,
+        });
+        Ok(Facts { now, newest: next_id(newest, now_us), gap: GAP, freeze, attempts, paid, limits, used, shared })
     }
 
     async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, PostgresError> {

@@ -107,8 +107,7 @@ pub(super) async fn expire_at_start(transaction: &Transaction, times: &Times) ->
              AND heartbeat_us < {NOW} - $1 ORDER BY id) AND expired_us IS NULL AND heartbeat_us < {NOW} - $1
              AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint < {NOW} - $1"
     );
-    transaction.execute_typed(&sql, &[(&micros(times.lease), Type::INT8)]).await?;
-    Ok(())
+    transaction.change(&sql, &[micros(times.lease).into()]).await
 }
 
 /// The latest heartbeat of each live runner.
@@ -130,16 +129,8 @@ impl Runner {
     }
 }
 
-/// A locked batch.
-#[derive(Clone, Debug)]
-pub(super) struct RunnerBatch {
-    pub(super) key: BatchKey,
-    /// Its number in the database, which may differ on another server.
-    pub(super) number: i64,
-}
-
-/// The batches that this runner has locked, by the number in commands.
-pub(super) type LockedBatches = BTreeMap<usize, RunnerBatch>;
+/// The batches that this runner has locked, by the number in commands. Their number in the database may differ on another server.
+pub(super) type LockedBatches = BTreeMap<usize, (i64, BatchKey)>;
 
 /// Locks a batch for a runner. Returns the description of a live runner that has it.
 pub(super) async fn lock_batch(
@@ -168,8 +159,7 @@ pub(super) async fn lock_batch(
 /// Releases a batch of a runner.
 pub(super) async fn release_batch(transaction: &Transaction, runner: &Runner, batch: i64) -> Result<(), PostgresError> {
     let release = "UPDATE batch SET runner = NULL WHERE id = $1 AND runner = $2";
-    transaction.execute_typed(release, &[(&batch, Type::INT8), (&runner.id, Type::INT8)]).await?;
-    Ok(())
+    transaction.change(release, &[batch.into(), runner.id.into()]).await
 }
 
 /// Returns whether one of these batches is no longer this runner's.
@@ -259,7 +249,7 @@ impl AcknowledgedWrites {
         &self,
         transaction: &Transaction,
         runner: &Runner,
-        runner_batch: &mut LockedBatches,
+        locked: &mut LockedBatches,
     ) -> Result<String, PostgresError> {
         // Registers the runner as one more write.
         Runner { writes: runner.writes + 1, ..runner.clone() }.register(transaction).await?;
@@ -269,10 +259,10 @@ impl AcknowledgedWrites {
                 numbers.insert(key, ensure_batch(transaction, key).await?);
             }
         }
-        for work in runner_batch.values_mut() {
-            work.number = ensure_batch(transaction, &work.key).await?;
+        for (number, key) in locked.values_mut() {
+            *number = ensure_batch(transaction, key).await?;
             // Purchases freeze, so another runner may keep the batch.
-            lock_batch(transaction, runner, work.number).await?;
+            lock_batch(transaction, runner, *number).await?;
         }
         let ids: Vec<AttemptId> = self.rows.keys().copied().collect();
         let there = locked_rows(transaction, &ids).await?;

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::Type;
 
-use super::transaction::{NOW, PostgresError, Transaction, check_durable};
+use super::transaction::{NOW, PostgresError, Transaction, WRITING, check_durable};
 use crate::domain::Freeze;
 use crate::ledger::Unavailable;
 use crate::ledger::row::Kind;
+use crate::ledger::sql::Sql as _;
 
 impl Kind {
     /// The schema of its tables.
@@ -43,23 +43,14 @@ pub(super) const HAS_SLOT: &str = "state IN ('intended', 'queued', 'in_progress'
 /// The runners with a valid lease.
 pub(super) const LIVE: &str = "SELECT id FROM runner WHERE expired_us IS NULL AND ended_us IS NULL";
 
-/// The schema of a database.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
-    /// There is none.
-    Nothing,
-    /// A ledger that is known.
-    Ledger,
-}
-
-/// Looks for a ledger in a database that keeps commits.
-pub(super) async fn recognize_durable(client: &Client, kind: Kind) -> Result<Found, PostgresError> {
+/// Returns whether a database that keeps commits has a ledger.
+pub(super) async fn recognize_durable(client: &Client, kind: Kind) -> Result<bool, PostgresError> {
     let (durable, found) = futures::join!(check_durable(client), recognize(client, kind));
     durable.and(found)
 }
 
-/// Looks for a ledger in a database.
-pub(super) async fn recognize(client: &Client, kind: Kind) -> Result<Found, PostgresError> {
+/// Returns whether a database has a ledger. Refuses one that this program does not know.
+pub(super) async fn recognize(client: &Client, kind: Kind) -> Result<bool, PostgresError> {
     let schema = kind.schema();
     let is_missing = format!("SELECT to_regnamespace('{schema}') IS NULL");
     let version = format!("SELECT version FROM {schema}.ledger WHERE id = 1");
@@ -70,7 +61,7 @@ pub(super) async fn recognize(client: &Client, kind: Kind) -> Result<Found, Post
         client.query_typed_opt(&structure, &[])
     );
     if is_missing?.try_get(0)? {
-        return Ok(Found::Nothing);
+        return Ok(false);
     }
     let is_foreign = |code| matches!(code, Some(&SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN));
     match version {
@@ -79,7 +70,7 @@ pub(super) async fn recognize(client: &Client, kind: Kind) -> Result<Found, Post
         _ => return Err(PostgresError::Foreign { schema }),
     }
     match structure {
-        Ok(Some(row)) if row.try_get(0)? => Ok(Found::Ledger),
+        Ok(Some(row)) if row.try_get(0)? => Ok(true),
         Err(error) if !is_foreign(error.code()) => Err(error.into()),
         _ => Err(PostgresError::Altered),
     }
@@ -117,13 +108,13 @@ fn structure(schema: &str) -> String {
 /// Makes the tables, whole or not at all. Nothing if another runner has done it meanwhile.
 pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), PostgresError> {
     let schema = kind.schema();
-    let transaction = Transaction::writing(Arc::clone(client), kind);
+    let transaction = Transaction::begin(Arc::clone(client), WRITING, kind).await?;
     let schema = format!("CREATE SCHEMA {schema}");
     let row = format!(
         "INSERT INTO ledger (id, version, identity, structure) VALUES (1, {VERSION}, {IDENTITY}, ({}))",
         structure(kind.schema())
     );
-    // In one round trip: starting runners wait for it.
+    // In one more round trip: starting runners wait for it.
     let (schema, tables, row, committed) = futures::join!(
         client.batch_execute(&schema),
         client.batch_execute(TABLES),
@@ -163,7 +154,7 @@ pub(super) async fn lock_ledger(transaction: &Transaction) -> Result<(i64, Optio
     check_version(row.try_get(4)?)?;
     if has_moved {
         let sql = format!("UPDATE ledger SET identity = {IDENTITY} WHERE id = 1");
-        transaction.execute_typed(&sql, &[]).await?;
+        transaction.change(&sql, &[]).await?;
     }
     if has_moved && !by_failover {
         return Ok((now_us, Some(freeze_after_loss(transaction, ANOTHER_SERVER).await?)));
@@ -189,7 +180,7 @@ pub(super) async fn read_freeze(transaction: &Transaction) -> Result<Option<Free
 pub(super) async fn freeze_after_loss(transaction: &Transaction, what: &str) -> Result<Freeze, PostgresError> {
     let freeze = lost(transaction, what).await?;
     let sql = "UPDATE ledger SET frozen = $1, by_failover = true WHERE id = 1";
-    transaction.execute_typed(sql, &[(&&*freeze.why, Type::TEXT)]).await?;
+    transaction.change(sql, &[(&*freeze.why).into()]).await?;
     Ok(freeze)
 }
 

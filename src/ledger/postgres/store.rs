@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -13,12 +14,12 @@ use tokio_postgres::error::SqlState;
 use super::address::PostgresAddress;
 use super::facts::{RunnerTransaction, pause};
 use super::runner::{
-    AcknowledgedWrites, Heartbeats, LockedBatches, Runner, RunnerBatch, expire_at_start, expire_silent, heartbeats,
-    lock_batch, release_batch,
+    AcknowledgedWrites, Heartbeats, LockedBatches, Runner, expire_at_start, expire_silent, heartbeats, lock_batch,
+    release_batch,
 };
-use super::schema::{Found, create, recognize_durable};
+use super::schema::{create, recognize_durable};
 use super::transaction::{
-    LeaseStatus, NOTHING_IS_LOST, PostgresError, Transaction, connect, is_canceled, is_lost, is_without_tables,
+    LeaseStatus, NOTHING_IS_LOST, PostgresError, Transaction, WRITING, connect, is_canceled, is_lost, is_without_tables,
 };
 use crate::domain::{Account, AttemptState, BatchKey, NoticeCode, SendBy, with_causes};
 use crate::ledger::locked::SharedState;
@@ -81,68 +82,6 @@ impl PostgresStore {
         }
     }
 
-    /// Runs work in one transaction, until its commit is known.
-    pub(super) async fn transact_all<T: Clone>(
-        &mut self,
-        work: impl AsyncFn(&RunnerTransaction) -> Result<T, PostgresError>,
-    ) -> Result<T, PostgresError> {
-        let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
-        loop {
-            let (longest, shutdown) = (self.times.answer, self.shared.shutdown.clone());
-            let answered = tokio::select! {
-                answered = self.attempt(&work, &mut made) => answered,
-                () = tokio::time::sleep(longest) => Err(PostgresError::Silent),
-                () = async { shutdown.cancelled().await; tokio::time::sleep(SHUTDOWN_TIMEOUT).await; } => Err(PostgresError::Silent),
-            };
-            let error = match answered {
-                Ok(Some(done)) => {
-                    if self.broken_since.take().is_some() {
-                        tracing::info!(code = NoticeCode::LedgerBack.code(), "the ledger is reachable again");
-                    }
-                    return Ok(done);
-                }
-                Ok(None) => continue,
-                Err(error) => error.in_general(),
-            };
-            if is_in_the_way(&error) && tries < MAX_TRIES {
-                tries += 1;
-                tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
-                continue;
-            }
-            let is_without_tables = self.is_registered && is_without_tables(&error);
-            if !is_without_tables && !self.is_broken(&error) {
-                return Err(error);
-            }
-            self.has_lost_tables |= is_without_tables;
-            let is_shutting_down = self.shared.shutdown.is_cancelled();
-            // The process ends after this wait.
-            if is_shutting_down {
-                self.rescue();
-            }
-            self.client = None;
-            let since = *self.broken_since.get_or_insert_with(|| {
-                let why = with_causes(&error);
-                tracing::warn!(
-                    code = NoticeCode::LedgerLost.code(),
-                    "lost the connection to the ledger; nothing is submitted until it is back: {why}"
-                );
-                Instant::now()
-            });
-            let most = if is_shutting_down { SHUTDOWN_TIMEOUT } else { self.times.outage };
-            // A new run gets the error immediately; a broken handshake is repeated.
-            if !self.is_registered && !matches!(error, PostgresError::Sql(_)) {
-                return Err(error);
-            }
-            if since.elapsed() > most {
-                self.rescue();
-                let what = format!("the ledger was unreachable for {} s", since.elapsed().as_secs());
-                return Err(Unavailable::new(what, NOTHING_IS_LOST).into());
-            }
-            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-            pause = (pause * 2).min(MAX_PAUSE);
-        }
-    }
-
     /// One try. `None` if the database was repaired first, and another try is due.
     async fn attempt<T: Clone>(
         &mut self,
@@ -151,7 +90,7 @@ impl PostgresStore {
     ) -> Result<Option<T>, PostgresError> {
         if self.client.as_ref().is_none_or(|client| client.is_closed()) {
             let client = Arc::new(connect(&self.address).await?);
-            if recognize_durable(&client, self.kind).await? == Found::Nothing {
+            if !recognize_durable(&client, self.kind).await? {
                 // New tables would conflict with restored ones.
                 if self.is_registered {
                     return Err(PostgresError::Gone);
@@ -161,8 +100,14 @@ impl PostgresStore {
             self.client = Some(client);
         }
         let Some(client) = self.client.clone() else { return Ok(None) };
-        let (kind, runner, limits) = (self.kind, self.runner.clone(), self.limits.clone());
-        let mut it = RunnerTransaction::new(Arc::clone(&client), kind, runner, self.times, limits, self.is_registered);
+        let mut it = RunnerTransaction {
+            transaction: Transaction::new(Arc::clone(&client), WRITING, self.kind),
+            runner: self.runner.clone(),
+            times: self.times,
+            known_limits: self.limits.clone(),
+            is_registered: self.is_registered,
+            lease: OnceCell::new(),
+        };
         // An unread response blocks later ones, so all are awaited together.
         let (_, done) = futures::join!(it.start(), work(&it));
         let lease = it.lease.take();
@@ -200,7 +145,7 @@ impl PostgresStore {
     }
 
     async fn put_back(&mut self, client: Arc<Client>) -> Result<(), PostgresError> {
-        let transaction = Transaction::writing(client, self.kind);
+        let transaction = Transaction::begin(client, WRITING, self.kind).await?;
         let put_back = self.acknowledged.put_back(&transaction, &self.runner, &mut self.locked).await?;
         self.runner.is_unsure = true;
         transaction.commit().await?;
@@ -270,15 +215,69 @@ impl Store for PostgresStore {
         &mut self,
         work: impl AsyncFn(&RunnerTransaction) -> Result<T, PostgresError>,
     ) -> Result<T, LedgerError> {
-        Ok(self.transact_all(work).await?)
+        let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
+        loop {
+            let (longest, shutdown) = (self.times.answer, self.shared.shutdown.clone());
+            let answered = tokio::select! {
+                answered = self.attempt(&work, &mut made) => answered,
+                () = tokio::time::sleep(longest) => Err(PostgresError::Silent),
+                () = async { shutdown.cancelled().await; tokio::time::sleep(SHUTDOWN_TIMEOUT).await; } => Err(PostgresError::Silent),
+            };
+            let error = match answered {
+                Ok(Some(done)) => {
+                    if self.broken_since.take().is_some() {
+                        tracing::info!(code = NoticeCode::LedgerBack.code(), "the ledger is reachable again");
+                    }
+                    return Ok(done);
+                }
+                Ok(None) => continue,
+                Err(error) => error.in_general(),
+            };
+            if is_in_the_way(&error) && tries < MAX_TRIES {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
+                continue;
+            }
+            let is_without_tables = self.is_registered && is_without_tables(&error);
+            if !is_without_tables && !self.is_broken(&error) {
+                return Err(error.into());
+            }
+            self.has_lost_tables |= is_without_tables;
+            let is_shutting_down = self.shared.shutdown.is_cancelled();
+            // The process ends after this wait.
+            if is_shutting_down {
+                self.rescue();
+            }
+            self.client = None;
+            let since = *self.broken_since.get_or_insert_with(|| {
+                let why = with_causes(&error);
+                tracing::warn!(
+                    code = NoticeCode::LedgerLost.code(),
+                    "lost the connection to the ledger; nothing is submitted until it is back: {why}"
+                );
+                Instant::now()
+            });
+            let most = if is_shutting_down { SHUTDOWN_TIMEOUT } else { self.times.outage };
+            // A new run gets the error immediately; a broken handshake is repeated.
+            if !self.is_registered && !matches!(error, PostgresError::Sql(_)) {
+                return Err(error.into());
+            }
+            if since.elapsed() > most {
+                self.rescue();
+                let what = format!("the ledger was unreachable for {} s", since.elapsed().as_secs());
+                return Err(Unavailable::new(what, NOTHING_IS_LOST).into());
+            }
+            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
     }
 
     async fn lock(&mut self, own: usize, key: BatchKey) -> Result<usize, LedgerError> {
         let times = self.times;
-        if self.locked.values().any(|locked| locked.key == key) {
+        if self.locked.values().any(|(_, locked)| *locked == key) {
             return Err(LedgerError::Locked("this process".to_owned()));
         }
-        let locked = self.transact_all(async |it| {
+        let locked = self.transact(async |it| {
             let transaction = &it.transaction;
             let (ensures, expires) = (ensure_batch(transaction, &key), expire_at_start(transaction, &times));
             let (lease, number, expired) = futures::join!(it.lease(), ensures, expires);
@@ -295,27 +294,26 @@ impl Store for PostgresStore {
             match holder? {
                 // Rolled back: a waiting runner is not registered.
                 Some(holder) => Err(PostgresError::Locked(holder)),
-                None => Ok((RunnerBatch { key: key.clone(), number }, recovered, latest)),
+                None => Ok(((number, key.clone()), recovered, latest)),
             }
         });
-        let (work, recovered, latest) = locked.await?;
-        self.note_heartbeats(latest);
+        let (locked, recovered, latest) = locked.await?;
+        self.heartbeats.note(latest, &self.times);
         self.last_heartbeat = Instant::now();
-        self.locked.insert(own, work);
+        self.locked.insert(own, locked);
         recovered
     }
 
     async fn release(&mut self, own: usize) {
-        let Some(work) = self.locked.remove(&own) else { return };
-        let released =
-            self.transact_all(async |it| release_batch(&it.transaction, &it.runner, work.number).await).await;
+        let Some((number, key)) = self.locked.remove(&own) else { return };
+        let released = self.transact(async |it| release_batch(&it.transaction, &it.runner, number).await).await;
         if let Err(error) = released {
-            tracing::debug!("can't release {}: {error}", work.key);
+            tracing::debug!("can't release {key}: {error}");
         }
     }
 
     fn batch(&self, own: usize) -> Option<(i64, &BatchKey)> {
-        self.locked.get(&own).map(|work| (work.number, &work.key))
+        self.locked.get(&own).map(|(number, key)| (*number, key))
     }
 
     fn is_down(&self) -> bool {
@@ -335,8 +333,8 @@ impl Store for PostgresStore {
             send_by.insert(row.attempt.id, self.send_by);
         }
         // A released batch needs no memory.
-        if let Some(work) = self.locked.get(&own) {
-            self.acknowledged.keep(&work.key, row.clone());
+        if let Some((_, key)) = self.locked.get(&own) {
+            self.acknowledged.keep(key, row.clone());
         }
     }
 
@@ -349,25 +347,10 @@ impl Store for PostgresStore {
     }
 
     async fn heartbeat(&mut self) {
-        self.send_heartbeat().await;
-    }
-
-    async fn end(&mut self) {
-        // The process may end during the wait.
-        self.rescue();
-        if self.is_registered {
-            self.deregister().await;
-        }
-    }
-}
-
-impl PostgresStore {
-    /// Sends a heartbeat, expires silent runners, and puts intents in doubt whose response can't arrive any more.
-    pub(super) async fn send_heartbeat(&mut self) {
         let times = self.times;
         let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
         let latest = self
-            .transact_all(async |it| {
+            .transact(async |it| {
                 let expires = expire_silent(&it.transaction, &known, &times);
                 let recovers = recover_intents(it, None);
                 let (expired, recovered, latest) = futures::join!(expires, recovers, heartbeats(&it.transaction));
@@ -381,7 +364,7 @@ impl PostgresStore {
                 if let Err(error) = recovered {
                     tracing::warn!(code = NoticeCode::HeartbeatFailed.code(), "can't recover intents: {error}");
                 }
-                self.note_heartbeats(latest);
+                self.heartbeats.note(latest, &self.times);
             }
             // The next heartbeat is a new try, and each write reports the error.
             Err(error) => {
@@ -395,15 +378,14 @@ impl PostgresStore {
         self.last_heartbeat = Instant::now();
     }
 
-    /// Records the latest heartbeat of each live runner.
-    pub(super) fn note_heartbeats(&mut self, latest: Vec<(i64, i64)>) {
-        self.heartbeats.note(latest, &self.times);
-    }
-
-    /// Deregisters the runner.
-    pub(super) async fn deregister(&mut self) {
+    async fn end(&mut self) {
+        // The process may end during the wait.
+        self.rescue();
+        if !self.is_registered {
+            return;
+        }
         let left = self
-            .transact_all(async |it| {
+            .transact(async |it| {
                 it.runner.deregister(&it.transaction);
                 Ok(())
             })

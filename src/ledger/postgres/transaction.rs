@@ -37,40 +37,37 @@ pub(super) const LOCK: &str = "SELECT id FROM ledger WHERE id = 1 FOR UPDATE";
 /// A value of a statement with its type. The type saves a round trip.
 pub(super) type Typed<'v> = (&'v (dyn ToSql + Sync), Type);
 
+/// A transaction that writes. Independent of the server's default: each statement sees the commits before its lock.
+pub(super) const WRITING: &str = "READ COMMITTED";
+
+/// A transaction that reads one snapshot.
+pub(super) const READING: &str = "REPEATABLE READ, READ ONLY";
+
 /// A transaction. Drop rolls it back.
 pub(in crate::ledger) struct Transaction {
     client: Arc<Client>,
-    /// The first statements. If they fail, the server refuses all later ones.
-    pub(super) beginning: String,
+    /// The first statements.
+    beginning: String,
     /// Statements with one value each, sent with the commit.
     last: Mutex<Vec<(Cow<'static, str>, String)>>,
     is_over: bool,
 }
 
 impl Transaction {
-    /// A writing transaction, once its `beginning` is sent. Its commit is durable before the acknowledgment.
-    pub(super) fn that_writes(client: Arc<Client>, kind: Kind) -> Self {
-        // Independent of the server's default: each statement sees the commits before its lock.
-        Self::new(client, "READ COMMITTED", kind)
+    /// A transaction that has begun. Its commit is durable before the acknowledgment.
+    pub(super) async fn begin(client: Arc<Client>, mode: &str, kind: Kind) -> Result<Self, PostgresError> {
+        let transaction = Self::new(client, mode, kind);
+        transaction.start().await?;
+        Ok(transaction)
     }
 
-    /// A writing transaction. Its beginning is sent with the first statement.
-    pub(super) fn writing(client: Arc<Client>, kind: Kind) -> Self {
-        Self::that_writes(client, kind).begun()
+    /// Sends the beginning. If it is canceled, the statements that are joined with it find no tables.
+    pub(super) async fn start(&self) -> Result<(), PostgresError> {
+        Ok(self.client.batch_execute(&self.beginning).await?)
     }
 
-    /// A reading transaction with one snapshot. Its beginning is sent with the first query.
-    pub(super) fn reading(client: Arc<Client>, kind: Kind) -> Self {
-        Self::new(client, "REPEATABLE READ, READ ONLY", kind).begun()
-    }
-
-    fn begun(self) -> Self {
-        // The first poll sends it. If it fails, all later statements fail.
-        drop(self.client.batch_execute(&self.beginning).now_or_never());
-        self
-    }
-
-    fn new(client: Arc<Client>, mode: &str, kind: Kind) -> Self {
+    /// A transaction whose start is joined with its first statements.
+    pub(super) fn new(client: Arc<Client>, mode: &str, kind: Kind) -> Self {
         let Times { answer, lock, standstill, .. } = Times::usual();
         let (statement_ms, lock_ms, standstill_ms) = (answer.as_millis(), lock.as_millis(), standstill.as_millis());
         let beginning = format!(
@@ -200,9 +197,10 @@ pub(super) fn is_without_tables(error: &PostgresError) -> bool {
     }
 }
 
-/// Returns whether a statement was canceled: by an administrator, a shutdown, or its timeout.
+/// Returns whether a statement was canceled, by an administrator, a shutdown, or its timeout: this one, or an earlier one whose response was not read,
+/// such as a rollback.
 pub(super) fn is_canceled(error: &tokio_postgres::Error) -> bool {
-    error.code() == Some(&SqlState::QUERY_CANCELED)
+    matches!(error.code(), Some(&SqlState::QUERY_CANCELED | &SqlState::IN_FAILED_SQL_TRANSACTION))
 }
 
 /// Returns whether the connection is lost, or the server is stopping, starting, or out of connections.

@@ -124,8 +124,16 @@ impl Facts {
                 return Err(LedgerError::Deferred(Duration::ZERO));
             }
             match shared.slots {
-                SlotStatus::Paused(wait) => return Err(LedgerError::Deferred(wait)),
-                SlotStatus::Free(..=0) => return Err(LedgerError::Deferred(shared.retry_after)),
+                SlotStatus::Paused(wait) => {
+                    return Err(LedgerError::WaitsForRunners {
+                        wait,
+                        why: "the service asked the account's runners to wait",
+                    });
+                }
+                SlotStatus::Free(..=0) => {
+                    let why = "no slot is free for this runner; `shotlist limit set --slots` sets their number";
+                    return Err(LedgerError::WaitsForRunners { wait: shared.retry_after, why });
+                }
                 SlotStatus::Free(..) => {}
             }
         }

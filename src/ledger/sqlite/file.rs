@@ -25,7 +25,7 @@ use crate::ledger::{Contents, CopyError, HoldError, LedgerLimit, LockedBatch, Un
 #[derive(Clone)]
 pub struct SqliteLedger {
     path: PathBuf,
-    kind: Kind,
+    pub(in crate::ledger) kind: Kind,
     /// Called after each command, if commands run in the call.
     in_place: Option<Arc<dyn Fn() + Send + Sync>>,
 }
@@ -142,10 +142,6 @@ displayed!(SqliteLedger(it): it.path.display());
 
 /// The operations of [`Ledger`](crate::ledger::Ledger).
 impl SqliteLedger {
-    pub(in crate::ledger) fn is_simulated(&self) -> bool {
-        self.kind == Kind::Simulated
-    }
-
     pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
         let (key, in_place) = (batch.clone(), self.in_place.clone());
         let open = move |path: &Path, kind| {

@@ -236,8 +236,34 @@ impl Sql for Connection {
         self.prepare_cached(&numbered(sql))?.execute(params_from_iter(values)).map(drop)
     }
 
+    /// Every attempt of a batch, oldest first, verified against the checksums. Must be called in a transaction.
     async fn history(&self, batch: &BatchKey) -> rusqlite::Result<History> {
-        history(self, batch).await
+        let Some((id, expected, retake)) = verified_batch(self, &batch.name, &batch.batch)? else {
+            return Ok(History::default());
+        };
+        let count = "SELECT count(*) FROM attempt WHERE batch = $1";
+        let count = self.line(count, &[id.into()], |line| line.count(0)).await?.unwrap_or_default();
+        let (mut attempts, mut sum) = (Vec::<Attempt>::with_capacity(count as usize), 0_i64);
+        // One statement: a second one could read another index, and miss the damage of the first.
+        let digest = digest("attempt", "attempt");
+        let sql = format!("SELECT id, record, {digest} FROM attempt WHERE batch = $1 ORDER BY id");
+        let read = |line: &dyn Line<rusqlite::Error>| {
+            sum = sum.wrapping_add(line.number(2)?);
+            let attempt = attempt(line, 0, attempts.last())?;
+            // A checksum is of rows in any order, and the newest one decides.
+            if attempts.last().is_some_and(|last| last.id >= attempt.id) {
+                return Err(damaged("the attempts of the batch are out of order"));
+            }
+            attempts.push(attempt);
+            Ok(())
+        };
+        self.each_line(&sql, &[id.into()], read).await?;
+        sum = sum.wrapping_add(sum_of(self, "unsent", &format!("batch = {id}"))?);
+        expect(expected, sum, "the attempts of the batch")?;
+        // By the number that was verified: an index of names may be damaged.
+        let unsent = unsent(self, "FROM unsent WHERE batch = $1", &[id.into()]).await?;
+        let retake = retake.map(|text| from_json("retake", &text)).transpose()?;
+        Ok(History::new(attempts).with_unsent(unsent).with_retake(retake))
     }
 
     async fn controls(&self) -> rusqlite::Result<Controls> {
@@ -329,36 +355,6 @@ pub(super) fn repeats_its_record(line: &dyn Line<rusqlite::Error>, row: &Row) ->
         Value::Text(text) => line.plain(column).is_ok_and(|found| found == text.as_deref()),
     };
     Ok(values[..values.len() - 1].iter().enumerate().all(is_same))
-}
-
-/// Every attempt of a batch, oldest first, verified against the checksums. Must be called in a transaction.
-pub(super) async fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
-    let Some((id, expected, retake)) = verified_batch(connection, &batch.name, &batch.batch)? else {
-        return Ok(History::default());
-    };
-    let count = "SELECT count(*) FROM attempt WHERE batch = $1";
-    let count = connection.line(count, &[id.into()], |line| line.count(0)).await?.unwrap_or_default();
-    let (mut attempts, mut sum) = (Vec::<Attempt>::with_capacity(count as usize), 0_i64);
-    // One statement: a second one could read another index, and miss the damage of the first.
-    let digest = digest("attempt", "attempt");
-    let sql = format!("SELECT id, record, {digest} FROM attempt WHERE batch = $1 ORDER BY id");
-    let read = |line: &dyn Line<rusqlite::Error>| {
-        sum = sum.wrapping_add(line.number(2)?);
-        let attempt = attempt(line, 0, attempts.last())?;
-        // A checksum is of rows in any order, and the newest one decides.
-        if attempts.last().is_some_and(|last| last.id >= attempt.id) {
-            return Err(damaged("the attempts of the batch are out of order"));
-        }
-        attempts.push(attempt);
-        Ok(())
-    };
-    connection.each_line(&sql, &[id.into()], read).await?;
-    sum = sum.wrapping_add(sum_of(connection, "unsent", &format!("batch = {id}"))?);
-    expect(expected, sum, "the attempts of the batch")?;
-    // By the number that was verified: an index of names may be damaged.
-    let unsent = unsent(connection, "FROM unsent WHERE batch = $1", &[id.into()]).await?;
-    let retake = retake.map(|text| from_json("retake", &text)).transpose()?;
-    Ok(History::new(attempts).with_unsent(unsent).with_retake(retake))
 }
 
 /// The freeze, if purchases are frozen.
