@@ -57,20 +57,10 @@ pub struct HookOutput {
 pub enum ProgramError {
     /// It can't be started.
     #[error("can't start `{program}`")]
-    NotStarted {
-        /// The program.
-        program: String,
-        /// The cause.
-        source: io::Error,
-    },
+    NotStarted { program: String, source: io::Error },
     /// It failed by its exit code, or was killed.
     #[error("{status}{}", last_line.as_ref().map(|line| format!(": {line}")).unwrap_or_default())]
-    Failed {
-        /// The exit status.
-        status: ExitStatus,
-        /// The last line of standard error, or else of standard output.
-        last_line: Option<String>,
-    },
+    Failed { status: ExitStatus, last_line: Option<String> },
     /// It was killed after the timeout.
     #[error("it took longer than {}, and was killed", friendly(*.0))]
     TimedOut(Duration),

@@ -71,11 +71,6 @@
 //! | runners of one ledger | 8 | 0.82 of the jobs per second of one runner on the same cores | the lock for intents: 440 jobs per second; then one ledger per account |
 //! | cards of a contact sheet | 5,000 | 5 ms of work per frame while scrolling | a page of 10,000 has 16 MB; split the batch |
 
-#![cfg_attr(
-    not(feature = "postgres"),
-    expect(dead_code, unused_imports, reason = "some code is only for ledgers that several machines share")
-)]
-
 pub mod bill;
 pub mod catalog;
 pub mod cli;

@@ -95,9 +95,8 @@ pub(super) fn writer(reports: &ReportArgs, out: &Path, on_page: NextCommand) -> 
     let usual = Writer::usual(out, Some(on_page)).with_track(reports.track.as_deref());
     reports.report.iter().try_fold(usual, |writer, path| {
         let Some(form) = form_of(path) else {
-            let workbook = if cfg!(feature = "xlsx") { "`.xlsx`, " } else { "" };
             return Err(failure!(OptionInvalid, "`--report {}` has no ending of a report", path.display();
-                "name a file that ends in `.csv`, {workbook}`.json`, `.html`, or `.otio`"));
+                "name a file that ends in `.csv`, `.xlsx`, `.json`, `.html`, or `.otio`"));
         };
         Ok(writer.with_file(path.clone(), form))
     })

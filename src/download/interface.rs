@@ -98,6 +98,7 @@ impl Default for Limits {
 
 /// The reason why a video was not downloaded.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "fields are named after what they hold")]
 pub enum FetchError {
     /// The server refuses this link. The service may return another one.
     #[error("HTTP {0}")]
@@ -116,12 +117,7 @@ pub enum FetchError {
     BadRedirect(String),
     /// This machine can't store it.
     #[error("can't write `{}`", path.display())]
-    Local {
-        /// The file or directory.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Local { path: PathBuf, source: io::Error },
 }
 
 impl FetchError {

@@ -275,34 +275,21 @@ const ANOTHER_DIRECTORY: &str = "name another directory with `--to`, or remove w
 
 explained! {
     /// A video that can't be copied.
+    #[expect(missing_docs, reason = "fields are named after what they hold")]
     pub enum CopyVideoError from {
     } or {
         /// The original is missing, or differs from the download.
         #[error("`{}` is not the video that was downloaded", path.display())]
-        Changed {
-            /// The path.
-            path: PathBuf,
-        } => NotWritable, ANOTHER_DIRECTORY;
+        Changed { path: PathBuf } => NotWritable, ANOTHER_DIRECTORY;
         /// The copy would be the original itself, for example through a mount.
         #[error("`{}` is the video itself", path.display())]
-        Same {
-            /// The path.
-            path: PathBuf,
-        } => NotWritable, "name a directory that is not the output directory under another name";
+        Same { path: PathBuf } => NotWritable, "name a directory that is not the output directory under another name";
         /// Another file has its name. Nothing is overwritten.
         #[error("`{}` exists", path.display())]
-        Exists {
-            /// The path.
-            path: PathBuf,
-        } => NotWritable, ANOTHER_DIRECTORY;
+        Exists { path: PathBuf } => NotWritable, ANOTHER_DIRECTORY;
         /// The disk refuses it.
         #[error("can't copy to `{}`", path.display())]
-        Io {
-            /// The path of the copy.
-            path: PathBuf,
-            /// The cause.
-            source: io::Error,
-        } => NotWritable, ANOTHER_DIRECTORY;
+        Io { path: PathBuf, source: io::Error } => NotWritable, ANOTHER_DIRECTORY;
     }
 }
 

@@ -8,180 +8,55 @@ use super::settings::StopReason;
 use crate::domain::{AttemptId, Charge, JobId, NoticeCode, TaskId, TaskNames, Usd, VideoFile};
 
 /// An event of a run.
+#[expect(missing_docs, reason = "fields are named after what they hold")]
 #[derive(Clone, PartialEq, Debug)]
 pub enum RunEvent {
-    /// The run begins.
-    Started {
-        /// The number of jobs to submit.
-        submit: usize,
-        /// The number of active tasks to poll.
-        resume: usize,
-        /// The price of the submissions.
-        planned: Usd,
-        /// The number of videos of earlier runs to download.
-        fetch: usize,
-    },
+    /// The run begins: with jobs to submit and their price, active tasks to poll, and videos of earlier runs to download.
+    Started { submit: usize, resume: usize, planned: Usd, fetch: usize },
     /// The service accepted a job.
-    Submitted {
-        /// The job.
-        job: JobId,
-        /// Its task.
-        task: TaskNames,
-        /// Its price.
-        price: Usd,
-    },
+    Submitted { job: JobId, task: TaskNames, price: Usd },
     /// A job was not sent, because its image has no URL. The next run tries again.
-    NotSent {
-        /// The job.
-        job: JobId,
-        /// The reason.
-        reason: String,
-    },
+    NotSent { job: JobId, reason: String },
     /// The service rejected a job for good.
-    Rejected {
-        /// The job.
-        job: JobId,
-        /// The service's message.
-        message: String,
-    },
-    /// The outcome of a submission is unknown.
-    InDoubt {
-        /// The job.
-        job: JobId,
-        /// The response, or the failure.
-        message: String,
-        /// The amount that may have been charged.
-        price: Usd,
-    },
-    /// The service generates a task.
-    Progressed {
-        /// The job.
-        job: JobId,
-        /// 0 to 100, if the service reports it.
-        percent: Option<u8>,
-    },
+    Rejected { job: JobId, message: String },
+    /// The outcome of a submission is unknown, and its price may have been charged.
+    InDoubt { job: JobId, message: String, price: Usd },
+    /// The service generates a task. Its progress is 0 to 100, if it is reported.
+    Progressed { job: JobId, percent: Option<u8> },
     /// A task is completed.
-    Completed {
-        /// The job.
-        job: JobId,
-        /// The task.
-        task: TaskNames,
-    },
+    Completed { job: JobId, task: TaskNames },
     /// A video is waiting to be downloaded.
-    ToFetch {
-        /// The job.
-        job: JobId,
-    },
+    ToFetch { job: JobId },
     /// A video was downloaded.
     Fetched(Box<FetchedVideo>),
     /// The program for a video ended.
-    Executed {
-        /// The job.
-        job: JobId,
-        /// The task of the video.
-        task: TaskId,
-        /// The reason, if it failed.
-        error: Option<String>,
-    },
+    Executed { job: JobId, task: TaskId, error: Option<String> },
     /// A video could not be downloaded. The next run tries again.
-    NotFetched {
-        /// The job.
-        job: JobId,
-        /// The task of the video.
-        task: TaskId,
-        /// The reason.
-        message: String,
-    },
+    NotFetched { job: JobId, task: TaskId, message: String },
     /// A task failed.
-    Failed {
-        /// The job.
-        job: JobId,
-        /// The task.
-        task: TaskNames,
-        /// The service's message.
-        message: String,
-        /// Whether it is paid.
-        charge: Charge,
-    },
+    Failed { job: JobId, task: TaskNames, message: String, charge: Charge },
     /// A job is submitted again after its task failed.
-    Retrying {
-        /// The job.
-        job: JobId,
-        /// Its price.
-        price: Usd,
-    },
+    Retrying { job: JobId, price: Usd },
     /// The service uses a second ID for a task.
-    TaskAlias {
-        /// The job.
-        job: JobId,
-        /// Both IDs.
-        task: TaskNames,
-    },
-    /// A task is left active. The next run resumes it.
-    TaskLeft {
-        /// The job.
-        job: JobId,
-        /// The task.
-        task: TaskNames,
-        /// The reason.
-        why: LeaveReason,
-        /// The last status, if it was neither queued nor in progress.
-        said: Option<String>,
-        /// True if the task may never end.
-        is_endless: bool,
-    },
+    TaskAlias { job: JobId, task: TaskNames },
+    /// A task is left active, and the next run resumes it. It has said something other than queued or in progress, or may be endless.
+    TaskLeft { job: JobId, task: TaskNames, why: LeaveReason, said: Option<String>, is_endless: bool },
     /// The service asked to wait, and all requests do.
-    Waiting {
-        /// The time to wait.
-        wait: Duration,
-        /// The reason.
-        message: String,
-    },
+    Waiting { wait: Duration, message: String },
     /// Other runners of the account have the slots, or must wait, too. Emitted once.
-    WaitingForRunners {
-        /// The time until the next try.
-        wait: Duration,
-        /// What they wait for.
-        message: String,
-    },
+    WaitingForRunners { wait: Duration, message: String },
     /// A request had no usable response. The run repeats it.
-    RequestFailed {
-        /// The failure.
-        message: String,
-    },
+    RequestFailed { message: String },
     /// Something unusual that doesn't end the run, but may end the submission of a model.
-    Warned {
-        /// The code.
-        code: NoticeCode,
-        /// The description.
-        message: String,
-    },
+    Warned { code: NoticeCode, message: String },
     /// The service responds again.
-    ServiceRecovered {
-        /// The time without a response.
-        after: Duration,
-    },
+    ServiceRecovered { after: Duration },
     /// The service reports an undocumented state. Emitted once for each.
-    UnknownStatus {
-        /// The state.
-        status: String,
-    },
+    UnknownStatus { status: String },
     /// The ID of a new task could not be recorded: you need it.
-    TaskNotRecorded {
-        /// The job.
-        job: JobId,
-        /// The ID that would be lost.
-        task: TaskNames,
-        /// Its price.
-        price: Usd,
-    },
+    TaskNotRecorded { job: JobId, task: TaskNames, price: Usd },
     /// The run stops submitting.
-    Stopping {
-        /// The reason.
-        reason: StopReason,
-        /// The description.
-        message: String,
-    },
+    Stopping { reason: StopReason, message: String },
 }
 
 impl RunEvent {

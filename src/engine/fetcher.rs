@@ -271,11 +271,7 @@ enum Unfetched {
     /// The run aborts.
     Aborted,
     /// The download failed.
-    Missed {
-        message: String,
-        /// True if the cause is this machine.
-        is_local: bool,
-    },
+    Missed { message: String, is_local: bool },
 }
 
 impl Unfetched {

@@ -18,12 +18,7 @@ const MAX_WORDS: usize = 3;
 pub(crate) enum Undecoded {
     /// The table has another encoding, and the manifest does not name it.
     #[error("it is neither UTF-8 nor UTF-16; as `{encoding}`, it would read {words}")]
-    Unnamed {
-        /// The detected encoding, in lower case.
-        encoding: String,
-        /// Words of the table in this encoding.
-        words: String,
-    },
+    Unnamed { encoding: String, words: String },
     /// Spreadsheet programs don't read UTF-32 either.
     #[error("it is UTF-32")]
     Utf32,

@@ -72,24 +72,21 @@ pub(super) const BRING_BACK: &str =
 
 explained! {
     /// The reason why a batch can't be locked now.
+    #[expect(missing_docs, reason = "fields are named after what they hold")]
     pub enum HoldError from {
         /// The ledger can't be used.
         Unavailable(Unavailable),
     } or {
         /// Another runner holds it.
         #[error("batch `{batch}` is locked by another run{holder}")]
-        Busy {
-            /// The batch.
-            batch: BatchKey,
-            /// The other runner, if it is known.
-            holder: String,
-        } => BatchLocked, WAIT;
+        Busy { batch: BatchKey, holder: String } => BatchLocked, WAIT;
     }
 }
 
 explained! {
     /// The reason why something could not be recorded.
     #[derive(Clone)]
+    #[expect(missing_docs, reason = "fields are named after what they hold")]
     pub enum LedgerError from {
         /// The ledger can't be used.
         Unavailable(Unavailable),
@@ -105,14 +102,7 @@ explained! {
         Store(#[source] StoreError) => NotWritable, WRITABLE;
         /// The intent would pass a limit over all batches; nothing was written.
         #[error("`{name}` allows {limit:#}, but {used:#} is already spent or at risk")]
-        OverLimit {
-            /// The limit's name in the manifest.
-            name: Arc<str>,
-            /// The limit.
-            limit: Usd,
-            /// The sum that is spent or at risk.
-            used: Usd,
-        } => OverLimit, "raise the limit, or choose fewer jobs";
+        OverLimit { name: Arc<str>, limit: Usd, used: Usd } => OverLimit, "raise the limit, or choose fewer jobs";
         /// Another attempt of the job is open; nothing was written.
         #[error("another run has submitted `{0}`")]
         Claimed(JobId) => LedgerRefuses, SHOW_PLAN;
@@ -121,36 +111,19 @@ explained! {
         Approved(JobId) => LedgerRefuses, SHOW_PLAN;
         /// Another batch paid for the same request since the plan; nothing was written.
         #[error("the request of `{job}` was paid for in {other} since the plan was made")]
-        PaidElsewhere {
-            /// The job.
-            job: JobId,
-            /// The other batch.
-            other: BatchKey,
-        } => AlreadyPaid, SHOW_PLAN;
+        PaidElsewhere { job: JobId, other: BatchKey } => AlreadyPaid, SHOW_PLAN;
         /// Another attempt at the same service has this task; nothing was written.
         #[error("task `{task}` belongs to `{job}` of `{batch}`")]
-        TaskTaken {
-            /// The task.
-            task: TaskId,
-            /// The job that owns it.
-            job: String,
-            /// The batch of that job.
-            batch: BatchKey,
-        } => TaskTaken, "check the task ID";
+        TaskTaken { task: TaskId, job: String, batch: BatchKey } => TaskTaken, "check the task ID";
         /// The database was restored meanwhile, and lacks the write.
         #[error("can't write the ledger: the database lost the commit")]
         RolledBack => NotWritable, Freeze::LOOK_FIRST;
         /// A task ID must be written first, or intents of another account; nothing was written. Another try is due after this time.
         #[error("submission deferred")]
         Deferred(Duration) => LedgerRefuses, RUN_AGAIN;
-        /// Other runners of the account have the slots, or must wait, too; nothing was written.
+        /// Other runners of the account have the slots, or must wait, too; nothing was written. Another try is due after this wait.
         #[error("{why}")]
-        WaitsForRunners {
-            /// Another try is due after this time.
-            wait: Duration,
-            /// What the runners wait for.
-            why: &'static str,
-        } => LedgerRefuses, RUN_AGAIN;
+        WaitsForRunners { wait: Duration, why: &'static str } => LedgerRefuses, RUN_AGAIN;
         /// This runner stalled, and another one may lock its batch; nothing was written.
         #[error("this runner's lease expired; its purchases are in the ledger")]
         LeaseExpired => LedgerRefuses, RUN_AGAIN;
@@ -159,12 +132,7 @@ explained! {
         Locked(String) => BatchLocked, WAIT;
         /// The sender may still get a response, so it can't be declared never created; nothing was written.
         #[error("runner {runner}, which sent `{job}`, may still wait for the response")]
-        SenderMayLive {
-            /// The job.
-            job: String,
-            /// The runner.
-            runner: String,
-        } => RunnerMayLive, RUNNER_MAY_LIVE;
+        SenderMayLive { job: String, runner: String } => RunnerMayLive, RUNNER_MAY_LIVE;
         /// The writer is gone.
         #[error("the ledger is closed")]
         Closed => NotWritable, RUN_AGAIN;
@@ -173,6 +141,7 @@ explained! {
 
 explained! {
     /// The reason why a ledger can't be verified or copied. Nothing was written.
+    #[expect(missing_docs, reason = "fields are named after what they hold")]
     pub enum CopyError from {
         /// A ledger can't be used.
         Unavailable(Unavailable),
@@ -182,12 +151,7 @@ explained! {
         Busy(String) => BatchLocked, "wait for that run to end; the copy would lack its purchases";
         /// The ledger to read is damaged.
         #[error("ledger `{ledger}` is damaged: {what}")]
-        Damaged {
-            /// The ledger.
-            ledger: String,
-            /// The diagnostic.
-            what: String,
-        } => LedgerDamaged, BRING_BACK;
+        Damaged { ledger: String, what: String } => LedgerDamaged, BRING_BACK;
         /// There is no ledger to read.
         #[error("found no ledger at `{0}`")]
         Missing(String) => LedgerMissing, "name the ledger with `--ledger`; it is in `.shotlist` beside the manifest";
@@ -233,9 +197,6 @@ pub enum AddressError {
     /// Not the URL of a database.
     #[error("the ledger must be a PostgreSQL URL: {0}")]
     NotOne(String),
-    /// The URL of a database, in a build without the feature `postgres`.
-    #[error("this build of shotlist has no support for PostgreSQL")]
-    NotInThisBuild,
     /// Other users can read the password file. PostgreSQL's own tools refuse it, too.
     #[error("other users can read password file `{}`", .0.display())]
     OpenPasswordFile(PathBuf),
@@ -250,7 +211,6 @@ impl AddressError {
             }
             Self::Empty => "name a ledger, or leave out `--ledger`".to_owned(),
             Self::NotOne(_) => "write `postgres://USER@HOST:PORT/DATABASE`".to_owned(),
-            Self::NotInThisBuild => "name an SQLite file, or use a build with the feature `postgres`".to_owned(),
             Self::OpenPasswordFile(path) => format!("run `chmod 600 {}`", path.display()),
         }
     }

@@ -54,7 +54,6 @@
 
 mod error;
 mod locked;
-#[cfg(feature = "postgres")]
 mod postgres;
 mod reader;
 mod record;
@@ -71,7 +70,6 @@ mod writer;
 pub(crate) use error::RUNNER_MAY_LIVE;
 pub use error::{AddressError, CopyError, HoldError, LedgerError, Unavailable};
 pub use locked::{LockedBatch, this_machine};
-#[cfg(feature = "postgres")]
 pub use postgres::{PostgresAddress, PostgresLedger};
 pub use reader::{Ledger, LedgerAddress};
 pub(crate) use record::GIVEN_UP;

@@ -13,7 +13,6 @@ use super::row::Kind;
 use super::sql::{self, Sql as _};
 use super::views::{BoughtElsewhere, Contents, Controls, OpenElsewhere, Spending};
 use super::{AddressError, HoldError, LedgerLimit, LockedBatch, SqliteLedger, Unavailable};
-#[cfg(feature = "postgres")]
 use super::{PostgresAddress, PostgresLedger};
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 
@@ -27,7 +26,6 @@ pub struct Ledger(pub(super) Medium);
 #[derive(Clone, Debug)]
 pub(super) enum Medium {
     File(SqliteLedger),
-    #[cfg(feature = "postgres")]
     Database(PostgresLedger),
 }
 
@@ -36,7 +34,6 @@ macro_rules! ask {
     ($self:ident, $it:ident => $asked:expr) => {
         match &$self.0 {
             Medium::File($it) => $asked,
-            #[cfg(feature = "postgres")]
             Medium::Database($it) => $asked,
         }
     };
@@ -47,7 +44,6 @@ macro_rules! question {
     ($self:ident, $nothing:expr, $sql:ident => $question:expr) => {
         match &$self.0 {
             Medium::File(file) => file.ask($nothing, move |$sql| block_on($question)).await,
-            #[cfg(feature = "postgres")]
             Medium::Database(database) => database.ask($nothing, async |$sql| $question.await).await,
         }
     };
@@ -65,7 +61,6 @@ impl Ledger {
     }
 
     /// A ledger in a PostgreSQL database for several runners, of real money or of the simulator.
-    #[cfg(feature = "postgres")]
     pub fn in_database(address: PostgresAddress, is_simulated: bool) -> Self {
         let kind = if is_simulated { Kind::Simulated } else { Kind::Real };
         Self(Medium::Database(PostgresLedger::new(address, kind)))
@@ -80,7 +75,6 @@ impl Ledger {
     pub fn file(&self) -> Option<&SqliteLedger> {
         match &self.0 {
             Medium::File(file) => Some(file),
-            #[cfg(feature = "postgres")]
             Medium::Database(_) => None,
         }
     }
@@ -183,24 +177,17 @@ impl Ledger {
     }
 
     /// The maximum number of active tasks of all runners, if it is set. A file has none.
-    #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a file has no slots"))]
     pub async fn slots(&self) -> Result<Option<i64>, Unavailable> {
         match &self.0 {
             Medium::File(_) => Ok(None),
-            #[cfg(feature = "postgres")]
             Medium::Database(database) => database.slots().await,
         }
     }
 
     /// Sets the maximum number of active tasks of all runners, or removes it. Returns false for a file, which has none.
-    #[cfg_attr(
-        not(feature = "postgres"),
-        expect(unused_variables, clippy::unused_async, reason = "a file has no slots")
-    )]
     pub async fn set_slots(&self, slots: Option<u32>) -> Result<bool, Unavailable> {
         match &self.0 {
             Medium::File(_) => Ok(false),
-            #[cfg(feature = "postgres")]
             Medium::Database(database) => database.set_slots(slots).await.map(|()| true),
         }
     }
@@ -230,7 +217,6 @@ pub enum LedgerAddress {
     /// The path of an SQLite file.
     File(PathBuf),
     /// The URL of a PostgreSQL database.
-    #[cfg(feature = "postgres")]
     Database(PostgresAddress),
 }
 
@@ -238,7 +224,6 @@ impl LedgerAddress {
     /// Reads a path or URL, and finds the password of a database. `environment` returns the value of a variable.
     ///
     /// Refuses text that is almost a URL: a file of that name would be an empty ledger, and everything would be due again.
-    #[cfg_attr(not(feature = "postgres"), expect(unused_variables, reason = "a file has no password"))]
     pub fn new(text: &OsStr, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
         let shown = text.to_string_lossy();
         if text.is_empty() {
@@ -248,10 +233,7 @@ impl LedgerAddress {
             return Err(AddressError::OtherUrl);
         }
         Ok(match text.to_str().filter(|text| is_a_url(text)) {
-            #[cfg(feature = "postgres")]
             Some(url) => Self::Database(PostgresAddress::new(url, environment)?),
-            #[cfg(not(feature = "postgres"))]
-            Some(_) => return Err(AddressError::NotInThisBuild),
             None => Self::File(text.into()),
         })
     }
@@ -261,7 +243,6 @@ impl LedgerAddress {
         match self {
             Self::File(path) if is_simulated => Ledger::of_simulator_in_file(path),
             Self::File(path) => Ledger::in_file(path),
-            #[cfg(feature = "postgres")]
             Self::Database(address) => Ledger::in_database(address.clone(), is_simulated),
         }
     }
@@ -287,7 +268,6 @@ impl fmt::Display for LedgerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
-            #[cfg(feature = "postgres")]
             Self::Database(address) => address.fmt(f),
         }
     }
@@ -303,7 +283,6 @@ impl Ledger {
         let during = format!("it is being copied to {to}");
         let lock = match &self.0 {
             Medium::File(file) => Some(file.freeze_for_copy(&during).await?),
-            #[cfg(feature = "postgres")]
             Medium::Database(database) => database.freeze_for_copy(&during).await.map(|()| None)?,
         };
         let before = before.map(|freeze| freeze.why.to_string());
@@ -318,7 +297,6 @@ impl Ledger {
         };
         let restored = match &self.0 {
             Medium::File(file) => file.set_freeze(after.as_deref()).await,
-            #[cfg(feature = "postgres")]
             Medium::Database(database) => database.refreeze(after.as_deref()).await,
         };
         copied.and_then(|contents| Ok(restored.map(|()| contents)?))

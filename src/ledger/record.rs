@@ -215,6 +215,7 @@ pub(crate) const GIVEN_UP: &str = "given_up";
 
 /// An event of an attempt.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(missing_docs, reason = "fields are named after what they hold")]
 pub enum Event {
     /// It certainly made no task: no byte was sent, or the service asked to wait.
     Withdrawn,
@@ -239,68 +240,25 @@ pub enum Event {
     /// The service reports that the task is in progress.
     Started,
     /// The service reports a cost of the task.
-    Reported {
-        /// The cost.
-        usd: Usd,
-    },
-    /// The run stops polling.
-    Left {
-        /// Polls in this run.
-        polls: u32,
-    },
+    Reported { usd: Usd },
+    /// The run stops polling, after this many polls.
+    Left { polls: u32 },
     /// The task is completed.
-    Completed {
-        /// The URL of the video.
-        video_url: String,
-        /// The end of generation.
-        ended_at: Timestamp,
-        /// Polls in this run.
-        polls: u32,
-    },
+    Completed { video_url: String, ended_at: Timestamp, polls: u32 },
     /// The task failed.
-    Failed {
-        /// The service's error.
-        error: ServiceError,
-        /// The end of generation.
-        ended_at: Timestamp,
-        /// Polls in this run.
-        polls: u32,
-    },
+    Failed { error: ServiceError, ended_at: Timestamp, polls: u32 },
     /// The service repeatedly denies the task, or reports an error with an unknown state. The task may still be active.
-    Disowned {
-        /// The service's error.
-        error: ServiceError,
-        /// The time of the decision.
-        ended_at: Timestamp,
-        /// Polls in this run.
-        polls: u32,
-    },
+    Disowned { error: ServiceError, ended_at: Timestamp, polls: u32 },
     /// A bill settles the undocumented charge of a failed task.
-    Billed {
-        /// True if it was charged.
-        is_charged: bool,
-        /// The bill.
-        source: String,
-    },
+    Billed { is_charged: bool, source: String },
     /// The video has a new URL.
-    Relinked {
-        /// The URL.
-        video_url: String,
-    },
+    Relinked { video_url: String },
     /// The video is on this machine, whole.
     Fetched(VideoFile),
-    /// The hook for its video has ended.
-    Executed {
-        /// The reason why it counts as failed.
-        error: Option<String>,
-        /// The last line of its output.
-        line: Option<String>,
-    },
-    /// The video was archived from the output directory, and is not downloaded again.
-    Archived {
-        /// The path of its copy, if it was moved.
-        to: Option<String>,
-    },
+    /// The hook for its video has ended, maybe with an error and a last line of output.
+    Executed { error: Option<String>, line: Option<String> },
+    /// The video was archived from the output directory, to a path if it was moved there, and is not downloaded again.
+    Archived { to: Option<String> },
     /// A reviewer reviewed the video.
     Reviewed(Review),
     /// The downloaded video has another path, because a newer one got its path.

@@ -81,28 +81,13 @@ pub(super) const FIXED: [&str; 7] = ["id", "batch", "fingerprint", "normalized",
 pub(super) enum Unreadable {
     /// The record of an attempt.
     #[error("can't read attempt {attempt}")]
-    Record {
-        /// Its number.
-        attempt: i64,
-        /// The cause.
-        source: serde_json::Error,
-    },
+    Record { attempt: i64, source: serde_json::Error },
     /// Another value.
     #[error("can't read the ledger: its {column} is {value:?}")]
-    Value {
-        /// Its column.
-        column: &'static str,
-        /// The value.
-        value: String,
-    },
+    Value { column: &'static str, value: String },
     /// The attempts of some time.
     #[error("its attempts cost {sum:#}, and {counted:#} by the sums for limits")]
-    Sums {
-        /// Their cost.
-        sum: Usd,
-        /// The same by the sums.
-        counted: Usd,
-    },
+    Sums { sum: Usd, counted: Usd },
     /// A value without JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),

@@ -1,25 +1,24 @@
 //! Loads a manifest: from a path and options to jobs and diagnostics. Every command uses it.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde_yaml::{Mapping, Value};
+use serde_yaml::Value;
 
-use super::expand::finisher::moves;
-use super::expand::maker::Inputs;
+use super::expand::fields::{Cache, Inputs};
 use super::raw::decode::{RawJob, RawManifest, decode_job};
-use super::raw::job_field::is_reserved;
-use super::raw::sections::{Budget, Review};
-use super::raw::table::text_key;
-use super::source::diagnostic::{Diagnostic, Findings, Severity, Sources, error, unreadable};
+use super::raw::sections::{Budget, Review, moves};
+use super::raw::table::{is_reserved, text_key};
+use super::source::diagnostic::{Diagnostic, Findings, Severity, Sources, error, have_errors, unreadable};
+use super::source::lints;
 use super::source::location::{Location, Pointer, directory_of, help_near, is_stream, read_origin};
-use super::source::reader::{self, Unparsed};
+use super::source::reader;
 use super::source::syntax::unindented;
 use super::source::text::{FileAccess, TextError};
-use super::source::{lints, syntax};
 use super::tables::rows::SHEET_ENDINGS;
 use super::template::bounds::template_diagnostic;
 use super::template::engine::Templates;
@@ -136,7 +135,7 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     let text = match read_origin(options.path) {
         Ok(text) => text,
         Err(error) => {
-            let mut diagnostic = unreadable("manifest", options.path, &error, Location::File);
+            let mut diagnostic = unreadable(&format!("manifest `{}`", options.path.display()), &error, Location::File);
             diagnostic.help = Some(match &error {
                 TextError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     let sheets = SHEET_ENDINGS.map(|ending| options.path.with_extension(ending));
@@ -172,9 +171,7 @@ pub fn load_text(text: String, options: &Options<'_>, catalog: &Catalog) -> Load
             manifest = raw.map(|raw| build(&raw, entries, options, catalog, &mut diagnostics));
             reader::without_consequences(&mut diagnostics);
         }
-        Err(Unparsed::Limit(diagnostic)) => diagnostics = vec![*diagnostic],
-        Err(Unparsed::Duplicates(keys)) => diagnostics.extend(syntax::duplicate_keys(&keys)),
-        Err(Unparsed::Invalid(error)) => diagnostics.extend(syntax::diagnostics(&error, &sources)),
+        Err(errors) => diagnostics.extend(errors),
     }
     if let Some(cause) = cause {
         diagnostics = vec![cause];
@@ -196,19 +193,17 @@ fn build(
     let templates = Templates::new(vars, &today);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let access = FileAccess::new(&directory_of(options.path), options.root, options.secret);
-    let jobs = Inputs::new(&templates, catalog, &access).expand(raw, entries, found);
+    let (prompts, local_images) = (Cache::default(), Cache::default());
+    let inputs = Inputs { templates: &templates, catalog, access: &access, prompts, local_images };
+    let jobs = inputs.expand(raw, entries, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
         found.extend(lints::limit_without_jobs(label, &jobs, place));
     }
     let unsound = unsound(found);
-    let moves = if raw.moved.is_empty() {
-        Vec::new()
-    } else {
-        let ids = jobs.iter().map(|job| job.id()).chain(&unsound).collect();
-        let is_complete = found.iter().all(|diagnostic| diagnostic.severity == Severity::Warning);
-        moves(&raw.moved, &ids, is_complete, found)
-    };
+    let ids =
+        if raw.moved.is_empty() { HashSet::new() } else { jobs.iter().map(|job| job.id()).chain(&unsound).collect() };
+    let moves = moves(&raw.moved, &ids, !have_errors(found), found);
     Manifest {
         key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,
@@ -216,39 +211,25 @@ fn build(
         budget: raw.budget.clone(),
         zone: now.time_zone().clone(),
         unsound,
-        inputs: access.names(),
-        rows_left_out: access.left_out(),
+        inputs: access.read.into_inner().into_iter().collect(),
+        rows_left_out: access.left_out.into_inner().into_iter().collect(),
         moves,
         face_reviews: face_reviews_of(raw, now.date(), catalog, found),
         prices: (catalog.prices_taken_on, (now.date() - catalog.prices_taken_on).get_days()),
     }
 }
 
-/// The manifest's name, or its file's. A stream may have another name the next time, or the same as another manifest's;
+/// The manifest's name, or its file's stem. A stream may have another name the next time, or the same as another manifest's;
 /// jobs are known by it.
 fn name(raw: &RawManifest, path: &Path, found: &mut Findings) -> String {
-    let has_name = raw.name.as_ref().is_some_and(|name| !name.trim().is_empty());
-    if !has_name && is_stream(path) {
+    if let Some(name) = raw.name.as_ref().filter(|name| !name.trim().is_empty()) {
+        return name.clone();
+    }
+    if is_stream(path) {
         found.push(error!(NameMissing, Location::File, "a manifest from stdin requires a `name`";
             "write `name: …` at its top"));
     }
-    name_or_stem(raw.name.as_deref(), path)
-}
-
-/// The manifest's name, or else its file's stem.
-fn name_or_stem(name: Option<&str>, path: &Path) -> String {
-    let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    name.filter(|name| !name.trim().is_empty()).map_or_else(stem, str::to_owned)
-}
-
-/// The name of the jobs of a manifest, which need not be valid otherwise.
-pub(crate) fn name_of(manifest: &Path) -> Option<String> {
-    let top: Mapping = serde_yaml::from_str(&read_origin(manifest).ok()?).ok()?;
-    let name = match top.get("name") {
-        Some(Value::Number(number)) => Some(number.to_string()),
-        name => name.and_then(Value::as_str).map(str::to_owned),
-    };
-    Some(name_or_stem(name.as_deref(), manifest))
+    path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
 /// The approved reviews of a manifest's faces.

@@ -9,7 +9,19 @@
 //! This module reads the manifest and the files that it names below the manifest's directory or `--root`. It has no network, no clock, and no
 //! ledger; the caller passes the date.
 
-pub mod draft;
+pub mod draft {
+    //! A draft of a manifest for a spreadsheet: [`sheet`] finds the table, [`written`] the meaning of each column,
+    //! [`columns`] compares them, and [`text`] writes the draft.
+    //!
+    //! Every guess is in the text as a comment, and columns without a meaning are named, not dropped. A guess confirms nothing: the text sets
+    //! no limit that a run could take for one.
+    mod columns;
+    mod sheet;
+    mod text;
+    pub(super) mod written;
+
+    pub use sheet::{Draft, DraftError, draft, draft_of_images};
+}
 mod expand {
     //! From entries to jobs: one for each row, combination, and take.
     //!
@@ -26,11 +38,9 @@ mod load;
 mod raw {
     //! The manifest before templates and defaults.
     //!
-    //! [`job_field`] is the table of a job's fields. [`decode`](mod@decode) has the types of a manifest and fills them from YAML values, key by key with a
-    //! [`table`], so one pass reports every error. [`sections`] decodes the small parts of the file, and [`matrix`] a job's matrix.
+    //! [`decode`](mod@decode) has the types of a manifest and fills them from YAML values, key by key with a [`table`], which knows the fields of a job, so one pass
+    //! reports every error. [`sections`] decodes the parts with a shape of their own.
     pub(super) mod decode;
-    pub(super) mod job_field;
-    pub(super) mod matrix;
     pub(super) mod sections;
     pub(super) mod table;
 }
@@ -48,7 +58,16 @@ mod source {
     pub(super) mod syntax;
     pub(super) mod text;
 }
-mod tables;
+mod tables {
+    //! The rows of `for_each`: [`rows`] reads them from the manifest or from a file, a CSV file with [`sheet`], and a [`workbook`] of Excel or
+    //! LibreOffice by the [`grid`] of its sheet. [`parts`] guards the library that reads workbooks, and [`ods`] has the specifics of LibreOffice.
+    mod grid;
+    mod ods;
+    mod parts;
+    pub(super) mod rows;
+    pub(super) mod sheet;
+    pub(super) mod workbook;
+}
 mod template {
     //! Templates: [`engine`] is strict Jinja, [`bounds`] limits time and memory, and [`row`] has the cells of a job's row, with the gaps in prompts.
     pub(super) mod bounds;
@@ -56,10 +75,10 @@ mod template {
     pub(super) mod row;
 }
 
-pub(crate) use load::name_of;
 pub use load::{FaceReviews, Loaded, Manifest, Options, Unsound, load, load_text};
 pub use raw::sections::{Budget, SpanBudget};
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};
 pub(crate) use source::location::{home, is_stream, nearest};
-pub(crate) use tables::{WORKBOOK_THREAD, rows::is_spreadsheet};
+pub(crate) use tables::rows::is_spreadsheet;
+pub(crate) use tables::workbook::THREAD as WORKBOOK_THREAD;

@@ -11,11 +11,9 @@ mod job_note;
 mod json;
 mod otio;
 mod prometheus;
-#[cfg_attr(not(feature = "xlsx"), expect(dead_code, reason = "only a workbook has types and widths"))]
 mod row;
 mod rows;
 mod writer;
-#[cfg(feature = "xlsx")]
 mod xlsx;
 
 pub(crate) use earlier::ReportedPurchase;

@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use super::csv::{self, MARK, write_mismatches};
 use super::job_note::NextCommand;
 use super::rows::Report;
-#[cfg(feature = "xlsx")]
 use super::xlsx;
 use super::{html, json, otio};
 use crate::files::{make_directories, open_plain, replace};
@@ -29,12 +28,10 @@ pub enum Form {
     /// For people.
     Html,
     /// For spreadsheet programs, with types.
-    #[cfg(feature = "xlsx")]
     Xlsx,
     /// For editing programs.
     Otio,
     /// The page with its videos, as a ZIP file.
-    #[cfg(feature = "xlsx")]
     Bundle,
     /// The videos with a mismatch, if there are any.
     Mismatches,
@@ -46,7 +43,6 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
         "csv" => Some(Form::Csv),
         "json" => Some(Form::Json),
         "html" | "htm" => Some(Form::Html),
-        #[cfg(feature = "xlsx")]
         "xlsx" => Some(Form::Xlsx),
         "otio" => Some(Form::Otio),
         _ => None,
@@ -143,9 +139,7 @@ impl Writer {
                 Form::Csv => csv::write(report, directory, file),
                 Form::Json => json::write(report, directory, now, file),
                 Form::Html => html::write(report, directory, now, self.commands.as_ref(), file),
-                #[cfg(feature = "xlsx")]
                 Form::Xlsx => xlsx::write(report, directory, file),
-                #[cfg(feature = "xlsx")]
                 Form::Bundle => html::write_bundle(report, now, file),
                 Form::Otio => otio::write(report, directory, self.track.as_deref(), file),
                 Form::Mismatches => write_mismatches(report, file),
@@ -216,7 +210,6 @@ fn marks(form: Form) -> &'static [&'static str] {
         Form::Html => &["name=\"generator\" content=\"shotlist"],
         Form::Otio => &[otio::BEGINNING],
         // Compressed files are opened instead.
-        #[cfg(feature = "xlsx")]
         Form::Xlsx | Form::Bundle => &[],
     }
 }
@@ -231,9 +224,7 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
         Ok(_) => {
             let start = String::from_utf8_lossy(&start);
             let is_ours = match form {
-                #[cfg(feature = "xlsx")]
                 Form::Xlsx => xlsx::is_report(path),
-                #[cfg(feature = "xlsx")]
                 Form::Bundle => html::is_bundle(path),
                 form => marks(form).iter().all(|mark| start.contains(mark)),
             };

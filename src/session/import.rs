@@ -52,12 +52,10 @@ pub struct BoughtTask {
 
 /// The outcome for a task.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "fields are named after what they hold")]
 pub enum ImportOutcome {
-    /// It is in the ledger now.
-    Imported {
-        /// True if its request is not that of the manifest's job, which is due again.
-        is_changed: bool,
-    },
+    /// It is in the ledger now. If its request is not that of the manifest's job, that job is due again.
+    Imported { is_changed: bool },
     /// It is in doubt in the ledger now.
     InDoubt,
     /// It was in the ledger.

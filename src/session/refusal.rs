@@ -14,6 +14,7 @@ use crate::report::NoReport;
 
 explained! {
     /// The reason that a run does not begin.
+    #[expect(missing_docs, reason = "fields are named after what they hold")]
     pub enum Refusal from {
         /// The batch is locked by another run, or the ledger is unusable.
         Hold(HoldError),
@@ -73,33 +74,19 @@ explained! {
         } => LedgerKind, "pass `--sandbox` for the simulator, and leave out `--ledger`";
         /// Jobs are already paid for, and `--buy-again` does not name them.
         #[error("{} already paid for", if *jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") })]
-        BoughtBefore {
-            /// The number of jobs.
-            jobs: usize,
-        } => AlreadyPaid,
+        BoughtBefore { jobs: usize } => AlreadyPaid,
             "follow the hint for each job above, or leave it out with `--exclude`; `--buy-again GLOB` pays a second time for the jobs that match";
         /// Due jobs use a local image, without a program that uploads it.
         #[error("{} a local image, but `--asset-command` is not set", if *jobs == 1 { "1 job uses".to_owned() } else { format!("{jobs} jobs use") })]
-        NoAssetCommand {
-            /// The number of such jobs.
-            jobs: usize,
-        } => NoAssetCommand,
+        NoAssetCommand { jobs: usize } => NoAssetCommand,
             "pass `--asset-command CMD`: it gets the path of an image as its last argument, and prints a URL for the service";
         /// The plan differs from the approved one.
         #[error("the plan differs from the approved plan `{approved}`")]
-        NotApproved {
-            /// The approved digest.
-            approved: Digest,
-        } => PlanDiffers,
+        NotApproved { approved: Digest } => PlanDiffers,
             "approve the plan as it is now, or undo the change; `diff` of the approved plan and a new one, both saved with `--format json`, shows it";
         /// The cost is not confirmed.
         #[error("spending {cost:#} requires confirmation{}", if confirmed.is_zero() { String::new() } else { format!(", found one up to {confirmed:#}") })]
-        Unconfirmed {
-            /// The maximum cost.
-            cost: Usd,
-            /// The confirmed sum.
-            confirmed: Usd,
-        } => ConfirmationNeeded,
+        Unconfirmed { cost: Usd, confirmed: Usd } => ConfirmationNeeded,
             "look at `--plan`, then pass `--max-cost`, `--approved`, or `--yes`; `budget.run` in the manifest confirms each run up to it";
         /// The report writer thread can't start, or panicked.
         #[error("can't start the report writer thread")]

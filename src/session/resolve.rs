@@ -39,16 +39,10 @@ pub struct BatchView<'b> {
 
 /// The outcome of a submission, as you know it.
 #[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "fields are named after what they hold")]
 pub enum Verdict<'v> {
-    /// The service created this task.
-    Task {
-        /// Its ID.
-        task: &'v TaskId,
-        /// The service, which must confirm it.
-        connection: &'v Connection,
-        /// True to accept a task whose model, duration, shape, or time differs from the job's.
-        is_certain: bool,
-    },
+    /// The service created this task, and must confirm it. If that is certain, its model, duration, shape, and time may differ from the job's.
+    Task { task: &'v TaskId, connection: &'v Connection, is_certain: bool },
     /// The service created no task.
     NeverCreated,
     /// The task never ends: the one with this ID, or without an ID the only active one.
@@ -78,6 +72,7 @@ const CHECK_TASK: &str = "check the task ID";
 
 explained! {
     /// The reason why nothing was recorded about a job.
+    #[expect(missing_docs, reason = "fields are named after what they hold")]
     pub enum ResolveError from {
         /// The ledger or the account refuses it.
         Refusal(Refusal),
@@ -114,23 +109,13 @@ explained! {
         } => NotResolvable, "name the task that never ends: `--abandon=ID`";
         /// A task ID for several jobs.
         #[error("`--task` must name one job, found {}", jobs.join(", "))]
-        SeveralJobs {
-            /// The jobs.
-            jobs: Vec<String>,
-        } => NotResolvable, "pass the ID of one job";
+        SeveralJobs { jobs: Vec<String> } => NotResolvable, "pass the ID of one job";
         /// A runner may still receive the response.
         #[error("the runner that sent `{0}` may still wait for the response")]
         RunnerMayLive(String) => RunnerMayLive, RUNNER_MAY_LIVE;
         /// The task belongs to another job.
         #[error("task `{task}` belongs to `{job}` of `{batch}`")]
-        TaskTaken {
-            /// The task.
-            task: TaskId,
-            /// Its job.
-            job: JobId,
-            /// The batch of the job.
-            batch: BatchKey,
-        } => TaskTaken, CHECK_TASK;
+        TaskTaken { task: TaskId, job: JobId, batch: BatchKey } => TaskTaken, CHECK_TASK;
         /// The task was probably created for another job.
         #[error("task {task} doesn't match {job}: it has {}", differences.join(", and "))]
         TaskMismatch {

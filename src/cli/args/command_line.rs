@@ -132,7 +132,6 @@ pub(crate) struct ReportCommandArgs {
     #[command(flatten)]
     pub reports: ReportArgs,
     /// Write the page with its videos into a ZIP file, to send to reviewers elsewhere
-    #[cfg(feature = "xlsx")]
     #[arg(value_parser = PathParser, long, value_name = "ZIP", help_heading = "Files")]
     pub bundle: Option<PathBuf>,
 }

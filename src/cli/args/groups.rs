@@ -260,12 +260,10 @@ impl TypedValueParser for LedgerParser {
             .map_err(|error| refuse(format!("{error}\n  help: {}", error.help())))?;
         let address = match address {
             LedgerAddress::File(_) => LedgerAddress::File(expanded(text).map_err(refuse)?),
-            #[cfg(feature = "postgres")]
             database @ LedgerAddress::Database(_) => database,
         };
         let is_from_environment = source != ValueSource::CommandLine;
         match &address {
-            #[cfg(feature = "postgres")]
             LedgerAddress::Database(database) if database.has_password() && !is_from_environment => {
                 let help = "set the password in `PGPASSWORD` or `PGPASSFILE`, or the whole URL in `SHOTLIST_LEDGER`";
                 let message = "`--ledger` contains a password, which every user of this machine can read";

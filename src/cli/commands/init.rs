@@ -108,7 +108,7 @@ fn of_a_sheet(sheet: &Path, file: Option<PathBuf>, args: &InitArgs) -> Result<(P
     };
     let draft = drafted.map_err(|error| {
         let failure = refused(error.to_string());
-        error.help().into_iter().fold(failure, Failure::with_help)
+        error.help.into_iter().fold(failure, Failure::with_help)
     })?;
     Ok((file, draft))
 }

@@ -7,13 +7,14 @@ use jiff::civil::Date;
 use sha2::{Digest as _, Sha256};
 
 use crate::bill::{Bill, BillError, Columns, Period, read};
+use crate::catalog::Catalog;
 use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::program::block_on;
 use crate::cli::{next_commands, options};
 use crate::domain::{BatchKey, NoticeCode, hex};
 use crate::files::{own_zone, read_at_most};
-use crate::manifest::name_of;
+use crate::manifest::{Options, load};
 use crate::session::Reconciliation;
 use crate::ui::{self, Terminal};
 
@@ -42,7 +43,8 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let period = period(args)?;
     let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) })?;
     let comparison = reconciliation.comparison();
-    let own = args.manifest.as_deref().and_then(name_of);
+    let loaded = args.manifest.as_deref().map(|path| load(&Options::new(path), Catalog::embedded()));
+    let own = loaded.and_then(|loaded| Some(loaded.manifest?.key.name));
     // A batch may belong to another manifest: the command must not resolve a job of this manifest with the same ID.
     let manifest = |key: &BatchKey| args.manifest.as_deref().filter(|_| own.as_ref() == Some(&key.name));
     let again = |key: &BatchKey| {

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::written::{Meaning, Written, shortened};
+use super::written::{Meaning, Written, promise, shortened};
 use crate::catalog::{Catalog, Family};
 use crate::domain::text::one_line;
 use crate::domain::{Field, JobId, Usd, count};
-use crate::manifest::raw::job_field::JobField;
-use crate::manifest::raw::table::{seconds_in, whole_in};
+use crate::manifest::raw::table::{JobField, JobField as F, seconds_in, whole_in};
 use crate::manifest::template::engine::slug;
 
 /// A column with its probable meaning.
@@ -98,7 +97,7 @@ impl Column {
     pub(super) fn has_words(&self) -> bool {
         match self.meaning {
             Meaning::Words => self.is_wording,
-            Meaning::Id => self.is_wording && self.as_id.is_some_and(|(list, _)| list >= NAMES),
+            Meaning::Field(F::Id) => self.is_wording && self.as_id.is_some_and(|(list, _)| list >= NAMES),
             _ => false,
         }
     }
@@ -116,10 +115,7 @@ impl Column {
     fn is_part(&self) -> bool {
         let can_be_cell = |key: &String| !key.contains('.');
         self.keys.as_ref().is_some_and(|keys| keys.iter().all(can_be_cell))
-            && !matches!(
-                self.meaning,
-                Meaning::ImageFile | Meaning::Field(Field::Image) | Meaning::Prompt | Meaning::Takes
-            )
+            && !matches!(self.meaning, Meaning::Field(F::ImageFile | F::Image | F::Prompt | F::Takes))
     }
 }
 
@@ -168,15 +164,14 @@ fn key(cell: &str) -> Option<String> {
 }
 
 fn are_distinct(keys: &[String]) -> bool {
-    let mut seen = HashSet::new();
-    keys.iter().all(|key| seen.insert(key))
+    keys.iter().collect::<HashSet<_>>().len() == keys.len()
 }
 
 /// The columns after the choice of the prompt and the ID, with each field in one column only.
 pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
     let words = columns.iter_mut().filter(|column| column.meaning == Meaning::Words && column.as_prompt.is_some());
     if let Some(prompt) = words.min_by_key(|column| column.as_prompt) {
-        prompt.meaning = Meaning::Prompt;
+        prompt.meaning = Meaning::Field(F::Prompt);
         if prompt.blanks > 0 && !prompt.values.is_empty() {
             prompt.doubtful = (vec![String::new()], prompt.blanks);
         }
@@ -187,25 +182,28 @@ pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
     for at in identifying(&columns) {
         columns[at].is_in_id = true;
         if columns[at].meaning == Meaning::Words {
-            columns[at].meaning = Meaning::Id;
+            columns[at].meaning = Meaning::Field(F::Id);
         }
     }
     // With jobs of both families, each family has its column for the shape.
-    let has_sizes = columns.iter().any(|column| column.meaning == Meaning::Field(Field::Size));
+    let has_sizes = columns.iter().any(|column| column.meaning == Meaning::Field(F::Size));
     let is_ratio = |it: &&mut Column| {
-        has_sizes && it.meaning == Meaning::Shape && it.name.trim().eq_ignore_ascii_case(Field::AspectRatio.name())
+        has_sizes
+            && it.meaning == Meaning::Field(F::Shape)
+            && it.name.trim().eq_ignore_ascii_case(Field::AspectRatio.name())
     };
-    columns.iter_mut().filter(is_ratio).for_each(|column| column.meaning = Meaning::Field(Field::AspectRatio));
+    columns.iter_mut().filter(is_ratio).for_each(|column| column.meaning = Meaning::Field(F::AspectRatio));
     for at in 1..columns.len() {
         let (before, rest) = columns.split_at_mut(at);
         let same = before.iter().find(|column| column.meaning == rest[0].meaning);
-        let is_one_of_many = |column: &&Column| matches!(column.meaning, Meaning::Label | Meaning::Words | Meaning::Id);
+        let is_one_of_many =
+            |column: &&Column| matches!(column.meaning, Meaning::Label | Meaning::Words | Meaning::Field(F::Id));
         if let Some(first) = same.filter(|first| !is_one_of_many(first)) {
             rest[0].why = format!("`{}` means the same", one_line(&first.name));
             rest[0].meaning = Meaning::Words;
         }
     }
-    let mut said: HashSet<JobField> = columns.iter().filter_map(|column| column.meaning.promise()).collect();
+    let mut said: HashSet<JobField> = columns.iter().filter_map(|column| promise(column.meaning)).collect();
     for column in &mut columns {
         column.promised = column.promised.filter(|field| said.insert(*field));
     }
@@ -225,14 +223,13 @@ pub(super) fn model<'m>(columns: &[Column], given: Option<&'m str>, catalog: &'m
 /// Returns whether a family accepts the values of a column.
 pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
     match column.meaning {
-        Meaning::ImageFile => family.takes(Field::Image),
-        Meaning::Field(Field::Duration) => {
+        Meaning::Field(F::Duration) => {
             // The plan reports impossible durations, row by row.
             let is_possible = |length: &i64| family.fields.duration.broken_by(*length).is_none();
             column.lengths.iter().any(is_possible) || column.lengths.is_empty() && !family.passes_over(Field::Duration)
         }
-        Meaning::Field(field) => family.takes(field),
-        _ => true,
+        Meaning::Field(field) => field.of_request().is_none_or(|field| family.takes(field)),
+        Meaning::Label | Meaning::Words => true,
     }
 }
 
@@ -250,7 +247,7 @@ fn usual_price(name: &str, catalog: &Catalog) -> Option<Usd> {
 
 /// Returns whether a column names the model of each row.
 pub(super) fn names_models(columns: &[Column]) -> bool {
-    columns.iter().any(|column| column.meaning == Meaning::Field(Field::Model))
+    columns.iter().any(|column| column.meaning == Meaning::Field(F::Model))
 }
 
 /// States of rows, for people: `no` or `false`.

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::columns::{self, Column};
-use super::text::{Chosen, Table, head, quoted, shown, stem_of, text, unused};
-use super::written::{HEADERS, Meaning, PROMPT_LENGTH, is_like_a_model, is_ratio};
+use super::text::{Chosen, Table, head, quoted, shown, stem_of, text};
+use super::written::{HEADERS, PROMPT_LENGTH, is_like_a_model, is_ratio};
 use crate::catalog::Catalog;
 use crate::domain::text::one_line;
 use crate::domain::{Field, count};
 use crate::files::table::name_of;
-use crate::manifest::raw::decode::{RawForEach, RawTable};
+use crate::manifest::raw::decode::RawTable;
+use crate::manifest::raw::table::JobField as F;
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::FileAccess;
@@ -35,35 +36,21 @@ pub struct Draft {
 
 /// The reason why a sheet can't become a manifest.
 #[derive(Debug, thiserror::Error)]
-pub enum DraftError {
-    /// The sheet can't be read, or has an error.
-    #[error("{0}")]
-    Unreadable(String, Option<String>),
-    /// There is nothing in it.
-    #[error("{0} has no rows")]
-    Empty(String),
-    /// The first row is one of the videos.
-    #[error("the first row of `{0}` looks like data, not like the names of columns")]
-    NoHeader(String),
-    /// The catalog has no such model for it.
-    #[error("`{0}` is no model for these rows")]
-    NoModel(String),
+#[error("{message}")]
+pub struct DraftError {
+    message: String,
+    /// The help.
+    pub help: Option<String>,
 }
 
 impl DraftError {
-    /// The help.
-    pub fn help(&self) -> Option<String> {
-        match self {
-            Self::Unreadable(_, help) => help.clone(),
-            Self::NoHeader(_) => {
-                Some("put a row above it with a name for each column, such as `id` and `prompt`".to_owned())
-            }
-            Self::Empty(_) => Some("the first row names the columns, and each row below it is a video".to_owned()),
-            Self::NoModel(_) => {
-                let names: Vec<&str> = Catalog::embedded().model_names().collect();
-                Some(format!("the models are: {}", names.join(", ")))
-            }
-        }
+    fn new(message: String, help: &str) -> Self {
+        Self { message, help: Some(help.to_owned()) }
+    }
+
+    fn no_model(name: &str, catalog: &Catalog) -> Self {
+        let names: Vec<&str> = catalog.model_names().collect();
+        Self::new(format!("`{name}` is no model for these rows"), &format!("the models are: {}", names.join(", ")))
     }
 }
 
@@ -71,23 +58,28 @@ impl DraftError {
 pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&str>) -> Result<Draft, DraftError> {
     let catalog = Catalog::embedded();
     if let Some(unknown) = model.filter(|model| catalog.model(model).is_none()) {
-        return Err(DraftError::NoModel(unknown.to_owned()));
+        return Err(DraftError::no_model(unknown, catalog));
     }
     let mut found = Vec::new();
     let access = FileAccess::new(directory, None, None);
     let Place { table, words, others, is_without_header } = find(file, sheet, &access, catalog);
     let (sheet, header_row, encoding) = (table.sheet.clone(), table.header_row, table.encoding.map(name_of));
-    let rows = rows::read(&RawForEach::File(table), &access, &Pointer::top(), &mut found);
+    let rows = rows::read(&table, &access, &Pointer::top(), &mut found);
     if let Some(Diagnostic { message, help, row, .. }) =
         found.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error)
     {
         let place = row.map(|row| format!("{}, line {}: ", row.file, row.line)).unwrap_or_default();
-        return Err(DraftError::Unreadable(place + &message, help));
+        return Err(DraftError { message: place + &message, help });
     }
     if is_without_header {
-        return Err(DraftError::NoHeader(file.to_owned()));
+        let message = format!("the first row of `{file}` looks like data, not like the names of columns");
+        return Err(DraftError::new(
+            message,
+            "put a row above it with a name for each column, such as `id` and `prompt`",
+        ));
     }
-    let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
+    let help = "the first row names the columns, and each row below it is a video";
+    let first = rows.first().ok_or_else(|| DraftError::new(format!("{file} has no rows"), help))?;
     let names = first.cells.columns().names().iter().filter(|name| !name.is_empty());
     let is_of_shop = names.clone().any(|name| HEADERS.shops.contains(&name.trim().to_lowercase()));
     let columns: Vec<Column> = names
@@ -104,7 +96,8 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
     let read = (!read.is_empty()).then(|| read.join("; "));
     let (sheet, encoding) = (sheet.as_deref(), encoding.as_deref());
     let table = Table { file, sheet, header_row, encoding, rows: rows.len(), hidden, read: read.as_deref() };
-    Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns, model.name, catalog), read })
+    let (text, unused) = text(&table, &columns, model, catalog);
+    Ok(Draft { text, unused, read })
 }
 
 /// A manifest in this directory that makes a job of each image of another one.
@@ -112,14 +105,13 @@ pub fn draft_of_images(directory: &Path, images: &str, model: Option<&str>) -> R
     let (catalog, pattern) = (Catalog::embedded(), format!("{images}/*"));
     let mut found = Vec::new();
     let access = FileAccess::new(directory, None, None);
-    let from = RawForEach::File(RawTable::for_file(pattern.clone()));
-    let rows = rows::read(&from, &access, &Pointer::top(), &mut found);
+    let rows = rows::read(&RawTable::for_file(pattern.clone()), &access, &Pointer::top(), &mut found);
     if let Some(Diagnostic { message, help, .. }) = found.into_iter().next() {
-        return Err(DraftError::Unreadable(message, help));
+        return Err(DraftError { message, help });
     }
     let takes_images = |name: &&str| catalog.model(name).is_some_and(|model| model.family.takes(Field::Image));
     if let Some(model) = model.filter(|model| !takes_images(model)) {
-        return Err(DraftError::NoModel(model.to_owned()));
+        return Err(DraftError::no_model(model, catalog));
     }
     let model = model.or_else(|| catalog.model_names().find(takes_images)).unwrap_or_default();
     let texts = rows.iter().filter(|row| row.cells.get("text").is_some_and(|text| !text.is_empty())).count();
@@ -133,7 +125,7 @@ pub fn draft_of_images(directory: &Path, images: &str, model: Option<&str>) -> R
     prompt: \"{{{{ row.text }}}}\"\n",
         head(images, &stem_of(images), &format!("image, {} now", rows.len()), "it takes images", model, catalog),
         quoted(&pattern),
-        shown(Meaning::ImageFile),
+        shown(F::ImageFile),
         count(rows.len(), "image"),
     );
     Ok(Draft { text, unused: Vec::new(), read: None })

@@ -6,9 +6,9 @@ use std::path::Path;
 use super::columns::{Column, alternatives, is_taken, names_models, taker};
 use super::written::Meaning;
 use crate::catalog::{Catalog, Model};
+use crate::domain::count;
 use crate::domain::text::one_line;
-use crate::domain::{Field, count};
-use crate::manifest::raw::job_field::JobField as F;
+use crate::manifest::raw::table::JobField as F;
 use crate::manifest::template::engine::slug;
 
 /// The longest beginning of an id that is made of a name, in characters.
@@ -45,7 +45,12 @@ pub(super) struct Chosen<'m> {
 }
 
 /// The manifest that makes a job of each row.
-pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
+pub(super) fn text(
+    from: &Table<'_>,
+    columns: &[Column],
+    model: Chosen<'_>,
+    catalog: &Catalog,
+) -> (String, Vec<String>) {
     let Table { file, sheet, header_row, encoding, rows, hidden, read } = *from;
     // The jobs of another sheet are others, also under the same IDs.
     let name = sheet.map_or_else(|| stem_of(file), |sheet| format!("{}-{sheet}", stem_of(file)));
@@ -90,26 +95,35 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
             &format!("    # `{name}` is {of_rows}, and they are jobs. To leave them out, write:\n    #{}", &line[3..]);
     }
     text += &prompt(columns);
-    let Some(model) = catalog.model(model.name) else { return text };
+    let Some(model) = catalog.model(model.name) else { return (text, Vec::new()) };
     for column in columns {
         text += &field(column, columns, model, catalog);
     }
     text += &labels(columns);
     text += "    # The columns, with their first values:\n";
-    let mut unused = 0;
+    let mut unused = Vec::new();
     for column in columns {
-        let read = read_as(column, columns, model, catalog).or_else(|why| {
-            unused += 1;
-            (unused <= MAX_UNUSED).then(|| format!("not used: {why}")).ok_or(())
-        });
-        let Ok(read) = read else { continue };
+        let name = one_line(&column.name);
+        let read = match read_as(column, columns, model, catalog) {
+            Ok(read) => read,
+            Err(why) => {
+                unused.push(format!("`{name}` ({why})"));
+                if unused.len() > MAX_UNUSED {
+                    continue;
+                }
+                format!("not used: {why}")
+            }
+        };
         let values = if column.values.is_empty() { String::new() } else { format!(" ({})", column.values.join(", ")) };
-        text += &format!("    #   `{}`{values}: {read}\n", one_line(&column.name));
+        text += &format!("    #   `{name}`{values}: {read}\n");
     }
-    if unused > MAX_UNUSED {
-        text += &format!("    #   {} more: not used\n", unused - MAX_UNUSED);
+    let more = unused.len().saturating_sub(MAX_UNUSED);
+    if more > 0 {
+        text += &format!("    #   {more} more: not used\n");
+        unused.truncate(MAX_UNUSED);
+        unused.push(format!("and {more} more"));
     }
-    text
+    (text, unused)
 }
 
 /// The part above the jobs.
@@ -152,16 +166,13 @@ fn read_as(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Cata
     if let Some(why) = not_taken(column, columns, model, catalog) {
         return Err(why);
     }
-    let has_prompt = columns.iter().any(|column| column.meaning == Meaning::Prompt);
+    let has_prompt = columns.iter().any(|column| column.meaning == Meaning::Field(F::Prompt));
     let read = match column.meaning {
-        Meaning::Id => "the ID",
-        Meaning::Prompt => "the prompt",
+        Meaning::Field(F::Id) => "the ID",
+        Meaning::Field(F::Prompt) => "the prompt",
+        Meaning::Field(F::Takes) => return Err("each take costs its price".to_owned()),
         Meaning::Field(field) => field.name(),
-        Meaning::Shape => F::Shape.name(),
-        Meaning::ImageFile => "image_file",
-        Meaning::Tags => "tags",
         Meaning::Label => "a label",
-        Meaning::Takes => return Err("each take costs its price".to_owned()),
         Meaning::Words if has_prompt || !column.has_words() => return Err(column.why_not()),
         Meaning::Words => "words for the prompt",
     };
@@ -194,7 +205,7 @@ fn id(name: &str, columns: &[Column]) -> String {
 }
 
 fn prompt(columns: &[Column]) -> String {
-    if let Some(column) = columns.iter().find(|column| column.meaning == Meaning::Prompt) {
+    if let Some(column) = columns.iter().find(|column| column.meaning == Meaning::Field(F::Prompt)) {
         return format!("    prompt: {}\n", quoted(&filled(column)));
     }
     let words: Vec<String> = columns.iter().filter(|column| column.has_words()).map(filled).collect();
@@ -212,41 +223,31 @@ fn stem(name: &str) -> String {
 
 /// The line of a column with its own field.
 fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> String {
-    let key = match column.meaning {
-        Meaning::Field(field) => field.name(),
-        Meaning::Shape => F::Shape.name(),
-        Meaning::ImageFile => "image_file",
-        // In a shot list for a camera, the column counts the recorded takes.
-        Meaning::Takes => {
-            let line = format!("takes: {}", quoted(&filled(column)));
-            return format!(
-                "    # {line} # each take costs its price; remove the first `#` to buy as many as the sheet says\n"
-            );
-        }
-        Meaning::Tags => "tags",
-        Meaning::Words if let Some(field) = column.promised => {
-            let why = column.why_not();
-            let key = field.name();
+    let field = match (column.meaning, column.promised) {
+        (Meaning::Words, Some(field)) => {
+            let (why, key) = (column.why_not(), field.name());
             return format!(
                 "    # {why}: write one `{key}` for all rows, or remove the line for the default.\n    {key}: \"\"\n"
             );
         }
-        Meaning::Label | Meaning::Id | Meaning::Prompt | Meaning::Words => return String::new(),
+        (Meaning::Label | Meaning::Words | Meaning::Field(F::Id | F::Prompt), _) => return String::new(),
+        (Meaning::Field(field), _) => field,
     };
-    let line = format!("{key}: {}", quoted(&filled(column)));
+    let line = format!("{}: {}", field.name(), quoted(&filled(column)));
     match not_taken(column, columns, model, catalog) {
         Some(why) => format!("    # {line} # {why}\n"),
-        None => format!("    {line}{}\n", shown(column.meaning)),
+        // In a shot list for a camera, the column counts the recorded takes.
+        None if field == F::Takes => {
+            format!("    # {line} # each take costs its price; remove the first `#` to buy as many as the sheet says\n")
+        }
+        None => format!("    {line}{}\n", shown(field)),
     }
 }
 
 /// The reason why the field of a column is left out of the jobs.
 fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> Option<String> {
-    let field = match column.meaning {
-        Meaning::Field(field) => field,
-        Meaning::ImageFile => Field::Image,
-        _ => return None,
-    };
+    let Meaning::Field(field) = column.meaning else { return None };
+    let field = field.of_request()?;
     if names_models(columns) || is_taken(column, model.family) {
         return None;
     }
@@ -262,13 +263,13 @@ fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Ca
 }
 
 /// The comment on a field that was read from a column.
-pub(super) fn shown(meaning: Meaning) -> &'static str {
-    match meaning {
-        Meaning::ImageFile => " # needs `--asset-command`, which prints a URL for each file",
-        Meaning::Field(Field::Model) => " # the price depends on it",
-        Meaning::Field(Field::Duration) => " # in seconds; some models are priced by it",
-        Meaning::Tags => " # `--tag NAME` runs only the jobs with that tag",
-        Meaning::Field(Field::Image) => " # the video starts with this image",
+pub(super) fn shown(field: F) -> &'static str {
+    match field {
+        F::ImageFile => " # needs `--asset-command`, which prints a URL for each file",
+        F::Model => " # the price depends on it",
+        F::Duration => " # in seconds; some models are priced by it",
+        F::Tags => " # `--tag NAME` runs only the jobs with that tag",
+        F::Image => " # the video starts with this image",
         _ => "",
     }
 }
@@ -286,20 +287,6 @@ fn labels(columns: &[Column]) -> String {
 
 fn filled(column: &Column) -> String {
     format!("{{{{ {} }}}}", cell(&column.name))
-}
-
-/// The unused columns with their reasons, as text.
-pub(super) fn unused(columns: &[Column], model: &str, catalog: &Catalog) -> Vec<String> {
-    let Some(model) = catalog.model(model) else { return Vec::new() };
-    let reason = |column: &Column| {
-        let why = read_as(column, columns, model, catalog).err()?;
-        Some(format!("`{}` ({why})", one_line(&column.name)))
-    };
-    let mut named: Vec<String> = columns.iter().filter_map(reason).collect();
-    let more = named.len().saturating_sub(MAX_UNUSED);
-    named.truncate(MAX_UNUSED);
-    named.extend((more > 0).then(|| format!("and {more} more")));
-    named
 }
 
 /// The name of a cell in a template.

@@ -8,41 +8,27 @@ use serde::Deserialize;
 use crate::catalog::{Catalog, Family};
 use crate::domain::text::one_line;
 use crate::domain::{Field, SHAPES, ratio_meant_by, sides};
-use crate::manifest::raw::job_field::JobField;
-use crate::manifest::raw::table::{seconds_in, whole_in};
+use crate::manifest::raw::table::{JobField, JobField as F, seconds_in, whole_in};
+use crate::manifest::source::text::is_url;
 use crate::manifest::tables::rows::is_image_name;
 
 /// The meaning of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
-    /// The ID, or a part of it.
-    Id,
-    /// The prompt.
-    Prompt,
-    /// A field of the request.
-    Field(Field),
-    /// The shape of the video, for any family.
-    Shape,
-    /// A local image.
-    ImageFile,
-    /// The number of takes.
-    Takes,
-    /// Tags, for `--tag`.
-    Tags,
+    /// A field of a job.
+    Field(JobField),
     /// A label, such as the client.
     Label,
     /// Words for a prompt.
     Words,
 }
 
-impl Meaning {
-    /// The field that a column's name may promise, if the column has it.
-    pub(super) fn promise(self) -> Option<JobField> {
-        match self {
-            Self::Shape | Self::Field(Field::AspectRatio | Field::Size) => Some(JobField::Shape),
-            Self::Field(Field::Duration) => Some(JobField::Duration),
-            _ => None,
-        }
+/// The field that a column's name may promise, if the column has it.
+pub(super) fn promise(meaning: Meaning) -> Option<JobField> {
+    match meaning {
+        Meaning::Field(F::Shape | F::AspectRatio | F::Size) => Some(F::Shape),
+        Meaning::Field(F::Duration) => Some(F::Duration),
+        _ => None,
     }
 }
 
@@ -92,34 +78,33 @@ impl<'c> Written<'c> {
     /// The most probable meaning.
     pub(super) fn meaning(&self) -> Meaning {
         let Self { catalog, headers, .. } = self;
-        if let Some(field) = self.own_field() {
-            Meaning::Field(field)
+        let field = if let Some(field) = self.own_field() {
+            JobField::for_request_field(field)
         } else if self.is_named(&headers.takes) && !self.said.is_empty() {
-            Meaning::Takes
+            F::Takes
         } else if self.all(&|cell| catalog.model(cell).is_some())
             || self.has_word(&headers.models) && self.any(&|cell| is_like_a_model(cell, catalog))
         {
-            Meaning::Field(Field::Model)
+            F::Model
         } else if self.all(&|cell| sides(cell, 'x').is_some_and(|(wide, high)| wide.min(high) >= MIN_SIDE)) {
-            Meaning::Field(Field::Size)
+            F::Size
         } else if self.all(&|cell| is_shape(cell) && !cell.contains('/'))
             || self.has_word(&headers.shapes) && self.any(&is_shape)
         {
             // With a slash, it may be a day.
-            Meaning::Shape
+            F::Shape
         } else if self.is_length() && self.any(&is_seconds) {
-            Meaning::Field(Field::Duration)
+            F::Duration
         } else if self.any(&is_url) && self.is_named_as_image() {
-            Meaning::Field(Field::Image)
+            F::Image
         } else if self.all(&is_image_file) || self.any(&is_image_file) && self.is_named_as_image() {
-            Meaning::ImageFile
+            F::ImageFile
         } else if self.is_named(&headers.tags) {
-            Meaning::Tags
-        } else if self.is_named(&headers.labels) {
-            Meaning::Label
+            F::Tags
         } else {
-            Meaning::Words
-        }
+            return if self.is_named(&headers.labels) { Meaning::Label } else { Meaning::Words };
+        };
+        Meaning::Field(field)
     }
 
     /// The model, length, or shape of the videos: each word of the name means it, and the family takes the value of a cell.
@@ -132,14 +117,13 @@ impl<'c> Written<'c> {
         let is_taken = |cell: &str| seconds_in(cell).is_some_and(|it| family.fields.duration.broken_by(it).is_none());
         let has_length = || !family.passes_over(Field::Duration) && self.any(&is_taken);
         let has_model = || self.any(&|cell| is_like_a_model(cell, self.catalog));
-        let (field, is_certain) = match self.meaning() {
-            Meaning::Field(Field::Model) => (JobField::Model, says(Field::Model, &[models, of_videos]) && has_model()),
-            Meaning::Field(Field::Duration) => {
-                (JobField::Duration, says(Field::Duration, &[durations, lengths, of_videos]) && has_length())
-            }
-            Meaning::Field(Field::Size) => (JobField::Size, self.own == Some(Field::Size) && family.takes(Field::Size)),
-            Meaning::Shape => (JobField::Shape, says(Field::AspectRatio, &[shapes, of_videos])),
-            _ => return None,
+        let Meaning::Field(field) = self.meaning() else { return None };
+        let is_certain = match field {
+            F::Model => says(Field::Model, &[models, of_videos]) && has_model(),
+            F::Duration => says(Field::Duration, &[durations, lengths, of_videos]) && has_length(),
+            F::Size => self.own == Some(Field::Size) && family.takes(Field::Size),
+            F::Shape => says(Field::AspectRatio, &[shapes, of_videos]),
+            _ => false,
         };
         is_certain.then_some(field)
     }
@@ -316,10 +300,6 @@ fn state_in(cell: &str) -> String {
 
 fn is_seconds(cell: &str) -> bool {
     seconds_in(cell).is_some()
-}
-
-fn is_url(cell: &str) -> bool {
-    cell.starts_with("https://") || cell.starts_with("http://")
 }
 
 fn is_image_file(cell: &str) -> bool {

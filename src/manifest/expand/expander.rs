@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::fields::{Fields, exclude_each_other};
-use super::finisher::{Finisher, Origin};
+use super::fields::{Fields, Inputs, exclude_each_other};
+use super::finisher::Finisher;
 use super::lists::undocumented;
-use super::maker::{Entry, Inputs};
+use super::maker::Origin;
 use crate::catalog::Family;
 use crate::domain::{Field, Job, Labels, NoticeCode, count};
-use crate::manifest::draft::Written;
-use crate::manifest::raw::decode::{RawFields, RawForEach, RawJob, RawManifest};
-use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
-use crate::manifest::raw::matrix::{Combination, RawMatrix};
+use crate::manifest::draft::written::Written;
+use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest, RawTable};
+use crate::manifest::raw::sections::{Combination, RawMatrix};
+use crate::manifest::raw::table::{JobField, JobField as F, is_reserved};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, have_errors, warning};
 use crate::manifest::source::location::{Location, Pointer, synonym};
 use crate::manifest::tables::rows;
@@ -62,7 +62,6 @@ impl Inputs<'_> {
     ) -> Result<(), Box<Diagnostic>> {
         let at = Pointer::top().key("jobs").index(number);
         let Some(own) = self.compile(raw_job, &at, found) else { return Ok(()) };
-        let entry = Entry { inputs: self, own: &own, defaults };
         let combinations = combinations_of(raw_job, &at, found);
         let rows = match &raw_job.for_each {
             None => vec![None],
@@ -71,13 +70,14 @@ impl Inputs<'_> {
         // A template of `takes` counts as one.
         let takes = own.values.whole(F::Takes).filter(|_| !own.until_kept).and_then(|takes| takes.try_into().ok());
         let jobs = rows.len().saturating_mul(combinations.len()).saturating_mul(takes.unwrap_or(1));
-        finisher.room.expect(jobs, &at)?;
+        finisher.expect(jobs, &at)?;
         let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
         // One job for each row and combination.
         let origin = |job: usize| {
             let (row, nth) = (rows[job / combinations.len()].as_ref(), job % combinations.len());
             let (combination, matrix, is_damaged) = (&combinations[nth], matrices[nth].as_ref(), raw_job.is_damaged);
-            Origin { number, is_damaged, entry, faces: &raw.faces, combination, row, matrix }
+            let (inputs, own, faces) = (self, &own, &raw.faces);
+            Origin { number, is_damaged, inputs, own, defaults, faces, combination, row, matrix }
         };
         let before = finisher.jobs.len();
         (0..rows.len() * combinations.len()).try_for_each(|job| finisher.admit(&origin(job), &at, found))?;
@@ -98,13 +98,12 @@ impl Inputs<'_> {
     fn unread_columns(
         &self,
         rows: &[&Row],
-        from: &RawForEach,
+        from: &RawTable,
         family: &Family,
         is_set: impl Fn(JobField) -> bool,
         place: Location,
     ) -> Option<Diagnostic> {
-        let excluded = if let RawForEach::File(table) = from { &table.exclude[..] } else { &[] };
-        let is_excluded = |name: &str| excluded.iter().flatten().any(|cell| cell.name == name);
+        let is_excluded = |name: &str| from.exclude.iter().flatten().any(|cell| cell.name == name);
         let unread = CellsOfRow::unread(rows.iter().map(|row| &row.value)).into_iter().filter_map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();
             let field = Written::new(name, &cells, false, self.catalog).certain_field(family)?;
@@ -122,9 +121,9 @@ impl Inputs<'_> {
 
     /// The fields of an entry, unless they can't be filled in, which is reported.
     fn compile<'t>(&'t self, raw_job: &'t RawJob, at: &Pointer, found: &mut Findings) -> Option<Fields<'t>> {
-        raw_job.id.as_ref()?;
+        raw_job.fields.values.text(F::Id)?;
         let before = found.len();
-        let own = Fields::of_job(self.templates, raw_job, at.clone(), found);
+        let own = Fields::compile(self.templates, &raw_job.fields, at.clone(), found);
         refuse_twice(raw_job, &own, found);
         if have_errors(&found[before..]) {
             return None;
@@ -159,7 +158,7 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Findings) {
     let mut shown = HashSet::new();
     for (name, at) in job.matrix.iter().flat_map(RawMatrix::names).filter(|(name, _)| shown.insert(*name)) {
         let field = JobField::named(name);
-        if name == F::Id.name() || field.is_some_and(|field| own.says_any(field)) {
+        if field.is_some_and(|field| own.says_any(field)) {
             found.push(error!(MatrixAndJob, at.value(), "`{name}` is set on the job and in its matrix";
                 "keep one of the two"));
         } else if is_reserved(name) && !field.is_some_and(JobField::is_plain) {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_yaml::Mapping;
 
+use crate::catalog::Catalog;
 use crate::domain::{LocalImage, Rule};
-use crate::manifest::raw::decode::{RawFields, RawJob};
-use crate::manifest::raw::job_field::{FieldValue, FieldValues, JobField, JobField as F};
+use crate::manifest::raw::decode::RawFields;
+use crate::manifest::raw::table::{FieldValue, FieldValues, JobField, JobField as F};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::text::{FileAccess, MAX_PROMPT_BYTES, TextError};
@@ -40,17 +41,6 @@ pub(super) struct Fields<'t> {
 }
 
 impl<'t> Fields<'t> {
-    /// Compiles the fields of one entry, with its ID.
-    pub(super) fn of_job(templates: &'t Templates, job: &'t RawJob, at: Pointer, found: &mut Findings) -> Self {
-        let mut fields = Self::compile(templates, &job.fields, at, found);
-        let id = job.id.as_ref().map(|id| templates.compile(id));
-        match id.transpose() {
-            Ok(id) => fields.values.0.extend(id.map(|id| (F::Id, FieldValue::Text(id)))),
-            Err(error) => found.push(template_diagnostic(error, fields.at(F::Id))),
-        }
-        fields
-    }
-
     /// Compiles the fields of an entry or of the defaults.
     pub(super) fn compile(templates: &'t Templates, raw: &'t RawFields, at: Pointer, found: &mut Findings) -> Self {
         let RawFields { until_kept, waits_for_image, ref extra, .. } = *raw;
@@ -124,24 +114,34 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// The contents of files by name, because each file is read once.
-pub(super) type Cache<T> = Mutex<HashMap<String, Arc<Result<T, TextError>>>>;
-
-/// The text of a prompt, without the line break that editors end a file with.
-pub(super) fn prompt_file(cache: &Cache<String>, access: &FileAccess, name: &str) -> Arc<Result<String, TextError>> {
-    once(cache, name, || Ok(access.read(name, MAX_PROMPT_BYTES)?.trim_end().to_owned()))
+/// The input of an expansion, without its entries.
+pub(in crate::manifest) struct Inputs<'i> {
+    /// The template engine with the manifest's names in scope.
+    pub templates: &'i Templates,
+    /// The families.
+    pub catalog: &'i Catalog,
+    /// The readable files.
+    pub access: &'i FileAccess,
+    pub prompts: Cache<String>,
+    pub local_images: Cache<Option<LocalImage>>,
 }
 
-/// An image on this machine, or `None` if the file is something else.
-pub(super) fn local_image(
-    cache: &Cache<Option<LocalImage>>,
-    access: &FileAccess,
-    name: &str,
-) -> Arc<Result<Option<LocalImage>, TextError>> {
-    once(cache, name, || {
-        let (path, bytes) = access.read_bytes(name, LocalImage::MAX_BYTES)?;
-        Ok(is_image(&bytes).then(|| LocalImage::new(path, &bytes)))
-    })
+/// The contents of files by name, because each file is read once.
+pub(in crate::manifest) type Cache<T> = Mutex<HashMap<String, Arc<Result<T, TextError>>>>;
+
+impl Inputs<'_> {
+    /// The text of a prompt, without the line break that editors end a file with.
+    pub(super) fn prompt(&self, name: &str) -> Arc<Result<String, TextError>> {
+        once(&self.prompts, name, || Ok(self.access.read(name, MAX_PROMPT_BYTES)?.trim_end().to_owned()))
+    }
+
+    /// An image on this machine, or `None` if the file is something else.
+    pub(super) fn local_image(&self, name: &str) -> Arc<Result<Option<LocalImage>, TextError>> {
+        once(&self.local_images, name, || {
+            let (path, bytes) = self.access.read_bytes(name, LocalImage::MAX_BYTES)?;
+            Ok(is_image(&bytes).then(|| LocalImage::new(path, &bytes)))
+        })
+    }
 }
 
 fn once<T>(cache: &Cache<T>, name: &str, read: impl FnOnce() -> Result<T, TextError>) -> Arc<Result<T, TextError>> {

@@ -1,22 +1,19 @@
 //! From a rendered entry to a job: checked and priced on its own, then compared with the others. Each ID is unique, and each take has its own file.
 
-use std::collections::{BTreeMap, HashMap, HashSet, hash_map};
+use std::collections::{BTreeMap, HashMap, hash_map};
 use std::sync::Arc;
 
 use super::lists::take_id;
-use super::maker::{Entry, Rendered, location_of, render};
+use super::maker::{Origin, Rendered, render};
 use crate::catalog::{FieldDiagnostic, Model};
-use crate::domain::{
-    FaceReview, Field, Job, JobId, Labels, LocalImage, Move, OutputPath, Purchase, Request, Rule, Spec,
-};
-use crate::manifest::raw::job_field::{JobField, JobField as F};
-use crate::manifest::raw::matrix::Cell;
-use crate::manifest::raw::sections::{Faces, RawMove, Review};
+use crate::domain::{FaceReview, Field, Job, JobId, LocalImage, OutputPath, Purchase, Request, Rule, Spec};
+use crate::manifest::raw::sections::Review;
+use crate::manifest::raw::table::{JobField, JobField as F};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, RowLocation, Severity, error};
 use crate::manifest::source::lints::{self, Same};
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
-use crate::manifest::source::syntax::Room;
-use crate::manifest::tables::sheet::Row;
+use crate::manifest::source::reader::MAX_TEXT;
+use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::template::engine::Text;
 
 /// Takes jobs in, and knows which ids and files are taken.
@@ -28,8 +25,8 @@ pub(super) struct Finisher {
     names: NamesInUse,
     /// The requests so far.
     same: Same,
-    /// The remaining bounds.
-    pub room: Room,
+    /// The bytes of the requests so far.
+    text: usize,
     /// The jobs without a default that their family does not take, by field and model.
     pub passed_over: BTreeMap<Field, usize>,
     /// The number of rows and combinations so far.
@@ -53,7 +50,7 @@ impl Finisher {
         found: &mut Findings,
     ) -> Result<(), Box<Diagnostic>> {
         self.rendered += 1;
-        let mut rendered = render(origin.entry, origin.row, origin.combination);
+        let mut rendered = render(origin);
         for field in rendered.passed_over.drain(..) {
             *self.passed_over.entry(field).or_default() += 1;
         }
@@ -75,8 +72,8 @@ impl Finisher {
             jobs.push(job);
             jobs.extend(others);
         }
-        let says_files = origin.entry.own.says(F::File) || origin.entry.defaults.says(F::File);
-        let files_at = || if says_files { location(origin, F::File) } else { id_at() };
+        let says_files = origin.own.says(F::File) || origin.defaults.says(F::File);
+        let files_at = || if says_files { origin.location(F::File) } else { id_at() };
         self.place_files(&mut jobs, files, files_at, &mut list);
         // A missing field may be the one with the unknown or mistyped key.
         list.retain(|diagnostic| !is_damaged || !diagnostic.rule.is_about_absence());
@@ -86,10 +83,27 @@ impl Finisher {
             found.extend(list.into_iter().map(|diagnostic| diagnostic.with_job(label.clone(), row.cloned())));
         }
         if sound {
-            self.room.take(&jobs, at)?;
+            self.expect(jobs.len(), at)?;
+            self.text += jobs.iter().map(|job| job.purchase.request.body().len()).sum::<usize>();
+            if self.text > MAX_TEXT {
+                return Err(error!(TooMuchText, at.value(),
+                    "the requests of the manifest must have at most {} MiB", MAX_TEXT >> 20;
+                    "split the manifest, or shorten the prompts")
+                .into());
+            }
             self.jobs.extend(jobs.into_iter().map(Arc::new));
         }
         Ok(())
+    }
+
+    /// Refuses more jobs than there is room for, before the first one is made.
+    pub(super) fn expect(&self, jobs: usize, at: &Pointer) -> Result<(), Box<Diagnostic>> {
+        if self.jobs.len().saturating_add(jobs) <= MAX_JOBS {
+            return Ok(());
+        }
+        Err(error!(TooManyJobs, at.value(), "the manifest must make at most {MAX_JOBS} jobs";
+            "split the manifest; rows, combinations, and takes multiply")
+        .into())
     }
 
     /// Gives each take its file, where files are named by hand.
@@ -126,57 +140,6 @@ impl Finisher {
             }
         }
     }
-}
-
-/// The moves, each chain from its first id to its last. `ids` are those of the manifest's jobs; while some of them are unknown, because
-/// a job has a mistake, nothing is said of ids that are not there. What is wrong is reported, and left out.
-pub(in crate::manifest) fn moves(
-    raw: &[RawMove],
-    ids: &HashSet<&JobId>,
-    is_complete: bool,
-    found: &mut Findings,
-) -> Vec<Move> {
-    let mut by_old: HashMap<&JobId, &RawMove> = HashMap::new();
-    let mut new: HashSet<&JobId> = HashSet::new();
-    for a_move in raw {
-        let Move { from, to } = &a_move.entry;
-        let (of_old, of_new) = (a_move.at.key("from").value(), a_move.at.key("to").value());
-        if ids.contains(from) {
-            found.push(error!(MovedFromJob, of_old, "`{from}` is moved, but is still a job";
-                "write each ID once; to swap jobs, use two runs"));
-        } else if by_old.insert(from, a_move).is_some() {
-            found.push(error!(MovedConflict, of_old, "`{from}` is moved twice"; "keep one of the two entries"));
-        } else if !new.insert(to) {
-            found.push(
-                error!(MovedConflict, of_new, "`moved` has two entries to `{to}`"; "keep one of the two entries"),
-            );
-        }
-    }
-    for a_move in raw.iter().filter(|a_move| is_complete && !is_known(&a_move.entry.to, ids, &by_old)) {
-        let to = &a_move.entry.to;
-        let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-        found.push(error!(MovedToUnknown, a_move.at.key("to").value(), "`{to}` is not a job of this manifest";
-            "{}", help_near(to.as_str(), "jobs", &names)));
-    }
-    let mut ordered = Vec::with_capacity(raw.len());
-    for first in raw.iter().filter(|a_move| !new.contains(&a_move.entry.from)) {
-        let mut next = Some(first);
-        while let Some(a_move) = next.filter(|_| ordered.len() < raw.len()) {
-            ordered.push(a_move.entry.clone());
-            next = by_old.get(&a_move.entry.to).copied();
-        }
-    }
-    // A move that no chain reaches is part of a cycle.
-    let is_ordered: HashSet<&JobId> = ordered.iter().map(|a_move| &a_move.from).collect();
-    if let Some(a_move) = raw.iter().find(|a_move| !is_ordered.contains(&a_move.entry.from)) {
-        found.push(error!(MovedCycle, a_move.at.value(), "`moved` has a cycle at `{}`", a_move.entry.from));
-    }
-    ordered
-}
-
-/// Returns whether an ID is that of a job, or is moved on.
-fn is_known(id: &JobId, ids: &HashSet<&JobId>, by_old: &HashMap<&JobId, &RawMove>) -> bool {
-    ids.contains(id) || by_old.contains_key(id)
 }
 
 /// The first use of a name, for the message about a second one.
@@ -260,24 +223,6 @@ impl NamesInUse {
     }
 }
 
-/// The source of a rendered entry.
-pub(super) struct Origin<'o> {
-    /// The position in `jobs`.
-    pub number: usize,
-    /// True if the entry itself has a reported error.
-    pub is_damaged: bool,
-    /// The entry, compiled.
-    pub entry: Entry<'o>,
-    /// The declared faces.
-    pub faces: &'o Faces,
-    /// The combination of its matrix.
-    pub combination: &'o [Cell],
-    /// Its row of a table.
-    pub row: Option<&'o Row>,
-    /// The values of its combination, by name.
-    pub matrix: Option<&'o Arc<Labels>>,
-}
-
 /// The first take of a rendered job, unless an error keeps it from being one.
 fn checked(rendered: Rendered<'_>, first: Option<&JobId>, origin: &Origin<'_>, found: &mut Findings) -> Option<Job> {
     let Rendered { mut spec, model, tags, labels, up_to, .. } = rendered;
@@ -288,7 +233,7 @@ fn checked(rendered: Rendered<'_>, first: Option<&JobId>, origin: &Origin<'_>, f
     let model = model.filter(|_| found.iter().all(is_told))?;
     model.fill_defaults(&mut spec);
     found.extend(model.check(&spec).into_iter().map(|diagnostic| locate(diagnostic, origin)));
-    found.extend(lints::page_for_image(&spec, || location(origin, F::Image)));
+    found.extend(lints::page_for_image(&spec, || origin.location(F::Image)));
     let review = review(&spec, model, origin, found);
     let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok())?;
     Some(Job {
@@ -322,7 +267,7 @@ fn valid(id: &str, origin: &Origin<'_>, found: &mut Findings) -> Option<JobId> {
                 name if id.starts_with('{') => format!("write `{{{{ {name} }}}}`"),
                 _ => "use letters, digits, dots, dashes, and underscores".to_owned(),
             };
-            found.push(error!(IdInvalid, origin.entry.own.at(F::Id).value(), "{error}: `{id}`"; "{help}"));
+            found.push(error!(IdInvalid, origin.own.at(F::Id).value(), "{error}: `{id}`"; "{help}"));
         })
         .ok()
 }
@@ -339,22 +284,18 @@ fn review(spec: &Spec, model: Model<'_>, origin: &Origin<'_>, found: &mut Findin
                 [] => format!("declare it at the top of the manifest: `faces: {{ {face}: {{ review: pending }} }}`"),
                 _ => help_near(face, "faces", &names),
             };
-            found.push(error!(FaceUnknown, location(origin, F::Face), "the face `{face}` is not declared"; "{help}"));
+            found.push(error!(FaceUnknown, origin.location(F::Face), "the face `{face}` is not declared"; "{help}"));
             None
         }
     }
 }
 
-fn location(origin: &Origin<'_>, field: JobField) -> Location {
-    location_of(field, origin.entry, origin.combination)
-}
-
 fn locate(diagnostic: FieldDiagnostic, origin: &Origin<'_>) -> Diagnostic {
     let field = JobField::for_request_field(diagnostic.field);
-    let mut located = Diagnostic::error(diagnostic.rule, diagnostic.message, location(origin, field));
+    let mut located = Diagnostic::error(diagnostic.rule, diagnostic.message, origin.location(field));
     located.severity = diagnostic.severity;
     // In a table of both families a column is of use to the jobs of one of them.
-    let is_of_a_cell = origin.row.is_some() && matches!(origin.entry.own.values.text(field), Some(Text::Template(_)));
+    let is_of_a_cell = origin.row.is_some() && matches!(origin.own.values.text(field), Some(Text::Template(_)));
     let may_be_absent = matches!(diagnostic.rule, Rule::FieldNotOfFamily | Rule::DurationOutOfRange);
     let empty_cell = (is_of_a_cell && may_be_absent).then_some("clear the cell to leave out the field for this job");
     located.help = match (diagnostic.help, empty_cell) {

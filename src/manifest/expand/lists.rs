@@ -1,14 +1,15 @@
 //! The fields that no template can use: lists, images, takes, output files, and `extra`.
 
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::Arc;
 
-use super::fields::{Fields, local_image};
+use serde_json::Value as Json;
+use serde_yaml::Value as Yaml;
+
+use super::fields::Fields;
 use super::maker::{Maker, Reported};
 use crate::domain::{Field, Labels, LocalImage, has_web_url, why_no_web_address};
-use crate::manifest::raw::job_field::JobField as F;
-use crate::manifest::raw::table::{tags_of, text_key};
+use crate::manifest::raw::table::{JobField as F, scalar, tags_of, text_key};
 use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable, warning};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::TextError;
@@ -20,7 +21,7 @@ const MAX_LABEL: usize = 200;
 impl Maker<'_> {
     /// The URLs of the images, or else the local images. A field of the job replaces both defaults.
     pub(super) fn images(&mut self) -> (Vec<String>, Vec<LocalImage>) {
-        let own = self.images_in(self.entry.own);
+        let own = self.images_in(self.origin.own);
         match self.default_source(Field::Image) {
             Ok(Some(source)) if own == (Vec::new(), Vec::new()) => self.images_in(source),
             _ => own,
@@ -52,12 +53,12 @@ impl Maker<'_> {
                 "write the URL under `image`"));
             return None;
         }
-        match &*local_image(&self.entry.inputs.local_images, self.entry.inputs.access, name) {
+        match &*self.origin.inputs.local_image(name) {
             Ok(Some(image)) => return Some(LocalImage { waits: source.waits_for_image, ..image.clone() }),
             Err(TextError::Io(error)) if source.waits_for_image && error.kind() == ErrorKind::NotFound => {
                 return Some(LocalImage::missing(name.into()));
             }
-            Err(error) => self.found.push(unreadable("image", Path::new(name), error, at.value())),
+            Err(error) => self.found.push(unreadable(&format!("image `{name}`"), error, at.value())),
             Ok(None) => {
                 self.found.push(error!(ImageFileNoPicture, at.value(), "`{name}` is not an image";
                     "name a PNG, JPEG, WebP, GIF, AVIF, or HEIC file"));
@@ -68,25 +69,21 @@ impl Maker<'_> {
 
     /// The stable name for the URLs of images, also of those under `extra`. Not for local images, because their contents count. A default applies to
     /// jobs with a URL; on a job, it requires one.
-    pub(super) fn image_key(
-        &mut self,
-        urls: &[String],
-        extra: &serde_json::Map<String, serde_json::Value>,
-    ) -> Option<String> {
+    pub(super) fn image_key(&mut self, urls: &[String], extra: &serde_json::Map<String, Json>) -> Option<String> {
         let has_url = !urls.is_empty() || extra.values().any(has_web_url);
-        let may_have_one = if self.entry.own.says(F::Image) { self.entry.own } else { self.entry.defaults }
+        let may_have_one = if self.origin.own.says(F::Image) { self.origin.own } else { self.origin.defaults }
             .values
             .list(F::Image)
             .is_some();
-        if self.entry.own.values.text(F::ImageKey).is_some() && !may_have_one && !has_url {
-            self.found.push(error!(ImageKeyAlone, self.entry.own.at(F::ImageKey).named(),
+        if self.origin.own.values.text(F::ImageKey).is_some() && !may_have_one && !has_url {
+            self.found.push(error!(ImageKeyAlone, self.origin.own.at(F::ImageKey).named(),
                 "`image_key` requires an image, or a URL under `extra`";
                 "name an `image`, or remove `image_key`"));
         }
         if !has_url {
             return None;
         }
-        for source in [self.entry.own, self.entry.defaults] {
+        for source in [self.origin.own, self.origin.defaults] {
             let Some(text) = source.values.text(F::ImageKey) else { continue };
             let key = self.fill(text, || source.at(F::ImageKey)).ok()?;
             // A blank string removes the default; an empty cell leaves it.
@@ -99,7 +96,7 @@ impl Maker<'_> {
 
     pub(super) fn tags(&mut self) -> Vec<String> {
         let mut tags = Vec::new();
-        for source in [self.entry.own, self.entry.defaults] {
+        for source in [self.origin.own, self.origin.defaults] {
             let filled = self.fill_list(source.values.list(F::Tags), || source.at(F::Tags));
             tags = filled.iter().flat_map(|tag| tags_of(tag)).collect();
             // An empty list removes the default.
@@ -114,7 +111,7 @@ impl Maker<'_> {
     /// default; a blank string removes it.
     pub(super) fn labels(&mut self) -> Labels {
         let mut labels = Labels::new();
-        for source in [self.entry.defaults, self.entry.own] {
+        for source in [self.origin.defaults, self.origin.own] {
             for (name, text) in source.values.labels() {
                 let at = || source.at(F::Labels).key(name);
                 let Ok(value) = self.fill(text, at) else { continue };
@@ -135,14 +132,13 @@ impl Maker<'_> {
     fn fill_list(&mut self, list: Option<&[Text<'_>]>, at: impl Fn() -> Pointer) -> Vec<String> {
         let texts = list.unwrap_or_default().iter().enumerate();
         let filled = texts.filter_map(|(index, text)| self.fill(text, || at().index(index)).ok());
-        let filled: Vec<String> = filled.collect();
-        filled.into_iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+        filled.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
     }
 
     /// The defaults' `extra` with the job's own on top, templates filled in, as JSON.
-    pub(super) fn extra(&mut self) -> serde_json::Map<String, serde_json::Value> {
+    pub(super) fn extra(&mut self) -> serde_json::Map<String, Json> {
         let mut merged = serde_json::Map::new();
-        for source in [self.entry.defaults, self.entry.own] {
+        for source in [self.origin.defaults, self.origin.own] {
             for (key, value) in source.extra.into_iter().flatten() {
                 let at = source.at(F::Extra);
                 let Some(name) = text_key(key, &at, &mut self.found) else { continue };
@@ -154,7 +150,7 @@ impl Maker<'_> {
         merged
     }
 
-    fn extra_value(&mut self, name: &str, value: &serde_yaml::Value, at: &Pointer) -> Option<serde_json::Value> {
+    fn extra_value(&mut self, name: &str, value: &Yaml, at: &Pointer) -> Option<Json> {
         let is_taken = |field| self.model.is_some_and(|model| model.family.takes(field));
         let image = self.model.and_then(|model| model.family.fields.image.as_ref()?.sent_as.as_deref());
         let field = if image == Some(name) { Some(Field::Image) } else { Field::named(name) };
@@ -168,31 +164,24 @@ impl Maker<'_> {
         if Field::named(name).is_some() {
             self.found.push(undocumented(name, at));
         }
-        if !is_json(value) {
-            self.found.push(error!(ExtraNotJson, at.value(), "`{name}` must be a JSON number, found infinity or NaN";
-                "write a finite number"));
-            return None;
-        }
-        match serde_json::to_value(value) {
-            Ok(json) => self.fill_json(json, at),
-            Err(error) => {
-                self.found.push(error!(ExtraNotJson, at.value(), "`{name}` can't be sent as JSON: {error}"));
-                None
-            }
-        }
+        self.json(value, name, at)
     }
 
-    fn fill_json(&mut self, value: serde_json::Value, at: &Pointer) -> Option<serde_json::Value> {
-        use serde_json::Value as Json;
+    /// A value as JSON, templates filled in. An infinity would silently become null.
+    fn json(&mut self, value: &Yaml, name: &str, at: &Pointer) -> Option<Json> {
         Some(match value {
-            Json::String(source) if is_template(&source) => {
-                Json::String(self.fill_source(&source, || at.clone()).ok()?)
+            Yaml::String(source) if is_template(source) => Json::String(self.fill_source(source, || at.clone()).ok()?),
+            Yaml::Sequence(items) => Json::Array(items.iter().filter_map(|item| self.json(item, name, at)).collect()),
+            Yaml::Mapping(fields) => {
+                let field = |(key, value): (&Yaml, &Yaml)| Some((scalar(key)?, self.json(value, name, at)?));
+                Json::Object(fields.iter().filter_map(field).collect())
             }
-            Json::Array(items) => Json::Array(items.into_iter().filter_map(|item| self.fill_json(item, at)).collect()),
-            Json::Object(fields) => Json::Object(
-                fields.into_iter().filter_map(|(key, value)| Some((key, self.fill_json(value, at)?))).collect(),
-            ),
-            scalar => scalar,
+            Yaml::Number(number) if number.as_f64().is_some_and(|number| !number.is_finite()) => {
+                self.found.push(error!(ExtraNotJson, at.value(),
+                    "`{name}` must be a JSON number, found infinity or NaN"; "write a finite number"));
+                return None;
+            }
+            scalar => serde_json::to_value(scalar).ok()?,
         })
     }
 }
@@ -202,24 +191,13 @@ pub(super) fn undocumented(name: &str, at: &Pointer) -> Diagnostic {
     warning!(ExtraUndocumented, at.named(), "`{name}` is not documented by the interface, and is sent as it is")
 }
 
-/// Returns whether JSON has all numbers of a value; the others would silently become null.
-fn is_json(value: &serde_yaml::Value) -> bool {
-    use serde_yaml::Value as Yaml;
-    match value {
-        Yaml::Number(number) => number.as_f64().is_none_or(f64::is_finite),
-        Yaml::Sequence(items) => items.iter().all(is_json),
-        Yaml::Mapping(fields) => fields.values().all(is_json),
-        _ => true,
-    }
-}
-
 /// The most takes of one job; a thousand videos of one prompt are an error.
 const MAX_TAKES: i64 = 1000;
 
 impl Maker<'_> {
     /// The number of jobs, one for each take, and the most takes of one job that are bought until one is kept.
     pub(super) fn takes(&mut self) -> (u32, Option<u32>) {
-        for source in [self.entry.own, self.entry.defaults] {
+        for source in [self.origin.own, self.origin.defaults] {
             if let Some(number) = self.number_of_takes(source) {
                 return if source.until_kept { (1, Some(number)) } else { (number, None) };
             }
@@ -251,7 +229,7 @@ impl Maker<'_> {
     pub(super) fn files(&mut self, id: &str, takes: u32) -> Option<Vec<String>> {
         let usual = Arc::clone(&self.scope);
         let mut files = Vec::new();
-        for source in [self.entry.own, self.entry.defaults] {
+        for source in [self.origin.own, self.origin.defaults] {
             let Some(text) = source.values.text(F::File) else { continue };
             files.clear();
             for take in 1..=takes {

@@ -2,25 +2,22 @@
 //!
 //! Plain fields may use each other. Each is rendered when it is first needed.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use super::fields::{Cache, Fields, prompt_file};
-use crate::catalog::{Catalog, Model};
-use crate::domain::{Field, Labels, LocalImage, SHAPES, Spec, ratio_meant_by};
-use crate::manifest::raw::job_field::{JobField, JobField as F};
-use crate::manifest::raw::matrix::Cell;
-use crate::manifest::raw::table::{help_with_whole, seconds_in, whole_in, wrong_type};
+use super::fields::{Fields, Inputs};
+use crate::catalog::Model;
+use crate::domain::{Field, Labels, SHAPES, Spec, ratio_meant_by};
+use crate::manifest::raw::sections::{Cell, Faces};
+use crate::manifest::raw::table::{JobField, JobField as F, help_with_whole, scalar, seconds_in, whole_in, wrong_type};
 use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable};
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
-use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::bounds::template_diagnostic;
-use crate::manifest::template::engine::{Made, Scope, Templates, Text};
+use crate::manifest::template::engine::{Made, Scope, Text};
 
 /// An entry rendered with one row.
 pub(super) struct Rendered<'c> {
@@ -61,37 +58,43 @@ pub(super) enum State {
     Made,
 }
 
-/// The input of an expansion, without its entries.
-pub(crate) struct Inputs<'i> {
-    /// The template engine with the manifest's names in scope.
-    pub(super) templates: &'i Templates,
-    /// The families.
-    pub(super) catalog: &'i Catalog,
-    /// The readable files.
-    pub(super) access: &'i FileAccess,
-    prompts: Cache<String>,
-    pub(super) local_images: Cache<Option<LocalImage>>,
+/// The source of a job: an entry, with one row and one combination.
+pub(super) struct Origin<'o> {
+    /// The position in `jobs`.
+    pub number: usize,
+    /// True if the entry itself has a reported error.
+    pub is_damaged: bool,
+    pub inputs: &'o Inputs<'o>,
+    /// The entry's own fields.
+    pub own: &'o Fields<'o>,
+    pub defaults: &'o Fields<'o>,
+    /// The declared faces.
+    pub faces: &'o Faces,
+    /// The combination of its matrix.
+    pub combination: &'o [Cell],
+    /// Its row of a table.
+    pub row: Option<&'o Row>,
+    /// The values of its combination, by name.
+    pub matrix: Option<&'o Arc<Labels>>,
 }
 
-impl<'i> Inputs<'i> {
-    /// None of the files is read yet.
-    pub(crate) fn new(templates: &'i Templates, catalog: &'i Catalog, access: &'i FileAccess) -> Self {
-        Self { templates, catalog, access, prompts: Cache::default(), local_images: Cache::default() }
+impl Origin<'_> {
+    /// The location of a field: in the matrix, on the job, under the defaults, or nowhere, which points to the job.
+    pub(super) fn location(&self, field: JobField) -> Location {
+        if let Some(cell) = self.combination.iter().find(|cell| cell.name == field.name()) {
+            cell.at.value()
+        } else if let Some(source) = [self.own, self.defaults].into_iter().find(|source| source.says(field)) {
+            source.location(field)
+        } else if matches!(field, F::AspectRatio | F::Size) {
+            self.location(F::Shape)
+        } else {
+            self.own.at(F::Id).value()
+        }
     }
 }
 
-/// An entry, the same for all of its rows and combinations.
-#[derive(Clone, Copy)]
-pub(super) struct Entry<'e> {
-    pub inputs: &'e Inputs<'e>,
-    /// The entry's own fields.
-    pub own: &'e Fields<'e>,
-    pub defaults: &'e Fields<'e>,
-}
-
 pub(super) struct Maker<'e> {
-    pub(super) entry: Entry<'e>,
-    pub(super) combination: &'e [Cell],
+    pub(super) origin: &'e Origin<'e>,
     /// The state of each field.
     pub(super) states: [State; JobField::ALL.len()],
     pub(super) scope: Arc<Scope>,
@@ -101,8 +104,9 @@ pub(super) struct Maker<'e> {
 }
 
 /// Makes one job's fields.
-pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [Cell]) -> Rendered<'e> {
-    let other = combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
+pub(super) fn render<'e>(origin: &'e Origin<'e>) -> Rendered<'e> {
+    let row = origin.row;
+    let other = origin.combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
     let scope = Arc::new(Scope {
         row: row.map(|row| row.value.clone()),
         row_number: row.map(|row| row.number),
@@ -110,8 +114,7 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
         matrix: other.map(|cell| (cell.name.clone(), Value::from(Serde(cell.value.clone())))).collect(),
     });
     let mut maker = Maker {
-        entry,
-        combination,
+        origin,
         states: [const { State::Unmade }; JobField::ALL.len()],
         scope,
         model: None,
@@ -129,9 +132,9 @@ pub(super) fn render<'e>(entry: Entry<'e>, row: Option<&Row>, combination: &'e [
         let names = || {
             let columns = row.into_iter().flat_map(|row| row.cells.columns().names().iter().cloned());
             let others = scope.matrix.iter().map(|(name, _)| name.clone());
-            entry.inputs.templates.names().map(str::to_owned).chain(columns).chain(others).collect()
+            origin.inputs.templates.names().map(str::to_owned).chain(columns).chain(others).collect()
         };
-        let lint = lints::unfilled_placeholder(prompt, names, || location_of(F::Prompt, entry, combination));
+        let lint = lints::unfilled_placeholder(prompt, names, || origin.location(F::Prompt));
         maker.found.extend(lint);
     }
     let tags = maker.tags();
@@ -174,7 +177,7 @@ impl<'e> Maker<'e> {
                 return Err(Reported);
             }
         }
-        self.entry.inputs.templates.render(text, &self.scope).map_err(|error| {
+        self.origin.inputs.templates.render(text, &self.scope).map_err(|error| {
             self.found.push(template_diagnostic(error, at()));
             Reported
         })
@@ -190,18 +193,13 @@ impl<'e> Maker<'e> {
     where
         'e: 't,
     {
-        self.entry.inputs.templates.compile(source).map_err(|error| {
+        self.origin.inputs.templates.compile(source).map_err(|error| {
             self.found.push(template_diagnostic(error, at()));
             Reported
         })
     }
 
-    pub(super) fn whole(
-        &mut self,
-        field: JobField,
-        filled: &str,
-        at: impl FnOnce() -> Pointer,
-    ) -> Result<i64, Reported> {
+    pub(super) fn whole(&mut self, field: F, filled: &str, at: impl FnOnce() -> Pointer) -> Result<i64, Reported> {
         whole_in(filled).ok_or_else(|| {
             let (field, found) = (field.name(), filled.trim());
             self.found.push(error!(WrongType, at().value(), "`{field}` must be a whole number, found `{found}`";
@@ -226,23 +224,6 @@ impl<'e> Maker<'e> {
             Made::Text(text) => Some(text),
             Made::Whole(whole) => Some(whole.to_string()),
         }
-    }
-}
-
-/// The location of a field: in the matrix, on the job, under the defaults, or nowhere, which points to the job.
-pub(super) fn location_of(field: JobField, entry: Entry<'_>, combination: &[Cell]) -> Location {
-    let Entry { own, defaults, .. } = entry;
-    if let Some(cell) = combination.iter().find(|cell| cell.name == field.name()) {
-        return cell.at.value();
-    }
-    if own.says(field) {
-        own.location(field)
-    } else if defaults.says(field) {
-        defaults.location(field)
-    } else if matches!(field, F::AspectRatio | F::Size) {
-        location_of(F::Shape, entry, combination)
-    } else {
-        own.at(F::Id).value()
     }
 }
 
@@ -276,7 +257,7 @@ impl<'e> Maker<'e> {
         if let Some(value) = self.value_in_combination(field)? {
             return Ok(Some(value));
         }
-        if let Some(value) = self.value_in(self.entry.own, field)? {
+        if let Some(value) = self.value_in(self.origin.own, field)? {
             return Ok(Some(value));
         }
         let Some(of_request) = field.of_request() else { return Ok(None) };
@@ -294,11 +275,11 @@ impl<'e> Maker<'e> {
     /// The text of `shape`, of the job or else of the defaults.
     fn shape(&mut self) -> Result<Option<Made>, Reported> {
         let of_matrix = self.value_in_combination(F::Shape)?;
-        let own = if of_matrix.is_some() { of_matrix } else { self.value_in(self.entry.own, F::Shape)? };
+        let own = if of_matrix.is_some() { of_matrix } else { self.value_in(self.origin.own, F::Shape)? };
         let is_own = own.is_some();
-        let value = if is_own { own } else { self.value_in(self.entry.defaults, F::Shape)? };
+        let value = if is_own { own } else { self.value_in(self.origin.defaults, F::Shape)? };
         let Some(value) = value.filter(|_| self.make(F::Model)) else { return Ok(None) };
-        let place = || location_of(F::Shape, self.entry, self.combination);
+        let place = || self.origin.location(F::Shape);
         if !ratio_meant_by(&value.to_string()).is_some_and(|ratio| SHAPES.contains(&ratio)) {
             self.found.push(error!(ShapeUnknown, place(), "`shape` must be 16:9 or 9:16, found `{value}`";
                 "write \"16:9\" or \"9:16\""));
@@ -327,14 +308,10 @@ impl<'e> Maker<'e> {
     /// The value that the job's combination of its matrix has for a field.
     fn value_in_combination(&mut self, field: JobField) -> Result<Option<Made>, Reported> {
         let name = field.name();
-        let Some(cell) = self.combination.iter().find(|cell| cell.name == name) else { return Ok(None) };
-        let source = match &cell.value {
-            serde_yaml::Value::String(text) => text.clone(),
-            serde_yaml::Value::Number(number) => number.to_string(),
-            other => {
-                self.found.push(wrong_type(&format!("`{name}`"), "a string or a number", other, cell.at.value()));
-                return Err(Reported);
-            }
+        let Some(cell) = self.origin.combination.iter().find(|cell| cell.name == name) else { return Ok(None) };
+        let Some(source) = scalar(&cell.value) else {
+            self.found.push(wrong_type(&format!("`{name}`"), "a string or a number", &cell.value, cell.at.value()));
+            return Err(Reported);
         };
         let at = || cell.at.clone();
         let filled = self.fill_source(&source, at)?;
@@ -362,7 +339,7 @@ impl<'e> Maker<'e> {
         match field {
             // A blank prompt is reported where it is, unless an image makes it needless; a blank id always is.
             F::Id if is_empty => Ok(Some(Made::Text(filled))),
-            F::Prompt if !is_empty || !self.entry.own.says(F::Image) => Ok(Some(Made::Text(filled))),
+            F::Prompt if !is_empty || !self.origin.own.says(F::Image) => Ok(Some(Made::Text(filled))),
             _ if is_empty => Ok(None),
             F::Duration => match seconds_in(&filled) {
                 Some(seconds) => Ok(Some(Made::Whole(seconds))),
@@ -375,7 +352,7 @@ impl<'e> Maker<'e> {
 
     /// The defaults, if they set this field and the family does not skip it.
     pub(super) fn default_source(&mut self, field: Field) -> Result<Option<&'e Fields<'e>>, Reported> {
-        if !self.entry.defaults.says(JobField::for_request_field(field)) {
+        if !self.origin.defaults.says(JobField::for_request_field(field)) {
             return Ok(None);
         }
         // The model decides whether a default applies to this job.
@@ -386,7 +363,7 @@ impl<'e> Maker<'e> {
             self.passed_over.push(field);
             return Ok(None);
         }
-        Ok(Some(self.entry.defaults))
+        Ok(Some(self.origin.defaults))
     }
 
     fn family_default(&mut self, field: Field) -> Option<Made> {
@@ -401,21 +378,19 @@ impl<'e> Maker<'e> {
     }
 
     fn look_up_model(&mut self) {
-        let Some(name) = self.made_text(F::Model) else {
-            if self.states[F::Model as usize] != State::Broken {
-                let names: Vec<&str> = self.entry.inputs.catalog.model_names().collect();
-                self.found.push(error!(ModelMissing, self.entry.own.at.value(), "this job has no `model`";
-                    "write `model`, here or under `defaults`: {}", names.join(", ")));
-                self.states[F::Model as usize] = State::Broken;
-            }
+        if self.states[F::Model as usize] == State::Broken {
             return;
-        };
-        self.model = self.entry.inputs.catalog.model(&name);
+        }
+        let (catalog, written) = (self.origin.inputs.catalog, self.made_text(F::Model));
+        self.model = written.as_deref().and_then(|name| catalog.model(name));
         if self.model.is_none() {
-            let names: Vec<&str> = self.entry.inputs.catalog.model_names().collect();
-            let place = location_of(F::Model, self.entry, self.combination);
-            self.found
-                .push(error!(ModelUnknown, place, "unknown model `{name}`"; "{}", help_near(&name, "models", &names)));
+            let names: Vec<&str> = catalog.model_names().collect();
+            self.found.push(match written {
+                Some(name) => error!(ModelUnknown, self.origin.location(F::Model), "unknown model `{name}`";
+                    "{}", help_near(&name, "models", &names)),
+                None => error!(ModelMissing, self.origin.own.at.value(), "this job has no `model`";
+                    "write `model`, here or under `defaults`: {}", names.join(", ")),
+            });
             self.states[F::Model as usize] = State::Broken;
         }
     }
@@ -436,9 +411,9 @@ impl<'e> Maker<'e> {
         if path.trim().is_empty() {
             return Ok(None);
         }
-        let text = prompt_file(&self.entry.inputs.prompts, self.entry.inputs.access, path.trim());
+        let text = self.origin.inputs.prompt(path.trim());
         let text = text.as_ref().as_ref().map_err(|error| {
-            self.found.push(unreadable("prompt file", Path::new(path.trim()), error, at().value()));
+            self.found.push(unreadable(&format!("prompt file `{}`", path.trim()), error, at().value()));
             Reported
         })?;
         let before = self.found.len();

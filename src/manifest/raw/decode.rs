@@ -5,11 +5,8 @@
 use encoding_rs::Encoding;
 use serde_yaml::{Mapping, Value};
 
-use super::job_field::{FieldValue, FieldValues, JobField as F};
-use super::matrix::{Cell, RawMatrix};
-use super::sections::{Budget, Faces, RawMove};
-use super::table::{Table, kind, wrong_type};
-use super::{matrix, sections};
+use super::sections::{self, Budget, Cell, Faces, RawMatrix, RawMove};
+use super::table::{FieldValue, FieldValues, JobField as F, Table, kind, scalar, wrong_type};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, error, have_errors};
 use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::source::reader::RawEntry;
@@ -52,15 +49,6 @@ impl RawManifest {
     }
 }
 
-/// The text of a scalar, and the type of any other value.
-fn shown_value(value: &Value) -> String {
-    match value {
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => format!("`{text}`"),
-        other => kind(other).to_owned(),
-    }
-}
-
 fn decode_version(table: &mut Table<'_>) {
     let help = "write `version: 1` at the top of the manifest";
     let diagnostic = match table.take("version") {
@@ -68,7 +56,8 @@ fn decode_version(table: &mut Table<'_>) {
         // As Docker Compose has it.
         Some(Value::String(text)) if text == "1" => return,
         Some(other) => {
-            error!(VersionUnknown, table.at("version").value(), "`version` must be 1, found {}", shown_value(&other))
+            let found = scalar(&other).map_or_else(|| kind(&other).to_owned(), |text| format!("`{text}`"));
+            error!(VersionUnknown, table.at("version").value(), "`version` must be 1, found {found}")
         }
         None if !table.misses("version") => return,
         None => error!(VersionMissing, Pointer::top().value(), "the manifest has no `version`"),
@@ -114,7 +103,7 @@ fn check_jobs(table: &mut Table<'_>, jobs: usize) {
 
 /// Decodes one entry of `jobs`, with its errors. Each of them makes it damaged.
 pub(crate) fn decode_job(entry: RawEntry, number: usize) -> (RawJob, Vec<Diagnostic>) {
-    let nothing = || RawJob { id: None, for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
+    let nothing = || RawJob { for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
     let mut found = Vec::new();
     let job = decode_entry(entry, &Pointer::top().key("jobs").index(number), &mut found);
     (job.unwrap_or_else(nothing), found)
@@ -135,14 +124,15 @@ fn decode_entry(entry: RawEntry, at: &Pointer, found: &mut Findings) -> Option<R
             "write an `id` that stays the same between runs, because payments belong to it"));
     }
     let for_each = decode_for_each(&mut table);
-    let matrix = table.take("matrix").map(|value| matrix::decode(value, &table.at("matrix"), table.found()));
-    let fields = decode_fields(&mut table);
+    let matrix = table.take("matrix").map(|value| sections::decode_matrix(value, &table.at("matrix"), table.found()));
+    let mut fields = decode_fields(&mut table);
     if !table.is_empty() {
         table.close(&[&ENTRY_KEYS[..], &field_keys()].concat());
     }
     let is_damaged = have_errors(found);
     label(found, id.as_deref(), &fields);
-    Some(RawJob { id, for_each, matrix, fields, is_damaged })
+    fields.values.0.extend(id.map(|id| (F::Id, FieldValue::Text(id))));
+    Some(RawJob { for_each, matrix, fields, is_damaged })
 }
 
 /// Names the job in diagnostics about its entry, so that they stop only runs that select it. An ID with a template names no job yet.
@@ -155,11 +145,13 @@ fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
     }
 }
 
-fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
-    match table.take("for_each")? {
-        Value::String(file) => Some(RawForEach::File(RawTable::for_file(file))),
+fn decode_for_each(table: &mut Table<'_>) -> Option<RawTable> {
+    let at = table.at("for_each");
+    // Rows in the manifest itself are named after their place.
+    let rows = |rows| RawTable { rows: Some(rows), ..RawTable::for_file(at.to_string()) };
+    Some(match table.take("for_each")? {
+        Value::String(file) => RawTable::for_file(file),
         Value::Mapping(map) => {
-            let at = table.at("for_each");
             let mut table = Table::open(Value::Mapping(map), at.clone(), "`for_each`", table.found())?;
             let file = table.text("file").map(|file| decode_file(file, &mut table));
             if file.is_none() {
@@ -167,19 +159,20 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
                     "write `{{ file: looks.xlsx, sheet: Spring }}`"));
             }
             table.close(&["file", "sheet", "header_row", "encoding", "hidden", "exclude"]);
-            Some(file.map_or_else(|| RawForEach::Rows(Vec::new()), RawForEach::File))
+            file.unwrap_or_else(|| rows(Vec::new()))
         }
-        Value::Sequence(rows) if rows.is_empty() => {
-            let place = table.at("for_each").named();
-            table.tell(error!(NoRows, place, "`for_each` has no rows"; "write at least one row, or remove `for_each`"));
-            Some(RawForEach::Rows(rows))
+        Value::Sequence(items) => {
+            if items.is_empty() {
+                table.tell(error!(NoRows, at.named(), "`for_each` has no rows";
+                    "write at least one row, or remove `for_each`"));
+            }
+            rows(items)
         }
-        Value::Sequence(rows) => Some(RawForEach::Rows(rows)),
         other => {
             table.tell_wrong_type("for_each", "the path of a file of rows, or a list of mappings", &other);
-            Some(RawForEach::Rows(Vec::new()))
+            rows(Vec::new())
         }
-    }
+    })
 }
 
 fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
@@ -205,7 +198,7 @@ fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
     }
     if let Some(value) = table.take("exclude") {
         let at = table.at("exclude");
-        decoded.exclude = matrix::entries(value, &at, table.found());
+        decoded.exclude = sections::entries(value, &at, table.found());
     }
     decoded
 }
@@ -244,8 +237,7 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
     let extra = table.mapping(F::Extra.name());
     let (mut until_kept, mut waits_for_image) = (false, false);
     let mut values = Vec::with_capacity(6);
-    let is_set = table.fields();
-    for field in F::shared().filter(|field| is_set[*field as usize]) {
+    for field in F::shared() {
         let name = field.name();
         let value = match field {
             F::Extra => continue,
@@ -289,10 +281,8 @@ pub(crate) struct RawManifest {
 /// One job, or with `for_each` one job for each row.
 #[derive(Debug)]
 pub(crate) struct RawJob {
-    /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
-    pub id: Option<String>,
     /// A file of rows (.csv, .tsv, .xlsx, .xls, .xlsb, .ods, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: …, encoding: …, hidden: skip, exclude: […] }` for a sheet of a workbook, a header below line 1, an encoding other than UTF-8 and UTF-16, and rows to leave out) or a list of mappings: one job for each, as `row` and `row_number` in templates.
-    pub for_each: Option<RawForEach>,
+    pub for_each: Option<RawTable>,
     /// One job for each combination of these values, with `exclude` as GitHub Actions has it. A value
     /// that is named like a field is that field; every value is in scope in templates by its name.
     pub matrix: Option<RawMatrix>,
@@ -302,20 +292,13 @@ pub(crate) struct RawJob {
     pub is_damaged: bool,
 }
 
-/// The source of a job's rows.
-#[derive(Debug)]
-pub(crate) enum RawForEach {
-    /// A file.
-    File(RawTable),
-    /// Rows in the manifest itself.
-    Rows(Vec<Value>),
-}
-
 /// A table in a file.
 #[derive(Debug)]
 pub(crate) struct RawTable {
     /// The path, as the manifest names it.
     pub file: String,
+    /// The rows, if they are in the manifest itself.
+    pub rows: Option<Vec<Value>>,
     /// The sheet of a workbook; by default the first visible one.
     pub sheet: Option<String>,
     /// The line with the names of the columns, from 1.
@@ -331,7 +314,7 @@ pub(crate) struct RawTable {
 impl RawTable {
     /// A whole file, with its header in line 1.
     pub(crate) fn for_file(file: String) -> Self {
-        Self { file, sheet: None, header_row: 1, encoding: None, skips_hidden: false, exclude: Vec::new() }
+        Self { file, rows: None, sheet: None, header_row: 1, encoding: None, skips_hidden: false, exclude: Vec::new() }
     }
 }
 

@@ -1,15 +1,174 @@
-//! The small parts of a manifest: `budget`, `faces`, `moved`, and the `labels` of a job. An invalid value is reported and left out.
+//! The parts of a manifest with a shape of their own: `budget`, `faces`, `moved`, and a job's `labels` and `matrix`. An invalid value is reported and left out.
+//!
+//! The combinations of a matrix are the product of its axes in file order, the first axis outermost. An entry of `exclude` removes each combination with all of its
+//! values, like GitHub Actions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::iter::successors;
+use std::slice::from_ref;
 
 use jiff::civil::Date;
 use serde_yaml::Value;
 
-use super::job_field::JobField as F;
-use super::table::{Table, text, text_key, wrong_type};
+use super::table::{JobField as F, Table, scalar, text, text_key, wrong_type};
 use crate::domain::{InvalidUsd, JobId, Label, Move, Usd};
-use crate::manifest::source::diagnostic::{Findings, error};
-use crate::manifest::source::location::Pointer;
+use crate::manifest::source::diagnostic::{Findings, error, warning};
+use crate::manifest::source::location::{Pointer, help_near};
+
+/// The most combinations of one matrix: as many as the largest manifest has jobs.
+const MAX_COMBINATIONS: usize = 100_000;
+
+/// A matrix before its product.
+#[derive(Debug, Default)]
+pub(crate) struct RawMatrix {
+    axes: Vec<(String, Vec<Cell>)>,
+    exclude: Vec<Vec<Cell>>,
+}
+
+/// One value of a combination.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Cell {
+    /// The name of its axis.
+    pub name: String,
+    /// The value: a text, a number, or true or false.
+    pub value: Value,
+    /// Its location in the manifest.
+    pub at: Pointer,
+}
+
+impl Cell {
+    /// Returns whether it has this value, written as a text or as a number.
+    fn is_same(&self, other: &Self) -> bool {
+        let is_another_type = std::mem::discriminant(&self.value) != std::mem::discriminant(&other.value);
+        self.value == other.value || is_another_type && self.text() == other.text()
+    }
+
+    /// Its value as text.
+    pub(crate) fn text(&self) -> String {
+        scalar(&self.value).or_else(|| Some(self.value.as_bool()?.to_string())).unwrap_or_default()
+    }
+}
+
+/// One value of each axis.
+pub(crate) type Combination = Vec<Cell>;
+
+/// Decodes a matrix. Reports each error, and leaves out its value.
+pub(super) fn decode_matrix(value: Value, at: &Pointer, found: &mut Findings) -> RawMatrix {
+    let mut matrix = RawMatrix::default();
+    let Some(table) = Table::open(value, at.clone(), "`matrix`", found) else { return matrix };
+    for (key, value) in table.into_pairs() {
+        let Some(name) = text_key(&key, at, found) else { continue };
+        let place = at.key(name);
+        match name {
+            "exclude" => matrix.exclude = entries(value, &place, found),
+            _ => matrix.axes.extend(axis(name.to_owned(), value, &place, found)),
+        }
+    }
+    matrix.refuse_excludes_of_nothing(found);
+    matrix.refuse_if_too_large(at, found);
+    matrix
+}
+
+fn axis(name: String, value: Value, at: &Pointer, found: &mut Findings) -> Option<(String, Vec<Cell>)> {
+    let Value::Sequence(values) = value else {
+        let diagnostic = wrong_type(&format!("the axis `{name}`"), "a list of values", &value, at.value());
+        found.push(diagnostic.with_help(format!("write `{name}: [one, another]`")));
+        return None;
+    };
+    if values.is_empty() {
+        found.push(error!(AxisEmpty, at.named(), "the axis `{name}` has no values"; "write at least one value"));
+        return None;
+    }
+    let cells = values.into_iter().enumerate();
+    let cells: Vec<Cell> = cells.filter_map(|(index, value)| cell(&name, value, at.index(index), found)).collect();
+    let mut seen = HashSet::with_capacity(cells.len());
+    for cell in &cells {
+        if !seen.insert(&cell.value) {
+            found.push(error!(AxisRepeats, cell.at.value(), "the axis has this value twice";
+                "keep it once; write `takes: 2` for two videos of one request"));
+        }
+    }
+    Some((name, cells))
+}
+
+fn cell(name: &str, value: Value, at: Pointer, found: &mut Findings) -> Option<Cell> {
+    if matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {
+        return Some(Cell { name: name.to_owned(), value, at });
+    }
+    found.push(wrong_type(&format!("a value of `{name}`"), "a string or a number", &value, at.value()));
+    None
+}
+
+/// The list under `exclude`.
+pub(super) fn entries(value: Value, at: &Pointer, found: &mut Findings) -> Vec<Vec<Cell>> {
+    let Value::Sequence(items) = value else {
+        if !value.is_null() {
+            found.push(wrong_type("this", "a list of mappings", &value, at.value()));
+        }
+        return Vec::new();
+    };
+    let entry = |(index, item): (usize, Value)| {
+        let at = at.index(index);
+        let map = Table::open(item, at.clone(), "an entry", found)?.into_pairs();
+        let cells = map.into_iter().map(|(key, value)| {
+            let name = text_key(&key, &at, found)?;
+            cell(name, value, at.key(name), found)
+        });
+        // Without its invalid cell, an entry would leave out more.
+        cells.collect::<Vec<_>>().into_iter().collect()
+    };
+    items.into_iter().enumerate().filter_map(entry).collect()
+}
+
+impl RawMatrix {
+    /// Every combination, in order.
+    pub(crate) fn combinations(&self) -> Vec<Combination> {
+        let start: Vec<Combination> = if self.axes.is_empty() { Vec::new() } else { vec![Vec::new()] };
+        let mut product = self.axes.iter().fold(start, |product, (_, values)| {
+            let longer = |one: Combination| values.iter().map(move |value| [&one[..], from_ref(value)].concat());
+            product.into_iter().flat_map(longer).collect()
+        });
+        let agrees = |one: &Combination, cell: &Cell| one.iter().any(|own| own.name == cell.name && own.is_same(cell));
+        product.retain(|one| !self.exclude.iter().any(|entry| entry.iter().all(|cell| agrees(one, cell))));
+        product
+    }
+
+    /// The names in combinations, each with its first location.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Pointer)> {
+        self.axes.iter().filter_map(|(name, values)| Some((name.as_str(), &values.first()?.at)))
+    }
+
+    fn refuse_excludes_of_nothing(&self, found: &mut Findings) {
+        let axes: Vec<&str> = self.axes.iter().map(|(name, _)| name.as_str()).collect();
+        for cell in self.exclude.iter().flatten() {
+            match self.axes.iter().find(|(name, _)| *name == cell.name) {
+                None => {
+                    found.push(error!(AxisUnknown, cell.at.named(),
+                        "`exclude` has `{}`, which is not an axis of the matrix", cell.name;
+                        "{}", help_near(&cell.name, "axes", &axes)));
+                }
+                // A misspelled value leaves nothing out.
+                Some((axis, values)) if !values.iter().any(|value| value.is_same(cell)) => {
+                    found.push(warning!(AxisUnknown, cell.at.value(),
+                        "`exclude` has `{}`, which is not a value of `{axis}`", cell.text();
+                        "correct the value, or remove the entry"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn refuse_if_too_large(&mut self, at: &Pointer, found: &mut Findings) {
+        let size = self.axes.iter().try_fold(1_usize, |size, (_, values)| size.checked_mul(values.len()));
+        if size.is_none_or(|size| size > MAX_COMBINATIONS) {
+            found.push(
+                error!(MatrixTooLarge, at.named(), "the matrix must have at most {MAX_COMBINATIONS} combinations";
+                "use fewer values"),
+            );
+            *self = Self::default();
+        }
+    }
+}
 
 /// Limits on spending that a manifest sets.
 #[derive(Clone, Debug, Default)]
@@ -73,14 +232,9 @@ fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
     let value = table.take_even_null(key)?;
     // The parser hands numbers over as binary floats; their shortest decimal form is the text that was written as long as that has
     // at most 15 significant digits, which every amount below a billion with six decimals has.
-    let text = match &value {
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.clone(),
-        other => {
-            let diagnostic = wrong_type(&format!("`{key}`"), "an amount in USD", other, table.at(key).value());
-            table.tell(diagnostic);
-            return None;
-        }
+    let Some(text) = scalar(&value) else {
+        table.tell_wrong_type(key, "an amount in USD", &value);
+        return None;
     };
     text.parse().map_err(|error: InvalidUsd| table.tell(error!(NotMoney, table.at(key).value(), "{error}"))).ok()
 }
@@ -143,16 +297,14 @@ fn face(value: Value, at: &Pointer, found: &mut Findings) -> Option<Face> {
     let review = match said.as_deref() {
         Some("approved") => Some(Review::Approved),
         Some("pending") => Some(Review::Pending),
-        Some(other) => {
-            table.tell(error!(ReviewUnknown, at.key("review").value(),
-                "`review` must be `approved` or `pending`, found `{other}`"; "{help}"));
-            None
-        }
-        None => {
-            table.tell(error!(ReviewMissing, at.named(), "this face has no `review`"; "{help}"));
-            None
-        }
+        _ => None,
     };
+    match said {
+        Some(other) if review.is_none() => table.tell(error!(ReviewUnknown, at.key("review").value(),
+            "`review` must be `approved` or `pending`, found `{other}`"; "{help}")),
+        None => table.tell(error!(ReviewMissing, at.named(), "this face has no `review`"; "{help}")),
+        Some(_) => {}
+    }
     table.close(&["review", "paid_on"]);
     review.map(|review| Face { review, paid_on })
 }
@@ -243,5 +395,105 @@ fn what_is_wrong_with(name: &str) -> Option<&'static str> {
         Some("it must be 1 to 64 of A-Z a-z 0-9 . _ -")
     } else {
         None
+    }
+}
+
+/// The moves, each chain from its first id to its last. `ids` are those of the manifest's jobs; while some of them are unknown, because
+/// a job has a mistake, nothing is said of ids that are not there. What is wrong is reported, and left out.
+pub(in crate::manifest) fn moves(
+    raw: &[RawMove],
+    ids: &HashSet<&JobId>,
+    is_complete: bool,
+    found: &mut Findings,
+) -> Vec<Move> {
+    let mut by_old: HashMap<&JobId, &RawMove> = HashMap::new();
+    let mut new: HashSet<&JobId> = HashSet::new();
+    for a_move in raw {
+        let Move { from, to } = &a_move.entry;
+        let (of_old, of_new) = (a_move.at.key("from").value(), a_move.at.key("to").value());
+        if ids.contains(from) {
+            found.push(error!(MovedFromJob, of_old, "`{from}` is moved, but is still a job";
+                "write each ID once; to swap jobs, use two runs"));
+        } else if by_old.insert(from, a_move).is_some() {
+            found.push(error!(MovedConflict, of_old, "`{from}` is moved twice"; "keep one of the two entries"));
+        } else if !new.insert(to) {
+            found.push(
+                error!(MovedConflict, of_new, "`moved` has two entries to `{to}`"; "keep one of the two entries"),
+            );
+        }
+    }
+    let is_unknown = |id: &JobId| is_complete && !ids.contains(id) && !by_old.contains_key(id);
+    for RawMove { entry: Move { to, .. }, at } in raw.iter().filter(|it| is_unknown(&it.entry.to)) {
+        let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        found.push(error!(MovedToUnknown, at.key("to").value(), "`{to}` is not a job of this manifest";
+            "{}", help_near(to.as_str(), "jobs", &names)));
+    }
+    // A cycle has no first move, and conflicting entries may lead into one.
+    let chain = |first| successors(Some(first), |it: &&RawMove| by_old.get(&it.entry.to).copied());
+    let chains = raw.iter().filter(|it| !new.contains(&it.entry.from)).flat_map(chain).take(raw.len());
+    let ordered: Vec<Move> = chains.map(|it| it.entry.clone()).collect();
+    // A move that no chain reaches is part of a cycle.
+    let is_ordered: HashSet<&JobId> = ordered.iter().map(|a_move| &a_move.from).collect();
+    if let Some(a_move) = raw.iter().find(|a_move| !is_ordered.contains(&a_move.entry.from)) {
+        found.push(error!(MovedCycle, a_move.at.value(), "`moved` has a cycle at `{}`", a_move.entry.from));
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    /// The combinations of a matrix, each as `name=value` texts.
+    fn combinations(yaml: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let matrix = decode_matrix(serde_yaml::from_str(yaml).expect("YAML"), &Pointer::top(), &mut found);
+        assert_eq!(found, []);
+        let shown = |cell: &Cell| {
+            let value =
+                cell.value.as_str().map_or_else(|| serde_yaml::to_string(&cell.value), |text| Ok(text.to_owned()));
+            format!("{}={}", cell.name, value.expect("YAML").trim())
+        };
+        matrix.combinations().iter().map(|one| one.iter().map(shown).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn first_axis_is_outermost() {
+        assert_eq!(combinations("{ a: [x, y], b: [1, 2] }"), ["a=x b=1", "a=x b=2", "a=y b=1", "a=y b=2"]);
+    }
+
+    #[test]
+    fn exclude_removes_combinations_with_all_its_values() {
+        let yaml = "{ a: [x, y], b: [1, 2], exclude: [{ a: x, b: 2 }] }";
+        assert_eq!(combinations(yaml), ["a=x b=1", "a=y b=1", "a=y b=2"]);
+        assert_eq!(combinations("{ a: [x, y], b: [1, 2], exclude: [{ a: x }] }"), ["a=y b=1", "a=y b=2"]);
+        // Written as a text or as a number, it is the same value.
+        assert_eq!(combinations("{ a: [5, '10'], exclude: [{ a: '5' }] }"), ["a=10"]);
+    }
+
+    #[test]
+    fn invalid_matrix_is_reported() {
+        for (yaml, code) in [
+            ("[a]", "wrong-type"),
+            ("{ a: x }", "wrong-type"),
+            ("{ a: [] }", "axis-empty"),
+            ("{ a: [[x]] }", "wrong-type"),
+            ("{ a: [x, y, x] }", "axis-repeats"),
+            ("{ a: [x], exclude: [{ b: 1 }] }", "axis-unknown"),
+            ("{ a: [x], exclude: [{ a: y }] }", "axis-unknown"),
+            ("{ a: [x], exclude: [{ 1: y }] }", "key-not-text"),
+            ("{ a: [x], exclude: x }", "wrong-type"),
+            ("{ 1: [x] }", "key-not-text"),
+        ] {
+            let mut found = Vec::new();
+            decode_matrix(serde_yaml::from_str(yaml).expect("YAML"), &Pointer::top(), &mut found);
+            assert_eq!(found.first().map(|diagnostic| diagnostic.rule.code()), Some(code), "{yaml}");
+        }
+        let axis: Vec<String> = (0..400).map(|number| number.to_string()).collect();
+        let yaml = format!("{{ a: [{0}], b: [{0}] }}", axis.join(","));
+        let mut found = Vec::new();
+        decode_matrix(serde_yaml::from_str(&yaml).expect("YAML"), &Pointer::top(), &mut found);
+        assert_eq!(found.first().map(|diagnostic| diagnostic.rule.code()), Some("matrix-too-large"));
     }
 }

@@ -1,16 +1,139 @@
-//! Decodes a YAML mapping key by key, so that one pass reports all of its errors.
+//! The fields of a job, and the decoding of a YAML mapping key by key, so that one pass reports all of its errors.
 //!
 //! A derived deserializer stops at the first error. Here, each key is taken separately. A value of a wrong type is reported and counts as
 //! absent, and keys that are left are unknown.
+//!
+//! A new field is a variant of [`JobField`], with its name and its traits. The compiler then requires an arm in
+//! [`of_request`](JobField::of_request). It also needs a use in `expand`, and, if its value is no string, a line in `decode`. A field that is sent needs a
+//! [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalog.
 
 use serde_yaml::{Mapping, Value};
 
-use super::job_field::{FieldValue, JobField};
+use crate::domain::{Field, named};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
 use crate::manifest::source::location::{Location, Part, Pointer, foreign_letter, help_with_key, nearest, synonym};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::source::{lints, syntax};
 use crate::manifest::template::engine::is_template;
+
+named! {
+    /// A field of a job, or of `defaults`.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub(crate) enum JobField {
+        Model = "model",
+        Prompt = "prompt",
+        PromptFile = "prompt_file",
+        Duration = "duration",
+        Shape = "shape",
+        AspectRatio = "aspect_ratio",
+        Size = "size",
+        Image = "image",
+        ImageFile = "image_file",
+        ImageKey = "image_key",
+        Face = "face",
+        Takes = "takes",
+        Tags = "tags",
+        Labels = "labels",
+        File = "file",
+        Extra = "extra",
+        Id = "id",
+    }
+}
+
+use JobField as F;
+
+impl JobField {
+    /// The fields with one value, which templates may use, in rendering order.
+    pub(in crate::manifest) const PLAIN: [Self; 8] =
+        [F::Model, F::Duration, F::Shape, F::AspectRatio, F::Size, F::Face, F::Prompt, F::Id];
+
+    /// The fields that jobs and `defaults` share: all but the ID.
+    pub(in crate::manifest) fn shared() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|field| *field != F::Id)
+    }
+
+    /// The request field of this field, if any.
+    pub(in crate::manifest) const fn of_request(self) -> Option<Field> {
+        match self {
+            F::Model => Some(Field::Model),
+            F::Prompt | F::PromptFile => Some(Field::Prompt),
+            F::Duration => Some(Field::Duration),
+            F::AspectRatio => Some(Field::AspectRatio),
+            F::Size => Some(Field::Size),
+            F::Image | F::ImageFile => Some(Field::Image),
+            F::Face => Some(Field::Face),
+            F::Id | F::Shape | F::ImageKey | F::Takes | F::Tags | F::Labels | F::File | F::Extra => None,
+        }
+    }
+
+    /// The field of a job that sets a field of the request.
+    pub(in crate::manifest) fn for_request_field(field: Field) -> Self {
+        let found = Self::ALL.into_iter().find(|own| own.of_request() == Some(field));
+        found.expect("each field of a request is one of a job")
+    }
+
+    /// Returns whether templates may use it.
+    pub(in crate::manifest) fn is_plain(self) -> bool {
+        Self::PLAIN.contains(&self)
+    }
+
+    /// Returns whether typographic quotes around a value are an error, because no valid value has any.
+    pub(in crate::manifest) fn is_a_word(self) -> bool {
+        matches!(self, F::Model | F::Shape | F::AspectRatio | F::Size | F::PromptFile | F::ImageFile)
+    }
+
+    /// Returns whether templates use the name for the field, so no variable or axis may have it.
+    pub(in crate::manifest) fn is_reserved(self) -> bool {
+        self.is_plain() || matches!(self, F::Image | F::Tags)
+    }
+}
+
+/// The value of a field, with raw or compiled strings.
+#[derive(Debug)]
+pub(in crate::manifest) enum FieldValue<S> {
+    Text(S),
+    Whole(i64),
+    List(Vec<S>),
+    Labels(Vec<(String, S)>),
+}
+
+/// The fields of a job, or of `defaults`, that have a value.
+#[derive(Debug, Default)]
+pub(in crate::manifest) struct FieldValues<S>(pub Vec<(JobField, FieldValue<S>)>);
+
+impl<S> FieldValues<S> {
+    fn get(&self, field: JobField) -> Option<&FieldValue<S>> {
+        self.0.iter().find(|(known, _)| *known == field).map(|(_, value)| value)
+    }
+
+    pub(in crate::manifest) fn has(&self, field: JobField) -> bool {
+        self.get(field).is_some()
+    }
+
+    pub(in crate::manifest) fn text(&self, field: JobField) -> Option<&S> {
+        if let FieldValue::Text(text) = self.get(field)? { Some(text) } else { None }
+    }
+
+    pub(in crate::manifest) fn whole(&self, field: JobField) -> Option<i64> {
+        if let FieldValue::Whole(whole) = self.get(field)? { Some(*whole) } else { None }
+    }
+
+    pub(in crate::manifest) fn list(&self, field: JobField) -> Option<&[S]> {
+        if let FieldValue::List(list) = self.get(field)? { Some(list) } else { None }
+    }
+
+    pub(in crate::manifest) fn labels(&self) -> &[(String, S)] {
+        if let Some(FieldValue::Labels(labels)) = self.get(F::Labels) { labels } else { &[] }
+    }
+}
+
+/// Reserved names of templates that are no fields.
+const OTHER_RESERVED: [&str; 5] = ["row", "row_number", "today", "take", "loop"];
+
+/// Returns whether no variable or axis may have this name.
+pub(in crate::manifest) fn is_reserved(name: &str) -> bool {
+    OTHER_RESERVED.contains(&name) || JobField::named(name).is_some_and(JobField::is_reserved)
+}
 
 /// The maximum number of unknown keys of a mapping that get a suggestion.
 const MAX_SUGGESTIONS: usize = 100;
@@ -47,15 +170,6 @@ impl<'f> Table<'f> {
     /// The value of a key that is left.
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         self.pairs.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
-    }
-
-    /// The fields of a job among the keys that are left, by number.
-    pub(crate) fn fields(&self) -> [bool; JobField::ALL.len()] {
-        let mut is_set = [false; JobField::ALL.len()];
-        for field in self.pairs.iter().filter_map(|(name, _)| JobField::named(name.as_str()?)) {
-            is_set[field as usize] = true;
-        }
-        is_set
     }
 
     /// Returns whether no unknown key is a misspelling of a missing one.
@@ -166,11 +280,7 @@ impl<'f> Table<'f> {
             Value::String(text) if text.contains("{{") || text.contains("{%") => Some(FieldValue::Text(text)),
             other => {
                 let diagnostic = wrong_type(&format!("`{key}`"), "a whole number", &other, self.at(key).value());
-                let written = match &other {
-                    Value::String(text) => text.clone(),
-                    Value::Number(number) => number.to_string(),
-                    _ => String::new(),
-                };
+                let written = scalar(&other).unwrap_or_default();
                 let help = match whole_in(&written) {
                     Some(number) if number.to_string() == written => format!("write {number} without quotes"),
                     // YAML reads a number with a leading zero as a string.
@@ -239,6 +349,15 @@ pub(super) fn text(value: Value, key: &str, at: impl FnOnce() -> Pointer, found:
             found.push(wrong_type(&format!("`{key}`"), "a string", &other, at().value()));
             None
         }
+    }
+}
+
+/// The text of a string or a number.
+pub(crate) fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
     }
 }
 

@@ -216,7 +216,7 @@ impl Sources {
 }
 
 /// A file that could not be taken as text, reported as a diagnostic about it.
-pub(in crate::manifest) fn unreadable(what: &str, path: &Path, error: &text::TextError, place: Location) -> Diagnostic {
-    let message = format!("can't read {what} `{}`: {error}", path.display());
+pub(in crate::manifest) fn unreadable(what: &str, error: &text::TextError, place: Location) -> Diagnostic {
+    let message = format!("can't read {what}: {error}");
     error.help().into_iter().fold(Diagnostic::error(Rule::Unreadable, message, place), Diagnostic::with_help)
 }

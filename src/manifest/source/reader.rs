@@ -12,6 +12,7 @@ use serde_yaml::Value;
 
 use super::diagnostic::{Diagnostic, Findings, Severity, error};
 use super::location::{Location, Part, Pointer};
+use super::syntax;
 use crate::domain::Rule;
 
 /// Bytes of all scalars of a manifest, aliases followed, and of all of its requests.
@@ -40,33 +41,23 @@ impl From<Value> for RawEntry {
     }
 }
 
-/// The reason why a text has no values.
-pub(crate) enum Unparsed {
-    /// It is beyond a bound.
-    Limit(Box<Diagnostic>),
-    /// A mapping has a key twice, at each of these places.
-    Duplicates(Vec<Pointer>),
-    /// It is not valid YAML.
-    Invalid(serde_yaml::Error),
-}
-
 /// Reads a text of YAML or JSON, applies merge keys, and decodes the entries of `jobs`, which are then no longer in the value. Reports
 /// forgotten values, because their keys would count as absent.
 pub(crate) fn read<J>(
     text: &str,
     decode: impl Fn(RawEntry, usize) -> J,
     forgotten: &mut Findings,
-) -> Result<(Value, Vec<J>), Unparsed> {
-    let mut jobs = Vec::new();
+) -> Result<(Value, Vec<J>), Vec<Diagnostic>> {
+    let (mut jobs, invalid) = (Vec::new(), |error| vec![syntax::diagnostic(&error, text)]);
     let mut value = match Reader::build(text, &mut |entry| jobs.push(decode(entry, jobs.len())), forgotten) {
         Ok(value) => value,
         Err(Some(why)) => return Err(why),
         Err(None) => {
             jobs.clear();
             // JSON has surrogate pairs, which YAML does not know.
-            let mut value: Value = serde_yaml::from_str(text)
-                .or_else(|error| serde_json::from_str(text).map_err(|_| Unparsed::Invalid(error)))?;
-            value.apply_merge().map_err(Unparsed::Invalid)?;
+            let mut value: Value =
+                serde_yaml::from_str(text).or_else(|error| serde_json::from_str(text).map_err(|_| invalid(error)))?;
+            value.apply_merge().map_err(invalid)?;
             value
         }
     };
@@ -116,8 +107,8 @@ fn needed(rule: Rule) -> Option<&'static str> {
     }
 }
 
-/// No values: the text is beyond a bound, or else `yaml_serde` has to read it.
-type Interrupt = Option<Unparsed>;
+/// No values: the errors of the text, or else `yaml_serde` has to read it.
+type Interrupt = Option<Vec<Diagnostic>>;
 
 fn from_error(error: &ScanError) -> Interrupt {
     if !matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
@@ -125,13 +116,12 @@ fn from_error(error: &ScanError) -> Interrupt {
     }
     let place = Location::At(error.marker().line(), error.marker().col() + 1);
     let too_deep = error!(YamlLimit, place, "the manifest is nested too deeply"; "reduce the nesting");
-    Some(Unparsed::Limit(Box::new(too_deep)))
+    Some(vec![too_deep])
 }
 
-fn too_large() -> Unparsed {
-    Unparsed::Limit(Box::new(error!(YamlLimit, Location::File,
-        "the manifest's references must expand to at most {} MiB", MAX_TEXT >> 20;
-        "use fewer `*name` references, or put the text into a `prompt_file`")))
+fn too_large() -> Diagnostic {
+    error!(YamlLimit, Location::File, "the manifest's references must expand to at most {} MiB", MAX_TEXT >> 20;
+        "use fewer `*name` references, or put the text into a `prompt_file`")
 }
 
 /// The values of one document while its events arrive.
@@ -187,16 +177,16 @@ impl<'j> Reader<'j> {
                 && is_infinite(text)
             {
                 let place = Location::At(span.start.line(), span.start.col() + 1);
-                return Err(Some(Unparsed::Limit(Box::new(error!(Yaml, place, "the number `{text}` is too large";
-                    "write a smaller number, or put quotes around a string")))));
+                return Err(Some(vec![error!(Yaml, place, "the number `{text}` is too large";
+                    "write a smaller number, or put quotes around a string")]));
             }
             reader.on_event(event)?;
             if reader.size > MAX_TEXT {
-                return Err(Some(too_large()));
+                return Err(Some(vec![too_large()]));
             }
         }
         match (reader.twice.is_empty(), reader.is_left) {
-            (false, _) => Err(Some(Unparsed::Duplicates(reader.twice))),
+            (false, _) => Err(Some(syntax::duplicate_keys(&reader.twice))),
             (true, true) => Err(None),
             (true, false) => Ok(reader.top.unwrap_or_default()),
         }
@@ -420,7 +410,7 @@ mod tests {
     #[test]
     fn entries_of_jobs_are_decoded_once() {
         let jobs = |text: &str| {
-            let (value, jobs) = read(text, |_, number| number, &mut Vec::new()).ok().expect("YAML");
+            let (value, jobs) = read(text, |_, number| number, &mut Vec::new()).expect("YAML");
             (jobs, value.get("jobs").and_then(Value::as_sequence).map_or(0, Vec::len))
         };
         for text in [
@@ -489,7 +479,8 @@ mod tests {
             format!("jobs: {}", "[".repeat(100_000)),
             format!("jobs: {}1{}", "{a: ".repeat(40_000), "}".repeat(40_000)),
         ] {
-            assert!(matches!(read(&bad, |_, _| (), &mut Vec::new()), Err(Unparsed::Limit(_))), "{bad:.60}");
+            let refused = read(&bad, |_, _| (), &mut Vec::new()).expect_err("a bound");
+            assert_eq!(refused[0].rule, Rule::YamlLimit, "{bad:.60}");
         }
         let smileys = format!("jobs:\n{}", "  - 'a text with :[ and :{'\n".repeat(1000));
         for good in [smileys.as_str(), "a: &a 1\nb: *a\n", "a: [[[1]]]\n"] {

@@ -5,10 +5,9 @@
 
 use memchr::memchr2_iter;
 
-use super::diagnostic::{Diagnostic, Sources, error};
+use super::diagnostic::{Diagnostic, error};
 use super::location::{Location, Marks, Part, Pointer, Step};
-use super::reader::MAX_TEXT;
-use crate::domain::{Job, count};
+use crate::domain::count;
 
 /// A code fence of Markdown, which chat programs write around YAML.
 const FENCE: &str = "```";
@@ -121,43 +120,6 @@ fn key(line: &str) -> Option<(&str, usize, &str)> {
 /// Jobs of a manifest, and rows of a spreadsheet: at most twice the number in the benchmarks.
 pub(crate) const MAX_JOBS: usize = 200_000;
 
-/// The remaining bounds while a manifest is expanded.
-#[derive(Debug)]
-pub(crate) struct Room {
-    jobs: usize,
-    text: usize,
-}
-
-impl Default for Room {
-    fn default() -> Self {
-        Self { jobs: MAX_JOBS, text: MAX_TEXT }
-    }
-}
-
-impl Room {
-    /// Refuses an entry with more jobs than there is room for, before the first one is made.
-    pub(crate) fn expect(&self, jobs: usize, at: &Pointer) -> Result<(), Box<Diagnostic>> {
-        if jobs > self.jobs { Err(too_many(at)) } else { Ok(()) }
-    }
-
-    /// Takes the room of jobs that were made.
-    pub(crate) fn take(&mut self, jobs: &[Job], at: &Pointer) -> Result<(), Box<Diagnostic>> {
-        self.jobs = self.jobs.checked_sub(jobs.len()).ok_or_else(|| too_many(at))?;
-        let text: usize = jobs.iter().map(|job| job.purchase.request.body().len()).sum();
-        self.text = self.text.checked_sub(text).ok_or_else(|| {
-            Box::new(error!(TooMuchText, at.value(),
-                "the requests of the manifest must have at most {} MiB", MAX_TEXT >> 20;
-                "split the manifest, or shorten the prompts"))
-        })?;
-        Ok(())
-    }
-}
-
-fn too_many(at: &Pointer) -> Box<Diagnostic> {
-    Box::new(error!(TooManyJobs, at.value(), "the manifest must make at most {MAX_JOBS} jobs";
-        "split the manifest; rows, combinations, and takes multiply"))
-}
-
 /// The number of lines before the parser's line that are searched for an error.
 const LINES_BEFORE: usize = 2;
 
@@ -173,46 +135,41 @@ pub(crate) fn duplicate_keys(duplicates: &[Pointer]) -> Vec<Diagnostic> {
 }
 
 /// The parser's error at its location, with help if it is a common one.
-pub(crate) fn diagnostics(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
+pub(crate) fn diagnostic(error: &serde_yaml::Error, text: &str) -> Diagnostic {
     let said = error.to_string();
-    if let Some(diagnostic) = control_character(&said, sources) {
-        return vec![diagnostic];
+    let place = error.location().map(|place| (place.line(), place.column()));
+    let of_line = |(line, _)| layout_error(text, line).or_else(|| common_error(text, line));
+    let common = control_character(&said, text).or_else(|| open_quote(&said)).or_else(|| place.and_then(of_line));
+    if let Some(diagnostic) = common {
+        return diagnostic;
     }
-    let Some(location) = error.location() else {
+    let Some((line, column)) = place else {
         if said.contains("more than one document") {
-            return vec![error!(Yaml, Location::File, "the file contains more than one YAML document";
-                "split it at the `---` lines: one manifest for each file")];
+            return error!(Yaml, Location::File, "the file contains more than one YAML document";
+                "split it at the `---` lines: one manifest for each file");
         }
-        return vec![error!(Yaml, Location::File, "invalid YAML: {said}")];
+        return error!(Yaml, Location::File, "invalid YAML: {said}");
     };
-    if let Some(diagnostic) = open_quote(&said) {
-        return vec![diagnostic];
-    }
-    let (line, column) = (location.line(), location.column());
-    if let Some(diagnostic) = layout_error(sources.text(), line).or_else(|| common_error(sources.text(), line)) {
-        return vec![diagnostic];
-    }
     if said.contains("expected any YAML value") {
-        return vec![error!(Yaml, Location::At(line, column), "this number is too large"; "put a string in quotes")];
+        return error!(Yaml, Location::At(line, column), "this number is too large"; "put a string in quotes");
     }
     let is_stray = |(_, line): &(usize, &str)| {
         !line.trim_start().starts_with('#') && !line.trim().is_empty() && key(line).is_none()
     };
-    let before = (1..).zip(sources.text().lines()).take(line).filter(is_stray).last();
+    let before = (1..).zip(text.lines()).take(line).filter(is_stray).last();
     if let Some((number, written)) = before.filter(|_| said.contains("could not find expected ':'")) {
         let place = Location::At(number, written.len() - written.trim_start().len() + 1);
-        let name =
-            Some(written.trim()).filter(|name| is_key(name)).map(|name| format!("write `{name}:`, with a colon"));
-        let help =
-            name.unwrap_or_else(|| "indent it further than the key whose text it continues, or remove it".to_owned());
-        return vec![error!(Yaml, place, "this line is no `key: value`, and is not indented as a text above it";
-            "{help}")];
+        let help = match written.trim() {
+            name if is_key(name) => format!("write `{name}:`, with a colon"),
+            _ => "indent it further than the key whose text it continues, or remove it".to_owned(),
+        };
+        return error!(Yaml, place, "this line is no `key: value`, and is not indented as a text above it"; "{help}");
     }
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
-    let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let common = HELP.iter().find(|(words, _)| message.contains(words)).map(|(_, help)| *help);
     let help = if written.trim_start_matches(' ').starts_with('\t') { TABS } else { common.unwrap_or(LAYOUT) };
-    vec![error!(Yaml, Location::At(line, column), "invalid YAML: {message}"; "{help}")]
+    error!(Yaml, Location::At(line, column), "invalid YAML: {message}"; "{help}")
 }
 
 /// Words of the parser, and the help for what they mean.
@@ -297,22 +254,12 @@ fn value_of(line: &str) -> Option<(usize, &str)> {
 
 /// The byte after the closing quote, if it is on this line.
 fn end_of_quoted(value: &str) -> Option<usize> {
-    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    let mut is_escaped = false;
-    let mut letters = value.char_indices().skip(1).peekable();
-    while let Some((at, letter)) = letters.next() {
-        let escapes = if quote == '"' {
-            letter == '\\'
-        } else {
-            letter == quote && letters.peek().is_some_and(|(_, c)| *c == quote)
-        };
-        if is_escaped || escapes {
-            is_escaped = !is_escaped;
-        } else if letter == quote {
-            return Some(at + 1);
-        }
-    }
-    None
+    let inside = match value.chars().next()? {
+        '"' => value[1..].replace("\\\\", "--").replace("\\\"", "--").find('"'),
+        '\'' => value[1..].replace("''", "--").find('\''),
+        _ => None,
+    };
+    Some(inside? + 2)
 }
 
 /// Returns whether the text after a closing quote is neither a comment nor the end of something.
@@ -322,13 +269,11 @@ fn goes_on(rest: &str) -> bool {
 }
 
 /// A character that YAML does not allow, at its place: the parser only counts bytes.
-fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
+fn control_character(said: &str, text: &str) -> Option<Diagnostic> {
     let (_, position) = said.split_once("control characters are not allowed at position ")?;
-    let digits: String = position.chars().take_while(char::is_ascii_digit).collect();
-    let at: usize = digits.parse().ok()?;
-    let before = sources.text().get(..at)?;
+    let at: usize = position.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+    let (before, character) = (text.get(..at)?, text.get(at..)?.chars().next()?);
     let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |newline| newline + 1));
-    let character = sources.text()[at..].chars().next()?;
     let place = Location::At(line, before[start..].chars().count() + 1);
     Some(error!(Yaml, place, "YAML does not allow the character U+{:04X}", u32::from(character);
         "remove the invisible character"))

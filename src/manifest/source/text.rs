@@ -45,12 +45,7 @@ pub(crate) enum TextError {
     Undecoded(#[from] Undecoded),
     /// Its bytes are no UTF-8.
     #[error("must be UTF-8: line {line} contains the byte 0x{byte:02x}")]
-    NotUtf8 {
-        /// The line, from 1.
-        line: usize,
-        /// The first byte that does not fit.
-        byte: u8,
-    },
+    NotUtf8 { line: usize, byte: u8 },
 }
 
 impl TextError {
@@ -83,8 +78,9 @@ pub(crate) struct FileAccess {
     top: PathBuf,
     secret: Option<PathBuf>,
     /// The names that were read.
-    read: Mutex<BTreeSet<String>>,
-    left_out: Mutex<BTreeSet<String>>,
+    pub(crate) read: Mutex<BTreeSet<String>>,
+    /// Sentences about rows that became no jobs.
+    pub(crate) left_out: Mutex<BTreeSet<String>>,
 }
 
 /// Returns whether a name is rather a URL than that of a file.
@@ -106,21 +102,6 @@ impl FileAccess {
             read: Mutex::default(),
             left_out: Mutex::default(),
         }
-    }
-
-    /// The names of all files that were read, in alphabetic order.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.read.lock().iter().cloned().collect()
-    }
-
-    /// Records which rows of a file became no jobs, as a sentence.
-    pub(crate) fn note_left_out(&self, sentence: String) {
-        self.left_out.lock().insert(sentence);
-    }
-
-    /// The sentences about rows that became no jobs.
-    pub(crate) fn left_out(&self) -> Vec<String> {
-        self.left_out.lock().iter().cloned().collect()
     }
 
     /// The path of a name.
@@ -169,32 +150,25 @@ impl FileAccess {
 
     /// A file below the top, which is noted as read.
     fn inside(&self, name: &str) -> Result<PathBuf, TextError> {
-        let path = self.allowed(name)?;
-        if !path.starts_with(self.top.canonicalize()?) {
-            return Err(TextError::Outside);
-        }
-        self.read.lock().insert(name.to_owned());
-        Ok(path)
-    }
-
-    fn allowed(&self, name: &str) -> Result<PathBuf, TextError> {
         if is_url(name) {
             return Err(TextError::Url);
         }
         // Links are followed first, because their target counts.
         let path = self.directory.join(name).canonicalize()?;
         let is_of_the_system = OF_THE_SYSTEM.iter().any(|top| path.starts_with(top));
-        if path.is_dir() {
-            return Err(TextError::Directory);
-        }
-        if is_of_the_system || !path.is_file() {
-            return Err(TextError::NotForManifests);
-        }
         // Under any name, such as a hard link. A key file that this user can't open is none that can be read here.
         let is_same =
             |secret| is_same_file(secret, &path).unwrap_or_else(|it| it.kind() != ErrorKind::PermissionDenied);
-        let is_secret = self.secret.as_ref().is_some_and(is_same);
-        if is_secret { Err(TextError::NotForManifests) } else { Ok(path) }
+        if path.is_dir() {
+            Err(TextError::Directory)
+        } else if is_of_the_system || !path.is_file() || self.secret.as_ref().is_some_and(is_same) {
+            Err(TextError::NotForManifests)
+        } else if !path.starts_with(self.top.canonicalize()?) {
+            Err(TextError::Outside)
+        } else {
+            self.read.lock().insert(name.to_owned());
+            Ok(path)
+        }
     }
 }
 

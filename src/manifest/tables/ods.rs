@@ -136,19 +136,16 @@ impl Document {
         self.depth = self.depth.saturating_sub(1);
         match name {
             "office:annotation" => self.notes = self.notes.saturating_sub(1),
-            name if name.starts_with("draw:") => self.drawings = self.drawings.saturating_sub(1),
-            _ => {}
-        }
-        match name {
-            "table:table-cell" | "table:covered-table-cell" => self.end_cell(),
+            "table:table-cell" | "table:covered-table-cell" => return self.end_cell(),
             "table:table" => {
                 self.places += self.sheet.height * self.sheet.width;
                 let OpenSheet { name, marks, .. } = std::mem::take(&mut self.sheet);
                 self.sheets.insert(name, marks);
-                Ok(())
             }
-            _ => Ok(()),
+            name if name.starts_with("draw:") => self.drawings = self.drawings.saturating_sub(1),
+            _ => {}
         }
+        Ok(())
     }
 
     fn end_cell(&mut self) -> Result<(), Problem> {

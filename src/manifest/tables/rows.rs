@@ -12,18 +12,17 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
 
-use super::sheet::{self, Beginning, Row};
+use super::sheet::{self, Beginning, Row, TableRows, collect};
 use super::workbook;
 use crate::domain::text::one_line;
-use crate::domain::{Cells, Columns, Rule, count};
+use crate::domain::{Cells, Columns, count};
 use crate::files::table::Undecoded;
-use crate::manifest::raw::decode::{RawForEach, RawTable};
-use crate::manifest::raw::matrix::Cell;
+use crate::manifest::raw::decode::RawTable;
+use crate::manifest::raw::sections::Cell;
 use crate::manifest::raw::table::wrong_type;
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, unreadable, warning};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, unreadable, warning};
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Pointer, help_near};
-use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::source::text::{
     FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, PAGE, TextError, document, is_url, table_text,
 };
@@ -32,36 +31,35 @@ use crate::manifest::source::text::{
 const MAX_NAMED: usize = 8;
 
 /// The rows of a job's `for_each`. Reports invalid rows, and returns the others.
-pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Findings) -> Vec<Row> {
-    let mut rows: Vec<Row> = match from {
-        RawForEach::Rows(rows) => {
-            let mut made: Vec<Row> = Vec::with_capacity(rows.len());
-            for (index, row) in rows.iter().enumerate() {
-                if let serde_yaml::Value::Mapping(cells) = row {
-                    made.push(Row::of_values(Value::from(Serde(with_empty_cells(cells))), None, made.last()));
-                } else {
-                    found.push(wrong_type("a row", "a mapping of names to values", row, at.index(index).value()));
-                }
-            }
-            made
-        }
-        RawForEach::File(table) if is_pattern(&table.file) && !access.path_of(&table.file).exists() => {
-            images(&table.file, access).unwrap_or_else(|(rule, message, help)| {
-                found.push(Diagnostic::error(rule, message, at.value()).with_help(help));
-                Vec::new()
-            })
-        }
-        RawForEach::File(table) => read_file(table, access, at, found),
+pub(crate) fn read(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Findings) -> Vec<Row> {
+    let read = match &table.rows {
+        Some(rows) => Ok(rows_of(rows, at, found)),
+        None if is_pattern(&table.file) && !access.path_of(&table.file).exists() => images(&table.file, access, at),
+        None => read_file(table, access, at, found),
     };
+    let mut rows = read.unwrap_or_else(|diagnostic| {
+        found.push(*diagnostic);
+        Vec::new()
+    });
     rows.iter_mut().zip(1..).for_each(|(row, number)| row.number = number);
     // An unreadable file has its own error.
     if !rows.is_empty() {
-        match from {
-            RawForEach::File(table) => leave_out(&mut rows, table, access, at, found),
-            RawForEach::Rows(_) => leave_out(&mut rows, &RawTable::for_file(at.to_string()), access, at, found),
-        }
+        leave_out(&mut rows, table, access, at, found);
     }
     rows
+}
+
+/// The rows in the manifest itself.
+fn rows_of(rows: &[serde_yaml::Value], at: &Pointer, found: &mut Findings) -> Vec<Row> {
+    let mut made: Vec<Row> = Vec::with_capacity(rows.len());
+    for (index, row) in rows.iter().enumerate() {
+        if let serde_yaml::Value::Mapping(cells) = row {
+            made.push(Row::of_values(Value::from(Serde(with_empty_cells(cells))), None, made.last()));
+        } else {
+            found.push(wrong_type("a row", "a mapping of names to values", row, at.index(index).value()));
+        }
+    }
+    made
 }
 
 /// Leaves out the rows that the table excludes, and those with `skip` in a column `status`. The others keep their numbers.
@@ -103,7 +101,7 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, access: &FileAccess, at: &Po
             left_out.iter().map(|(line, why)| format!("row {line} ({why})")).collect()
         };
         let (all, used, named) = (count(all, "row"), rows.len(), named.join(", "));
-        access.note_left_out(format!("{}: {all}, {used} used; left out: {named}", table.file));
+        access.left_out.lock().insert(format!("{}: {all}, {used} used; left out: {named}", table.file));
     }
     for row in rows.iter().filter(|row| lints::is_no_video(&row.cells)) {
         let odd = warning!(RowNoVideo, at.value(), "a row of sums, or with the names of the columns, becomes a job";
@@ -164,16 +162,13 @@ fn is_pattern(file: &str) -> bool {
 }
 
 /// A row for each image that a pattern matches, in natural order: its path, its name without the ending, and the text of a `.txt` of that name.
-/// An error has its rule, its message, and its help.
-fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String, &'static str)> {
+fn images(pattern: &str, access: &FileAccess, at: &Pointer) -> TableRows {
     let (directory, name) = pattern.rsplit_once('/').unwrap_or(("", pattern));
-    let unreadable = |what: &str, error: &TextError| {
-        (Rule::Unreadable, format!("can't read {what}: {error}"), error.help().unwrap_or("check the path"))
-    };
+    let unreadable = |what: &str, error: &TextError| unreadable(what, error, at.value());
     let glob = GlobBuilder::new(name).case_insensitive(true).build().map(|glob| glob.compile_matcher());
     let glob = glob.ok().filter(|_| !is_pattern(directory)).ok_or_else(|| {
-        let message = format!("`{pattern}` must have its pattern in the file name");
-        (Rule::NoRows, message, "write for example `stills/*.png`")
+        error!(NoRows, at.value(), "`{pattern}` must have its pattern in the file name";
+            "write for example `stills/*.png`")
     })?;
     let listed = access.list(directory).map_err(|error| unreadable(&format!("the directory of `{pattern}`"), &error));
     let (names, links) = listed?;
@@ -183,15 +178,16 @@ fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String,
     images.sort_by_cached_key(|name| natural(name));
     if links > 0 {
         let left_out = format!("{pattern}: left out: {} to a file outside, or to none", count(links, "link"));
-        access.note_left_out(left_out);
+        access.left_out.lock().insert(left_out);
     }
     let columns = Arc::new(Columns::new(["file", "stem", "text"].map(str::to_owned).to_vec()).unwrap_or_default());
     let (mut rows, mut stems) = (Vec::new(), HashMap::new());
     for name in images {
         let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
         if let Some(other) = stems.insert(stem.to_lowercase(), name) {
-            let message = format!("`{other}` and `{name}` have the same name without their endings");
-            return Err((Rule::NoRows, message, "rename one, or narrow the pattern, such as `*.png`"));
+            return Err(error!(NoRows, at.value(), "`{other}` and `{name}` have the same name without their endings";
+                "rename one, or narrow the pattern, such as `*.png`")
+            .into());
         }
         let path = |name: &str| if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
         let beside = format!("{stem}.txt");
@@ -200,10 +196,12 @@ fn images(pattern: &str, access: &FileAccess) -> Result<Vec<Row>, (Rule, String,
         let text = text.map_err(|error| unreadable(&format!("`{}`", path(&beside)), &error))?;
         let cells = [path(name), stem.to_owned(), text.trim().to_owned()];
         let cells = Cells::new(Arc::clone(&columns), cells.iter().map(String::as_str));
-        rows.push(Row::of_cells(cells, None, rows.last()));
+        rows.push(Row::new(cells, None, None, rows.last()));
     }
     if rows.is_empty() {
-        return Err((Rule::NoRows, format!("no image matches `{pattern}`"), "check the directory and the ending"));
+        return Err(
+            error!(NoRows, at.value(), "no image matches `{pattern}`"; "check the directory and the ending").into()
+        );
     }
     Ok(rows)
 }
@@ -265,38 +263,30 @@ fn is_workbook(file: &str) -> bool {
     ending(file).is_some_and(|ending| SHEET_ENDINGS[2..].contains(&&*ending))
 }
 
-fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Findings) -> Vec<Row> {
+fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Findings) -> TableRows {
     let file = table.file.as_str();
     let ending = ending(file);
-    let refused = |diagnostic: Diagnostic, found: &mut Findings| {
-        found.push(diagnostic);
-        Vec::new()
+    let cannot_read = |error| match error {
+        TextError::Undecoded(why) => undecoded(file, &why, at),
+        error => unreadable(&format!("file of rows `{}`", access.path_of(file).display()), &error, at.value()),
     };
-    let cannot_read = |error| unreadable("file of rows", &access.path_of(file), error, at.value());
     // A synchronized directory shows an online sheet as a link to it, too.
     if is_url(file) || ending.as_deref() == Some("gsheet") {
-        let link = error!(Unreadable, at.value(), "`for_each` must name a file, found a link";
-            "in the sheet, choose File, Download, \"Comma-separated values\", then name that file");
-        return refused(link, found);
+        return Err(error!(Unreadable, at.value(), "`for_each` must name a file, found a link";
+            "in the sheet, choose File, Download, \"Comma-separated values\", then name that file")
+        .into());
     }
-    let bytes = match access.read_bytes(file, MAX_FILE_BYTES) {
-        Ok((_, bytes)) => bytes,
-        Err(error) => return refused(cannot_read(&error), found),
-    };
+    let (_, bytes) = access.read_bytes(file, MAX_FILE_BYTES).map_err(cannot_read)?;
     // Many a program exports HTML with the name of a workbook.
     if document(&bytes) == Some(PAGE) {
-        let page = error!(Unreadable, at.value(), "{file} is a web page, whatever its name says";
-            "open it in a spreadsheet program, and save it as .xlsx");
-        return refused(page, found);
+        return Err(error!(Unreadable, at.value(), "{file} is a web page, whatever its name says";
+            "open it in a spreadsheet program, and save it as .xlsx")
+        .into());
     }
     if is_workbook(file) {
         return workbook::parse(&bytes, table, at, found);
     }
-    let text = match table_text(bytes, table.encoding) {
-        Ok(text) => text,
-        Err(TextError::Undecoded(why)) => return refused(undecoded(file, &why, at), found),
-        Err(error) => return refused(cannot_read(&error), found),
-    };
+    let text = table_text(bytes, table.encoding).map_err(cannot_read)?;
     if table.sheet.is_some() || table.skips_hidden {
         found.push(error!(SheetUnknown, at.value(), "{file} is not a workbook, and has no sheets and no hidden rows";
             "leave out `sheet` and `hidden`"));
@@ -304,12 +294,10 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Fi
     match ending.as_deref() {
         Some("jsonl" | "ndjson") => objects(&text, file, at, found),
         Some("txt") if !is_tabbed(&text) => texts(&text, file, at, found),
-        Some("csv" | "tsv" | "txt") => sheet::parse(&text, file, table.header_row, at, found),
-        _ => refused(
-            error!(Unreadable, at.value(), "`for_each` can't read `{file}`: its ending names no table";
-            "name a .csv, .tsv, .xlsx, .ods, .txt, or .jsonl file; a .jsonl file has one JSON object a line"),
-            found,
-        ),
+        Some("csv" | "tsv" | "txt") => sheet::parse(&text, table, at, found),
+        _ => Err(error!(Unreadable, at.value(), "`for_each` can't read `{file}`: its ending names no table";
+            "name a .csv, .tsv, .xlsx, .ods, .txt, or .jsonl file; a .jsonl file has one JSON object a line")
+        .into()),
     }
 }
 
@@ -335,49 +323,27 @@ fn with_empty_cells(cells: &Mapping) -> Mapping {
 const TEXT: &str = "text";
 
 /// Each line that is not blank, as a row with the one column `text`.
-pub(super) fn texts(file_text: &str, file: &str, at: &Pointer, found: &mut Findings) -> Vec<Row> {
-    each(file_text, file, at, found, |line| Ok(Value::from_pairs([(TEXT, line)])))
-}
-
-/// Each line that is not blank, a JSON object, as a row with a column for each name.
-pub(super) fn objects(file_text: &str, file: &str, at: &Pointer, found: &mut Findings) -> Vec<Row> {
-    each(file_text, file, at, found, |line| {
-        let cells: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(line).map_err(|error| format!("a line must be a JSON object: {error}"))?;
-        // A null is an empty cell of a spreadsheet.
-        let cell = |value: serde_json::Value| if value.is_null() { Value::from("") } else { Value::from(Serde(value)) };
-        Ok(Value::from_pairs(cells.into_iter().map(|(name, value)| (name, cell(value)))))
+fn texts(text: &str, file: &str, at: &Pointer, found: &mut Findings) -> TableRows {
+    collect(file, at, found, filled_lines(text), |line, row, before| {
+        Ok(Row::of_values(Value::from_pairs([(TEXT, line)]), Some(row), before))
     })
 }
 
-fn each(
-    text: &str,
-    file: &str,
-    at: &Pointer,
-    found: &mut Findings,
-    row_of: impl Fn(&str) -> Result<Value, String>,
-) -> Vec<Row> {
-    let (file, before): (Arc<str>, usize) = (file.into(), found.len());
-    let mut rows = Vec::new();
-    for (line, written) in (1..).zip(text.lines()).filter(|(_, written)| !written.trim().is_empty()) {
-        let place = RowLocation { file: Arc::clone(&file), line };
-        if rows.len() >= MAX_JOBS {
-            let too_long = error!(CsvTooLong, at.value(), "{file} has more than {MAX_JOBS} rows";
-                "split it, and give each part an entry or a manifest of its own");
-            found.push(too_long.with_job(None, Some(place)));
-            break;
-        }
-        match row_of(written.trim()) {
-            Ok(value) => rows.push(Row::of_values(value, Some(place), rows.last())),
-            Err(message) => {
-                let malformed = error!(JsonlMalformed, at.value(), "{message}";
-                    "write one object a line: {{\"id\": \"a\", \"prompt\": \"…\"}}");
-                found.push(malformed.with_job(None, Some(place)));
-            }
-        }
-    }
-    if rows.is_empty() && found.len() == before {
-        found.push(error!(CsvNoRows, at.value(), "{file} has no rows"));
-    }
-    rows
+/// Each line that is not blank, a JSON object, as a row with a column for each name.
+fn objects(text: &str, file: &str, at: &Pointer, found: &mut Findings) -> TableRows {
+    // A null is an empty cell of a spreadsheet.
+    let cell = |value: serde_json::Value| if value.is_null() { Value::from("") } else { Value::from(Serde(value)) };
+    collect(file, at, found, filled_lines(text), |line, row, before| {
+        let cells: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).map_err(|error| {
+            error!(JsonlMalformed, at.value(), "a line must be a JSON object: {error}";
+                "write one object a line: {{\"id\": \"a\", \"prompt\": \"…\"}}")
+        })?;
+        let cells = cells.into_iter().map(|(name, value)| (name, cell(value)));
+        Ok(Row::of_values(Value::from_pairs(cells), Some(row), before))
+    })
+}
+
+/// The lines that are not blank, with their numbers.
+fn filled_lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
+    (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty())
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use minijinja::Value;
 
 use crate::domain::text::as_written;
-use crate::domain::{Cells, Columns, Rule, count};
+use crate::domain::{Cells, Columns, count};
 use crate::files::table::{line_of, separated, separator, unclosed};
+use crate::manifest::raw::decode::RawTable;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::syntax::MAX_JOBS;
@@ -29,63 +30,66 @@ pub(super) fn beginning(csv: &str, most: usize) -> Beginning {
         .collect()
 }
 
-/// The rows below the header, which is in this line.
-pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found: &mut Findings) -> Vec<Row> {
-    let file: Arc<str> = file.into();
-    let before = found.len();
-    let (csv, separator, above) = below(csv, header_row);
-    let place = || at.value();
+/// The rows of a table, or the reason why it has none.
+pub(super) type TableRows = Result<Vec<Row>, Box<Diagnostic>>;
+
+/// The rows below the header.
+pub(super) fn parse(csv: &str, table: &RawTable, at: &Pointer, found: &mut Findings) -> TableRows {
+    let (file, (csv, separator, above)) = (&table.file, below(csv, table.header_row));
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(csv.as_bytes());
-    let header = header(&mut reader, &file, &place()).and_then(|header| match unclosed(csv, separator) {
-        None => Ok(header),
-        Some(line) => {
-            let message = "a quote is not closed at the end of its cell, so later rows would be a part of it";
-            let row = RowLocation { file: Arc::clone(&file), line: line + above };
-            let diagnostic = Diagnostic::error(Rule::CsvOpenQuote, message, place()).with_job(None, Some(row));
-            Err(Box::new(diagnostic.with_help("close the quote; a quote inside a cell is written twice")))
+    let header = header(&mut reader, file, &at.value())?;
+    if let Some(line) = unclosed(csv, separator) {
+        let row = RowLocation { file: file.as_str().into(), line: line + above };
+        let open = error!(CsvOpenQuote, at.value(),
+            "a quote is not closed at the end of its cell, so later rows would be a part of it";
+            "close the quote; a quote inside a cell is written twice");
+        return Err(open.with_job(None, Some(row)).into());
+    }
+    let width = header.names().len();
+    // Spreadsheets keep rows of empty cells after their content is deleted. A text in UTF-8 has no other errors.
+    let records = reader.records().map_while(Result::ok);
+    let records = records.filter(|cells| cells.iter().any(|cell| !cell.trim().is_empty()));
+    let records = records.map(|cells| (line_of(csv, &cells) + above, cells));
+    collect(file, at, found, records, |cells, row, before| {
+        if cells.len() != width {
+            return Err(error!(CsvRagged, at.value(),
+                "a row must have {} like the header, found {}", count(width, "cell"), cells.len();
+                "put cells that contain the separator or a quote into double quotes")
+            .into());
         }
-    });
-    let header = match header {
-        Ok(header) => header,
-        Err(diagnostic) => {
-            found.push(*diagnostic);
-            return Vec::new();
-        }
-    };
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        let cells = match record {
-            Ok(cells) => cells,
-            Err(error) => {
-                found.push(error!(CsvMalformed, place(), "{file}: {error}"));
-                break;
-            }
-        };
-        // Spreadsheets keep rows of empty cells after their content is deleted.
-        if cells.iter().all(|cell| cell.trim().is_empty()) {
-            continue;
-        }
-        let row = RowLocation { file: Arc::clone(&file), line: line_of(csv, &cells) + above };
-        if cells.len() != header.names().len() {
-            let message =
-                format!("a row must have {} like the header, found {}", counted(header.names().len()), cells.len());
-            let diagnostic = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
-            found.push(diagnostic.with_help("put cells that contain the separator or a quote into double quotes"));
-        } else if rows.len() >= MAX_JOBS {
-            let too_long = error!(CsvTooLong, place(), "{file} has more than {MAX_JOBS} rows";
-                "split it, and give each part an entry or a manifest of its own");
+        Ok(Row::new(Cells::new(Arc::clone(&header), cells.iter().map(as_written)), None, Some(row), before))
+    })
+}
+
+/// A row of each record, which has the number of its line. An invalid record is reported with its line.
+pub(super) fn collect<R>(
+    file: &str,
+    at: &Pointer,
+    found: &mut Findings,
+    records: impl IntoIterator<Item = (u64, R)>,
+    row_of: impl Fn(R, RowLocation, Option<&Row>) -> Result<Row, Box<Diagnostic>>,
+) -> TableRows {
+    let (mut rows, before, name) = (Vec::new(), found.len(), Arc::<str>::from(file));
+    for (line, record) in records {
+        let row = RowLocation { file: Arc::clone(&name), line };
+        if rows.len() >= MAX_JOBS {
+            let too_long = error!(CsvTooLong, at.value(), "{file} has more than {MAX_JOBS} rows"; "{SPLIT}");
             found.push(too_long.with_job(None, Some(row)));
             break;
-        } else {
-            let cells = Cells::new(Arc::clone(&header), cells.iter().map(as_written));
-            rows.push(Row::of_cells(cells, Some(row), rows.last()));
+        }
+        match row_of(record, row.clone(), rows.last()) {
+            Ok(row) => rows.push(row),
+            Err(diagnostic) => found.push(diagnostic.with_job(None, Some(row))),
         }
     }
     if rows.is_empty() && found.len() == before {
-        found.push(error!(CsvNoRows, place(), "{file} has a header and no rows"));
+        return Err(error!(CsvNoRows, at.value(), "{file} has no rows").into());
     }
-    rows
+    Ok(rows)
 }
+
+/// The help for a table that is too long.
+pub(super) const SPLIT: &str = "split it, and give each part an entry or a manifest of its own";
 
 /// The table from its header row on, the separator of its cells, and the number of lines above.
 fn below(csv: &str, header_row: u64) -> (&str, u8, u64) {
@@ -122,10 +126,6 @@ fn header(reader: &mut csv::Reader<&[u8]>, file: &str, place: &Location) -> Resu
     }
 }
 
-fn counted(cells: usize) -> String {
-    count(cells, "cell")
-}
-
 /// The separator with the same count in most of the first lines. A title has none, and a prompt may have any number of commas.
 fn steadiest(csv: &str, most: usize) -> u8 {
     let lines: Vec<&str> = csv.lines().filter(|line| !line.trim().is_empty()).take(most).collect();
@@ -152,12 +152,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row of texts that will be numbered with the others. `before` is the previous row, which usually has the same columns.
-    pub(crate) fn of_cells(cells: Cells, place: Option<RowLocation>, before: Option<&Self>) -> Self {
-        Self::new(cells, None, place, before)
-    }
-
-    fn new(cells: Cells, values: Option<Value>, place: Option<RowLocation>, before: Option<&Self>) -> Self {
+    /// A row that will be numbered with the others. `before` is the previous row, which usually has the same columns.
+    pub(crate) fn new(cells: Cells, values: Option<Value>, place: Option<RowLocation>, before: Option<&Self>) -> Self {
         let cells = Arc::new(cells);
         let value = CellsOfRow::value(Arc::clone(&cells), values, before.map(|row| &row.value));
         Self { value, cells, place, number: 0, is_hidden: false }
@@ -179,9 +175,15 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn parsed(csv: &str) -> (Vec<Row>, Vec<&'static str>) {
+    fn read(csv: &str) -> (Vec<Row>, Findings) {
         let mut found = Vec::new();
-        let rows = parse(csv, "x.csv", 1, &Pointer::top(), &mut found);
+        let rows = parse(csv, &RawTable::for_file("x.csv".to_owned()), &Pointer::top(), &mut found);
+        let rows = rows.map_err(|diagnostic| found.push(*diagnostic));
+        (rows.unwrap_or_default(), found)
+    }
+
+    fn parsed(csv: &str) -> (Vec<Row>, Vec<&'static str>) {
+        let (rows, found) = read(csv);
         (rows, found.into_iter().map(|diagnostic| diagnostic.rule.code()).collect())
     }
 
@@ -224,8 +226,7 @@ mod tests {
             _ => format!("{number},\"two\nlines of {}\"\n", "text ".repeat(20)),
         };
         let csv: String = std::iter::once("a,b\n".to_owned()).chain((0..5000).map(row)).collect();
-        let mut found = Vec::new();
-        let rows = parse(&csv, "x.csv", 1, &Pointer::top(), &mut found);
+        let (rows, found) = read(&csv);
         let numbers: Vec<String> = rows.iter().map(|row| cell(row, "a")).collect();
         let expected: Vec<String> =
             (0..5000).filter(|number| *number != 3000).map(|number| number.to_string()).collect();
@@ -257,17 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_sheet_is_reported() {
-        for (csv, code) in [
-            ("", "csv-no-header"),
-            ("\n\n", "csv-no-header"),
-            ("a,b\n", "csv-no-rows"),
-            ("a,a\n1,2\n", "csv-duplicate-column"),
-            ("a,b\n1\n", "csv-ragged"),
-            ("a,b\n1,\"x\n2,y\n", "csv-open-quote"),
-            ("a|b\n1|2\n", "csv-separator"),
-        ] {
-            assert_eq!(parsed(csv).1.first(), Some(&code), "{csv:?}");
-        }
+    fn separator_of_another_program_is_named() {
+        assert_eq!(parsed("a|b\n1|2\n").1, ["csv-separator"]);
     }
 }

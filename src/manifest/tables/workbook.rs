@@ -8,10 +8,10 @@ use calamine::{Reader as _, SheetType, SheetVisible};
 
 use super::grid::{Grid, Line, MAX_CELLS, Marks, Opened, Problem, grid};
 use super::parts;
-use super::sheet::{Beginning, Row, columns};
+use super::sheet::{Beginning, Row, TableRows, collect, columns};
 use crate::domain::{Cells, Rule, count};
 use crate::manifest::raw::decode::RawTable;
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, RowLocation, error, warning};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, warning};
 use crate::manifest::source::location::{Location, Pointer, help_near};
 use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::template::row::NO_RESULT;
@@ -74,17 +74,12 @@ pub(super) fn beginnings(bytes: &[u8], most: usize) -> Vec<(String, Beginning)> 
 }
 
 /// The rows below the header of a sheet.
-pub(super) fn parse(bytes: &[u8], table: &RawTable, at: &Pointer, found: &mut Findings) -> Vec<Row> {
-    let place = at.value();
-    let made = Book::open(bytes).map_err(|problem| diagnostic(problem, &table.file, &place)).and_then(|mut book| {
-        let sheet = chosen(&book, table, &place)?;
-        let grid = book.grid(&sheet, MAX_JOBS).map_err(|problem| diagnostic(problem, &table.file, &place))?;
-        rows(grid, table, &place, found)
-    });
-    made.unwrap_or_else(|diagnostic| {
-        found.push(*diagnostic);
-        Vec::new()
-    })
+pub(super) fn parse(bytes: &[u8], table: &RawTable, at: &Pointer, found: &mut Findings) -> TableRows {
+    let problem = |problem| diagnostic(problem, &table.file, &at.value());
+    let mut book = Book::open(bytes).map_err(problem)?;
+    let sheet = chosen(&book, table, &at.value())?;
+    let grid = book.grid(&sheet, MAX_JOBS).map_err(problem)?;
+    rows(grid, table, at, found)
 }
 
 fn diagnostic(problem: Problem, file: &str, place: &Location) -> Box<Diagnostic> {
@@ -119,8 +114,9 @@ fn chosen(book: &Book<'_>, table: &RawTable, place: &Location) -> Result<String,
         "{}", help_near(wanted, "sheets", &known))))
 }
 
-fn rows(mut grid: Grid, table: &RawTable, place: &Location, found: &mut Findings) -> Result<Vec<Row>, Box<Diagnostic>> {
-    let (file, too_long) = (&table.file, |problem| diagnostic(problem, &table.file, place));
+fn rows(mut grid: Grid, table: &RawTable, at: &Pointer, found: &mut Findings) -> TableRows {
+    let (file, place) = (&table.file, at.value());
+    let too_long = |problem| diagnostic(problem, file, &place);
     let named = table.sheet.as_ref().map_or_else(|| file.clone(), |sheet| format!("the sheet `{sheet}` of {file}"));
     let merged = grid.fill_merged(table.header_row).map_err(too_long)?;
     if merged > 0 {
@@ -135,7 +131,7 @@ fn rows(mut grid: Grid, table: &RawTable, place: &Location, found: &mut Findings
     let mut lines = grid.lines.into_iter().skip(above);
     let is_there = |head: &Line| table.header_row == 1 || head.number == table.header_row;
     let Some(head) = lines.next().filter(is_there) else {
-        return columns(Vec::new(), &named, place).map(|_| Vec::new());
+        return columns(Vec::new(), &named, &place).map(|_| Vec::new());
     };
     let width = head.width();
     if lines.len() * width > MAX_PLACES {
@@ -144,16 +140,13 @@ fn rows(mut grid: Grid, table: &RawTable, place: &Location, found: &mut Findings
     // A formula without a result names nothing.
     let name = |text: &str| if text == NO_RESULT { String::new() } else { text.to_owned() };
     let names = head.texts(width).into_iter().map(name).collect();
-    let columns = columns(names, &named, place)?;
-    let file: Arc<str> = file.as_str().into();
-    let mut rows: Vec<Row> = Vec::with_capacity(lines.len());
-    for line in lines {
-        let place = RowLocation { file: Arc::clone(&file), line: line.number };
+    let columns = columns(names, &named, &place)?;
+    if lines.len() == 0 {
+        return Err(error!(CsvNoRows, place, "{named} has a header and no rows").into());
+    }
+    let records = lines.map(|line| (line.number, line));
+    collect(file, at, found, records, |line, row, before| {
         let cells = Cells::new(Arc::clone(&columns), line.texts(width));
-        rows.push(Row { is_hidden: line.is_hidden, ..Row::of_cells(cells, Some(place), rows.last()) });
-    }
-    if rows.is_empty() {
-        return Err(Box::new(error!(CsvNoRows, place.clone(), "{named} has a header and no rows")));
-    }
-    Ok(rows)
+        Ok(Row { is_hidden: line.is_hidden, ..Row::new(cells, None, Some(row), before) })
+    })
 }

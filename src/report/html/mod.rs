@@ -10,5 +10,4 @@ mod page;
 
 pub(super) use card::path_as_link;
 pub(super) use page::write;
-#[cfg(feature = "xlsx")]
 pub(super) use page::{is_bundle, write_bundle};

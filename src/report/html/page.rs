@@ -85,18 +85,15 @@ pub(crate) fn write(
 }
 
 /// The comment of a bundle. A ZIP file that the user made of the same page has none.
-#[cfg(feature = "xlsx")]
 const BUNDLE: &str = "a report of shotlist";
 
 /// Returns whether a file is a bundle.
-#[cfg(feature = "xlsx")]
 pub(crate) fn is_bundle(path: &Path) -> bool {
     let archive = std::fs::File::open(path).ok().and_then(|file| zip::ZipArchive::new(file).ok());
     archive.is_some_and(|archive| archive.comment() == BUNDLE.as_bytes())
 }
 
 /// Writes a ZIP file to send to somebody: the page without commands, which need the manifest, and each file of the output directory on it.
-#[cfg(feature = "xlsx")]
 pub(crate) fn write_bundle(report: &Report, written_at: Timestamp, to: &mut (impl Write + io::Seek)) -> io::Result<()> {
     let mut archive = zip::ZipWriter::new(to);
     archive.set_comment(BUNDLE)?;

@@ -4,7 +4,6 @@ mod cron;
 mod doctor;
 mod documents;
 mod endings;
-mod features;
 mod habits;
 mod limits;
 mod notices;

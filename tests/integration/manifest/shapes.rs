@@ -165,7 +165,7 @@ fn links_among_the_images_of_a_directory_are_no_jobs() {
     3 |   - { id: '{{ row.stem }}', for_each: stills/*.png, model: alpha-2, image...
       |                                       ^^^^^^^^^^^^
       |
-      = help: check the path
+      = help: check the path, which is relative to the manifest's directory, and the permissions
 
     error[manifest-invalid]: `m.yaml` has 1 error
       note: nothing was submitted; nothing was spent
