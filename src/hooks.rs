@@ -215,7 +215,7 @@ fn friendly(duration: Duration) -> String {
 
 /// A stored video.
 #[derive(Clone, Copy, Debug)]
-pub struct Video<'v> {
+pub(crate) struct Video<'v> {
     /// Its job, as bought.
     pub job: &'v Job,
     /// The batch value; empty without one.
@@ -230,17 +230,10 @@ pub struct Video<'v> {
     pub is_simulated: bool,
 }
 
-impl Program {
-    /// Starts it for a video, with the video's path as its last argument, and waits for its end.
-    pub async fn run_for(&self, video: Video<'_>) -> Result<HookOutput, ProgramError> {
-        self.run(video.path, &video.variables()).await
-    }
-}
-
 impl Video<'_> {
     /// The variables of the program (spec §7), with the mark of a sandbox video, which is not for publication. Of two
     /// names that are the same in capitals, the first counts.
-    fn variables(&self) -> Vec<(String, String)> {
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let Self { job, batch, path, file, task, is_simulated } = *self;
         let own = [
             ("ID", job.id().to_string()),
@@ -277,13 +270,6 @@ fn in_capitals(name: &str) -> String {
 /// The maximum length of a URL, as of common servers.
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// The upload program.
-#[derive(Clone, Debug)]
-pub struct AssetCommand {
-    /// The program. It gets the path of the image, and prints one URL.
-    pub program: Program,
-}
-
 /// The reason why an image has no URL.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageUrlError {
@@ -308,11 +294,11 @@ impl ImageUrlError {
     }
 }
 
-impl AssetCommand {
-    /// Uploads an image, and returns its URL.
+impl Program {
+    /// Uploads an image, whose path it gets, and returns the one URL that it prints.
     pub async fn url_of(&self, image: &LocalImage) -> Result<String, ImageUrlError> {
         check_unchanged(image).await?;
-        let output = self.program.run(&image.path, &[]).await?;
+        let output = self.run(&image.path, &[]).await?;
         let url = only_url(&output.stdout).map_err(ImageUrlError::InvalidOutput)?;
         // The image may have changed during the upload.
         check_unchanged(image).await?;

@@ -130,6 +130,12 @@ pub enum CatalogError {
     Content(String),
 }
 
+impl Default for &Catalog {
+    fn default() -> Self {
+        &EMBEDDED
+    }
+}
+
 impl Catalog {
     /// The catalog that is built into the program.
     pub fn embedded() -> &'static Self {

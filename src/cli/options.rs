@@ -12,7 +12,7 @@ use crate::files::with_suffix;
 use crate::ledger::Ledger;
 use crate::manifest::is_stream;
 use crate::report::{NextCommand, Writer, form_of};
-use crate::session::{AssetCommand, DefaultPaths, Options, Program, RepeatOptions, Settings};
+use crate::session::{DefaultPaths, Options, Program, RepeatOptions, Settings};
 
 /// The ledger.
 pub(super) fn ledger(args: &ManifestArgs) -> Result<Ledger, Failure> {
@@ -129,8 +129,8 @@ pub(super) fn run_options(args: &RunArgs, chosen: &Chosen) -> Result<Options, Fa
         max_cost: args.money.max_cost,
         downloads: !args.videos.no_download,
         finishes_other_batches: !args.videos.skip_other_batches,
-        assets: assets(&args.hooks)?,
-        exec: exec(&args.hooks)?,
+        assets: hook("--asset-command", args.hooks.asset_command.as_deref(), &args.hooks)?,
+        exec: hook("--exec", args.hooks.exec.as_deref(), &args.hooks)?,
         // A plan writes none.
         reports: if args.money.plan { usual.reports.clone() } else { writer(&args.reports, &usual.out, on_page)? },
         settings: settings(args),
@@ -166,15 +166,9 @@ pub(super) fn check_hooks(args: &HookArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The asset command, if it is set.
-fn assets(args: &HookArgs) -> Result<Option<AssetCommand>, Failure> {
-    let program = args.asset_command.as_deref().map(|command| program("--asset-command", command, args));
-    Ok(program.transpose()?.map(|program| AssetCommand { program }))
-}
-
-/// The program for each video, if it is set.
-fn exec(args: &HookArgs) -> Result<Option<Program>, Failure> {
-    args.exec.as_deref().map(|command| program("--exec", command, args)).transpose()
+/// The program of an option, if it is set.
+fn hook(option: &str, command: Option<&str>, args: &HookArgs) -> Result<Option<Program>, Failure> {
+    command.map(|command| program(option, command, args)).transpose()
 }
 
 fn program(option: &str, command: &str, args: &HookArgs) -> Result<Program, Failure> {

@@ -234,13 +234,8 @@ displayed!(Digest(it): it.0);
 
 /// Two lower-case digits for each byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
-    let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        digits.push(digit(byte >> 4));
-        digits.push(digit(byte & 0xf));
-    }
-    digits
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    halves.map(|half| char::from(b"0123456789abcdef"[usize::from(half)])).collect()
 }
 
 /// A number from the system's own randomness. Each hasher has keys of its own.

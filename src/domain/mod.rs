@@ -21,7 +21,7 @@ pub use attempt::{
 };
 pub use codes::{Explained, NoticeCode, RefusalCode, Rule};
 pub(crate) use codes::{RUN_AGAIN, SHOW_PLAN, WRITABLE, explained};
-pub use history::{History, Move, MovedOnto, UnfinishedRetake, new_ids};
+pub use history::{History, Move, MovedOnto, OpenElsewhere, UnfinishedRetake, new_ids};
 pub use ids::{Account, BatchKey, Digest, InvalidJobId, JobId, Label, Labels, TaskId, TaskNames};
 pub(crate) use ids::{hex, random};
 pub use job::{Cells, Columns, FaceReview, Job, Purchase};

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize, Serializer};
 ///
 /// Six decimals so that an amount is a whole number of micro-dollars in the ledger, which any SQL store can add up.
 /// Shown with at least two decimals: `3.60`, `0.905`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", description = "US dollars as an exact decimal.", extend("pattern" = "^[0-9]+\\.[0-9]{2,6}$"))]
 pub struct Usd(Decimal);
 
 /// The reason why a string is not an amount of USD.
@@ -52,9 +53,7 @@ impl Usd {
     pub fn saturating_sub(self, other: Self) -> Self {
         if other >= self { Self::ZERO } else { Self(self.0 - other.0) }
     }
-}
 
-impl Usd {
     /// The amount that a program calculated and wrote with all digits of a binary fraction, or with an exponent: `3.75E+00`, or
     /// `0.8999999999999999`. What differs from an amount by more than such a fraction can be off is none.
     pub fn of_calculated(text: &str) -> Option<Self> {
@@ -108,20 +107,6 @@ impl fmt::Display for Usd {
 impl Serialize for Usd {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-impl JsonSchema for Usd {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Usd".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "pattern": "^[0-9]+\\.[0-9]{2,6}$",
-            "description": "US dollars as an exact decimal."
-        })
     }
 }
 

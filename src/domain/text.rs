@@ -12,6 +12,18 @@ pub(crate) fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// A text in a URL (RFC 3986 §2.1): letters, digits, and these other characters stay.
+pub(crate) fn percent_encoded(text: &str, plain: &[u8]) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+        encoded
+    })
+}
+
 /// A text on one line, without control characters: it can't imitate a line of shotlist.
 pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| match c {

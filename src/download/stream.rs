@@ -103,10 +103,7 @@ async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Resul
 
 /// Returns the response if it has a video or the rest of one. A content endpoint may refuse until the video is ready.
 async fn answer(transport: &Transport, link: &Link, url: &str, part: &mut Part) -> Result<Response, Miss> {
-    let response = match follow(transport, url, part.resume(&host(url))).await? {
-        Arrival::Answer(response) => response,
-        Arrival::Lost(why) => return Err(Miss::Again(why, None)),
-    };
+    let response = follow(transport, url, part.resume(&host(url))).await?;
     let wait = || text(response.headers(), &RETRY_AFTER).and_then(|value| retry_after(value, Timestamp::now()));
     match response.status() {
         StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(response),
@@ -316,14 +313,6 @@ async fn aside<T: Send + 'static>(
 /// The maximum number of redirects. Browsers follow twenty.
 const MAX_REDIRECTS: usize = 10;
 
-/// The outcome of a GET.
-pub(super) enum Arrival {
-    /// A response without a redirect.
-    Answer(Response),
-    /// No response, with the reason.
-    Lost(String),
-}
-
 /// The error with its causes, without the URL, which may be signed.
 pub(super) fn lost(error: &reqwest::Error) -> String {
     causes(error).unwrap_or_else(|| "the connection was lost".to_owned())
@@ -340,7 +329,7 @@ pub(super) fn host(link: &str) -> String {
 }
 
 /// Requests a link, or the rest of a partial file, and follows redirects.
-async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
+async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -> Result<Response, Miss> {
     let mut url = transport.hosts.admit(address(link)?).await?;
     let mut was_elsewhere = false;
     for _ in 0..=MAX_REDIRECTS {
@@ -353,8 +342,8 @@ async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -
         // The wait for the response counts as silence, too.
         let response = match tokio::time::timeout(transport.limits.silence, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Ok(Arrival::Lost(lost(&error))),
-            Err(_) => return Ok(Arrival::Lost(silent(transport.limits.silence))),
+            Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
+            Err(_) => return Err(Miss::Again(silent(transport.limits.silence), None)),
         };
         // Its path may be signed.
         let (host, status) = (url.host_str().unwrap_or_default(), response.status().as_u16());
@@ -368,13 +357,13 @@ async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -
             "GET a video of {host} {status} in {ms} ms"
         );
         if !matches!(status, 301 | 302 | 303 | 307 | 308) {
-            return Ok(Arrival::Answer(response));
+            return Ok(response);
         }
         let next = transport.hosts.admit(next(&url, &response)?).await?;
         was_elsewhere |= next.origin() != url.origin();
         url = next;
     }
-    Err(FetchError::BadRedirect(format!("more than {MAX_REDIRECTS} redirects")))
+    Err(FetchError::BadRedirect(format!("more than {MAX_REDIRECTS} redirects")).into())
 }
 
 fn address(link: &str) -> Result<Url, FetchError> {

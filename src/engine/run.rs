@@ -21,7 +21,7 @@ use super::spend_guard::SpendGuard;
 use super::submit::{ImageUrls, Known, Submitter};
 use crate::domain::{Account, PriceList};
 use crate::download::Downloads;
-use crate::hooks::AssetCommand;
+use crate::hooks::Program;
 use crate::ledger::{Approval, LockedBatch, SpendLimit};
 use crate::plan::{Plan, Planned};
 use crate::service::VideoService;
@@ -47,7 +47,7 @@ pub struct Engine<'e, S> {
     /// The downloader, or `None` if videos stay at their URLs.
     pub downloads: Option<&'e dyn Downloads>,
     /// The program that uploads local images.
-    pub assets: Option<&'e AssetCommand>,
+    pub assets: Option<&'e Program>,
     /// The prices of the catalog.
     pub prices: &'e PriceList<'e>,
     /// The receiver of events.

@@ -31,7 +31,7 @@ use super::settings::StopReason;
 use super::slots::{Slot, Slots};
 use super::slow_start::{Permit, SlowStart};
 use crate::domain::{AttemptId, Job, LocalImage, NoticeCode, SendBy, TaskNames, with_causes};
-use crate::hooks::AssetCommand;
+use crate::hooks::Program;
 use crate::ledger::{Approval, Event, Intent, LedgerError, SpendLimit};
 use crate::service::{Submission, SubmitResult, TryAgain, VideoService};
 
@@ -334,7 +334,7 @@ type Answer = Result<String, String>;
 
 /// The image URLs of a run.
 pub(super) struct ImageUrls<'r> {
-    command: Option<&'r AssetCommand>,
+    command: Option<&'r Program>,
     /// By the digest of the image.
     asked: Mutex<HashMap<String, Arc<OnceCell<Answer>>>>,
     permits: Semaphore,
@@ -343,7 +343,7 @@ pub(super) struct ImageUrls<'r> {
 }
 
 impl<'r> ImageUrls<'r> {
-    pub(super) fn new(command: Option<&'r AssetCommand>) -> Self {
+    pub(super) fn new(command: Option<&'r Program>) -> Self {
         let (asked, permits, failed) = (Mutex::default(), Semaphore::new(MAX_UPLOADS), AtomicUsize::new(0));
         Self { command, asked, permits, failed }
     }

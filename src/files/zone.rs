@@ -4,16 +4,10 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 
-/// The reason why the machine's time zone is not usable. In UTC instead, a day's limit would begin at another hour.
+/// An unusable time zone of this machine. UTC is no substitute: a day's limit starts at midnight here.
 #[derive(Debug, thiserror::Error)]
-pub enum NoZone {
-    /// It is unknown to the system.
-    #[error("the time zone of this machine is unknown: {0}")]
-    Unknown(String),
-    /// It has rules but no name, which the ledger needs.
-    #[error("the time zone of this machine has no name: {0}")]
-    Unnamed(String),
-}
+#[error("{0}")]
+pub struct NoZone(String);
 
 /// Returns the time zone of `TZ`, or else of the system. A system without one, such as an empty container, counts in UTC.
 pub(crate) fn own_zone() -> Result<TimeZone, NoZone> {
@@ -22,13 +16,14 @@ pub(crate) fn own_zone() -> Result<TimeZone, NoZone> {
     match TimeZone::try_system() {
         Ok(zone) => Ok(zone),
         Err(_) if has_none() => Ok(TimeZone::UTC),
-        Err(_) => Err(NoZone::Unknown(origin())),
+        Err(_) => Err(NoZone(format!("the time zone of this machine is unknown: {}", origin()))),
     }
 }
 
 /// Returns the IANA name of [`own_zone`].
 pub(crate) fn own_zone_name() -> Result<String, NoZone> {
-    own_zone()?.iana_name().map(str::to_owned).ok_or_else(|| NoZone::Unnamed(origin()))
+    let unnamed = || NoZone(format!("the time zone of this machine has no name: {}", origin()));
+    own_zone()?.iana_name().map(str::to_owned).ok_or_else(unnamed)
 }
 
 const LOCALTIME: &str = "/etc/localtime";

@@ -76,4 +76,4 @@ pub(crate) use record::GIVEN_UP;
 pub use record::{Approval, Event, IllegalEvent, Intent, LedgerLimit, Span, SpendLimit};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::SqliteLedger;
-pub use views::{BoughtElsewhere, Contents, Controls, OpenElsewhere, Spending};
+pub use views::{BoughtElsewhere, Contents, Controls, Spending};

@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use super::error::CopyError;
 use super::row::Kind;
 use super::sql::{self, Sql as _};
-use super::views::{BoughtElsewhere, Contents, Controls, OpenElsewhere, Spending};
+use super::views::{BoughtElsewhere, Contents, Controls, Spending};
 use super::{AddressError, HoldError, LedgerLimit, LockedBatch, SqliteLedger, Unavailable};
 use super::{PostgresAddress, PostgresLedger};
-use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, OpenElsewhere, TaskId, Usd};
 
 /// A ledger of many batches. Reads need no lock, change nothing, and return a durable snapshot. A missing ledger is empty.
 ///

@@ -9,9 +9,10 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use super::row::{self, Row, Unreadable, Value};
 use super::rules::{BatchIntent, Changes, QUARTER_US, SpanKey, quarter};
 use super::views::{Contents, CopyPart};
-use super::{BoughtElsewhere, Controls, LedgerLimit, OpenElsewhere, SpendLimit, Spending};
+use super::{BoughtElsewhere, Controls, LedgerLimit, SpendLimit, Spending};
 use crate::domain::{
-    Attempt, AttemptState, BatchKey, Charge, Fingerprint, History, JobId, Label, TaskId, UnfinishedRetake, Usd,
+    Attempt, AttemptState, BatchKey, Charge, Fingerprint, History, JobId, Label, OpenElsewhere, TaskId,
+    UnfinishedRetake, Usd,
 };
 
 /// The condition of an attempt that may have made a task, as [`AttemptState::made_no_task`] has it. The guard of an intent counts these and not the

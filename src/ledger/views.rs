@@ -1,13 +1,12 @@
 //! What a ledger tells its readers, besides the history of a batch.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use jiff::Timestamp;
 
 use super::record::LedgerLimit;
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, History, Labels, Usd};
+use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, Freeze, History, Labels, Usd};
 
 /// The controls of purchases in a ledger, read at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,59 +77,6 @@ impl BoughtElsewhere {
             }
         }
         requests.into_values().collect()
-    }
-}
-
-/// The open work of another batch of the same name.
-#[derive(Clone, Debug, Default)]
-pub struct OpenElsewhere {
-    /// The batch.
-    pub batch: BatchKey,
-    /// Tasks at the service.
-    pub active: u32,
-    /// Attempts in doubt.
-    pub doubtful: u32,
-    /// Intents without a response, of a live or a dead run.
-    pub unanswered: u32,
-    /// Completed tasks without a downloaded video.
-    pub unfetched: u32,
-    /// The price of the attempts in doubt.
-    pub at_risk: Usd,
-    /// Videos with a failed or owed `--exec` hook.
-    pub unexecuted: u32,
-}
-
-impl OpenElsewhere {
-    /// Sums up unfinished attempts, oldest first: batches with active tasks first, and of each kind the newest batch first.
-    pub(super) fn from_attempts(unfinished: Vec<(BatchKey, Attempt)>) -> Vec<Self> {
-        let mut batches: Vec<(AttemptId, Self)> = Vec::new();
-        for (key, attempt) in unfinished {
-            let place = batches.iter().position(|(_, open)| open.batch == key).unwrap_or_else(|| {
-                batches.push((attempt.id, Self { batch: key, ..Self::default() }));
-                batches.len() - 1
-            });
-            let (newest, open) = &mut batches[place];
-            *newest = attempt.id;
-            open.add(&attempt);
-        }
-        batches.sort_by_key(|(newest, open)| Reverse((open.active + open.unanswered > 0, *newest)));
-        batches.into_iter().map(|(_, open)| open).collect()
-    }
-
-    fn add(&mut self, attempt: &Attempt) {
-        match attempt.state {
-            AttemptState::Queued | AttemptState::InProgress => self.active += 1,
-            AttemptState::Intended => self.unanswered += 1,
-            AttemptState::InDoubt => {
-                self.doubtful += 1;
-                self.at_risk += attempt.cost();
-            }
-            AttemptState::Completed => {
-                self.unfetched += u32::from(attempt.needs_download());
-                self.unexecuted += u32::from(attempt.has_failed_command());
-            }
-            AttemptState::Void | AttemptState::Rejected | AttemptState::Failed => {}
-        }
     }
 }
 

@@ -13,11 +13,11 @@ use super::approval::{Approved, Bought, Estimate, Totals, digest};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::guards;
-use super::input::{AlreadyPaid, Elsewhere, Limit, PlanInput, Planned, Previous, UntilKept};
+use super::input::{AlreadyPaid, Limit, PlanInput, Planned, Previous, UntilKept};
 use super::retake::{Retake, SpentChoice};
 use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Charge, Choice, Digest, Freeze, Job, JobChoice, JobId, Reviewed, Takes,
-    UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, BatchKey, Charge, Choice, Digest, Freeze, Job, JobChoice, JobId, OpenElsewhere,
+    Reviewed, Takes, UnfinishedRetake, Usd,
 };
 
 /// The work of a run.
@@ -63,7 +63,7 @@ pub struct Plan {
     /// Models that begin with one job in flight, each with the fault of its newest delivery.
     pub on_trial: Vec<(String, String)>,
     /// The open work of other batches of the same name.
-    pub elsewhere: Vec<Elsewhere>,
+    pub elsewhere: Vec<OpenElsewhere>,
     /// Due jobs that are left for another run.
     pub left_out: Vec<JobId>,
     /// The active tasks that belong to other batches.

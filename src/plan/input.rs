@@ -64,21 +64,6 @@ impl<'g> PlanInput<'g> {
     }
 }
 
-/// The open work of another batch of the same name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Elsewhere {
-    /// The batch value.
-    pub batch: String,
-    /// Tasks at the service.
-    pub active: u32,
-    /// Submissions in doubt.
-    pub doubtful: u32,
-    /// Videos that were never downloaded.
-    pub unfetched: u32,
-    /// The price of submissions in doubt.
-    pub at_risk: Usd,
-}
-
 /// The directory for the videos of another batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtherDirectory {
@@ -107,7 +92,7 @@ pub struct AlreadyPaid {
 
 impl AlreadyPaid {
     /// A job that an attempt of this batch paid for.
-    pub(super) fn from_attempt(due: &Job, before: Before, paid: &Attempt) -> Self {
+    pub(crate) fn from_attempt(due: &Job, before: Before, paid: &Attempt) -> Self {
         Self {
             job: due.id().clone(),
             before,

@@ -18,9 +18,7 @@ pub use approval::{Estimate, ServiceView, Totals};
 pub use build::Plan;
 pub use decide::{Action, changes};
 pub use downloads::{Destination, Download, DownloadPlan};
-pub use input::{
-    AlreadyPaid, Before, Elsewhere, IsHere, Limit, OtherDirectory, PlanInput, Planned, Previous, UntilKept,
-};
+pub use input::{AlreadyPaid, Before, IsHere, Limit, OtherDirectory, PlanInput, Planned, Previous, UntilKept};
 pub(crate) use notes::PRICES_AGE;
 pub use notes::{PlanNote, notes};
 pub use retake::{IdGlobs, InvalidGlob, Retakes, Selection, SpentChoice};

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::approval::{Approved, SavedJob, SavedPlan};
 use super::build::Plan;
 use super::decide::Action;
-use super::input::{Elsewhere, Limit, OtherDirectory, Planned};
+use super::input::{Limit, OtherDirectory, Planned};
 use super::retake::SpentChoice;
-use crate::domain::{AttemptId, Freeze, JobId, NoticeCode, Reviewed, UnfinishedRetake, Usd};
+use crate::domain::{AttemptId, Freeze, JobId, NoticeCode, OpenElsewhere, Reviewed, UnfinishedRetake, Usd};
 
 /// The age of old prices, in days.
 pub(crate) const PRICES_AGE: i32 = 30;
@@ -58,7 +58,7 @@ pub enum PlanNote<'p> {
     /// Files that the manifest reads.
     Reads(&'p [String]),
     /// Active tasks, videos to download, or jobs in doubt of another batch of the name.
-    OtherBatch(&'p Elsewhere),
+    OtherBatch(&'p OpenElsewhere),
     /// Due jobs that are already paid for.
     AlreadyPaid(&'p Plan),
     /// The number of paid videos to download.

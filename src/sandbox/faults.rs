@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::stream;
 use parking_lot::Mutex;
-use serde::Deserialize;
+use serde_json::{Value, from_value};
 
 use super::task::asked_to_wait;
 use crate::domain::{Spec, named};
@@ -93,33 +93,24 @@ pub(super) async fn answer(State(faults): State<Arc<Faults>>, request: Request, 
     honest
 }
 
-/// The documented fields of a body. Others are ignored.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Fields {
-    model: Option<String>,
-    prompt: Option<String>,
-    duration: Option<i64>,
-    aspect_ratio: Option<String>,
-    size: Option<String>,
-    image: Option<Image>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Image {
-    One(String),
-    Many(Vec<String>),
-}
-
-/// The request in a body.
+/// The request in a body: its documented fields. Others are ignored.
 pub(super) fn spec(body: &[u8]) -> serde_json::Result<Spec> {
-    let Fields { model, prompt, duration, aspect_ratio, size, image } = serde_json::from_slice(body)?;
-    let image = image.map_or_else(Vec::new, |image| match image {
-        Image::One(url) => vec![url],
-        Image::Many(urls) => urls,
-    });
-    Ok(Spec { model: model.unwrap_or_default(), prompt, duration, aspect_ratio, size, image, ..Spec::default() })
+    let mut fields: serde_json::Map<String, Value> = serde_json::from_slice(body)?;
+    let mut take = |name: &str| fields.remove(name).unwrap_or_default();
+    let image = match take("image") {
+        Value::Null => Vec::new(),
+        Value::String(url) => vec![url],
+        urls => from_value(urls)?,
+    };
+    Ok(Spec {
+        model: from_value::<Option<String>>(take("model"))?.unwrap_or_default(),
+        prompt: from_value(take("prompt"))?,
+        duration: from_value(take("duration"))?,
+        aspect_ratio: from_value(take("aspect_ratio"))?,
+        size: from_value(take("size"))?,
+        image,
+        ..Spec::default()
+    })
 }
 
 const WIDE: &[u8] = include_bytes!("wide.mp4");

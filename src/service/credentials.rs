@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::wire::{Status, TaskReport};
 use super::{Echo, PollAnswer, Submission, SubmitResult, TryAgain};
+use crate::domain::text::percent_encoded;
 use crate::domain::{ServiceError, hex};
 
 /// The minimum length of a masked secret, in bytes.
@@ -33,36 +34,26 @@ pub struct GatewayHeader {
 
 /// The reason to refuse a header for a gateway. Its value is never shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidHeader {
-    /// It has no `=`.
-    #[error("must be `NAME=VALUE`; in `SHOTLIST_HEADER`, one per line")]
-    NoValue,
-    /// The name has an invalid character.
-    #[error("`{0}` must be a header name")]
-    BadName(String),
-    /// The value has an invalid character.
-    #[error("the value of `{0}` contains a line break or another invalid character")]
-    BadValue(String),
-    /// shotlist sets this header.
-    #[error("`{0}` is set by shotlist; the key comes from `SHOTLIST_API_KEY` or `--api-key-file`")]
-    Own(String),
-}
+#[error("{0}")]
+pub struct InvalidHeader(String);
 
 impl GatewayHeader {
     /// Reads `NAME=VALUE`.
     pub fn parse(text: &str) -> Result<Self, InvalidHeader> {
-        let (name, value) = text.split_once('=').ok_or(InvalidHeader::NoValue)?;
-        let shown = || name.trim().to_owned();
-        let name = HeaderName::try_from(name.trim()).map_err(|_| InvalidHeader::BadName(shown()))?;
+        let no_value = "must be `NAME=VALUE`; in `SHOTLIST_HEADER`, one per line";
+        let (shown, value) = text.split_once('=').ok_or_else(|| InvalidHeader(no_value.to_owned()))?;
+        let (shown, value) = (shown.trim(), value.trim());
+        let name = HeaderName::try_from(shown);
+        let name = name.map_err(|_| InvalidHeader(format!("`{shown}` must be a header name")))?;
         if OWN.split(' ').any(|own| own == name.as_str()) {
-            return Err(InvalidHeader::Own(shown()));
+            let source = "the key comes from `SHOTLIST_API_KEY` or `--api-key-file`";
+            return Err(InvalidHeader(format!("`{shown}` is set by shotlist; {source}")));
         }
-        HeaderValue::from_str(value.trim()).map_err(|_| InvalidHeader::BadValue(shown()))?;
-        Ok(Self { name, value: value.trim().into() })
+        let invalid = "contains a line break or another invalid character";
+        HeaderValue::from_str(value).map_err(|_| InvalidHeader(format!("the value of `{shown}` {invalid}")))?;
+        Ok(Self { name, value: value.into() })
     }
-}
 
-impl GatewayHeader {
     fn is_secret(&self) -> bool {
         ["auth", "cookie", "key", "password", "secret", "session", "token"]
             .iter()
@@ -156,7 +147,7 @@ fn secrets<'s>(key: &'s ApiKey, headers: &'s [GatewayHeader]) -> Vec<&'s str> {
 fn forms(secrets: &[&str]) -> Vec<String> {
     let mut forms: Vec<String> = Vec::new();
     for secret in secrets {
-        forms.extend([secret.to_ascii_lowercase(), percent_encoded(secret).to_ascii_lowercase()]);
+        forms.extend([secret.to_ascii_lowercase(), percent_encoded(secret, b"-._~").to_ascii_lowercase()]);
         for offset in 0..3 {
             let padded = [&b"\0\0"[..offset], secret.as_bytes()].concat();
             for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
@@ -173,18 +164,6 @@ fn forms(secrets: &[&str]) -> Vec<String> {
     forms
 }
 
-/// The form of a secret in a query (RFC 3986 §2.1).
-fn percent_encoded(secret: &str) -> String {
-    secret.bytes().fold(String::new(), |mut text, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-        text
-    })
-}
-
 impl From<ApiKey> for Credentials {
     fn from(key: ApiKey) -> Self {
         Self::new(key, Vec::new())
@@ -197,30 +176,21 @@ pub struct ApiKey(SecretString);
 
 /// The reason to refuse a key. The key is never shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidKey {
-    /// It is empty.
-    #[error("it is empty")]
-    Empty,
-    /// It is in quotes.
-    #[error("it is quoted")]
-    Quoted,
-    /// It has a character that is invalid in an HTTP header.
-    #[error("it contains a space, a line break, or another invalid character")]
-    BadCharacter,
-}
+#[error("{0}")]
+pub struct InvalidKey(&'static str);
 
 impl ApiKey {
     /// Parses a key, without the white space and the byte order mark of a file.
     pub fn new(text: &str) -> Result<Self, InvalidKey> {
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
-            return Err(InvalidKey::Empty);
+            return Err(InvalidKey("it is empty"));
         }
         if text.starts_with(['"', '\'']) && text.ends_with(['"', '\'']) {
-            return Err(InvalidKey::Quoted);
+            return Err(InvalidKey("it is quoted"));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(InvalidKey::BadCharacter);
+            return Err(InvalidKey("it contains a space, a line break, or another invalid character"));
         }
         Ok(Self(text.into()))
     }
@@ -326,13 +296,13 @@ mod tests {
         let header = GatewayHeader::parse("CF-Access-Client-Secret = a=b ").expect("a header");
         assert_eq!((header.name.as_str(), header.value.expose_secret()), ("cf-access-client-secret", "a=b"));
         assert_eq!(format!("{header:?}"), "cf-access-client-secret: ***");
-        let bad = |text: &str| GatewayHeader::parse(text).expect_err("no header");
-        assert_eq!(bad("x"), InvalidHeader::NoValue);
-        assert_eq!(bad("a b=c"), InvalidHeader::BadName("a b".into()));
-        assert_eq!(bad("=c"), InvalidHeader::BadName(String::new()));
-        assert_eq!(bad("x=a\nb"), InvalidHeader::BadValue("x".into()));
+        let bad = |text: &str| GatewayHeader::parse(text).expect_err("no header").0;
+        assert_eq!(bad("x"), "must be `NAME=VALUE`; in `SHOTLIST_HEADER`, one per line");
+        assert_eq!(bad("a b=c"), "`a b` must be a header name");
+        assert_eq!(bad("=c"), "`` must be a header name");
+        assert_eq!(bad("x=a\nb"), "the value of `x` contains a line break or another invalid character");
         for own in OWN.split(' ') {
-            assert_eq!(bad(&format!("{}=x", own.to_uppercase())), InvalidHeader::Own(own.to_uppercase()));
+            assert!(bad(&format!("{own}=x")).starts_with(&format!("`{own}` is set by shotlist")), "{own}");
         }
     }
 
@@ -381,9 +351,10 @@ mod tests {
 
     #[test]
     fn key_outside_of_header_characters_is_refused() {
-        assert_eq!(ApiKey::new(" \n").map(drop), Err(InvalidKey::Empty));
-        assert_eq!(ApiKey::new("a b").map(drop), Err(InvalidKey::BadCharacter));
-        assert_eq!(ApiKey::new("\"secret-key\"").map(drop), Err(InvalidKey::Quoted));
-        assert_eq!(ApiKey::new("ключ").map(drop), Err(InvalidKey::BadCharacter));
+        let bad_character = InvalidKey("it contains a space, a line break, or another invalid character");
+        assert_eq!(ApiKey::new(" \n").map(drop), Err(InvalidKey("it is empty")));
+        assert_eq!(ApiKey::new("a b").map(drop), Err(bad_character));
+        assert_eq!(ApiKey::new("\"secret-key\"").map(drop), Err(InvalidKey("it is quoted")));
+        assert_eq!(ApiKey::new("ключ").map(drop), Err(bad_character));
     }
 }

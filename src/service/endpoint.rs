@@ -24,6 +24,7 @@ use reqwest::{Client, ClientBuilder, Url, redirect};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
+use crate::domain::text::percent_encoded;
 use crate::domain::{SendBy, displayed, explained};
 
 /// A base URL that may get the key.
@@ -101,14 +102,8 @@ impl Endpoint {
         let mut whole = self.0.path().trim_end_matches('/').to_owned();
         for part in path {
             whole.push('/');
-            for byte in part.bytes() {
-                // The characters of a segment without an escape (RFC 3986 §3.3, `pchar`).
-                if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
-                    whole.push(char::from(byte));
-                } else {
-                    whole.push_str(&format!("%{byte:02X}"));
-                }
-            }
+            // The characters of a segment without an escape (RFC 3986 §3.3, `pchar`).
+            whole.push_str(&percent_encoded(part, b"-._~!$&'()*+,;=:@"));
         }
         let mut url = self.0.clone();
         url.set_path(&whole);

@@ -16,7 +16,7 @@ pub const SIMULATOR_SPEED: f64 = 20.0;
 const SIMULATED_WALL: Duration = Duration::from_secs(10);
 
 /// Statements and permissions of the user about a service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectionOptions {
     /// Tasks submitted with another base URL or API key belong to this account.
     pub same_account: bool,
@@ -28,18 +28,6 @@ pub struct ConnectionOptions {
     pub catalog: &'static Catalog,
     /// The time that the service would take for the jobs of a simulator.
     pub simulated_wall: Duration,
-}
-
-impl Default for ConnectionOptions {
-    fn default() -> Self {
-        Self {
-            same_account: false,
-            allow_private_hosts: false,
-            allow_http: false,
-            catalog: Catalog::embedded(),
-            simulated_wall: Duration::ZERO,
-        }
-    }
 }
 
 explained! {

@@ -230,13 +230,13 @@ impl Executor<'_> {
     async fn execute(&self, due: &Due) -> (Option<String>, Option<String>) {
         let Due { job, batch, path, file, task, .. } = due;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let video = Video { job, batch, path: &path, file, task, is_simulated: self.is_simulated };
+        let video = Video { job, batch, path: &path, file, task, is_simulated: self.is_simulated }.variables();
         let late = async {
             self.stop.aborting().await;
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            ended = self.program.run_for(video) => match ended {
+            ended = self.program.run(&path, &video) => match ended {
                 Ok(output) => (None, output.last_line),
                 Err(error) => (Some(with_causes(&error)), error.last_line().map(str::to_owned)),
             },

@@ -42,15 +42,14 @@ mod start;
 pub use super::download::CopyVideoError;
 pub use super::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};
 pub use super::files::NoZone;
-pub use super::hooks::{AssetCommand, InvalidCommand, Program};
+pub use super::hooks::{InvalidCommand, Program};
 pub use choices::{ChoicesFile, InvalidChoices, valid_reviewer};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use import::{BoughtTask, ImportOutcome};
-pub use start::{LedgerLimits, LimitChange};
+pub use start::LedgerLimits;
 
 pub use locked::{Confirmation, Locked, Ready};
 pub use options::{DefaultPaths, Options, RepeatOptions, Replaces, ThroughALink};
-pub use other_batches::FinishedBatch;
 pub use refusal::{PassedLimits, Refusal, UnknownPurchases};
 pub use reporter::Reported;
 pub use resolve::{BatchView, Reconciliation, Resolution, ResolveError, Verdict};

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::domain::{BatchKey, Job, JobId, NoticeCode, ReviewOfTask, Usd, explained, folded};
 use crate::engine::Settings;
 use crate::files::{no_links_below, open_plain, replace};
-use crate::hooks::{AssetCommand, Program};
+use crate::hooks::Program;
 use crate::ledger::{Ledger, OWN_FOLDER};
 use crate::manifest::home;
 use crate::plan::{Approved, Retakes, Selection};
@@ -39,7 +39,7 @@ pub struct Options {
     /// The approved plan: the run executes it or nothing.
     pub approved: Option<Approved>,
     /// The program that uploads local images.
-    pub assets: Option<AssetCommand>,
+    pub assets: Option<Program>,
     /// The program for each downloaded video.
     pub exec: Option<Program>,
     /// The settings of the engine.

@@ -17,8 +17,8 @@ use super::purchases;
 use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
 use super::start::Session;
-use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Job, JobId, NoticeCode, Usd};
-use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
+use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Job, JobId, NoticeCode, OpenElsewhere, Usd};
+use crate::ledger::{HoldError, LockedBatch};
 use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
 
@@ -167,19 +167,10 @@ pub(super) async fn reassign(others: &[OtherBatch], account: &Account) -> Result
     Ok(())
 }
 
-/// Another batch of the same name that the run finished.
-#[derive(Debug)]
-pub struct FinishedBatch {
-    /// The batch.
-    pub batch: BatchKey,
-    /// The state of its jobs, by the ledger.
-    pub reported: Result<Reported, Refusal>,
-}
-
-/// The batches that are still locked, and the outcomes of those that were released.
+/// The batches that are still locked, and the states of the jobs of those that were released.
 pub(super) struct OtherBatches {
     locked: Vec<OtherBatch>,
-    finished: Vec<FinishedBatch>,
+    finished: Vec<Result<Reported, Refusal>>,
 }
 
 impl OtherBatches {
@@ -205,8 +196,8 @@ pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>
             }
             let reported = report_one(session, other).await;
             // Removed last, in case this future is dropped.
-            let other = others.locked.remove(at);
-            others.finished.push(FinishedBatch { batch: other.key, reported });
+            others.locked.remove(at);
+            others.finished.push(reported);
         }
     }
 }
@@ -219,11 +210,10 @@ async fn is_done(session: &Session, other: &OtherBatch) -> bool {
 }
 
 /// Writes the reports of the batches that are left, and releases them.
-pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Vec<FinishedBatch> {
+pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Vec<Result<Reported, Refusal>> {
     let OtherBatches { locked, mut finished } = others.into_inner();
     for other in locked {
-        let reported = report_one(session, &other).await;
-        finished.push(FinishedBatch { batch: other.key.clone(), reported });
+        finished.push(report_one(session, &other).await);
     }
     finished
 }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use super::options::DefaultPaths;
 use super::refusal::{Refusal, UnknownPurchases};
 use super::start::{self, Session};
-use crate::domain::{Attempt, BatchKey, Fingerprint, History, Job, JobId, Move, Request, TaskId, VideoFile};
+use crate::domain::{
+    Attempt, BatchKey, Fingerprint, History, Job, JobId, Move, OpenElsewhere, Request, TaskId, VideoFile,
+};
 use crate::download::is_whole;
-use crate::ledger::{BoughtElsewhere, Ledger, OpenElsewhere, Unavailable, this_machine};
-use crate::plan::{AlreadyPaid, Before, Elsewhere, Plan, PlanInput, Planned};
+use crate::ledger::{BoughtElsewhere, Ledger, Unavailable, this_machine};
+use crate::plan::{AlreadyPaid, Before, Plan, PlanInput, Planned};
 use crate::report::{EarlierJob, JSON_REPORT, earlier_jobs};
 
 /// Adds due jobs that other batches or earlier reports have paid for. Skips retries, which the user requested, and the simulator, which charges
@@ -47,7 +49,7 @@ pub(super) async fn add_already_paid(session: &Session, plan: &mut Plan, history
         let (job, unmatched) = (planned.job.id(), unmatched.entry(request).or_default());
         if *unmatched > 0 && questioned.insert(job.clone()) {
             *unmatched -= 1;
-            plan.already_paid.push(bought_in_another_batch(&options.home, &plan.key, job, bought));
+            plan.already_paid.push(bought_in_another_batch(&options.home, &plan.key, &planned.job, bought));
         }
     }
     let reported = reported(&options.out, &manifest.key, &manifest.moves, history);
@@ -81,21 +83,13 @@ fn matched<'j, 'r>(reported: &'r [EarlierJob], jobs: &[&'j Job], moves: &[Move])
     jobs.iter().filter_map(|job| Some((*job, row(job)?))).collect()
 }
 
-fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bought: &BoughtElsewhere) -> AlreadyPaid {
+fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &Job, bought: &BoughtElsewhere) -> AlreadyPaid {
     let BoughtElsewhere { batch, attempt, .. } = bought;
     let file = attempt.file.as_ref().and_then(|file| Some(home.out(batch).ok()?.join(file.path.as_str())));
     let file = file.filter(|path| path.exists()).map(|path| path.display().to_string());
-    AlreadyPaid {
-        job: job.clone(),
-        before: if own.name == batch.name { Before::OtherBatch } else { Before::OtherName }(
-            batch.clone(),
-            attempt.job().clone(),
-        ),
-        state: attempt.state.name().to_owned(),
-        price: Some(attempt.purchase.price),
-        task: attempt.task.as_ref().map(|task| task.id.clone()),
-        video: file.or_else(|| attempt.video_url.clone()),
-    }
+    let before = if own.name == batch.name { Before::OtherBatch } else { Before::OtherName };
+    let video = file.or_else(|| attempt.video_url.clone());
+    AlreadyPaid { video, ..AlreadyPaid::from_attempt(job, before(batch.clone(), attempt.job().clone()), attempt) }
 }
 
 /// The jobs of an earlier report that are paid for or in doubt, without such an attempt in the ledger. A task under another job in the ledger
@@ -229,13 +223,8 @@ async fn on_trial(session: &Session, plan: &Plan) -> Result<Vec<(String, String)
 }
 
 /// The open work of other batches, with or without downloads.
-pub(super) fn open_elsewhere(open: &[OpenElsewhere], fetches: bool) -> Vec<Elsewhere> {
-    let shown = open.iter().map(|open| Elsewhere {
-        batch: open.batch.batch.clone(),
-        active: open.active,
-        doubtful: open.doubtful,
-        unfetched: if fetches { open.unfetched } else { 0 },
-        at_risk: open.at_risk,
-    });
+pub(super) fn open_elsewhere(open: &[OpenElsewhere], fetches: bool) -> Vec<OpenElsewhere> {
+    let unfetched = |open: &OpenElsewhere| if fetches { open.unfetched } else { 0 };
+    let shown = open.iter().map(|open| OpenElsewhere { unfetched: unfetched(open), ..open.clone() });
     shown.filter(|other| other.active + other.doubtful + other.unfetched > 0).collect()
 }

@@ -15,9 +15,11 @@ use super::connection::Connection;
 use super::refusal::Refusal;
 use crate::bill::{Bill, Comparison, Matched, Period, compare, depends_on};
 use crate::catalog::Catalog;
-use crate::domain::{Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, TaskId, TaskNames, explained};
+use crate::domain::{
+    Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, OpenElsewhere, TaskId, TaskNames, explained,
+};
 use crate::engine::{Identity, ReportOwner, echo_differences};
-use crate::ledger::{Event, Intent, Ledger, LockedBatch, OpenElsewhere, RUNNER_MAY_LIVE};
+use crate::ledger::{Event, Intent, Ledger, LockedBatch, RUNNER_MAY_LIVE};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, TaskReport, VideoService};

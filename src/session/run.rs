@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use super::connection::Connection;
 use super::executor::{Executions, Executor};
 use super::locked::{Confirmation, Locked, Ready};
-use super::other_batches::{FinishedBatch, OtherBatch, OtherBatches};
+use super::other_batches::{OtherBatch, OtherBatches};
 use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
 use super::start::Session;
@@ -34,7 +34,7 @@ pub struct Outcome {
     /// The number of videos for which the program of `--exec` failed.
     pub unexecuted: usize,
     /// The other batches of the same name that the run finished.
-    pub finished: Vec<FinishedBatch>,
+    pub finished: Vec<Result<Reported, Refusal>>,
     /// The state of each job. After an error, the ledger still has what was paid for.
     pub reported: Result<Reported, Refusal>,
 }

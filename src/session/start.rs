@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use super::options::{Options, check_outputs};
 use super::refusal::Refusal;
 use crate::domain::{Freeze, History, Job, Label, Usd};
-use crate::files::own_zone_name;
 use crate::ledger::{Controls, Ledger, LedgerLimit, Span, SpendLimit};
 use crate::manifest::{Budget, Manifest, SpanBudget};
 use crate::plan::Limit;
@@ -76,23 +75,6 @@ impl Session {
     }
 }
 
-/// A change to the limits of a ledger. `None` leaves a value as it is.
-#[derive(Clone, Debug, Default)]
-pub struct LimitChange {
-    /// The label of the amounts, or `None` for all spending.
-    pub label: Option<Label>,
-    /// The limit per day; `Some(None)` removes it.
-    pub day: Option<Option<Usd>>,
-    /// The limit per month; `Some(None)` removes it.
-    pub month: Option<Option<Usd>>,
-    /// The IANA time zone of days and months, or `None` for that of this machine.
-    pub zone: Option<String>,
-    /// The active tasks of all runners together; `Some(None)` removes the limit. Only for a database.
-    pub slots: Option<Option<u32>>,
-    /// The reason that purchases are frozen; `Some(None)` unfreezes them.
-    pub freeze: Option<Option<String>>,
-}
-
 /// The limits of a ledger.
 #[derive(Clone, Debug)]
 pub struct LedgerLimits {
@@ -102,33 +84,6 @@ pub struct LedgerLimits {
     pub slots: Option<i64>,
     /// The freeze, if purchases are frozen.
     pub freeze: Option<Freeze>,
-}
-
-impl LimitChange {
-    /// Makes the change, and creates a missing ledger. Changes nothing in a file if the change limits slots.
-    pub async fn apply(&self, ledger: &Ledger) -> Result<(), Refusal> {
-        if let Some(slots) = self.slots
-            && !ledger.set_slots(slots).await?
-        {
-            return Err(Refusal::SlotsOfFile);
-        }
-        for (span, amount) in [(Span::Day, self.day), (Span::Month, self.month)] {
-            let Some(amount) = amount else { continue };
-            let zone = match &self.zone {
-                Some(zone) => zone.clone(),
-                // A limit that is removed counts nothing.
-                None if amount.is_none() => String::new(),
-                None => own_zone_name()?,
-            };
-            let usd = amount.unwrap_or_default();
-            let limit = LedgerLimit { label: self.label.clone(), span, usd, zone };
-            ledger.set_limit(limit, amount.is_some()).await?;
-        }
-        if let Some(why) = &self.freeze {
-            ledger.set_freeze(why.as_deref()).await?;
-        }
-        Ok(())
-    }
 }
 
 impl LedgerLimits {

@@ -48,23 +48,12 @@ pub(crate) fn show_diagnostics(terminal: &Terminal, diagnostics: &[Diagnostic], 
 /// A group of diagnostics as an event of the log.
 fn log_diagnostic(group: &[&Diagnostic], sources: &Sources) {
     let view = DiagnosticView::new(group[0], sources);
-    let DiagnosticView { code, message, help, file, line, column, job, .. } = &view;
+    let DiagnosticView { severity, code, message, help, file, line, column, job, .. } = &view;
     let (code, jobs) = (code.code(), group.len());
     // An event's level is a part of its type.
     macro_rules! diagnostic {
         ($level:ident) => {
-            tracing::$level!(
-                event = "diagnostic",
-                severity = view.severity,
-                code,
-                message,
-                help,
-                file,
-                line,
-                column,
-                job,
-                jobs
-            )
+            tracing::$level!(event = "diagnostic", severity, code, message, help, file, line, column, job, jobs)
         };
     }
     match group[0].severity {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
@@ -16,9 +16,9 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::terminal::above;
-use crate::domain::{BatchKey, Usd};
+use crate::domain::BatchKey;
 use crate::engine::RunEvent;
-use crate::report::{JobState, Report, Totals};
+use crate::report::{JobState, Report};
 
 /// The name of an event without a name.
 const NAMELESS: &str = "log";
@@ -84,6 +84,9 @@ fn json(level: Level, mut fields: Map<String, Value>) -> Result<String, fmt::Err
     let by_code = fields.get("code").and_then(Value::as_str);
     let named = by_code.map_or_else(|| NAMELESS.to_owned(), |code| code.replace('-', "_"));
     let name = fields.remove("event").unwrap_or_else(|| named.into());
+    if let Some(Value::String(facts)) = fields.remove("facts") {
+        fields.extend(serde_json::from_str::<Map<String, Value>>(&facts).map_err(|_| fmt::Error)?);
+    }
     let head = format!("{{\"ts\":\"{:.3}\",\"level\":\"{level}\",\"event\":{name}", Timestamp::now());
     let rest = serde_json::to_string(&fields).map_err(|_| fmt::Error)?;
     Ok(if fields.is_empty() { format!("{head}}}") } else { format!("{head},{}", &rest[1..]) })
@@ -153,40 +156,24 @@ pub(crate) fn log_finished(
     is_simulated: bool,
     (exit_code, meaning): (u8, &str),
 ) {
-    let (name, batch) = (key.map(|key| &*key.name), key.map(|key| &*key.batch));
-    let totals = report.map(|report| &report.totals);
-    let usd = |sum: fn(&Totals) -> Usd| totals.map(|totals| sum(totals).to_string());
-    let (spent_usd, at_risk_usd, unknown_usd) =
-        (usd(|totals| totals.spent_usd), usd(|totals| totals.at_risk_usd), usd(|totals| totals.unknown_usd));
-    let jobs = totals.map(|totals| totals.jobs);
-    let of = |state: JobState| totals.map(|totals| totals.states.get(state.name()).copied().unwrap_or(0));
-    let (completed, failed, rejected) = (of(JobState::Completed), of(JobState::Failed), of(JobState::Rejected));
-    let (in_doubt, pending, held) = (of(JobState::InDoubt), of(JobState::Pending), of(JobState::Held));
-    let (queued, in_progress) = (of(JobState::Queued), of(JobState::InProgress));
-    // The level of an event is part of its type.
-    macro_rules! finished {
-        ($level:ident) => {
-            tracing::$level!(
-                event = "finished",
-                name,
-                batch,
-                exit_code,
-                message = meaning,
-                simulated = is_simulated,
-                jobs,
-                completed,
-                failed,
-                rejected,
-                in_doubt,
-                pending,
-                held,
-                queued,
-                in_progress,
-                spent_usd,
-                at_risk_usd,
-                unknown_usd
-            )
-        };
+    let mut facts = json!({ "exit_code": exit_code, "simulated": is_simulated });
+    if let Some(BatchKey { name, batch }) = key {
+        (facts["name"], facts["batch"]) = (name.as_str().into(), batch.as_str().into());
     }
-    if exit_code == 0 { finished!(info) } else { finished!(warn) }
+    if let Some(Report { totals, .. }) = report {
+        facts["jobs"] = totals.jobs.into();
+        for state in JobState::ALL {
+            facts[state.name()] = totals.states.get(state.name()).copied().unwrap_or(0).into();
+        }
+        facts["spent_usd"] = totals.spent_usd.to_string().into();
+        facts["at_risk_usd"] = totals.at_risk_usd.to_string().into();
+        facts["unknown_usd"] = totals.unknown_usd.to_string().into();
+    }
+    // An event has no map.
+    let facts = facts.to_string();
+    if exit_code == 0 {
+        tracing::info!(event = "finished", message = meaning, facts);
+    } else {
+        tracing::warn!(event = "finished", message = meaning, facts);
+    }
 }

@@ -11,10 +11,10 @@ use super::page::Page;
 use super::status::counted;
 use super::table::{MAX_NAMES, listed};
 use crate::domain::{
-    AttemptId, BatchKey, Choice, History, Job, JobChoice, JobId, ReviewOfTask, Reviewed, Takes, UnfinishedRetake, Usd,
-    count, quoted, wishes,
+    AttemptId, BatchKey, Choice, History, Job, JobChoice, JobId, OpenElsewhere, ReviewOfTask, Reviewed, Takes,
+    UnfinishedRetake, Usd, count, quoted, wishes,
 };
-use crate::plan::{AlreadyPaid, Before, Elsewhere, Limit, Plan, PlanNote, SpentChoice, notes};
+use crate::plan::{AlreadyPaid, Before, Limit, Plan, PlanNote, SpentChoice, notes};
 use crate::report::{NextCommand, Report};
 
 /// The maximum number of listed purchases, and of jobs in a pattern.
@@ -302,7 +302,7 @@ fn described(own: &BatchKey, asking: &str, already_paid: &AlreadyPaid) -> String
 }
 
 /// The active tasks, missing videos, and jobs in doubt of another batch.
-pub(super) fn other_batch(other: &Elsewhere) -> String {
+pub(super) fn other_batch(other: &OpenElsewhere) -> String {
     let counted = |number: u32, noun: &str, rest: &str| {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         (number > 0).then(|| format!("{}{rest}", count(number, noun)))
@@ -315,7 +315,7 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     // A manifest without `batch` makes the unnamed batch.
-    let batch = match &*other.batch {
+    let batch = match &*other.batch.batch {
         "" => "the unnamed batch".to_owned(),
         name => format!("another batch, `{name}`,"),
     };
@@ -335,7 +335,6 @@ mod tests {
 
     use super::*;
     use crate::domain::{Freeze, Label, Review};
-    use crate::plan::Elsewhere;
 
     #[test]
     fn note_texts_match_the_snapshot() {
@@ -351,8 +350,9 @@ mod tests {
         let replaced = [(hero.clone(), Reviewed { review, at })];
         let begun = UnfinishedRetake { globs: vec!["hero*".into(), "spin".into()], after: 0 };
         let many = UnfinishedRetake { globs: (0..6).map(|glob| format!("j{glob}")).collect(), after: 0 };
-        let other = Elsewhere { batch: String::new(), active: 1, doubtful: 0, unfetched: 2, at_risk: Usd::ZERO };
-        let doubtful = Elsewhere { batch: "may".into(), doubtful: 1, at_risk: usd("0.90"), ..other.clone() };
+        let other = OpenElsewhere { active: 1, unfetched: 2, ..OpenElsewhere::default() };
+        let batch = BatchKey { name: "m".into(), batch: "may".into() };
+        let doubtful = OpenElsewhere { batch, doubtful: 1, at_risk: usd("0.90"), ..other.clone() };
         let (freeze, files) = (Freeze::on_request("Anna compares the bill"), (0..6).map(|file| format!("{file}.csv")));
         let files: Vec<String> = files.collect();
         let notes = [

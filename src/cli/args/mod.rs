@@ -17,6 +17,6 @@ pub(super) use groups::{
     LogFormat, ManifestArgs, NamedLedger, PassedOptions, ReportArgs, SelectArgs, ServiceArgs, StatusFormat, below_home,
 };
 pub(super) use others::{
-    DoctorArgs, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, NO_MANIFEST, SandboxArgs, StoreArgs,
+    DoctorArgs, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, NO_MANIFEST, OrNone, SandboxArgs, StoreArgs,
 };
 pub(super) use run::{HookArgs, PlanFormat, RepeatArgs, RunArgs};

@@ -1,12 +1,13 @@
 //! `shotlist ledger` copies, backs up, and verifies a ledger. `shotlist limit` sets and shows the limits over all manifests.
 
-use crate::cli::args::{LedgerArgs, LedgerCommand, LimitArgs, LimitCommand, LimitSetArgs};
+use crate::cli::args::{LedgerArgs, LedgerCommand, LimitArgs, LimitCommand, LimitSetArgs, OrNone};
 use crate::cli::exit::{Exit, Failure, failure};
 use crate::cli::options;
 use crate::cli::program::block_on;
 use crate::domain::{NoticeCode, count};
-use crate::ledger::{Contents, SqliteLedger};
-use crate::session::{LedgerLimits, LimitChange};
+use crate::files::own_zone_name;
+use crate::ledger::{Contents, Ledger, LedgerLimit, Span, SqliteLedger};
+use crate::session::{LedgerLimits, Refusal};
 use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
@@ -59,7 +60,7 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
     }
     block_on(async {
         if let LimitCommand::Set(set) = &args.command {
-            change(set).apply(&ledger).await?;
+            change(set, &ledger).await?;
             if is_missing {
                 let begun = format!("created ledger `{ledger}`; the limits apply to runs that use it");
                 terminal.note(NoticeCode::LedgerBegun, &begun);
@@ -73,17 +74,29 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
     })
 }
 
-fn change(set: &LimitSetArgs) -> LimitChange {
+/// Changes the limits, and creates a missing ledger. Changes nothing in a file if the change limits slots.
+async fn change(set: &LimitSetArgs, ledger: &Ledger) -> Result<(), Failure> {
     let LimitSetArgs { day, month, label, timezone, slots, freeze, unfreeze } = set;
-    let why = freeze.then(|| "`shotlist limit set --freeze`".to_owned());
-    LimitChange {
-        label: label.clone(),
-        day: day.map(|usd| usd.0),
-        month: month.map(|usd| usd.0),
-        zone: timezone.clone(),
-        slots: slots.map(|slots| slots.0),
-        freeze: (*freeze || *unfreeze).then_some(why),
+    if let Some(OrNone(slots)) = *slots
+        && !ledger.set_slots(slots).await?
+    {
+        return Err(Refusal::SlotsOfFile.into());
     }
+    for (span, amount) in [(Span::Day, day), (Span::Month, month)] {
+        let Some(OrNone(amount)) = *amount else { continue };
+        let zone = match timezone {
+            Some(zone) => zone.clone(),
+            // A limit that is removed counts nothing.
+            None if amount.is_none() => String::new(),
+            None => own_zone_name().map_err(Refusal::from)?,
+        };
+        let limit = LedgerLimit { label: label.clone(), span, usd: amount.unwrap_or_default(), zone };
+        ledger.set_limit(limit, amount.is_some()).await?;
+    }
+    if *freeze || *unfreeze {
+        ledger.set_freeze(freeze.then_some("`shotlist limit set --freeze`")).await?;
+    }
+    Ok(())
 }
 
 fn page(LedgerLimits { limits, slots, freeze }: &LedgerLimits) -> Page {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::cli::approved::{Approval, approval, check_retakes, compare_service, confirm, refuse_part};
-use crate::cli::args::{PlanFormat, RunArgs};
+use crate::cli::args::{ManifestArgs, PlanFormat, RunArgs};
 use crate::cli::choices::expect_match;
 use crate::cli::exit::{Exit, Failure, NOTHING_SENT, Repeats, exit_of, failure, report_unsubmitted_repeats};
 use crate::cli::manifest::{Wanted, load};
@@ -239,10 +239,8 @@ impl Run<'_> {
         let all = notes(plan).into_iter();
         let doubtful = all.filter_map(|note| match note {
             PlanNote::OtherBatch(other) if other.doubtful > 0 => {
-                let key = BatchKey { name: plan.key.name.clone(), batch: other.batch.clone() };
-                let resolve =
-                    next_commands::for_other_batch(&self.args.manifest.passed, &self.args.manifest.manifest, &key)
-                        .command("resolve", &[]);
+                let ManifestArgs { passed, manifest, .. } = &self.args.manifest;
+                let resolve = next_commands::for_other_batch(passed, manifest, &other.batch).command("resolve", &[]);
                 Some(format!("{}: `{resolve}` lists them", ui::sentence(&note, &self.again)))
             }
             _ => None,
@@ -302,8 +300,7 @@ impl Run<'_> {
             let to_repeat = self.to_repeat.as_deref();
             report_unsubmitted_repeats(&self.args.again, repeats, &self.again, to_repeat, self.terminal);
         }
-        let (others, failed): (Vec<_>, Vec<_>) =
-            finished.into_iter().map(|other| other.reported).partition(Result::is_ok);
+        let (others, failed): (Vec<_>, Vec<_>) = finished.into_iter().partition(Result::is_ok);
         let others: Vec<Reported> = others.into_iter().flatten().collect();
         let exit = exit_of(self.session.selected().iter().filter(|job| !left_out.contains(job.id())), &report, &run);
         let exit = if unexecuted > 0 { exit.max(Exit::SomeFailed) } else { exit };

@@ -181,13 +181,7 @@ impl Escaper for Shown {
 pub(in crate::report) fn path_as_link(path: &str) -> String {
     let has_drive = path.starts_with(|c: char| c.is_ascii_alphabetic()) && path.get(1..3) == Some(":/");
     let (root, path) = if has_drive { (format!("file:///{}", &path[..2]), &path[2..]) } else { (String::new(), path) };
-    path.bytes().fold(root, |mut link, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => link.push(char::from(byte)),
-            _ => link.push_str(&format!("%{byte:02X}")),
-        }
-        link
-    })
+    root + &text::percent_encoded(path, b"-._~/")
 }
 
 /// A URL for a link on the page: only HTTP and HTTPS.

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use shotlist::catalog::Catalog;
 use shotlist::domain::{Attempt, AttemptState, TaskId, Usd};
-use shotlist::ledger::HoldError;
+use shotlist::ledger::{HoldError, LedgerLimit, Span};
 use shotlist::manifest::{self, Manifest};
 use shotlist::service::{ApiKey, Endpoint};
 use shotlist::session::{
-    BatchView, Confirmation, Connection, ConnectionOptions, DefaultPaths, LedgerLimits, LimitChange, Options, Refusal,
-    Resolution, ResolveError, RunEvent, Session, Stop, Verdict,
+    BatchView, Confirmation, Connection, ConnectionOptions, DefaultPaths, LedgerLimits, Options, Refusal, Resolution,
+    ResolveError, RunEvent, Session, Stop, Verdict,
 };
 
 use serde_json::json;
@@ -71,11 +71,10 @@ async fn service_example_buys_once_and_shows_a_refused_limit() {
     }
     assert_eq!(service.posts().len(), 1, "the second run finds the video");
     assert!(here.path("shotlist-out/from-a-program/sky.mp4").exists(), "{:?}", here.files());
-    let limit =
-        LimitChange { day: Some(Some(Usd::from_micros(1))), zone: Some("UTC".into()), ..LimitChange::default() };
+    let limit = LedgerLimit { label: None, span: Span::Day, usd: Usd::from_micros(1), zone: "UTC".into() };
     let other = Workspace::new();
     let ledger = DefaultPaths::new(&other.path("from-a-program.yaml")).ledger().expect("a ledger");
-    limit.apply(&ledger).await.expect("a limit");
+    ledger.set_limit(limit, true).await.expect("a limit");
     service_example::make(&service.url(), "k", &other.path("from-a-program.yaml"), quick())
         .await
         .expect("a refusal that is matched");
@@ -232,7 +231,8 @@ async fn program_resolves_jobs_and_limits_a_ledger() {
     assert_eq!(in_doubt().await, 0);
 
     let usd = Usd::from_micros(5_000_000);
-    LimitChange { month: Some(Some(usd)), ..LimitChange::default() }.apply(session.ledger()).await.expect("a limit");
+    let limit = LedgerLimit { label: None, span: Span::Month, usd, zone: "UTC".into() };
+    session.ledger().set_limit(limit, true).await.expect("a limit");
     let LedgerLimits { limits, .. } = LedgerLimits::from_ledger(session.ledger()).await.expect("a ledger");
     let [(limit, used)] = &limits[..] else { panic!("{limits:?}") };
     assert_eq!((limit.usd, used.to_string()), (usd, "0.90".to_owned()));
