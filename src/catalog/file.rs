@@ -360,9 +360,11 @@ pub struct Choice {
 impl Choice {
     /// The allowed ratio in a text.
     pub fn meant_by(&self, text: &str) -> Option<&str> {
-        let meant = ratio_meant_by(text);
-        let is_meant = |ratio: &&String| *ratio == text || meant.is_some() && ratio_meant_by(ratio) == meant;
-        self.one_of.iter().find(is_meant).map(String::as_str)
+        let same = self.one_of.iter().find(|ratio| *ratio == text);
+        let meant = || {
+            self.one_of.iter().find(|ratio| ratio_meant_by(text).is_some_and(|it| ratio_meant_by(ratio) == Some(it)))
+        };
+        same.or_else(meant).map(String::as_str)
     }
 }
 

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use memchr::memchr2;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -183,8 +184,9 @@ displayed!(Fingerprint(it): it.0);
 
 /// A JSON string with its quotes.
 fn write_text(text: &str, out: &mut String) {
-    let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
-    if text.bytes().all(plain) {
+    // Both searches go by vectors of bytes.
+    let bytes = text.as_bytes();
+    if memchr2(b'"', b'\\', bytes).is_none() && bytes.iter().min().is_none_or(|least| *least >= b' ') {
         out.push('"');
         out.push_str(text);
         out.push('"');

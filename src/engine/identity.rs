@@ -88,11 +88,13 @@ impl Identity {
 /// Returns the reported model if it is another one than was requested, with the prices of the video by both if they are known.
 pub(super) fn other_model(asked: &Asked, echo: &Echo, prices: &PriceList<'_>) -> Option<String> {
     let (model, other) = (asked.model(), echo.model.as_deref()?);
+    if other.trim().eq_ignore_ascii_case(model) {
+        return None;
+    }
     let price = |model| asked.price(model, prices).map_or_else(String::new, |price| format!(" ({price:#})"));
-    let is_same = other.trim().eq_ignore_ascii_case(model);
     let (theirs, ours) = (price(other), price(model));
     let hint = "if both are one, name it under `model_aliases` in a `--catalog`";
-    (!is_same).then(|| format!("the service reports the model {other}{theirs}, requested {model}{ours}; {hint}"))
+    Some(format!("the service reports the model {other}{theirs}, requested {model}{ours}; {hint}"))
 }
 
 /// The differences between a task, as the service reports it, and its request.

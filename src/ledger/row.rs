@@ -32,8 +32,16 @@ impl Row {
         Self { attempt, batch, shared: Shared { version: 1, ..Shared::default() } }
     }
 
-    /// The values of [`COLUMNS`]: labels as a JSON object, if there are any; the charge that limits count, all but `none`; the attempt as JSON.
-    pub(super) fn values(&self) -> Result<[Value<'_>; COLUMNS.len()], Unreadable> {
+    /// The values of [`COLUMNS`].
+    pub(super) fn values(&self) -> Result<Vec<Value<'_>>, Unreadable> {
+        let mut values = Vec::with_capacity(COLUMNS.len());
+        values.extend(self.facts()?);
+        values.push(serde_json::to_string(&self.attempt)?.into());
+        Ok(values)
+    }
+
+    /// The values without the record: labels as a JSON object, if there are any; the charge that limits count, all but `none`.
+    pub(super) fn facts(&self) -> Result<[Value<'_>; COLUMNS.len() - 1], Unreadable> {
         let Self { attempt, batch, .. } = self;
         let labels = &attempt.purchase.labels;
         let labels = (!labels.is_empty()).then(|| serde_json::to_string(labels)).transpose()?;
@@ -58,7 +66,6 @@ impl Row {
             task.map(|task| task.id.as_str()).into(),
             task.and_then(|task| task.alias.as_ref()).map(TaskId::as_str).into(),
             attempt.intended_at.as_microsecond().into(),
-            serde_json::to_string(attempt)?.into(),
         ])
     }
 }

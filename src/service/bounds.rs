@@ -78,8 +78,12 @@ const MAX_INTEGER: usize = 19;
 /// The value of a body. A byte order mark is skipped, `NaN` and `Infinity` (Python's `json.dumps`) are read as null, and integers beyond 64 bits
 /// as strings of the same digits: a rounded task ID would name another task.
 pub(super) fn json_value(body: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(body).ok()?;
-    serde_json::from_str(&strict(text.trim_start_matches('\u{feff}'))).ok()
+    let text = std::str::from_utf8(body).ok()?.trim_start_matches('\u{feff}');
+    let is_long = |digits: &[u8]| digits.iter().all(u8::is_ascii_digit);
+    let exact = || serde_json::from_str(text).ok();
+    // Almost every body is strict already.
+    let plain = if body.windows(MAX_INTEGER + 1).any(is_long) { None } else { exact() };
+    plain.or_else(|| serde_json::from_str(&strict(text)).ok())
 }
 
 /// The body as strict JSON.

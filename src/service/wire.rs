@@ -99,10 +99,11 @@ impl TaskReport {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
         let word = text("status").unwrap_or(NO_STATE);
-        let is_failed = words.failed_without_error.contains(&word.to_lowercase());
+        let lowercase = word.to_lowercase();
+        let lists = |list: &Vec<String>| list.contains(&lowercase);
+        let is_failed = lists(&words.failed_without_error);
         let unexplained = || is_failed.then(|| ServiceError::plain(&format!("the service reports `{word}`"), word));
         let names = names(&value["id"], &value["task_id"]);
-        let lists = |list: &Vec<String>| list.contains(&word.to_lowercase());
         let has_failed = word.eq_ignore_ascii_case("failed") || lists(&words.failed);
         let explained = || reason::of_failed_task(&value).filter(|_| has_failed && names.is_some());
         let error = reason::of_task(&value).or_else(unexplained).or_else(explained);

@@ -48,21 +48,17 @@ impl PostgresAddress {
             let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             AddressError::NotOne(why)
         })?;
-        if config.get_hosts().iter().any(|host| host_name(host).contains('@')) {
-            return Err(AddressError::NotOne("write an @ in a password as %40, and a / as %2F".to_owned()));
-        }
-        if config.get_options().is_some() {
-            return Err(AddressError::NotOne(
-                "`options` is not supported: each transaction has settings of its own".to_owned(),
-            ));
+        let hosts = config.get_hosts();
+        let faults = [
+            (hosts.iter().any(|host| host_name(host).contains('@')), "write an @ in a password as %40, and a / as %2F"),
+            (config.get_options().is_some(), "`options` is not supported: each transaction has settings of its own"),
+            (hosts.is_empty(), "it names no host"),
+            (config.get_dbname().is_none(), "it names no database"),
+        ];
+        if let Some((_, why)) = faults.into_iter().find(|(is_so, _)| *is_so) {
+            return Err(AddressError::NotOne(why.to_owned()));
         }
         let has_password = config.get_password().is_some();
-        if config.get_hosts().is_empty() {
-            return Err(AddressError::NotOne("it names no host".to_owned()));
-        }
-        if config.get_dbname().is_none() {
-            return Err(AddressError::NotOne("it names no database".to_owned()));
-        }
         if config.get_user().is_none() {
             let user = ["PGUSER", "USER"].iter().find_map(|name| environment(name));
             config.user(user.unwrap_or_else(|| "postgres".into()).to_string_lossy());

@@ -24,10 +24,7 @@ use crate::ledger::sql::Sql as _;
 impl Kind {
     /// The schema of its tables.
     pub(super) fn schema(self) -> &'static str {
-        match self {
-            Self::Real => "shotlist",
-            Self::Simulated => "shotlist_sandbox",
-        }
+        if self == Self::Real { "shotlist" } else { "shotlist_sandbox" }
     }
 }
 

@@ -136,7 +136,7 @@ fn as_json(Changes { new, changed, sums }: &Changes<'_>) -> Result<Option<String
     }
     let written = serde_json::to_string(&Written {
         new: new.iter().copied().map(Columns::new).collect::<Result<_, _>>()?,
-        changed: changed.iter().copied().map(Columns::new).collect::<Result<_, _>>()?,
+        changed: changed.iter().map(|(_, row)| Columns::new(row)).collect::<Result<_, _>>()?,
         spent: sums.spent().collect(),
     })
     .map_err(Unreadable::Json)?;

@@ -238,8 +238,8 @@ fn spent(attempt: &Attempt) -> i64 {
 pub(in crate::ledger) struct Changes<'r> {
     /// New rows. They remove the reason why their jobs were not sent.
     pub(in crate::ledger) new: Vec<&'r Row>,
-    /// Rows that exist.
-    pub(in crate::ledger) changed: Vec<&'r Row>,
+    /// Rows that exist, each before and after.
+    pub(in crate::ledger) changed: Vec<(&'r Row, &'r Row)>,
     /// Their changes to the sums.
     pub(in crate::ledger) sums: Sums,
 }
@@ -252,8 +252,8 @@ impl<'r> Changes<'r> {
     }
 
     /// Replaces a row.
-    pub(in crate::ledger) fn replace(&mut self, before: &Row, row: &'r Row) {
+    pub(in crate::ledger) fn replace(&mut self, before: &'r Row, row: &'r Row) {
         self.sums.add(Some(&before.attempt), &row.attempt);
-        self.changed.push(row);
+        self.changed.push((before, row));
     }
 }

@@ -12,12 +12,10 @@
 //!
 //! # Modules
 //!
-//! [`mod@file`] executes queries and locks batches. [`mod@open`] opens the file, and recognizes a ledger by its [`schema`], whose checksums
-//! verify rows. [`beside`] has the locks, and detects a ledger that was restored or replaced. [`store`] reads and writes rows, and [`mod@copy`] reads,
-//! writes, and verifies a whole file.
+//! [`mod@file`] executes queries, locks batches, and copies a whole file. [`mod@open`] opens the file, and recognizes a ledger by its [`schema`]. Its
+//! checksums verify rows. [`beside`] has the locks, and detects a ledger that was restored or replaced. [`store`] reads and writes rows.
 
 mod beside;
-mod copy;
 mod file;
 mod open;
 mod schema;

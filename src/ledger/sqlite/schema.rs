@@ -34,10 +34,7 @@ use crate::ledger::row::{COLUMNS, Kind, Value};
 impl Kind {
     /// The SQLite application ID, which distinguishes a ledger from other databases: "shot" and "shos" in ASCII.
     fn application_id(self) -> i32 {
-        match self {
-            Self::Real => 0x7368_6f74,
-            Self::Simulated => 0x7368_6f73,
-        }
+        if self == Self::Real { 0x7368_6f74 } else { 0x7368_6f73 }
     }
 }
 
@@ -213,7 +210,7 @@ pub(super) fn digest(table: &str, row: &str) -> String {
 
 /// The digest of an attempt's row with these values of all columns.
 pub(super) fn digest_of(values: &[Value<'_>]) -> i64 {
-    let mut digest = RowDigest::default();
+    let mut digest = RowDigest(Vec::with_capacity(2048));
     digest.add(ValueRef::Text(b"attempt"));
     for value in values {
         digest.add(match value {
@@ -307,7 +304,7 @@ pub(super) fn damaged(what: &str) -> rusqlite::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::sqlite::copy::check;
+    use crate::ledger::sqlite::file::check;
     use crate::ledger::sqlite::open::{open, open_to_read};
 
     #[test]

@@ -14,7 +14,7 @@ use super::beside::{CommitCounter, count_commit};
 use super::open::store_error;
 use super::schema::{self, damaged, digest, digest_of, expect, sum_of, verified_batch};
 use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Freeze, History, TaskId, with_causes};
-use crate::ledger::row::{COLUMNS, FIXED, Row, Shared, Unreadable, Value};
+use crate::ledger::row::{COLUMNS, Row, Shared, Unreadable, Value};
 use crate::ledger::rules::{BatchIntent, Changes, Facts};
 use crate::ledger::sql::{self, Line, Sql, attempt, ensure_batch, from_json, key, unsent};
 use crate::ledger::store::{self, Locked, Store, Transaction, crash_point};
@@ -293,9 +293,9 @@ impl Sql for Connection {
             let sent = [row.batch.into(), row.attempt.job().as_str().into()];
             self.change("DELETE FROM unsent WHERE batch = $1 AND job = $2", &sent).await?;
         }
-        for row in changed {
+        for (before, row) in changed {
             let sum = checksums.entry(row.batch).or_default();
-            *sum = sum.wrapping_add(replace(self, row)?);
+            *sum = sum.wrapping_add(replace(self, before, row)?);
         }
         for (batch, change) in checksums {
             let add = "UPDATE batch SET checksum = changed(checksum, 0, $2) WHERE id = $1";
@@ -321,13 +321,6 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     format!("INSERT OR ROLLBACK INTO attempt ({}) VALUES ({})", COLUMNS.join(", "), places.join(", "))
 });
 
-/// Replaces a row.
-static REPLACE: LazyLock<String> = LazyLock::new(|| {
-    let columns = COLUMNS.iter().zip(1..).filter(|(column, _)| !FIXED.contains(column));
-    let sets: Vec<String> = columns.map(|(column, place)| format!("{column} = ?{place}")).collect();
-    format!("UPDATE OR ROLLBACK attempt SET {} WHERE id = ?1", sets.join(", "))
-});
-
 /// The digest of a row as it is stored.
 static DIGEST: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {} FROM attempt WHERE id = ?1", digest("attempt", "attempt")));
@@ -339,12 +332,15 @@ fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<i64> {
     Ok(digest_of(&values))
 }
 
-/// Replaces a row, without its [`FIXED`] columns. Returns the change of its batch's checksum.
-fn replace(connection: &Connection, row: &Row) -> rusqlite::Result<i64> {
-    let values = row.values()?;
-    let before: i64 = connection.prepare_cached(&DIGEST)?.query_row([row.attempt.id.0], |row| row.get(0))?;
-    connection.prepare_cached(&REPLACE)?.execute(params_from_iter(&values))?;
-    Ok(digest_of(&values).wrapping_sub(before))
+/// Replaces the changed values of a row: each other one would be written to its indexes again. Returns the change of its batch's checksum.
+fn replace(connection: &Connection, before: &Row, row: &Row) -> rusqlite::Result<i64> {
+    let (old, values) = (before.facts()?, row.values()?);
+    let changed = (0..COLUMNS.len()).filter(|&at| old.get(at) != Some(&values[at]));
+    let sets: Vec<String> = changed.map(|at| format!("{} = ?{}", COLUMNS[at], at + 1)).collect();
+    let update = format!("UPDATE OR ROLLBACK attempt SET {} WHERE id = ?1", sets.join(", "));
+    let stored: i64 = connection.prepare_cached(&DIGEST)?.query_row([row.attempt.id.0], |row| row.get(0))?;
+    connection.prepare_cached(&update)?.execute(params_from_iter(&values))?;
+    Ok(digest_of(&values).wrapping_sub(stored))
 }
 
 /// Returns whether a line with all columns has the values of a row, which was read from the last of them.

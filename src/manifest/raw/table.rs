@@ -378,7 +378,11 @@ const SECONDS: [&str; 17] = [
 
 /// The whole seconds in a cell: `5`, `5,0`, `5 s`, `~8 sec.`, `0:05`, `00:00:05`, or the time code `00:00:05:00`.
 pub(crate) fn seconds_in(text: &str) -> Option<i64> {
-    let text = text.trim().trim_start_matches('~').trim_end_matches('.').to_lowercase();
+    let text = text.trim();
+    if text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok();
+    }
+    let text = text.trim_start_matches('~').trim_end_matches('.').to_lowercase();
     let text = if text.matches(':').count() == 3 { text.strip_suffix(":00")? } else { &text };
     if text.contains(':') {
         let parts = text.split(':').map(|part| part.parse::<u16>().ok()).collect::<Option<Vec<_>>>()?;

@@ -48,8 +48,9 @@ pub(crate) fn unfilled_placeholder(
     // Such a cell has a formula, or the path of a text.
     let path = trimmed.trim_start_matches("!include ").trim_start_matches('@');
     let is_file = [".txt", ".md"].iter().any(|ending| path.ends_with(ending));
+    // Almost every prompt has a blank at its beginning.
     let is_reference =
-        (trimmed.starts_with('=') || trimmed.contains("://") || is_file) && !path.contains(char::is_whitespace);
+        !path.contains(char::is_whitespace) && (trimmed.starts_with('=') || trimmed.contains("://") || is_file);
     let has_no_word = !trimmed.is_empty() && !trimmed.contains(char::is_alphabetic);
     let left = if NOTHING.iter().any(is_nothing) || has_no_word || is_reference {
         Some(trimmed.to_owned())
@@ -118,10 +119,11 @@ fn slipped_in(trimmed: &str) -> Option<String> {
         let name = line.trim_start_matches([' ', '-']).split_once(": ")?.0;
         FIELDS.contains(&name).then(|| format!("{name}:"))
     };
-    let may_be_code =
-        trimmed.bytes().any(|byte| matches!(byte, b'&' | b'<' | b'\\' | b'%' | b'[' | b'*') || !byte.is_ascii());
+    let has = |[a, b, c]: [u8; 3]| memchr3(a, b, c, trimmed.as_bytes()).is_some();
+    let may_be_code = !trimmed.is_ascii() || has(*b"&<\\") || has(*b"%[*");
     let left_over = || LEFT_OVER.split(' ').find(|code| trimmed.contains(code)).map(str::to_owned);
-    let has_mark = ["--", "___", "TODO", "TBD", "XXX"].iter().any(|mark| trimmed.contains(mark));
+    let may_have_mark = has(*b"-_T") || trimmed.contains('X');
+    let has_mark = may_have_mark && ["--", "___", "TODO", "TBD", "XXX"].iter().any(|mark| trimmed.contains(mark));
     let word = has_mark.then(of_words).flatten().map(str::to_owned);
     let may_begin = trimmed.starts_with(|c: char| "#-*•1SHpPu".contains(c));
     let word = word.or_else(|| may_begin.then(|| beginning(trimmed)).flatten());

@@ -1,9 +1,13 @@
 //! The paths of this crate in a source file, by the compiler's syntax.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+
 use syn::visit::{self, Visit};
 use syn::{Attribute, ItemMod, ItemUse, Macro, UseTree};
 
 /// A path from the top of the crate, such as `ledger`, `sqlite`, `open`.
+#[derive(Clone)]
 pub struct Import {
     pub path: Vec<String>,
     /// True if only tests name it.
@@ -12,6 +16,14 @@ pub struct Import {
 
 /// Every path with `crate` or `super` at its start: in `use` lines, in code, and in the arguments of macros.
 pub fn imports(file: &str, text: &str) -> Vec<Import> {
+    // Several tests read the same files.
+    type Read = HashMap<(String, String), Vec<Import>>;
+    static READ: LazyLock<Mutex<Read>> = LazyLock::new(Mutex::default);
+    let mut read = READ.lock().expect("no panic");
+    read.entry((file.to_owned(), text.to_owned())).or_insert_with(|| parsed(file, text)).clone()
+}
+
+fn parsed(file: &str, text: &str) -> Vec<Import> {
     let module = file.trim_end_matches(".rs").trim_end_matches("mod").trim_end_matches('/');
     let at = module.split('/').filter(|name| !["", "lib", "main"].contains(name)).map(str::to_owned).collect();
     let mut reader = Reader { at, is_of_tests: false, found: Vec::new() };

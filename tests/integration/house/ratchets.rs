@@ -125,13 +125,12 @@ fn density(text: &str) -> (usize, usize) {
             tokens.push("");
         }
     }
-    let is_phrase = |at: usize, phrase: &str| {
-        phrase
-            .split(' ')
-            .enumerate()
-            .all(|(step, words)| tokens.get(at + step).is_some_and(|token| words.split('|').any(|word| word == *token)))
+    let phrases = CLUMSY.map(|phrase| phrase.split(' ').map(|words| words.split('|').collect()).collect());
+    let is_phrase = |at: usize, phrase: &Vec<Vec<&str>>| {
+        let steps = phrase.iter().enumerate();
+        steps.into_iter().all(|(step, words)| tokens.get(at + step).is_some_and(|token| words.contains(token)))
     };
-    let clumsy = (0..tokens.len()).map(|at| CLUMSY.iter().filter(|phrase| is_phrase(at, phrase)).count()).sum();
+    let clumsy = (0..tokens.len()).map(|at| phrases.iter().filter(|phrase| is_phrase(at, phrase)).count()).sum();
     (tokens.iter().filter(|token| !token.is_empty()).count(), clumsy)
 }
 

@@ -338,28 +338,6 @@ jobs:
 }
 
 #[test]
-fn empty_cell_means_the_default() {
-    let manifest = "
-version: 1
-defaults: { model: beta-2.0-lite, duration: 10, size: 720x1280 }
-jobs:
-  - id: \"{{ row.id }}\"
-    for_each: p.csv
-    model: \"{{ row.model }}\"
-    duration: \"{{ row.seconds }}\"
-    size: \"{{ row.size }}\"
-    prompt: \"{{ row.prompt }}\"
-";
-    let csv = "id,model,seconds,size,prompt\na,,,,x\nb,beta-2.0-lite-fast,7,1280x720,y\n";
-    let here = Workspace::with_manifest(manifest).file("p.csv", csv);
-    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
-    let plan: Value = serde_json::from_str(&plan).expect("JSON");
-    let request = |index: usize| plan["jobs"][index]["request"].to_string();
-    assert_eq!(request(0), r#"{"duration":10,"model":"beta-2.0-lite","prompt":"x","size":"720x1280"}"#);
-    assert_eq!(request(1), r#"{"duration":7,"model":"beta-2.0-lite-fast","prompt":"y","size":"1280x720"}"#);
-}
-
-#[test]
 fn faults_of_matrices_takes_faces_and_files_are_reported() {
     insta::assert_snapshot!(refused(
         r#"version: 1

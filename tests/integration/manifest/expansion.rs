@@ -338,7 +338,9 @@ faces: { anna: { review: approved } }
 defaults: { model: beta-2.0-lite }
 jobs:
   - id: \"{{ row.id }}\"
-    for_each: [{ id: a, n: null, f: \"\" }, { id: b, n: 6, f: x/b.mp4 }]
+    for_each: [{ id: a, n: null, f: \"\", m: \"\", s: null }, { id: b, n: 6, f: x/b.mp4, m: beta-2.0-lite-fast, s: 720x1280 }]
+    model: \"{{ row.m }}\"
+    size: \"{{ row.s }}\"
     duration: \"{{ row.n }}\"
     takes: \"{{ row.n }}\"
     face: \"{{ row.f and 'anna' }}\"
@@ -347,10 +349,10 @@ jobs:
 ";
     let plan = plan(&Workspace::with_manifest(manifest));
     assert_eq!(ids(&plan), ["a", "b", "b.2", "b.3", "b.4", "b.5", "b.6"]);
-    assert_eq!(
-        (&plan["jobs"][0]["request"]["duration"], &plan["jobs"][1]["request"]["duration"]),
-        (&5.into(), &6.into())
-    );
+    let request = |job: usize| plan["jobs"][job]["request"].to_string();
+    assert_eq!(request(0), r#"{"duration":5,"model":"beta-2.0-lite","prompt":"x","size":"1280x720"}"#);
+    let other = r#"{"duration":6,"model":"beta-2.0-lite-fast","prompt":"x","size":"720x1280"}"#;
+    assert_eq!(request(1), other);
 }
 
 /// A field that is accepted and not sent would be bought as something else.

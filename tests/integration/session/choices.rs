@@ -266,6 +266,7 @@ fn uncertain_choices_are_refused_as_a_whole() {
     choices("other.json", json!({ "name": "other", "keep": ["j0"], "tasks": { "j0": own } }));
     choices("task.json", json!({ "name": "m", "keep": ["j0", "j1"], "tasks": { "j0": own, "j1": own } }));
     choices("none.json", json!({ "name": "m", "keep": ["j0"] }));
+    choices("both.json", json!({ "name": "m", "keep": ["j0"], "retake": ["j0"], "tasks": { "j0": own } }));
     choices("blank.json", json!({ "name": "m", "keep": ["j0"], "tasks": { "j0": own } }));
     choices("long.json", json!({ "name": "m", "notes": { "j0": "é".repeat(2001) }, "tasks": { "j0": own } }));
     here.write("text.json", "j0\n");
@@ -275,6 +276,7 @@ fn uncertain_choices_are_refused_as_a_whole() {
         &["other.json"][..],
         &["task.json"],
         &["none.json"],
+        &["both.json"],
         &["blank.json", "--by", " "],
         &["long.json"],
         &["text.json"],

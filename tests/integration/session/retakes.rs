@@ -51,17 +51,6 @@ fn choice_is_bought_once_for_each_video() {
 }
 
 #[test]
-fn choice_of_keep_and_retake_is_refused() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
-    here.run(&service, &[]).ends_with(0);
-    let both = json!({ "name": "m", "keep": ["j0"], "retake": ["j0"], "tasks": { "j0": "t0" } });
-    here.write("choices.json", both.to_string());
-    let refused = here.run(&service, &["--retake", "@choices.json"]).ends_with(2).stderr;
-    assert!(has_code(&refused, "choices-invalid"), "{refused}");
-    assert_eq!(service.posts().len(), 1);
-}
-
-#[test]
 fn choices_of_a_rehearsal_buy_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     here.run(&service, &[]).ends_with(0);
