@@ -1,4 +1,4 @@
-//! The text of each refusal of the command line. Refusals of the session are in `src/cli/refusal.rs`.
+//! The text of each refusal of the command line. Refusals of the session are in `src/cli/exit.rs`.
 
 use std::fs;
 
