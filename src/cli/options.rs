@@ -33,20 +33,16 @@ pub(super) fn is_there(ledger: &Ledger) -> bool {
     ledger.path().is_none_or(Path::exists)
 }
 
-/// The ledger file, and the files of SQLite and shotlist in its directory.
-fn ledger_files(args: &ManifestArgs) -> Vec<PathBuf> {
-    let Ok(ledger) = ledger(args) else { return Vec::new() };
-    let Some(path) = ledger.path() else { return Vec::new() };
-    ["", "-wal", "-shm", "-journal", ".commits"].map(|suffix| with_suffix(path, suffix)).to_vec()
-}
-
 /// The files that the options name: no video may take their place.
 pub(super) fn own_files(args: &RunArgs) -> Vec<PathBuf> {
     let RunArgs { manifest, again, selection, money, service, .. } = args;
     let lists = again.retake.iter().chain(&selection.select).filter_map(|word| word.strip_prefix('@'));
-    let ledger = ledger_files(manifest);
+    // The ledger file, and the files of SQLite and shotlist in its directory.
+    let path = ledger(manifest).ok().and_then(|ledger| ledger.path().map(Path::to_owned));
+    let ledger = ["", "-wal", "-shm", "-journal", ".commits"]
+        .map(|suffix| path.iter().map(move |path| with_suffix(path, suffix)));
     let named = [&manifest.catalog, &service.api_key_file];
-    let others = named.into_iter().flatten().cloned().chain(ledger).chain(lists.map(path_of));
+    let others = named.into_iter().flatten().cloned().chain(ledger.into_iter().flatten()).chain(lists.map(path_of));
     others.chain(money.approved.iter().map(PathBuf::from)).chain([manifest.manifest.clone()]).collect()
 }
 

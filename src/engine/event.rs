@@ -39,12 +39,13 @@ pub enum RunEvent {
     Retrying { job: JobId, price: Usd },
     /// The service uses a second ID for a task.
     TaskAlias { job: JobId, task: TaskNames },
-    /// A task is left active, and the next run resumes it. It has said something other than queued or in progress, or may be endless.
+    /// A task is left active, and the next run resumes it: with the reason, and its last status if that was neither queued nor in progress. One that is
+    /// endless may never end.
     TaskLeft { job: JobId, task: TaskNames, why: LeaveReason, said: Option<String>, is_endless: bool },
     /// The service asked to wait, and all requests do.
     Waiting { wait: Duration, message: String },
-    /// Other runners of the account have the slots, or must wait, too. Emitted once.
-    WaitingForRunners { wait: Duration, message: String },
+    /// Other runners have the slots of the account. Emitted once.
+    WaitingForRunners { message: String },
     /// A request had no usable response. The run repeats it.
     RequestFailed { message: String },
     /// Something unusual that doesn't end the run, but may end the submission of a model.

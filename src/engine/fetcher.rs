@@ -30,8 +30,10 @@ const MAX_PAUSE: Duration = Duration::from_mins(10);
 pub(super) struct Fetcher<'r, S> {
     gateway: &'r Gateway<'r, S>,
     downloads: &'r dyn Downloads,
-    permits: Semaphore,
-    earlier_permits: Semaphore,
+    /// For tasks that ended in this run.
+    pub permits: Semaphore,
+    /// For videos of earlier runs, so that a new URL never waits for one that may have expired.
+    pub earlier_permits: Semaphore,
 }
 
 impl<'r, S: VideoService> Fetcher<'r, S> {
@@ -40,17 +42,14 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         Self { gateway, downloads, permits, earlier_permits }
     }
 
-    /// Downloads the video of a task that ended in this run, bought by this run or an earlier one. Returns false if that fails.
-    pub(super) async fn fetch_new(&self, wanted: &DownloadPlan, download: &Download, is_new: bool) -> bool {
-        self.fetch(wanted, download, &self.permits, is_new).await
-    }
-
-    /// Downloads a video of an earlier run. These have separate permits, so that a new URL never waits for one that may have expired.
-    pub(super) async fn fetch_earlier(&self, wanted: &DownloadPlan, download: &Download) -> bool {
-        self.fetch(wanted, download, &self.earlier_permits, false).await
-    }
-
-    async fn fetch(&self, wanted: &DownloadPlan, download: &Download, permits: &Semaphore, is_new: bool) -> bool {
+    /// Downloads a video. `is_new` tells whether this run bought it. Returns false if that fails.
+    pub(super) async fn fetch(
+        &self,
+        wanted: &DownloadPlan,
+        download: &Download,
+        permits: &Semaphore,
+        is_new: bool,
+    ) -> bool {
         (self.gateway.emit)(RunEvent::ToFetch { job: download.job.clone() });
         match self.fetch_in_turn(wanted, download, permits).await {
             Ok(footage) => {

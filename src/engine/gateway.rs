@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::event::RunEvent;
@@ -171,18 +170,8 @@ impl<S> Gateway<'_, S> {
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// True if the preflight allows submissions. Empty before its response.
-#[derive(Debug, Default)]
-pub(super) struct Preflight(OnceCell<bool>);
-
-impl Preflight {
-    /// Returns whether the preflight allows submissions. Otherwise, it stops the run before a job is in doubt.
-    pub(super) async fn allows<S: VideoService>(&self, gateway: &Gateway<'_, S>) -> bool {
-        *self.0.get_or_init(|| probe(gateway)).await
-    }
-}
-
-async fn probe<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
+/// Sends the preflight. Returns whether it allows submissions; otherwise, it stops the run before a job is in doubt.
+pub(super) async fn preflight<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
     for attempt in 1.. {
         if gateway.was_ever_reached() {
             break;

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use futures::stream::{self, Stream, StreamExt as _};
 use jiff::SignedDuration;
 use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 
 use super::event::RunEvent;
 use super::fetcher::Fetcher;
-use super::gateway::{Connectivity, Gateway, Preflight};
+use super::gateway::{Connectivity, Gateway};
 use super::job_runner::{JobRunner, Task, Turns};
 use super::pace::Pace;
 use super::poller::Poller;
@@ -81,8 +82,8 @@ impl<S: VideoService> Engine<'_, S> {
             slow_start: SlowStart::new(self.settings.concurrency, self.settings.max_doubts),
             limits: self.limits,
             approval: self.approval,
-            waited_for_runners: AtomicBool::default(),
-            preflight: Preflight::default(),
+            has_told_wait: AtomicBool::default(),
+            is_allowed: OnceCell::new(),
         };
         let (submitter, image_urls) = (&submitter, &ImageUrls::new(self.assets));
         let runner = JobRunner {

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::event::RunEvent;
-use super::gateway::{Gateway, Preflight};
+use super::gateway::{Gateway, preflight};
 use super::settings::StopReason;
 use super::slots::{Slot, Slots};
 use super::slow_start::{Permit, SlowStart};
@@ -51,9 +51,10 @@ pub(super) struct Submitter<'e, S> {
     pub limits: &'e [SpendLimit],
     /// The approval that covers all submissions.
     pub approval: Option<&'e Approval>,
-    /// True once the run has said that it waits for other runners.
-    pub waited_for_runners: AtomicBool,
-    pub preflight: Preflight,
+    /// True once the run has reported that it waits for other runners.
+    pub has_told_wait: AtomicBool,
+    /// True if the preflight allows submissions. Empty before its response.
+    pub is_allowed: OnceCell<bool>,
 }
 
 /// The attempts that the plan knew of a job. The ledger refuses an intent if it has more by now.
@@ -125,7 +126,8 @@ impl<S: VideoService> Submitter<'_, S> {
     ) -> (Submitted, Slot<'s>) {
         let mut tries = Tries { unsent: 0, is_reserved: is_retry };
         let submitted = loop {
-            if self.gateway.circuit_breaker.is_stopped(&job.spec.model) || !self.preflight.allows(self.gateway).await {
+            let is_allowed = self.is_allowed.get_or_init(|| preflight(self.gateway));
+            if self.gateway.circuit_breaker.is_stopped(&job.spec.model) || !*is_allowed.await {
                 break Submitted::NotSent;
             }
             if let ControlFlow::Break(submitted) = self.try_once(job, known, &mut slot, &mut tries).await {
@@ -156,12 +158,12 @@ impl<S: VideoService> Submitter<'_, S> {
         }
         let attempt = match self.gateway.ledger.intend(self.intent(job, known)).await {
             Ok(attempt) => attempt,
-            Err(error @ (LedgerError::Deferred(wait) | LedgerError::WaitsForRunners { wait, .. })) => {
+            Err(error @ (LedgerError::Deferred(wait) | LedgerError::SlotsTaken(wait))) => {
                 drop(permit);
-                if matches!(error, LedgerError::WaitsForRunners { .. })
-                    && !self.waited_for_runners.swap(true, Ordering::Relaxed)
-                {
-                    (self.gateway.emit)(RunEvent::WaitingForRunners { wait, message: error.to_string() });
+                let is_new =
+                    matches!(error, LedgerError::SlotsTaken(_)) && !self.has_told_wait.swap(true, Ordering::Relaxed);
+                if is_new {
+                    (self.gateway.emit)(RunEvent::WaitingForRunners { message: error.to_string() });
                 }
                 let waited = self.gateway.stop.unless_stopping(tokio::time::sleep(wait)).await;
                 return if waited.is_some() { TRY_AGAIN } else { NOT_SENT };

@@ -118,12 +118,12 @@ explained! {
         /// The database was restored meanwhile, and lacks the write.
         #[error("can't write the ledger: the database lost the commit")]
         RolledBack => NotWritable, Freeze::LOOK_FIRST;
-        /// A task ID must be written first, or intents of another account; nothing was written. Another try is due after this time.
+        /// Another try is due after this time: no slot is free, the service asked to wait, or a task ID must be written first; nothing was written.
         #[error("submission deferred")]
         Deferred(Duration) => LedgerRefuses, RUN_AGAIN;
-        /// Other runners of the account have the slots, or must wait, too; nothing was written. Another try is due after this wait.
-        #[error("{why}")]
-        WaitsForRunners { wait: Duration, why: &'static str } => LedgerRefuses, RUN_AGAIN;
+        /// Other runners of the account have its slots; nothing was written. Another try is due after this time.
+        #[error("other runners have the slots of this account, which `shotlist limit set --slots` sets")]
+        SlotsTaken(Duration) => LedgerRefuses, RUN_AGAIN;
         /// This runner stalled, and another one may lock its batch; nothing was written.
         #[error("this runner's lease expired; its purchases are in the ledger")]
         LeaseExpired => LedgerRefuses, RUN_AGAIN;

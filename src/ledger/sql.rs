@@ -168,7 +168,7 @@ async fn lines_of_spending<S: Sql>(sql: &S, since: Timestamp) -> Result<Vec<Spen
             at: Timestamp::from_microsecond(quarter.saturating_mul(QUARTER_US)).map_err(unreadable)?,
             batch: key(line, 1)?,
             model: line.text(3)?,
-            labels: json(line, 4, "labels")?.unwrap_or_default(),
+            labels: line.plain(4)?.map(|text| from_json("labels", text)).transpose()?.unwrap_or_default(),
             charge: named(line, 5, "charge", Charge::named)?,
             is_doubtful: named(line, 6, "state", AttemptState::named)?.is_doubtful(),
             attempts: line.count(7)?,
@@ -211,14 +211,6 @@ pub(in crate::ledger) fn from_json<T: serde::de::DeserializeOwned>(
     text: &str,
 ) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|_| Unreadable::value(column, text))
-}
-
-fn json<T: serde::de::DeserializeOwned, E: From<Unreadable>>(
-    line: &dyn Line<E>,
-    place: usize,
-    column: &'static str,
-) -> Result<Option<T>, E> {
-    Ok(line.plain(place)?.map(|text| from_json(column, text)).transpose()?)
 }
 
 fn named<T, E: From<Unreadable>>(

@@ -250,7 +250,7 @@ fn write(
 
 /// Returns whether an event lost a race: another runner polled the same task, and recorded its terminal state first.
 fn is_late(state: AttemptState, event: &Event) -> bool {
-    // What a person records about an active task is an error later.
+    // The statement of a person about a task that has ended is refused, and not ignored.
     let is_declared = matches!(event, Event::GivenUp | Event::Undone(_));
     let is_about_a_task = event.after(AttemptState::Queued).is_ok() && !is_declared;
     is_about_a_task && matches!(state, AttemptState::Completed | AttemptState::Failed)

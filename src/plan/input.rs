@@ -91,7 +91,7 @@ pub struct AlreadyPaid {
 }
 
 impl AlreadyPaid {
-    /// A job that an attempt of this batch paid for.
+    /// A job that an attempt paid for.
     pub(crate) fn from_attempt(due: &Job, before: Before, paid: &Attempt) -> Self {
         Self {
             job: due.id().clone(),

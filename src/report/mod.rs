@@ -21,7 +21,7 @@ pub(crate) use earlier::{EarlierJob, EarlierReport, JSON_REPORT, earlier_jobs};
 pub use found::JobState;
 pub(crate) use job_note::{JobNote, NextCommand, NoteKind, NotedJobs};
 pub(crate) use json::ReportView;
-pub(crate) use prometheus::{LedgerState, metrics};
+pub(crate) use prometheus::metrics;
 pub use row::{Row, Superseded, Totals};
 pub use rows::Report;
 pub(crate) use writer::form_of;

@@ -11,17 +11,9 @@ use super::rows::Report;
 use crate::domain::Usd;
 use crate::domain::text::one_line;
 
-/// Facts about a ledger beside its attempts.
-#[derive(Clone, Debug)]
-pub(crate) struct LedgerState {
-    /// True if purchases are frozen.
-    pub is_frozen: bool,
-    /// Each spend limit by its name, with the amount and the used part.
-    pub limits: Vec<(String, Usd, Usd)>,
-}
-
-/// The metrics of a batch and its ledger. Amounts are in USD, times in seconds since 1970.
-pub(crate) fn metrics(report: &Report, ledger: &LedgerState) -> String {
+/// The metrics of a batch and its ledger: whether purchases are frozen, and each spend limit by its name, with the amount and the used part. Amounts
+/// are in USD, times in seconds since 1970.
+pub(crate) fn metrics(report: &Report, is_frozen: bool, limits: &[(String, Usd, Usd)]) -> String {
     let simulated = if report.simulated { ",simulated=\"true\"" } else { "" };
     let labels = format!("name=\"{}\",batch=\"{}\"{simulated}", escaped(&report.key.name), escaped(&report.key.batch));
     let mut text = String::new();
@@ -46,13 +38,13 @@ pub(crate) fn metrics(report: &Report, ledger: &LedgerState) -> String {
     let seconds = |time: Timestamp| format!("{:.3}", time.as_duration().as_secs_f64());
     let newest = newest.map(|time| one(seconds(time))).unwrap_or_default();
     put("shotlist_last_completion_timestamp_seconds", "Time of the newest completed job.", &newest);
-    let is_frozen = one(u8::from(ledger.is_frozen).to_string());
+    let is_frozen = one(u8::from(is_frozen).to_string());
     put("shotlist_ledger_frozen", "1 while purchases are frozen in the ledger.", &is_frozen);
     let of_limits = |amount: fn(Usd, Usd) -> Usd| {
         let sample = |(name, usd, used): &(String, Usd, Usd)| {
             (format!("{labels},limit=\"{}\"", escaped(name)), amount(*usd, *used).to_string())
         };
-        ledger.limits.iter().map(sample).collect::<Vec<_>>()
+        limits.iter().map(sample).collect::<Vec<_>>()
     };
     put("shotlist_limit_usd", "Spend limits of the ledger.", &of_limits(|usd, _| usd));
     put("shotlist_limit_left_usd", "Unspent parts of the limits.", &of_limits(Usd::saturating_sub));

@@ -203,7 +203,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
     // A due job has the error of its last submission, any other job that of its representing attempt.
     let shown = shown.or_else(|| found.attempts(history).next_back());
     let was_last_refused = matches!(state, JobState::Pending | JobState::Rejected | JobState::Failed);
-    let unsent = history.why_unsent(job.id()).filter(|_| was_last_refused).map(not_sent);
+    let unsent = history.why_unsent(job.id()).filter(|_| was_last_refused).map(|reason| format!("not sent: {reason}"));
     // The reason is newer than any response, because an intent removes it. So code and body of the response are left out.
     let error = error.filter(|_| unsent.is_none());
     let declared = shown.and_then(|attempt| attempt.particulars.declared);
@@ -341,11 +341,6 @@ fn remarks(reviews: &[&Reviewed]) -> impl Iterator<Item = String> {
 fn joined(words: impl Iterator<Item = String>, between: &str) -> Option<String> {
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| words.join(between))
-}
-
-/// The reason of an unsent job, for the report.
-fn not_sent(reason: &str) -> String {
-    format!("not sent: {reason}")
 }
 
 fn superseded(shown: &HashSet<AttemptId>, history: &History, directory: &Path) -> Vec<Superseded> {

@@ -44,7 +44,12 @@ fn fill(sheet: &mut Worksheet, report: &Report, directory: &Path) -> Result<(), 
         sheet.write_string_with_format(0, column, head, &bold)?;
         sheet.set_column_width(column, width)?;
     }
-    let forms = Forms::new();
+    let forms = Forms {
+        // With all digits of the amount: money is exact.
+        money: Format::new().set_num_format("$#,##0.00####"),
+        time: Format::new().set_num_format("yyyy-mm-dd hh:mm:ss"),
+        text: Format::new().set_text_wrap().set_align(FormatAlign::Top),
+    };
     let (mut line, mut links) = (0, 0);
     for row in report.rows_seen_from(directory) {
         line += 1;
@@ -64,22 +69,6 @@ struct Forms {
     money: Format,
     time: Format,
     text: Format,
-}
-
-impl Forms {
-    fn new() -> Self {
-        Self {
-            // With all digits of the amount: money is exact.
-            money: Format::new().set_num_format("$#,##0.00####"),
-            time: Format::new().set_num_format("yyyy-mm-dd hh:mm:ss"),
-            text: Format::new().set_text_wrap().set_align(FormatAlign::Top),
-        }
-    }
-}
-
-/// Returns whether a path can be a link: Excel limits the length, and `#` and `%` have a meaning in links.
-fn can_be_linked(path: &str) -> bool {
-    path.encode_utf16().count() + "file:///".len() <= MAX_LINK && !path.contains(['#', '%'])
 }
 
 fn put(
@@ -110,7 +99,12 @@ fn put(
                 sheet.write_datetime_with_format(line, column, &at, &forms.time)?;
             }
         }
-        Kind::Link if *links < MAX_LINKS && can_be_linked(text) => {
+        // Excel limits the length, and `#` and `%` have a meaning in links.
+        Kind::Link
+            if *links < MAX_LINKS
+                && text.encode_utf16().count() + "file:///".len() <= MAX_LINK
+                && !text.contains(['#', '%']) =>
+        {
             *links += 1;
             // A path relative to the workbook.
             let link = Url::new(format!("file:///{text}"));

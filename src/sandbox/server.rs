@@ -38,13 +38,6 @@ pub(crate) struct Options {
     pub catalog: &'static Catalog,
 }
 
-impl Default for Options {
-    /// The documented behavior without faults, on a free port.
-    fn default() -> Self {
-        Self { port: 0, speed: 1.0, faults: Vec::new(), max_tasks: None, catalog: Catalog::embedded() }
-    }
-}
-
 /// A simulator that serves until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Sandbox {

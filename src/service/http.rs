@@ -201,13 +201,14 @@ impl HttpService {
     /// Sends the preflight request. Returns the reason as an error if there is no connection.
     pub async fn probe(&self) -> Result<Probe, String> {
         let url = self.endpoint.at(&["v1", "videos", PREFLIGHT_TASK_ID]);
+        let without_response = |readiness| Ok(Probe { readiness, status: None, date: None });
         let response = match self.ask(&url, None).await {
             Ok(response) => response,
             Err(error) if is_certificate_refusal(&error) => {
-                return Ok(Probe::without_response(Readiness::Untrusted(self.distrusted(&error))));
+                return without_response(Readiness::Untrusted(self.distrusted(&error)));
             }
             Err(error) if error.is_connect() => return Err(self.unreached(&error)),
-            Err(error) => return Ok(Probe::without_response(Readiness::Unusable(self.unanswered(&error)))),
+            Err(error) => return without_response(Readiness::Unusable(self.unanswered(&error))),
         };
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok());

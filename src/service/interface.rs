@@ -66,12 +66,6 @@ pub struct Probe {
     pub date: Option<Timestamp>,
 }
 
-impl Probe {
-    pub(super) fn without_response(readiness: Readiness) -> Self {
-        Self { readiness, status: None, date: None }
-    }
-}
-
 /// The outcome of one submission.
 pub type SubmitResult = Result<Submission, TryAgain>;
 

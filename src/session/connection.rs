@@ -45,7 +45,7 @@ explained! {
 
 /// Active tasks of another account.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the task of `{job}`{} belongs to {owner}, but this account is {account}", and_more(*more))]
+#[error("the task of `{job}`{} belongs to {owner}, but this account is {account}", if *more == 0 { String::new() } else { format!(" and {more} more") })]
 pub struct OtherAccount {
     /// The first job with such a task.
     pub job: JobId,
@@ -61,10 +61,6 @@ explained!(
     OtherAccount => OtherAccount,
     "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`"
 );
-
-fn and_more(more: usize) -> String {
-    if more == 0 { String::new() } else { format!(" and {more} more") }
-}
 
 /// A service to send requests to. None was sent yet.
 #[derive(Debug)]
@@ -87,7 +83,8 @@ impl Connection {
     pub async fn to_simulator(options: ConnectionOptions) -> Result<Self, ConnectionError> {
         let failed = |error| ConnectionError::Simulator(error);
         let speed = options.simulated_wall.div_duration_f64(SIMULATED_WALL).max(SIMULATOR_SPEED);
-        let simulated = sandbox::Options { speed, catalog: options.catalog, ..sandbox::Options::default() };
+        let simulated =
+            sandbox::Options { port: 0, speed, faults: Vec::new(), max_tasks: None, catalog: options.catalog };
         let simulator = sandbox::start(simulated).await.map_err(|error| failed(error.into()))?;
         let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| failed(error.into()))?;
         let key = ApiKey::new("sandbox").map_err(|error| failed(error.into()))?;

@@ -52,7 +52,7 @@ pub(super) fn text_of(event: &RunEvent, again: &NextCommand) -> Text {
             let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
             Text::Note(format!("waiting{wait}: {message}"))
         }
-        RunEvent::WaitingForRunners { message, .. } => Text::Note(format!("waiting for other runners: {message}")),
+        RunEvent::WaitingForRunners { message } => Text::Note(format!("waiting for other runners: {message}")),
         RunEvent::ServiceRecovered { after } if *after < SILENCE => Text::Nothing,
         RunEvent::ServiceRecovered { after } => {
             Text::Note(format!("the service responds again, after {}", span(*after)))
@@ -406,7 +406,7 @@ mod tests {
             left(LeaveReason::Deadline, Some("paused"), false),
             left(LeaveReason::Deadline, Some("lost"), true),
             RunEvent::Waiting { wait: Duration::from_secs(90), message: message() },
-            RunEvent::WaitingForRunners { wait: Duration::from_secs(1), message: message() },
+            RunEvent::WaitingForRunners { message: message() },
             RunEvent::RequestFailed { message: message() },
             RunEvent::Warned { code: NoticeCode::EchoMismatch, message: message() },
             RunEvent::ServiceRecovered { after: Duration::from_secs(1) },

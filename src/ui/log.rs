@@ -137,10 +137,12 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::InDoubt { job, message, price } => tracing::error!(code, %job, error = message, usd = %price),
         RunEvent::TaskAlias { job, task } => tracing::warn!(code, %job, %task),
         RunEvent::TaskLeft { job, task, why, said, .. } => tracing::warn!(code, %job, %task, why = ?why, said),
-        RunEvent::Waiting { wait, message } | RunEvent::WaitingForRunners { wait, message } => {
+        RunEvent::Waiting { wait, message } => {
             tracing::warn!(code, seconds = wait.as_secs_f64(), error = message);
         }
-        RunEvent::RequestFailed { message } => tracing::warn!(code, error = message),
+        RunEvent::WaitingForRunners { message } | RunEvent::RequestFailed { message } => {
+            tracing::warn!(code, error = message);
+        }
         RunEvent::Warned { message, .. } => tracing::warn!(code, message),
         RunEvent::ServiceRecovered { after } => tracing::info!(code, seconds = after.as_secs_f64()),
         RunEvent::UnknownStatus { status } => tracing::warn!(code, status),

@@ -41,18 +41,37 @@ fn terminated_backends_and_canceled_statements_leave_no_doubt() {
     assert_eq!(team.agree(), (300, 0));
 }
 
-/// A transaction that is canceled before its `BEGIN` would make tables of its statements, each for itself and in another schema.
+/// Without `BEGIN`, its statements are committed one after the other. They find the tables if a role is named like the schema.
 #[test]
 fn transactions_canceled_at_their_beginning_change_nothing() {
-    let mut team = Team { time_scale: PATIENT, ..Team::of_batches(2, 50) };
-    let proxy = Proxy::to(Cluster::shared().port);
-    proxy.cancel_beginnings();
-    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
-    all_end(team.all_at_once(&[]), &[0]);
-    team.run(0, &["--plan"]).ends_with(0);
-    assert!(proxy.canceled.load(Ordering::Relaxed) > 10, "the proxy canceled some");
-    assert_eq!(team.agree(), (100, 0));
-    assert_eq!(team.database.sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), "0");
+    for role in ["postgres", "shotlist"] {
+        let mut team = Team { time_scale: PATIENT, ..Team::of_batches(2, 50) };
+        if role == "shotlist" {
+            team.database.sql("CREATE ROLE shotlist SUPERUSER LOGIN");
+        }
+        let proxy = Proxy::to(Cluster::shared().port);
+        proxy.cancel_beginnings();
+        team.ledger = format!("postgres://{role}@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+        all_end(team.all_at_once(&[]), &[0]);
+        team.run(0, &["--plan"]).ends_with(0);
+        assert!(proxy.canceled.load(Ordering::Relaxed) > 10, "the proxy canceled some");
+        assert_eq!(team.agree(), (100, 0));
+        assert_eq!(team.database.sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), "0");
+    }
+}
+
+/// Later statements only have a consequence of that error.
+#[test]
+fn lacking_right_is_reported_at_once() {
+    let mut team = Team::new(1, 1);
+    team.run(0, &[]).ends_with(0);
+    let rights = "CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA shotlist TO clerk;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA shotlist TO clerk;
+        REVOKE UPDATE ON shotlist.batch FROM clerk; GRANT EXECUTE ON FUNCTION pg_control_system() TO clerk";
+    team.database.sql(rights);
+    team.ledger = team.ledger.replace("postgres@", "clerk@");
+    let refused = team.run(0, &[]).ends_with(74).stderr;
+    assert!(refused.starts_with("error[ledger-unavailable]: the user lacks a right in the database"), "{refused}");
 }
 
 /// Four distant runners behind a proxy that cuts connections and loses responses to COMMIT. Two runners are killed.

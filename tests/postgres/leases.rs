@@ -108,7 +108,7 @@ async fn pause_holds_for_all_runners_of_an_account() {
     one.pause(&account, Duration::from_mins(1)).await.expect("written");
     one.pause(&account, Duration::from_secs(1)).await.expect("a shorter one ends nothing");
     match two.intend(intent_of("a")).await {
-        Err(LedgerError::WaitsForRunners { wait, .. }) => assert!(wait > Duration::from_secs(1), "{wait:?}"),
+        Err(LedgerError::Deferred(wait)) => assert!(wait > Duration::from_secs(1), "{wait:?}"),
         other => panic!("{other:?}"),
     }
     let other = Account { service: "other".into(), ..account };
@@ -120,7 +120,7 @@ async fn fill(held: &LockedBatch, name: &str) -> Vec<AttemptId> {
     for number in 0..9 {
         match held.intend(intent_of(&format!("{name}{number}"))).await {
             Ok(attempt) => admitted.push(attempt),
-            Err(LedgerError::WaitsForRunners { .. }) => break,
+            Err(LedgerError::Deferred(_) | LedgerError::SlotsTaken(_)) => break,
             Err(error) => panic!("{error}"),
         }
     }

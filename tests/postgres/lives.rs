@@ -224,13 +224,21 @@ fn limits_hold_over_all_batches() {
     assert!(most.parse::<u32>().expect("a number") <= 8, "{most} at once");
 }
 
+/// Not if it waits for its own tasks.
 #[test]
 fn runner_without_slot_tells_once() {
-    let team = Team::new(1, 6);
+    let args = ["run", "m.yaml", "--yes", "--no-download", "--log-format", "json"];
+    let told = |log: &str| log.matches("\"event\":\"waiting_for_runners\"").count();
+    let team = Team::of_batches(2, 6);
     team.command(0, &["limit", "set", "--slots", "1"]).ends_with(0);
-    let log = team.command(0, &["run", "m.yaml", "--yes", "--no-download", "--log-format", "json"]).ends_with(0).stderr;
-    assert_eq!(log.matches("\"event\":\"waiting_for_runners\"").count(), 1, "{log}");
-    assert_eq!(team.agree(), (6, 0));
+    let started: Vec<_> = (0..2).map(|desk| team.command(desk, &args).starts()).collect();
+    let ended: Vec<Ended> = started.into_iter().map(Ended::wait_for).collect();
+    assert!(ended.iter().all(|it| it.code == Some(0) && told(&it.stderr) <= 1), "{ended:?}");
+    assert!(ended.iter().any(|it| told(&it.stderr) == 1), "{ended:?}");
+    assert_eq!(team.agree(), (12, 0));
+    let lone = Team::new(1, 6);
+    lone.command(0, &["limit", "set", "--slots", "1"]).ends_with(0);
+    assert_eq!(told(&lone.command(0, &args).ends_with(0).stderr), 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::cli::program::block_on;
 use crate::cli::{next_commands, options};
 use crate::domain::{Job, JobId};
 use crate::report::Form;
-use crate::report::{LedgerState, Report, ReportView, metrics};
+use crate::report::{Report, ReportView, metrics};
 use crate::session::{LedgerLimits, Options, Reported, Session};
 use crate::ui::{self, Page, Terminal};
 
@@ -60,8 +60,8 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     if args.format == StatusFormat::Markdown {
         terminal.result(&Page::own(ui::status_markdown(&report)));
     } else if args.format == StatusFormat::Prometheus {
-        let limits = limits.iter().map(|(limit, used)| (limit.name(), limit.usd, *used)).collect();
-        terminal.result(&Page::own(metrics(&report, &LedgerState { is_frozen: freeze.is_some(), limits })));
+        let limits = limits.iter().map(|(limit, used)| (limit.name(), limit.usd, *used)).collect::<Vec<_>>();
+        terminal.result(&Page::own(metrics(&report, freeze.is_some(), &limits)));
     } else if as_json {
         let view = ReportView::new(&report, &out, Timestamp::now(), freeze.as_ref());
         terminal.result(&Page::json(&view)?);

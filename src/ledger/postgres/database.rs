@@ -70,7 +70,7 @@ impl PostgresLedger {
         loop {
             let asked = async {
                 let Some((_guard, snapshot)) = self.snapshot().await? else { return Ok(None) };
-                // One round trip less.
+                // In one round trip. The error of the start is the cause of others.
                 let (started, answer) = futures::join!(snapshot.start(), question(&snapshot));
                 started.and(answer).map(Some)
             };

@@ -107,7 +107,8 @@ pub(super) async fn slots(
     let Some(slots) = slots else { return Ok(SlotStatus::Free(i64::MAX)) };
     let (live, total, own): (i64, i64, i64) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
     let share = (slots / live.max(1)).max(1);
-    Ok(SlotStatus::Free((share - own).min(slots - total)))
+    let free = (share - own).min(slots - total);
+    Ok(if free <= 0 && total > own { SlotStatus::Taken } else { SlotStatus::Free(free) })
 }
 
 /// Stops all submissions for an account for a while. A shorter wait never ends a longer one.
@@ -206,8 +207,8 @@ impl store::Transaction for RunnerTransaction {
         );
         let (lease, (now_us, freeze)) = (lease?, locked?);
         written?;
-        let (slots, newest, attempts) = (slots?, newest?, attempts?);
-        let (is_lost, paid, limits, mut used) = (is_lost?, paid?, limits?, used?);
+        let (is_lost, slots, newest, attempts) = (is_lost?, slots?, newest?, attempts?);
+        let (paid, limits, mut used) = (paid?, limits?, used?);
         let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
         let limits: Vec<SpendLimit> =
             limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.spend_limit(now)).collect();

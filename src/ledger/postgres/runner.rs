@@ -22,7 +22,7 @@ use tokio_postgres::types::Type;
 
 use super::schema::{LIVE, freeze_after_loss};
 use super::statements::locked_rows;
-use super::transaction::{LeaseStatus, NOW, PostgresError, Transaction, Typed};
+use super::transaction::{BEGUN, LeaseStatus, NOW, PostgresError, Transaction, Typed};
 use crate::domain::{AttemptId, AttemptState, BatchKey, Charge, random};
 use crate::ledger::record::Times;
 use crate::ledger::row::{Row, Shared};
@@ -52,7 +52,7 @@ impl Runner {
     pub(super) async fn register(&self, client: &Client) -> Result<(), PostgresError> {
         let sql = format!(
             "INSERT INTO runner (id, name, since_us, heartbeat_us, writes)
-             VALUES ($1, $2, {NOW}, {NOW}, $3) ON CONFLICT (id) DO UPDATE SET writes = $3, heartbeat_us = {NOW}"
+             SELECT $1, $2, {NOW}, {NOW}, $3 WHERE {BEGUN} ON CONFLICT (id) DO UPDATE SET writes = $3, heartbeat_us = {NOW}"
         );
         let name = format!("{} process {}", this_machine(), std::process::id());
         let values: [Typed<'_>; 3] = [(&self.id, Type::INT8), (&name, Type::TEXT), (&self.writes, Type::INT8)];
@@ -65,7 +65,7 @@ impl Runner {
     pub(super) async fn renew_lease(&self, client: &Client) -> Result<LeaseStatus, PostgresError> {
         let sql = format!(
             "UPDATE runner SET writes = writes + 1, heartbeat_us = {NOW}
-             WHERE id = $1 AND writes = $2 RETURNING expired_us IS NOT NULL"
+             WHERE id = $1 AND writes = $2 AND {BEGUN} RETURNING expired_us IS NOT NULL"
         );
         let values: [Typed<'_>; 2] = [(&self.id, Type::INT8), (&self.writes, Type::INT8)];
         if let Some(row) = client.query_typed_opt(&sql, &values).await? {

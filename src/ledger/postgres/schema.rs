@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::transaction::{NOW, PostgresError, Transaction, WRITING, check_durable};
+use super::transaction::{BEGUN, NOW, PostgresError, Transaction, WRITING, check_durable};
 use crate::domain::Freeze;
 use crate::ledger::Unavailable;
 use crate::ledger::row::Kind;
@@ -111,7 +111,7 @@ pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), Postg
         "INSERT INTO ledger (id, version, identity, structure) VALUES (1, {VERSION}, {IDENTITY}, ({}))",
         structure(kind.schema())
     );
-    // In one more round trip: starting runners wait for it.
+    // All of them in one round trip: starting runners wait for it.
     let (schema, tables, row, committed) = futures::join!(
         client.batch_execute(&schema),
         client.batch_execute(TABLES),
@@ -143,7 +143,7 @@ const ANOTHER_SERVER: &str = "another database server took over, or a dump was r
 /// database's clock, in microseconds, and the freeze, if purchases are frozen.
 pub(super) async fn lock_ledger(transaction: &Transaction) -> Result<(i64, Option<Freeze>), PostgresError> {
     let sql = format!(
-        "SELECT frozen, by_failover, identity <> {IDENTITY}, {NOW}, version FROM ledger WHERE id = 1 FOR UPDATE"
+        "SELECT frozen, by_failover, identity <> {IDENTITY}, {NOW}, version FROM ledger WHERE id = 1 AND {BEGUN} FOR UPDATE"
     );
     let row = transaction.query_typed_one(&sql, &[]).await?;
     let (reason, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);

@@ -290,8 +290,8 @@ impl Store for PostgresStore {
             let recovers = recover_intents(it, Some(number));
             let locks = lock_batch(transaction, &it.runner, number);
             let (recovered, holder, latest) = futures::join!(recovers, locks, heartbeats(transaction));
-            let (recovered, latest) = (recovered?, latest?);
-            match holder? {
+            let (recovered, holder, latest) = (recovered?, holder?, latest?);
+            match holder {
                 // Rolled back: a waiting runner is not registered.
                 Some(holder) => Err(PostgresError::Locked(holder)),
                 None => Ok(((number, key.clone()), recovered, latest)),

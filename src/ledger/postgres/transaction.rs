@@ -34,6 +34,9 @@ pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000):
 /// Blocks purchases until the end of the transaction.
 pub(super) const LOCK: &str = "SELECT id FROM ledger WHERE id = 1 FOR UPDATE";
 
+/// The condition of statements that must not write outside of a transaction whose beginning was canceled.
+pub(super) const BEGUN: &str = "current_setting('shotlist.begun', true) = 'yes'";
+
 /// A value of a statement with its type. The type saves a round trip.
 pub(super) type Typed<'v> = (&'v (dyn ToSql + Sync), Type);
 
@@ -61,7 +64,7 @@ impl Transaction {
         Ok(transaction)
     }
 
-    /// Sends the beginning. If it is canceled, the statements that are joined with it find no tables.
+    /// Sends the beginning. If it is canceled, each joined statement is a transaction of its own, and writes only if [`BEGUN`] allows it.
     pub(super) async fn start(&self) -> Result<(), PostgresError> {
         Ok(self.client.batch_execute(&self.beginning).await?)
     }
@@ -73,7 +76,7 @@ impl Transaction {
         let beginning = format!(
             "BEGIN ISOLATION LEVEL {mode}; SET LOCAL search_path = {}, pg_catalog; SET LOCAL synchronous_commit = on; \
              SET LOCAL statement_timeout = {statement_ms}; SET LOCAL lock_timeout = {lock_ms}; \
-             SET LOCAL idle_in_transaction_session_timeout = {standstill_ms}; SET LOCAL timezone = 'UTC'; SET LOCAL jit = off",
+             SET LOCAL idle_in_transaction_session_timeout = {standstill_ms}; SET LOCAL timezone = 'UTC'; SET LOCAL jit = off; SET LOCAL shotlist.begun = 'yes'",
             kind.schema()
         );
         Self { client, beginning, last: Mutex::default(), is_over: false }

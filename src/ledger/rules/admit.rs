@@ -59,8 +59,10 @@ pub(in crate::ledger) struct OtherRunnersFacts {
 /// The slots of the account for this runner.
 #[derive(Clone, Copy)]
 pub(in crate::ledger) enum SlotStatus {
-    /// The number of free slots.
+    /// The number of free slots. Without one, the runner's own tasks have its share.
     Free(i64),
+    /// Other runners have the slots.
+    Taken,
     /// The service asked for this wait.
     Paused(Duration),
 }
@@ -124,16 +126,9 @@ impl Facts {
                 return Err(LedgerError::Deferred(Duration::ZERO));
             }
             match shared.slots {
-                SlotStatus::Paused(wait) => {
-                    return Err(LedgerError::WaitsForRunners {
-                        wait,
-                        why: "the service asked the account's runners to wait",
-                    });
-                }
-                SlotStatus::Free(..=0) => {
-                    let why = "no slot is free for this runner; `shotlist limit set --slots` sets their number";
-                    return Err(LedgerError::WaitsForRunners { wait: shared.retry_after, why });
-                }
+                SlotStatus::Paused(wait) => return Err(LedgerError::Deferred(wait)),
+                SlotStatus::Free(..=0) => return Err(LedgerError::Deferred(shared.retry_after)),
+                SlotStatus::Taken => return Err(LedgerError::SlotsTaken(shared.retry_after)),
                 SlotStatus::Free(..) => {}
             }
         }

@@ -174,7 +174,7 @@ fn demand_log(connection: &Connection, path: &Path) -> Result<(), Unavailable> {
         return Err(no_log(path));
     }
     let set = |name, value: &str| connection.pragma_update(None, name, value).map_err(|error| store_error(path, error));
-    // Most pages change again soon: with twice the default, fewer are copied to the file and synced. The log has at most 8 MB.
+    // Most pages change again soon: half as many checkpoints copy and sync them as with the default.
     set("wal_autocheckpoint", "2000")?;
     set("synchronous", "FULL")
 }

@@ -337,10 +337,11 @@ fn replace(connection: &Connection, before: &Row, row: &Row) -> rusqlite::Result
     let (old, values) = (before.facts()?, row.values()?);
     let changed = (0..COLUMNS.len()).filter(|&at| old.get(at) != Some(&values[at]));
     let sets: Vec<String> = changed.map(|at| format!("{} = ?{}", COLUMNS[at], at + 1)).collect();
-    let update = format!("UPDATE OR ROLLBACK attempt SET {} WHERE id = ?1", sets.join(", "));
+    let (sets, digest) = (sets.join(", "), digest("attempt", "attempt"));
+    let update = format!("UPDATE OR ROLLBACK attempt SET {sets} WHERE id = ?1 RETURNING {digest}");
     let stored: i64 = connection.prepare_cached(&DIGEST)?.query_row([row.attempt.id.0], |row| row.get(0))?;
-    connection.prepare_cached(&update)?.execute(params_from_iter(&values))?;
-    Ok(digest_of(&values).wrapping_sub(stored))
+    let written: i64 = connection.prepare_cached(&update)?.query_row(params_from_iter(&values), |row| row.get(0))?;
+    Ok(written.wrapping_sub(stored))
 }
 
 /// Returns whether a line with all columns has the values of a row, which was read from the last of them.

@@ -9,7 +9,7 @@ use serde_yaml::Value as Yaml;
 use super::fields::Fields;
 use super::maker::{Maker, Reported};
 use crate::domain::{Field, Labels, LocalImage, has_web_url, why_no_web_address};
-use crate::manifest::raw::table::{JobField as F, scalar, tags_of, text_key};
+use crate::manifest::raw::table::{JobField as F, kind, tags_of, text_key, text_or_number};
 use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable, warning};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::TextError;
@@ -173,15 +173,28 @@ impl Maker<'_> {
             Yaml::String(source) if is_template(source) => Json::String(self.fill_source(source, || at.clone()).ok()?),
             Yaml::Sequence(items) => Json::Array(items.iter().filter_map(|item| self.json(item, name, at)).collect()),
             Yaml::Mapping(fields) => {
-                let field = |(key, value): (&Yaml, &Yaml)| Some((scalar(key)?, self.json(value, name, at)?));
-                Json::Object(fields.iter().filter_map(field).collect())
+                let mut object = serde_json::Map::new();
+                for (key, value) in fields {
+                    let own = key.as_bool().map(|is_so| is_so.to_string()).or_else(|| text_or_number(key));
+                    let Some(own) = own.filter(|_| key.as_f64().is_none_or(f64::is_finite)) else {
+                        self.found.push(error!(ExtraNotJson, at.value(),
+                            "a key in `{name}` must be a string, found {}", kind(key); "put quotes around it"));
+                        continue;
+                    };
+                    object.extend(self.json(value, name, at).map(|value| (own, value)));
+                }
+                Json::Object(object)
+            }
+            Yaml::Tagged(tagged) => {
+                let value = self.json(&tagged.value, name, at)?;
+                Json::Object([(tagged.tag.to_string(), value)].into_iter().collect())
             }
             Yaml::Number(number) if number.as_f64().is_some_and(|number| !number.is_finite()) => {
                 self.found.push(error!(ExtraNotJson, at.value(),
                     "`{name}` must be a JSON number, found infinity or NaN"; "write a finite number"));
                 return None;
             }
-            scalar => serde_json::to_value(scalar).ok()?,
+            plain => serde_json::to_value(plain).ok()?,
         })
     }
 }

@@ -11,7 +11,9 @@ use super::fields::{Fields, Inputs};
 use crate::catalog::Model;
 use crate::domain::{Field, Labels, SHAPES, Spec, ratio_meant_by};
 use crate::manifest::raw::sections::{Cell, Faces};
-use crate::manifest::raw::table::{JobField, JobField as F, help_with_whole, scalar, seconds_in, whole_in, wrong_type};
+use crate::manifest::raw::table::{
+    JobField, JobField as F, help_with_whole, seconds_in, text_or_number, whole_in, wrong_type,
+};
 use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable};
 use crate::manifest::source::lints;
 use crate::manifest::source::location::{Location, Part, Pointer, help_near};
@@ -309,7 +311,7 @@ impl<'e> Maker<'e> {
     fn value_in_combination(&mut self, field: JobField) -> Result<Option<Made>, Reported> {
         let name = field.name();
         let Some(cell) = self.origin.combination.iter().find(|cell| cell.name == name) else { return Ok(None) };
-        let Some(source) = scalar(&cell.value) else {
+        let Some(source) = text_or_number(&cell.value) else {
             self.found.push(wrong_type(&format!("`{name}`"), "a string or a number", &cell.value, cell.at.value()));
             return Err(Reported);
         };

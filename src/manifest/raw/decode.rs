@@ -6,7 +6,7 @@ use encoding_rs::Encoding;
 use serde_yaml::{Mapping, Value};
 
 use super::sections::{self, Budget, Cell, Faces, RawMatrix, RawMove};
-use super::table::{FieldValue, FieldValues, JobField as F, Table, kind, scalar, wrong_type};
+use super::table::{FieldValue, FieldValues, JobField as F, Table, kind, text_or_number, wrong_type};
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, error, have_errors};
 use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::source::reader::RawEntry;
@@ -56,7 +56,7 @@ fn decode_version(table: &mut Table<'_>) {
         // As Docker Compose has it.
         Some(Value::String(text)) if text == "1" => return,
         Some(other) => {
-            let found = scalar(&other).map_or_else(|| kind(&other).to_owned(), |text| format!("`{text}`"));
+            let found = text_or_number(&other).map_or_else(|| kind(&other).to_owned(), |text| format!("`{text}`"));
             error!(VersionUnknown, table.at("version").value(), "`version` must be 1, found {found}")
         }
         None if !table.misses("version") => return,

@@ -10,7 +10,7 @@ use std::slice::from_ref;
 use jiff::civil::Date;
 use serde_yaml::Value;
 
-use super::table::{JobField as F, Table, scalar, text, text_key, wrong_type};
+use super::table::{JobField as F, Table, text, text_key, text_or_number, wrong_type};
 use crate::domain::{InvalidUsd, JobId, Label, Move, Usd};
 use crate::manifest::source::diagnostic::{Findings, error, warning};
 use crate::manifest::source::location::{Pointer, help_near};
@@ -45,7 +45,7 @@ impl Cell {
 
     /// Its value as text.
     pub(crate) fn text(&self) -> String {
-        scalar(&self.value).or_else(|| Some(self.value.as_bool()?.to_string())).unwrap_or_default()
+        text_or_number(&self.value).or_else(|| Some(self.value.as_bool()?.to_string())).unwrap_or_default()
     }
 }
 
@@ -232,7 +232,7 @@ fn amount(table: &mut Table<'_>, key: &str) -> Option<Usd> {
     let value = table.take_even_null(key)?;
     // The parser hands numbers over as binary floats; their shortest decimal form is the text that was written as long as that has
     // at most 15 significant digits, which every amount below a billion with six decimals has.
-    let Some(text) = scalar(&value) else {
+    let Some(text) = text_or_number(&value) else {
         table.tell_wrong_type(key, "an amount in USD", &value);
         return None;
     };

@@ -280,7 +280,7 @@ impl<'f> Table<'f> {
             Value::String(text) if text.contains("{{") || text.contains("{%") => Some(FieldValue::Text(text)),
             other => {
                 let diagnostic = wrong_type(&format!("`{key}`"), "a whole number", &other, self.at(key).value());
-                let written = scalar(&other).unwrap_or_default();
+                let written = text_or_number(&other).unwrap_or_default();
                 let help = match whole_in(&written) {
                     Some(number) if number.to_string() == written => format!("write {number} without quotes"),
                     // YAML reads a number with a leading zero as a string.
@@ -353,7 +353,7 @@ pub(super) fn text(value: Value, key: &str, at: impl FnOnce() -> Pointer, found:
 }
 
 /// The text of a string or a number.
-pub(crate) fn scalar(value: &Value) -> Option<String> {
+pub(crate) fn text_or_number(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

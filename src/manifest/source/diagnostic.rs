@@ -60,7 +60,6 @@ pub(in crate::manifest) fn have_errors(found: &[Diagnostic]) -> bool {
 /// The default help of a rule.
 fn default_help(rule: Rule) -> Option<&'static str> {
     Some(match rule {
-        Rule::CsvMalformed => "save it as CSV UTF-8 in a spreadsheet program",
         Rule::CsvNoRows => "add a row below the header, or name another file or sheet",
         Rule::ExtraNotJson => "write strings, numbers, lists, and mappings",
         Rule::KeyNotText => "put quotes around it",

@@ -48,7 +48,7 @@ pub(crate) fn unfilled_placeholder(
     // Such a cell has a formula, or the path of a text.
     let path = trimmed.trim_start_matches("!include ").trim_start_matches('@');
     let is_file = [".txt", ".md"].iter().any(|ending| path.ends_with(ending));
-    // Almost every prompt has a blank at its beginning.
+    // This ends early: almost every prompt has a blank among its first characters.
     let is_reference =
         !path.contains(char::is_whitespace) && (trimmed.starts_with('=') || trimmed.contains("://") || is_file);
     let has_no_word = !trimmed.is_empty() && !trimmed.contains(char::is_alphabetic);

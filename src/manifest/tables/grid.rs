@@ -3,11 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
 
-use calamine::{Data, DataRef, ExcelDateTime, Range, Reader as _, Sheets, Xlsx};
+use calamine::{Data, ExcelDateTime, Range, Reader as _, Sheets};
 use jiff::SignedDuration;
 
 use crate::manifest::source::syntax::MAX_JOBS;
-use crate::manifest::template::row::NO_RESULT;
 
 /// The last row of a sheet, from 1, and the number of its columns: as Excel and LibreOffice have them.
 pub(super) const LAST_ROW: u64 = 1_048_576;
@@ -152,6 +151,18 @@ impl Grid {
     }
 }
 
+/// The row, from 1, and the column, from 0, of an address such as `B7`.
+pub(super) fn address(text: &str) -> Option<(u64, usize)> {
+    let (letters, digits) = text.split_at(text.find(|c: char| c.is_ascii_digit())?);
+    if !(1..=3).contains(&letters.len()) || digits.len() > 7 {
+        return None;
+    }
+    let letter = |byte: u8| byte.is_ascii_alphabetic().then(|| usize::from(byte.to_ascii_uppercase() - b'A') + 1);
+    let column = letters.bytes().try_fold(0, |column, byte| Some(column * 26 + letter(byte)?))? - 1;
+    let row = digits.parse().ok()?;
+    ((1..=LAST_ROW).contains(&row) && column < MAX_COLUMNS).then_some((row, column))
+}
+
 /// A workbook that the library has opened.
 pub(super) type Opened<'b> = Sheets<Cursor<&'b [u8]>>;
 
@@ -164,27 +175,10 @@ pub(super) struct Marks {
     pub broken: HashMap<(u64, usize), &'static str>,
     /// The cells that reach over several rows.
     pub merged: Vec<Merged>,
-    /// True if the results are to be calculated when the workbook is opened: a program stores 0 for each.
-    pub has_no_results: bool,
-}
-
-/// Replaces the formulas of a sheet without a stored result.
-fn mark_formulas(book: &mut Xlsx<Cursor<&[u8]>>, sheet: &str, marks: &mut Marks) -> Result<(), Problem> {
-    let mut cells = book.worksheet_cells_reader(sheet).map_err(Problem::unreadable)?;
-    while let Some(cell) = cells.next_cell_with_formula_metadata().map_err(Problem::unreadable)? {
-        let is_zero = || matches!(cell.value, DataRef::Int(0)) || matches!(cell.value, DataRef::Float(0.0));
-        if cell.formula.is_some() && (cell.value == DataRef::Empty || marks.has_no_results && is_zero()) {
-            marks.broken.insert((u64::from(cell.pos.0) + 1, cell.pos.1 as usize), NO_RESULT);
-        }
-    }
-    Ok(())
 }
 
 /// The first lines of a sheet.
 pub(super) fn grid(book: &mut Opened<'_>, sheet: &str, marks: &mut Marks, most: usize) -> Result<Grid, Problem> {
-    if let Sheets::Xlsx(book) = book {
-        mark_formulas(book, sheet, marks)?;
-    }
     let mut grid = Grid::up_to(most);
     grid.merged = std::mem::take(&mut marks.merged);
     let merged = match book {
@@ -298,6 +292,15 @@ fn date(moment: &ExcelDateTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cell_address_is_bounded_by_the_sheet() {
+        assert_eq!(address("A1"), Some((1, 0)));
+        assert_eq!(address("xfd1048576"), Some((LAST_ROW, MAX_COLUMNS - 1)));
+        for bad in ["", "A", "1", "A0", "XFE1", "A1048577", "ZZZZZZ1", "A-1", "É1", "A1B", "A99999999999"] {
+            assert_eq!(address(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn rows_are_in_order_and_cells_need_not_be() {

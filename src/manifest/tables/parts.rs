@@ -12,8 +12,9 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use zip::ZipArchive;
 
-use super::grid::{MAX_CELLS, MAX_UNPACKED, Marks, Merged, Opened, Problem, check_places};
+use super::grid::{MAX_CELLS, MAX_UNPACKED, Marks, Merged, Opened, Problem, address, check_places};
 use super::ods::{self, attribute};
+use crate::manifest::template::row::NO_RESULT;
 
 /// The parts of other documents than workbooks, with their messages.
 const OTHERS: [(&str, &str); 3] = [
@@ -27,6 +28,8 @@ const OTHERS: [(&str, &str); 3] = [
 struct Parts {
     /// Those of the sheets, by the part's name.
     marks: HashMap<String, Marks>,
+    /// The places of formulas with the result 0, by the part's name.
+    zeros: HashMap<String, HashSet<(u64, usize)>>,
     /// The name of each sheet, with the ID of its part.
     sheets: Vec<(String, String)>,
     /// The parts of the workbook by ID.
@@ -108,7 +111,12 @@ impl Parts {
         let mut marks_of = |id: &str| {
             let target = self.targets.get(id)?.trim_start_matches(['.', '/']);
             let part = self.marks.keys().find(|part| part.ends_with(target))?.clone();
-            Some(Marks { has_no_results: self.has_no_results, ..self.marks.remove(&part)? })
+            let mut marks = self.marks.remove(&part)?;
+            if self.has_no_results {
+                let zeros = self.zeros.remove(&part).unwrap_or_default();
+                marks.broken.extend(zeros.into_iter().map(|place| (place, NO_RESULT)));
+            }
+            Some(marks)
         };
         self.sheets.into_iter().filter_map(|(name, id)| Some((name, marks_of(&id)?))).collect()
     }
@@ -147,8 +155,9 @@ impl Parts {
                 Event::Start(element) => match element.local_name().as_ref() {
                     "workbook" | "Relationships" if part.contains("workbook.") => is_index = true,
                     "worksheet" => {
-                        let hidden = hidden_rows(xml).map_err(|why| format!("{why} in {part}"))?;
-                        self.marks.insert(part.to_owned(), Marks { hidden, ..Marks::default() });
+                        let (marks, zeros) = marks(xml).map_err(|why| format!("{why} in {part}"))?;
+                        self.marks.insert(part.to_owned(), marks);
+                        self.zeros.insert(part.to_owned(), zeros);
                         return Ok(());
                     }
                     "sst" => return reserves_little(&element),
@@ -183,31 +192,61 @@ fn reserves_little(root: &BytesStart<'_>) -> Result<(), String> {
     if is_possible { Ok(()) } else { Err(format!("it claims to have {count} texts")) }
 }
 
-/// The hidden rows of a sheet. An index of a text that is no number is an error, because the library would take that of the first text.
-fn hidden_rows<R: BufRead>(mut xml: Reader<R>) -> Result<HashSet<u64>, String> {
-    let (mut hidden, mut row, mut kind, mut is_index) = (HashSet::new(), 0, String::new(), false);
+/// The marks of a sheet, and the places of formulas with the result 0. A cell without a place is an error, because the library would guess one.
+fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<(Marks, HashSet<(u64, usize)>), String> {
+    let (mut marks, mut zeros, mut row, mut column) = (Marks::default(), HashSet::new(), 0, 0);
+    // Of the cell that is being read.
+    let (mut has_formula, mut has_value, mut is_value, mut kind) = (false, false, false, String::new());
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
         match xml.read_event_into(&mut buffer) {
             Ok(Event::Start(element)) => match element.local_name().as_ref() {
                 "row" => {
-                    row = attribute(&element, "r")
-                        .map_or(Some(row + 1), |row| row.parse().ok())
+                    let written = attribute(&element, "r");
+                    row = written
+                        .map_or(Some(row + 1), |row| address(&format!("A{row}")).map(|(row, _)| row))
                         .ok_or("a row has no number")?;
                     if attribute(&element, "hidden").is_some_and(|is_so| is_true(&is_so)) {
-                        hidden.insert(row);
+                        marks.hidden.insert(row);
                     }
+                    column = 0;
                 }
-                "c" => kind = attribute(&element, "t").unwrap_or_default(),
-                name => is_index = name == "v" && kind == "s",
+                "c" => {
+                    if let Some(written) = attribute(&element, "r") {
+                        (row, column) = address(&written).ok_or_else(|| format!("a sheet has no cell {written}"))?;
+                    }
+                    kind = attribute(&element, "t").unwrap_or_default();
+                    // The text that a formula comes to may be blank.
+                    (has_formula, has_value, is_value) = (false, kind == "str", false);
+                }
+                "f" => has_formula = true,
+                "v" => is_value = true,
+                _ => {}
             },
-            Ok(Event::Text(text)) if is_index && text.xml10_content().trim().parse::<u32>().is_err() => {
-                return Err(format!("no text has the number {}", text.xml10_content().trim()));
+            Ok(Event::Text(text)) if is_value => {
+                let text = text.xml10_content();
+                has_value |= !text.trim().is_empty();
+                // The library replaces an invalid index by that of the first string.
+                if kind.is_empty() && has_formula && text.trim() == "0" {
+                    zeros.insert((row, column));
+                }
+                if kind == "s" && text.trim().parse::<u32>().is_err() {
+                    return Err(format!("no text has the number {}", text.trim()));
+                }
             }
-            Ok(Event::End(element)) if element.local_name().as_ref() == "sheetData" => return Ok(hidden),
-            Ok(Event::End(_)) => is_index = false,
-            Ok(Event::Eof) | Err(_) => return Ok(hidden),
+            Ok(Event::End(element)) => match element.local_name().as_ref() {
+                "v" => is_value = false,
+                "c" => {
+                    if has_formula && !has_value {
+                        marks.broken.insert((row, column), NO_RESULT);
+                    }
+                    column += 1;
+                }
+                "sheetData" => return Ok((marks, zeros)),
+                _ => {}
+            },
+            Ok(Event::Eof) | Err(_) => return Ok((marks, zeros)),
             Ok(_) => {}
         }
     }

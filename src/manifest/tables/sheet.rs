@@ -46,7 +46,7 @@ pub(super) fn parse(csv: &str, table: &RawTable, at: &Pointer, found: &mut Findi
         return Err(open.with_job(None, Some(row)).into());
     }
     let width = header.names().len();
-    // Spreadsheets keep rows of empty cells after their content is deleted. A text in UTF-8 has no other errors.
+    // Spreadsheets keep rows of empty cells after their content is deleted. The reader fails only on invalid UTF-8.
     let records = reader.records().map_while(Result::ok);
     let records = records.filter(|cells| cells.iter().any(|cell| !cell.trim().is_empty()));
     let records = records.map(|cells| (line_of(csv, &cells) + above, cells));

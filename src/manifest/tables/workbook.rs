@@ -8,7 +8,7 @@ use calamine::{Reader as _, SheetType, SheetVisible};
 
 use super::grid::{Grid, Line, MAX_CELLS, Marks, Opened, Problem, grid};
 use super::parts;
-use super::sheet::{Beginning, Row, TableRows, collect, columns};
+use super::sheet::{Beginning, Row, SPLIT, TableRows, collect, columns};
 use crate::domain::{Cells, Rule, count};
 use crate::manifest::raw::decode::RawTable;
 use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, warning};
@@ -89,11 +89,7 @@ fn diagnostic(problem: Problem, file: &str, place: &Location) -> Box<Diagnostic>
             format!("can't read workbook {file}: {why}"),
             "save it as .xlsx in the spreadsheet program, without a password, or as CSV UTF-8",
         ),
-        Problem::TooLong(what) => (
-            Rule::CsvTooLong,
-            format!("{file} has more than {what}"),
-            "split it, and give each part an entry or a manifest of its own",
-        ),
+        Problem::TooLong(what) => (Rule::CsvTooLong, format!("{file} has more than {what}"), SPLIT),
     };
     Box::new(Diagnostic::error(rule, message, place.clone()).with_help(help))
 }

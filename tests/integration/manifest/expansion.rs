@@ -405,3 +405,19 @@ fn unreadable_key_file_stops_no_plan() {
     std::fs::set_permissions(here.path("key.txt"), std::fs::Permissions::from_mode(0o000)).expect("no permission");
     here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_API_KEY_FILE", "key.txt").ends_with(0);
 }
+
+/// A key that is left out would change what is bought.
+#[test]
+fn nested_keys_of_extra_are_sent_or_refused() {
+    let manifest = |extra: &str| {
+        Workspace::with_manifest(&format!(
+            "version: 1\njobs: [{{ id: a, model: alpha-2, prompt: x, extra: {{ tone: {extra} }} }}]\n"
+        ))
+    };
+    let sent = plan(&manifest("{ true: b, 1: c, d: ['{{ id }}', !mark '{{ id }}', null] }"));
+    let tone = sent["jobs"][0]["request"]["tone"].to_string();
+    assert_eq!(tone, r#"{"1":"c","d":["a",{"!mark":"a"},null],"true":"b"}"#);
+    for extra in ["{ null: b, c: d }", "{ [a]: b }", "{ e: { ? { a: b } : c } }", "{ .inf: a }", "!mark .nan"] {
+        manifest(extra).shotlist(&["run", "m.yaml", "--plan"]).fails_with("extra-not-json", 2);
+    }
+}

@@ -43,7 +43,7 @@ fn admit_refuses_for_the_first_of_all_reasons() {
     };
     asked.purchase.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
     let over = |error: &LedgerError, expected: &str| matches!(error, LedgerError::OverLimit { name, used, .. } if **name == *expected && *used == usd(100_001));
-    let steps: [Step<'_>; 11] = [
+    let steps: [Step<'_>; 12] = [
         (&|error| matches!(error, LedgerError::LeaseExpired), &|facts| shared_of(facts).is_expired = false),
         (&|error| matches!(error, LedgerError::Frozen(_)), &|facts| facts.freeze = None),
         (&|error| matches!(error, LedgerError::Claimed(_)), &|facts| {
@@ -59,18 +59,15 @@ fn admit_refuses_for_the_first_of_all_reasons() {
         (&|error| matches!(error, LedgerError::Deferred(Duration::ZERO)), &|facts| {
             shared_of(facts).account = others().account;
         }),
-        (
-            &|error| matches!(error, LedgerError::WaitsForRunners { wait, .. } if *wait == Duration::from_secs(9)),
-            &|facts| {
-                shared_of(facts).slots = SlotStatus::Free(0);
-            },
-        ),
-        (
-            &|error| matches!(error, LedgerError::WaitsForRunners { wait, .. } if *wait == Duration::from_millis(5)),
-            &|facts| {
-                shared_of(facts).slots = SlotStatus::Free(1);
-            },
-        ),
+        (&|error| matches!(error, LedgerError::Deferred(wait) if *wait == Duration::from_secs(9)), &|facts| {
+            shared_of(facts).slots = SlotStatus::Taken;
+        }),
+        (&|error| matches!(error, LedgerError::SlotsTaken(wait) if *wait == Duration::from_millis(5)), &|facts| {
+            shared_of(facts).slots = SlotStatus::Free(0);
+        }),
+        (&|error| matches!(error, LedgerError::Deferred(wait) if *wait == Duration::from_millis(5)), &|facts| {
+            shared_of(facts).slots = SlotStatus::Free(1);
+        }),
         (&|error| over(error, "budget.labels"), &|facts| {
             facts.used.extend([((Some(label("acme")), 0), usd(100_000))]);
         }),
@@ -107,7 +104,7 @@ fn admitted_intent_counts_for_the_next() {
     assert!(matches!(admit(&mut facts, &intent_of("a")), Err(LedgerError::Claimed(_))), "it is open");
     let second = admit(&mut facts, &intent_of("b")).expect("one slot is left");
     assert!(second.attempt.id > first.attempt.id);
-    assert!(matches!(admit(&mut facts, &intent_of("c")), Err(LedgerError::WaitsForRunners { .. })), "no slot is left");
+    assert!(matches!(admit(&mut facts, &intent_of("c")), Err(LedgerError::Deferred(_))), "no slot is left");
 }
 
 /// An imported task has the time of its purchase, and is declared found.
