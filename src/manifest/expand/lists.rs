@@ -176,9 +176,11 @@ impl Maker<'_> {
                 let mut object = serde_json::Map::new();
                 for (key, value) in fields {
                     let own = key.as_bool().map(|is_so| is_so.to_string()).or_else(|| text_or_number(key));
-                    let Some(own) = own.filter(|_| key.as_f64().is_none_or(f64::is_finite)) else {
+                    let is_name = |own: &String| key.as_f64().is_none_or(f64::is_finite) && !object.contains_key(own);
+                    let Some(own) = own.filter(is_name) else {
                         self.found.push(error!(ExtraNotJson, at.value(),
-                            "a key in `{name}` must be a string, found {}", kind(key); "put quotes around it"));
+                            "a key in `{name}` must be a string, each another one, found {}", kind(key);
+                            "put quotes around it, or remove its double"));
                         continue;
                     };
                     object.extend(self.json(value, name, at).map(|value| (own, value)));

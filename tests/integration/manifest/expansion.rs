@@ -417,7 +417,14 @@ fn nested_keys_of_extra_are_sent_or_refused() {
     let sent = plan(&manifest("{ true: b, 1: c, d: ['{{ id }}', !mark '{{ id }}', null] }"));
     let tone = sent["jobs"][0]["request"]["tone"].to_string();
     assert_eq!(tone, r#"{"1":"c","d":["a",{"!mark":"a"},null],"true":"b"}"#);
-    for extra in ["{ null: b, c: d }", "{ [a]: b }", "{ e: { ? { a: b } : c } }", "{ .inf: a }", "!mark .nan"] {
+    for extra in [
+        "{ null: b, c: d }",
+        "{ [a]: b }",
+        "{ e: { ? { a: b } : c } }",
+        "{ .inf: a }",
+        "!mark .nan",
+        "{ 1: a, '1': b }",
+    ] {
         manifest(extra).shotlist(&["run", "m.yaml", "--plan"]).fails_with("extra-not-json", 2);
     }
 }
