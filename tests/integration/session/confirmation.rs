@@ -154,6 +154,40 @@ fn lost_batch_value_is_questioned() {
     assert_eq!(service.posts().len(), 3);
 }
 
+/// The guards compare with all jobs of the manifest.
+#[test]
+fn moved_rows_are_questioned_in_every_selection() {
+    let manifest = "version: 1\njobs: [{ for_each: rows.csv, id: 'row-{{ row_number }}', model: alpha-2, prompt: '{{ row.p }}', tags: ['t{{ row_number }}'] }]\n";
+    let (service, here) =
+        (Service::well(), Workspace::with_manifest(manifest).file("rows.csv", "p\none\ntwo\nthree\n"));
+    here.run(&service, &[]).ends_with(0);
+    let selections: [&[&str]; 6] = [
+        &[],
+        &["--select", "row-2"],
+        &["--tag", "t2"],
+        &["--exclude", "row-1"],
+        &["--sample", "2"],
+        &["--sample", "3"],
+    ];
+    for (rows, selections) in [
+        ("zero\none\ntwo\nthree\n", &selections[..]),
+        ("two\nthree\n", &selections[..1]),
+        ("three\none\ntwo\n", &selections[..1]),
+        ("TWO\n one \nthree\n", &selections[..1]),
+    ] {
+        here.write("rows.csv", format!("p\n{rows}"));
+        for selection in selections {
+            let refused = here.run(&service, selection).ends();
+            assert_eq!(
+                (refused.code, service.posts().len()),
+                (Some(3), 3),
+                "{rows:?} {selection:?}: {}",
+                refused.stderr
+            );
+        }
+    }
+}
+
 /// Two simultaneous changes, each with a different guard.
 #[test]
 fn another_spelling_under_another_id_row_or_name_is_questioned() {
