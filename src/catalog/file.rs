@@ -131,6 +131,7 @@ pub enum CatalogError {
 }
 
 impl Default for &Catalog {
+    /// The catalog that is built into the program: options that name no other have it.
     fn default() -> Self {
         &EMBEDDED
     }

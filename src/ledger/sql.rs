@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures::future::try_join_all;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::row::{self, Row, Unreadable, Value};
@@ -206,10 +207,7 @@ fn array<'t>(texts: impl Iterator<Item = &'t str>) -> String {
 }
 
 /// A value that is JSON.
-pub(in crate::ledger) fn from_json<T: serde::de::DeserializeOwned>(
-    column: &'static str,
-    text: &str,
-) -> Result<T, Unreadable> {
+pub(in crate::ledger) fn from_json<T: DeserializeOwned>(column: &'static str, text: &str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|_| Unreadable::value(column, text))
 }
 

@@ -36,7 +36,7 @@ pub struct PostgresAddress {
 impl PostgresAddress {
     /// Reads an address, and finds its password. `environment` gives the value of a variable.
     pub fn new(text: &str, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
-        let (plain, options) = without_own_options(text);
+        let (plain, sslmode, root_cert) = without_own_options(text);
         // The client knows the scheme in small letters.
         let plain = plain.split_once("://").map_or_else(String::new, |(_, rest)| format!("postgres://{rest}"));
         if text.contains("sslcert=") || text.contains("sslkey=") {
@@ -64,7 +64,7 @@ impl PostgresAddress {
             config.user(user.unwrap_or_else(|| "postgres".into()).to_string_lossy());
         }
         let is_near = config.get_hosts().iter().all(is_near);
-        config.ssl_mode(match options.sslmode.as_deref() {
+        config.ssl_mode(match sslmode {
             Some("disable") => SslMode::Disable,
             None if is_near => SslMode::Disable,
             None | Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
@@ -83,7 +83,7 @@ impl PostgresAddress {
             config.password(password);
         }
         let shown = without_password(text).into();
-        Ok(Self { config: Box::new(config), shown, root_cert: options.sslrootcert, has_password })
+        Ok(Self { config: Box::new(config), shown, root_cert, has_password })
     }
 
     /// Returns whether the text contains a password, which every user of a machine can read on a command line.
@@ -117,30 +117,17 @@ impl fmt::Debug for PostgresAddress {
     }
 }
 
-/// Options of libpq that the client does not have.
-#[derive(Default)]
-struct OwnOptions {
-    sslmode: Option<String>,
-    sslrootcert: Option<PathBuf>,
-}
-
-fn without_own_options(text: &str) -> (String, OwnOptions) {
-    let Some((address, query)) = text.split_once('?') else { return (text.to_owned(), OwnOptions::default()) };
-    let mut own = OwnOptions::default();
-    let rest = query.split('&').filter(|option| match option.split_once('=') {
-        Some(("sslmode", value)) => {
-            own.sslmode = Some(value.to_owned());
-            false
-        }
-        Some(("sslrootcert", value)) => {
-            // As for libpq, `system` is the certificate store of this machine.
-            own.sslrootcert = (value != "system").then(|| value.replace("%2F", "/").replace("%2f", "/").into());
-            false
-        }
-        _ => true,
-    });
-    let rest: Vec<&str> = rest.collect();
-    (if rest.is_empty() { address.to_owned() } else { format!("{address}?{}", rest.join("&")) }, own)
+/// The URL without the options of libpq that the client does not have, and their values: `sslmode` and `sslrootcert`.
+fn without_own_options(text: &str) -> (String, Option<&str>, Option<PathBuf>) {
+    let Some((address, query)) = text.split_once('?') else { return (text.to_owned(), None, None) };
+    let (own, rest): (Vec<&str>, Vec<&str>) =
+        query.split('&').partition(|option| option.starts_with("sslmode=") || option.starts_with("sslrootcert="));
+    let value = |name: &str| own.iter().rev().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
+    // As for libpq, `system` is the certificate store of this machine.
+    let root = value("sslrootcert").filter(|value| *value != "system");
+    let root = root.map(|value| value.replace("%2F", "/").replace("%2f", "/").into());
+    let rest = if rest.is_empty() { address.to_owned() } else { format!("{address}?{}", rest.join("&")) };
+    (rest, value("sslmode"), root)
 }
 
 fn is_near(host: &Host) -> bool {

@@ -99,14 +99,6 @@ struct Written<'r> {
     spent: Vec<SpentChange<'r>>,
 }
 
-/// Writes changes now.
-pub(super) async fn write_rows(transaction: &Transaction, changes: &Changes<'_>) -> Result<(), PostgresError> {
-    if let Some(json) = as_json(changes)? {
-        transaction.execute_typed(&WRITE, &[(&json, Type::TEXT)]).await?;
-    }
-    Ok(())
-}
-
 /// Writes changes together with the commit.
 pub(super) fn write_rows_last(transaction: &Transaction, changes: &Changes<'_>) -> Result<(), PostgresError> {
     if let Some(json) = as_json(changes)? {
@@ -232,7 +224,10 @@ impl Sql for Transaction {
     }
 
     async fn save_now(&self, changes: &Changes<'_>) -> Result<(), PostgresError> {
-        write_rows(self, changes).await
+        if let Some(json) = as_json(changes)? {
+            self.execute_typed(&WRITE, &[(&json, Type::TEXT)]).await?;
+        }
+        Ok(())
     }
 }
 

@@ -80,6 +80,20 @@ pub(in crate::ledger) fn apply(
         Event::Billed { is_charged, source } => {
             known.billed = Some(Box::new(Billed { is_charged: *is_charged, source: source.clone(), at }));
         }
+        Event::Relinked { .. }
+        | Event::Fetched(_)
+        | Event::Executed { .. }
+        | Event::Archived { .. }
+        | Event::Reviewed(_)
+        | Event::Moved(_) => apply_to_video(attempt, event, at, machine),
+    }
+    Ok(())
+}
+
+/// Applies an event of a video to its attempt.
+fn apply_to_video(attempt: &mut Attempt, event: &Event, at: Timestamp, machine: &str) {
+    let known = &mut attempt.particulars;
+    match event {
         Event::Relinked { video_url } => attempt.video_url = Some(video_url.clone()),
         Event::Fetched(file) => {
             attempt.file = Some(Box::new(file.clone()));
@@ -97,8 +111,8 @@ pub(in crate::ledger) fn apply(
                 file.path = path.clone();
             }
         }
+        _ => {}
     }
-    Ok(())
 }
 
 /// Puts an intent without a response in doubt. Its time of response stays unknown: only the end of its runner settles it.

@@ -71,16 +71,12 @@ impl<'t> Fields<'t> {
         let fields = Self { at, values, until_kept, waits_for_image, extra };
         for (rule, field, other) in TWICE {
             if raw.values.has(field) && raw.values.has(other) {
-                found.push(fields.twice(rule, field, other));
+                let message = format!("found both `{}` and `{}`", field.name(), other.name());
+                let twice = Diagnostic::error(rule, message, fields.at(other).named());
+                found.push(twice.with_help("keep one of the two"));
             }
         }
         fields
-    }
-
-    /// The error that two fields exclude each other.
-    fn twice(&self, rule: Rule, one: JobField, other: JobField) -> Diagnostic {
-        let message = format!("found both `{}` and `{}`", one.name(), other.name());
-        Diagnostic::error(rule, message, self.at(other).named()).with_help("keep one of the two")
     }
 
     /// The location of a field's value, present or not.
