@@ -179,7 +179,7 @@ impl Maker<'_> {
                     let is_name = |own: &String| key.as_f64().is_none_or(f64::is_finite) && !object.contains_key(own);
                     let Some(own) = own.filter(is_name) else {
                         self.found.push(error!(ExtraNotJson, at.value(),
-                            "a key in `{name}` must be a string, each another one, found {}", kind(key);
+                            "the keys in `{name}` must be different strings, found {}", kind(key);
                             "put quotes around it, or remove its double"));
                         continue;
                     };
