@@ -31,8 +31,6 @@ pub enum Form {
     Xlsx,
     /// For editing programs.
     Otio,
-    /// The page with its videos, as a ZIP file.
-    Bundle,
     /// The videos with a mismatch, if there are any.
     Mismatches,
 }
@@ -140,7 +138,6 @@ impl Writer {
                 Form::Json => json::write(report, directory, now, file),
                 Form::Html => html::write(report, directory, now, self.commands.as_ref(), file),
                 Form::Xlsx => xlsx::write(report, directory, file),
-                Form::Bundle => html::write_bundle(report, now, file),
                 Form::Otio => otio::write(report, directory, self.track.as_deref(), file),
                 Form::Mismatches => write_mismatches(report, file),
             });
@@ -209,8 +206,8 @@ fn marks(form: Form) -> &'static [&'static str] {
         Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
         Form::Html => &["name=\"generator\" content=\"shotlist"],
         Form::Otio => &[otio::BEGINNING],
-        // Compressed files are opened instead.
-        Form::Xlsx | Form::Bundle => &[],
+        // A compressed file is opened instead.
+        Form::Xlsx => &[],
     }
 }
 
@@ -225,7 +222,6 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
             let start = String::from_utf8_lossy(&start);
             let is_ours = match form {
                 Form::Xlsx => xlsx::is_report(path),
-                Form::Bundle => html::is_bundle(path),
                 form => marks(form).iter().all(|mark| start.contains(mark)),
             };
             if start.is_empty() || is_ours {

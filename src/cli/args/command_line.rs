@@ -131,9 +131,6 @@ pub(crate) struct ReportCommandArgs {
     pub manifest: ManifestArgs,
     #[command(flatten)]
     pub reports: ReportArgs,
-    /// Write the page with its videos into a ZIP file, to send to reviewers elsewhere
-    #[arg(value_parser = PathParser, long, value_name = "ZIP", help_heading = "Files")]
-    pub bundle: Option<PathBuf>,
 }
 
 /// Options of `status`.

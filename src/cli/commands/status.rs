@@ -11,7 +11,6 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::program::block_on;
 use crate::cli::{next_commands, options};
 use crate::domain::{Job, JobId};
-use crate::report::Form;
 use crate::report::{Report, ReportView, metrics};
 use crate::session::{LedgerLimits, Options, Reported, Session};
 use crate::ui::{self, Page, Terminal};
@@ -91,7 +90,6 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     let (again, on_page) =
         (next_commands::for_batch(&args.manifest, key), next_commands::for_page(&args.manifest, key));
     let reports = options::writer(&args.reports, &options.out, on_page)?;
-    let reports = args.bundle.iter().fold(reports, |reports, path| reports.with_file(path.clone(), Form::Bundle));
     let options = Options { reports, ..options };
     let session = Session::new(chosen.manifest, options::ledger(&args.manifest)?, options);
     let report = block_on(async {

@@ -10,4 +10,3 @@ mod page;
 
 pub(super) use card::path_as_link;
 pub(super) use page::write;
-pub(super) use page::{is_bundle, write_bundle};

@@ -52,8 +52,8 @@ struct Top<'p> {
     tags: Vec<&'p str>,
     /// The command that takes saved choices, if it is known.
     retake: Option<String>,
-    /// The way to the output directory with the other reports, unless the page travels alone.
-    beside: Option<String>,
+    /// The way to the output directory with the other reports.
+    beside: String,
 }
 
 /// The part below the cards.
@@ -82,40 +82,6 @@ pub(crate) fn write(
         Group::new(&takes, report.simulated, commands).write_into(to)?;
     }
     Foot { script: SCRIPT }.write_into(to)
-}
-
-/// The comment of a bundle. A ZIP file that the user made of the same page has none.
-const BUNDLE: &str = "a report of shotlist";
-
-/// Returns whether a file is a bundle.
-pub(crate) fn is_bundle(path: &Path) -> bool {
-    let archive = std::fs::File::open(path).ok().and_then(|file| zip::ZipArchive::new(file).ok());
-    archive.is_some_and(|archive| archive.comment() == BUNDLE.as_bytes())
-}
-
-/// Writes a ZIP file to send to somebody: the page without commands, which need the manifest, and each file of the output directory on it.
-pub(crate) fn write_bundle(report: &Report, written_at: Timestamp, to: &mut (impl Write + io::Seek)) -> io::Result<()> {
-    let mut archive = zip::ZipWriter::new(to);
-    archive.set_comment(BUNDLE)?;
-    let packed = zip::write::SimpleFileOptions::default();
-    archive.start_file("report.html", packed)?;
-    write(report, report.directory(), written_at, None, &mut archive)?;
-    // A video is compressed already, and all of them together may have more than 4 GiB.
-    let stored = packed.compression_method(zip::CompressionMethod::Stored).large_file(true);
-    let mut names = std::collections::HashSet::new();
-    for row in report.rows() {
-        let versions = row.detail.versions.into_iter().map(|version| version.file);
-        for name in row.file.into_iter().chain(versions) {
-            if names.insert(name.clone()) {
-                archive.start_file(&*name, stored)?;
-                let path = report.directory().join(&name);
-                // A link could bring a private file into what is sent.
-                crate::files::no_links_below(report.directory(), &path)?;
-                io::copy(&mut std::fs::File::open(path)?, &mut archive)?;
-            }
-        }
-    }
-    archive.finish().map(drop).map_err(io::Error::from)
 }
 
 fn top<'p>(report: &'p Report, from: &Path, written_at: Timestamp, commands: Option<&NextCommand>) -> Top<'p> {
@@ -149,7 +115,7 @@ fn top<'p>(report: &'p Report, from: &Path, written_at: Timestamp, commands: Opt
         tags: tags.into_iter().collect(),
         // The usual directory of a browser; the page can't know where it saves.
         retake: commands.map(|commands| commands.command("run", &["--retake", "@~/Downloads/choices.json"])),
-        beside: commands.map(|_| path_as_link(&relative_path(from, report.directory()))),
+        beside: path_as_link(&relative_path(from, report.directory())),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The timeline of the videos for an editing program, and the cost of a kept second.
 
-use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
@@ -133,63 +132,6 @@ fn edited_cut_is_not_replaced() {
         assert!(has_code(&refused, "not-a-report"), "{refused}");
         assert_eq!(std::fs::read_to_string(here.path("cut.otio")).expect("the file"), foreign);
     }
-}
-
-/// A bundle has the page and its videos.
-#[test]
-fn bundle_has_the_page_and_its_videos() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
-    here.run(&service, &[]).ends_with(0);
-    let bundle = || here.shotlist(&["report", "m.yaml", "--bundle", "out/page.zip"]);
-    bundle().ends_with(0);
-    let mut archive =
-        zip::ZipArchive::new(std::fs::File::open(here.path("out/page.zip")).expect("a file")).expect("a ZIP file");
-    let names: Vec<String> = (0..archive.len())
-        .map(|index| archive.by_index(index).expect("a file").name().expect("a name").to_string())
-        .collect();
-    assert_eq!(names, ["report.html", "the lake/lake.mp4", "dune.mp4", "pier.mp4", "road.mp4"]);
-    let read = |archive: &mut zip::ZipArchive<std::fs::File>, name: &str| {
-        let mut bytes = Vec::new();
-        archive.by_name(name).expect("a file").read_to_end(&mut bytes).expect("bytes");
-        bytes
-    };
-    assert_eq!(
-        read(&mut archive, "the lake/lake.mp4"),
-        std::fs::read(here.path("shotlist-out/m/the lake/lake.mp4")).expect("a video")
-    );
-    let page = String::from_utf8(read(&mut archive, "report.html")).expect("a page");
-    let files: Vec<&str> = page.split("data-file=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-    assert_eq!(files, ["the%20lake/lake.mp4", "dune.mp4", "pier.mp4", "road.mp4"]);
-    bundle().ends_with(0);
-    // The user packed the same page, with a file of their own.
-    let mut own = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for name in ["report.html", "contract.pdf"] {
-        own.start_file(name, zip::write::SimpleFileOptions::default()).expect("a place");
-        own.write_all(b"mine").expect("written");
-    }
-    let own = own.finish().expect("a ZIP file").into_inner();
-    for foreign in [&own[..], b"a letter"] {
-        here.write("out/page.zip", foreign);
-        assert!(has_code(&bundle().ends_with(2).stderr, "not-a-report"));
-        assert_eq!(std::fs::read(here.path("out/page.zip")).expect("the file"), foreign);
-    }
-}
-
-/// A bundle must not contain a private file.
-#[test]
-#[cfg(unix)]
-fn bundle_follows_no_link() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(SPOTS));
-    here.run(&service, &[]).ends_with(0);
-    let lake = here.path("shotlist-out/m/the lake");
-    std::fs::rename(&lake, here.path("private")).expect("a private directory");
-    std::os::unix::fs::symlink(here.path("private"), &lake).expect("a link");
-    let refused = here.shotlist(&["report", "m.yaml", "--bundle", "page.zip"]).ends_with(74).stderr;
-    insta::assert_snapshot!(refused, @"
-    error[not-writable]: can't write report `page.zip`: shotlist-out/m/the lake: it is a link, and shotlist follows none here; remove the link
-      help: check the path, the permissions of its directory, and the free space
-    ");
-    assert!(!here.path("page.zip").exists());
 }
 
 /// The same sums as over the rows of the reports.
