@@ -134,13 +134,7 @@ async fn take(transport: &Transport, url: &str, mut response: Response, part: &m
     // The start of a partial file was checked when it arrived.
     let mut start = (part.length() == 0).then(Vec::new);
     let mut drip = Drip::new(limits);
-    loop {
-        let chunk = match tokio::time::timeout(limits.silence, response.chunk()).await {
-            Ok(Ok(Some(chunk))) => chunk,
-            Ok(Ok(None)) => break,
-            Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
-            Err(_) => return Err(Miss::Again(silent(limits.silence), None)),
-        };
+    while let Some(chunk) = in_time(limits, response.chunk()).await? {
         // Checked early: an endless page is not read to its end.
         if let Some(bytes) = &mut start {
             bytes.extend(chunk.iter().take(SIGNATURE_LENGTH));
@@ -202,17 +196,23 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 /// A response of limited length.
 async fn short(mut response: Response, limits: &Limits) -> Result<Vec<u8>, Miss> {
     let mut body = Vec::new();
-    loop {
-        match tokio::time::timeout(limits.silence, response.chunk()).await {
-            Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= interface::MAX_ANSWER_BYTES => {
-                body.extend_from_slice(&chunk);
-            }
-            Ok(Ok(Some(_))) => return Err(Miss::Never(FetchError::NotVideo("endless JSON".to_owned()))),
-            Ok(Ok(None)) => return Ok(body),
-            Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
-            Err(_) => return Err(Miss::Again(silent(limits.silence), None)),
+    while let Some(chunk) = in_time(limits, response.chunk()).await? {
+        body.extend_from_slice(&chunk);
+        if body.len() > interface::MAX_ANSWER_BYTES {
+            return Err(Miss::Never(FetchError::NotVideo("endless JSON".to_owned())));
         }
     }
+    Ok(body)
+}
+
+/// Waits for a response or its next bytes. The error has its causes, but not the URL, which may be signed.
+async fn in_time<T>(limits: &Limits, part: impl Future<Output = reqwest::Result<T>>) -> Result<T, Miss> {
+    let why = match tokio::time::timeout(limits.silence, part).await {
+        Ok(Ok(part)) => return Ok(part),
+        Ok(Err(error)) => causes(&error).unwrap_or_else(|| "the connection was lost".to_owned()),
+        Err(_) => format!("the server said nothing for {} s", limits.silence.as_secs_f64()),
+    };
+    Err(Miss::Again(why, None))
 }
 
 fn local(part: &Part, error: std::io::Error) -> Miss {
@@ -313,16 +313,6 @@ async fn aside<T: Send + 'static>(
 /// The maximum number of redirects. Browsers follow twenty.
 const MAX_REDIRECTS: usize = 10;
 
-/// The error with its causes, without the URL, which may be signed.
-pub(super) fn lost(error: &reqwest::Error) -> String {
-    causes(error).unwrap_or_else(|| "the connection was lost".to_owned())
-}
-
-/// The message about a silent server.
-pub(super) fn silent(silence: Duration) -> String {
-    format!("the server said nothing for {} s", silence.as_secs_f64())
-}
-
 /// The host of a URL, for the health of hosts and for partial files.
 pub(super) fn host(link: &str) -> String {
     Url::parse(link).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default()
@@ -339,12 +329,7 @@ async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
         }
         let start = Instant::now();
-        // The wait for the response counts as silence, too.
-        let response = match tokio::time::timeout(transport.limits.silence, request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
-            Err(_) => return Err(Miss::Again(silent(transport.limits.silence), None)),
-        };
+        let response = in_time(&transport.limits, request.send()).await?;
         // Its path may be signed.
         let (host, status) = (url.host_str().unwrap_or_default(), response.status().as_u16());
         let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
