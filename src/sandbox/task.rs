@@ -121,22 +121,11 @@ impl Limits {
 }
 
 /// A rejection, as JSON in the error form of the interface (§2.3).
-pub(super) struct Refusal {
-    status: StatusCode,
-    message: String,
-    code: &'static str,
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let body = json!({ "error": { "message": self.message, "code": self.code } });
-        (self.status, Json(body)).into_response()
-    }
-}
+pub(super) type Refusal = (StatusCode, Json<Value>);
 
 /// A rejection with this status, message, and code.
 pub(super) fn refuse(status: StatusCode, message: &str, code: &'static str) -> Refusal {
-    Refusal { status, message: message.to_owned(), code }
+    (status, Json(json!({ "error": { "message": message, "code": code } })))
 }
 
 /// 429 with this `Retry-After`.
