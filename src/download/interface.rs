@@ -158,13 +158,9 @@ pub(super) fn is_json(content_type: Option<&str>) -> bool {
 pub(super) fn link(body: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let text = |value: &Value| value.as_str().filter(|text| is_address(text)).map(str::to_owned);
-    text(&value).or_else(|| named(&value, &|name| name == "video_url", 0)).or_else(|| {
-        named(
-            &value,
-            &|name| ["url", "uri", "link", "href"].iter().any(|word| name.to_ascii_lowercase().contains(word)),
-            0,
-        )
-    })
+    let is_link =
+        |name: &str| ["url", "uri", "link", "href"].iter().any(|word| name.to_ascii_lowercase().contains(word));
+    text(&value).or_else(|| named(&value, &|name| name == "video_url", 0)).or_else(|| named(&value, &is_link, 0))
 }
 
 fn named(value: &Value, is_meant: &dyn Fn(&str) -> bool, depth: usize) -> Option<String> {
@@ -172,12 +168,11 @@ fn named(value: &Value, is_meant: &dyn Fn(&str) -> bool, depth: usize) -> Option
         return None;
     }
     match value {
-        Value::Object(fields) => fields
-            .iter()
-            .find_map(|(name, value)| {
-                value.as_str().filter(|text| is_meant(name) && is_address(text)).map(str::to_owned)
-            })
-            .or_else(|| fields.values().find_map(|value| named(value, is_meant, depth + 1))),
+        Value::Object(fields) => {
+            let own = fields.iter().filter(|(name, _)| is_meant(name)).filter_map(|(_, value)| value.as_str());
+            let own = own.filter(|text| is_address(text)).map(str::to_owned).next();
+            own.or_else(|| fields.values().find_map(|value| named(value, is_meant, depth + 1)))
+        }
         Value::Array(values) => values.iter().find_map(|value| named(value, is_meant, depth + 1)),
         _ => None,
     }
@@ -193,15 +188,13 @@ pub(super) fn digest(file: &mut File) -> io::Result<(u64, String)> {
     let mut hash = Sha256::new();
     let (mut length, mut buffer) = (0, vec![0; 1 << 16]);
     loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            read => {
-                hash.update(&buffer[..read]);
-                length += read as u64;
-            }
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok((length, hex(&hash.finalize())));
         }
+        hash.update(&buffer[..read]);
+        length += read as u64;
     }
-    Ok((length, hex(&hash.finalize())))
 }
 
 /// Returns whether the file at a path is this video, by length and SHA-256. An unreadable file is not.

@@ -31,12 +31,9 @@ pub(super) fn word(text: &str) -> String {
 
 /// A raw response, or the start of its text if it is too long or too deep.
 pub(super) fn raw(value: &Value) -> Value {
-    if is_flat(value, MAX_DEPTH) {
-        let text = value.to_string();
-        return if text.len() <= RAW { value.clone() } else { raw_text(&text) };
-    }
     // Parsed within the depth, so it can be written within the stack.
-    raw_text(&value.to_string())
+    let text = value.to_string();
+    if text.len() <= RAW && is_flat(value, MAX_DEPTH) { value.clone() } else { raw_text(&text) }
 }
 
 /// The start of a body without JSON: text, or else its bytes as `{"base64": …}`.
