@@ -13,7 +13,9 @@ use super::mp4::examine;
 use super::part::note_path;
 use super::{Destination, FetchError, Stored};
 use crate::domain::{NoticeCode, OutputPath, TaskId, VideoFile, explained, hex};
-use crate::files::{make_directories, no_link, no_links_below, open_plain, sync_directory, sync_file, temporary};
+use crate::files::{
+    make_directories, name_anew, no_link, no_links_below, open_plain, sync_directory, sync_file, temporary,
+};
 
 /// The maximum number of versions of a name.
 const MAX_VERSIONS: u32 = 10_000;
@@ -131,17 +133,6 @@ pub fn exchange(
         fs::rename(&own, &version)?;
     }
     fs::rename(&hidden, &own).and_then(|()| sync_directory(&own)).map(|()| true)
-}
-
-/// Gives a file a free name. Never replaces a file of another process.
-pub(super) fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
-    match fs::hard_link(file, name) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without hard links: checked before, the name is free.
-        Err(_) if !name.exists() => fs::rename(file, name),
-        Err(error) => Err(error),
-    }
 }
 
 impl Target {

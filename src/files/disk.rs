@@ -94,6 +94,16 @@ fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
+/// Gives a file a free name. Never replaces a file of another process.
+pub(crate) fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
+    match fs::hard_link(file, name) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+        // A file system without hard links: checked before, the name is free.
+        Err(_) if name.symlink_metadata().is_err() => fs::rename(file, name),
+        named => named,
+    }
+}
+
 /// Runs disk work on a separate thread, so it does not block the run. Returns an error if no thread can start, or if the work panics.
 pub(crate) async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let (answer, answered) = oneshot::channel();

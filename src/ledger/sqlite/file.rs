@@ -15,7 +15,7 @@ use super::open::{is_there, make_directory_of, open, open_to_read, store_error};
 use super::schema::{WRITABLE, difference, verify_sums};
 use super::store::{SqliteStore, commit, read_freeze, repeats_its_record, set_freeze};
 use crate::domain::{BatchKey, displayed, with_causes};
-use crate::files::{on_a_thread, sync_directory, sync_file, temporary, with_suffix};
+use crate::files::{name_anew, on_a_thread, sync_directory, sync_file, temporary, with_suffix};
 use crate::ledger::locked::WriterHandle;
 use crate::ledger::row::{self, COLUMNS, Kind, Row, Shared};
 use crate::ledger::rules::Sums;
@@ -311,12 +311,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
 /// Renames a durable copy. Replaces nothing, and leaves no name on an error.
 pub(super) fn give_name(copy: &Path, to: &Path) -> std::io::Result<()> {
     sync_file(copy)?;
-    match fs::hard_link(copy, to) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
-        // A file system without hard links: checked before, the name is free.
-        Err(_) if to.symlink_metadata().is_err() => fs::rename(copy, to)?,
-        named => named?,
-    }
+    name_anew(copy, to)?;
     // Without a durable name, the copy has failed, and the source stays the only ledger.
     sync_directory(to).inspect_err(|_| drop(fs::remove_file(to)))
 }
