@@ -18,9 +18,9 @@ const STABLE: u32 = 3;
 /// The IDs of a task, and the IDs in responses to its polls.
 #[derive(Debug)]
 pub(crate) struct Identity {
-    names: TaskNames,
+    pub(super) names: TaskNames,
     /// True if polls use the alias, because the service doesn't know the ID.
-    polled_by_alias: bool,
+    pub(super) is_polled_by_alias: bool,
     /// The unknown ID of the last polls, and their number.
     other: Option<(TaskId, u32)>,
     /// A third ID, in the responses to polls.
@@ -41,16 +41,12 @@ pub(crate) enum ReportOwner {
 impl Identity {
     /// The identity of a task with these IDs.
     pub(crate) fn new(names: TaskNames) -> Self {
-        Self { names, polled_by_alias: false, other: None, third: None }
-    }
-
-    pub(super) fn names(&self) -> &TaskNames {
-        &self.names
+        Self { names, is_polled_by_alias: false, other: None, third: None }
     }
 
     /// Returns the ID to poll by.
     pub(super) fn polled_id(&self) -> &TaskId {
-        self.names.alias.as_ref().filter(|_| self.polled_by_alias).unwrap_or(&self.names.id)
+        self.names.alias.as_ref().filter(|_| self.is_polled_by_alias).unwrap_or(&self.names.id)
     }
 
     /// Decides which task a report is about.
@@ -73,15 +69,10 @@ impl Identity {
         }
     }
 
-    /// Returns whether polls use the alias.
-    pub(super) fn is_polled_by_alias(&self) -> bool {
-        self.polled_by_alias
-    }
-
     /// Switches to the other ID after the service denied this one. Returns whether the alias is next.
     pub(super) fn on_denial(&mut self) -> bool {
-        self.polled_by_alias = !self.polled_by_alias && self.names.alias.is_some();
-        self.polled_by_alias
+        self.is_polled_by_alias = !self.is_polled_by_alias && self.names.alias.is_some();
+        self.is_polled_by_alias
     }
 }
 

@@ -221,17 +221,17 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             let ending = self.poller.watch(bought, &mut watched).await;
             drop(slot);
             let ended = Box::pin(self.finish(bought, ending, &watched)).await;
-            (watched.names().clone(), ended)
+            (watched.identity.names.clone(), ended)
         }
     }
 
     /// Records the end of polling.
     async fn finish(&self, bought: &Bought<'_>, ending: Ending, watched: &PolledTask) -> Ended {
-        let (job, task, polls) = (bought.purchase.job.clone(), watched.names().clone(), watched.polls);
+        let (job, task, polls) = (bought.purchase.job.clone(), watched.identity.names.clone(), watched.polls);
         let mut ended = Ended::default();
         let (event, emitted) = match ending {
             Ending::Completed { video_url, ended_at } => {
-                let content_url = || self.gateway.service.content_url(watched.polled_id());
+                let content_url = || self.gateway.service.content_url(watched.identity.polled_id());
                 // A response may repeat a video that the request refers to.
                 let video_url = video_url
                     .filter(|url| !bought.purchase.request.body().contains(&**url))

@@ -99,7 +99,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         watched: &mut PolledTask,
         start: Instant,
     ) -> ControlFlow<Ending, Duration> {
-        let answer = self.ask(watched.polled_id(), start + self.gateway.settings.deadline).await;
+        let answer = self.ask(watched.identity.polled_id(), start + self.gateway.settings.deadline).await;
         let now = Moment { age: bought.age + start.elapsed(), at: self.gateway.now() };
         let (mut next, mut effects) = watched.next(answer, now, GRACE);
         loop {
@@ -111,7 +111,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     return ControlFlow::Break(ending);
                 }
                 Next::AskContent(ended_at) => {
-                    let has_content = self.gateway.service.has_content(watched.polled_id()).await;
+                    let has_content = self.gateway.service.has_content(watched.identity.polled_id()).await;
                     let completed = Next::End(Ending::Completed { video_url: None, ended_at });
                     (if has_content { completed } else { Next::Poll(Pause::Usual) }, Vec::new())
                 }

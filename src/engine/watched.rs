@@ -102,7 +102,7 @@ pub(super) enum Effect {
 /// A task with the results of its polls.
 #[derive(Debug)]
 pub(super) struct PolledTask {
-    identity: Identity,
+    pub identity: Identity,
     pub progress: schedule::Progress,
     /// The last time of a running state.
     unfinished_at: Timestamp,
@@ -145,21 +145,11 @@ impl PolledTask {
         }
     }
 
-    /// Returns the ID to poll by.
-    pub(super) fn polled_id(&self) -> &TaskId {
-        self.identity.polled_id()
-    }
-
-    /// Returns the IDs of the task.
-    pub(super) fn names(&self) -> &TaskNames {
-        self.identity.names()
-    }
-
     /// Decides the next step after a response. `grace` is the maximum time of denials.
     pub(super) fn next(&mut self, answer: PollAnswer, now: Moment, grace: Duration) -> (Next, Vec<Effect>) {
         use PollAnswer as A;
         self.polls += 1;
-        if self.identity.is_polled_by_alias() && matches!(answer, A::Transient(_) | A::KeyRefused(_)) {
+        if self.identity.is_polled_by_alias && matches!(answer, A::Transient(_) | A::KeyRefused(_)) {
             // The service denied the first ID, and the alias is no better: back to the first.
             self.identity.on_denial();
             return (Next::Poll(Pause::Usual), Vec::new());
@@ -182,7 +172,7 @@ impl PolledTask {
                 ReportOwner::Own => self.read(report, now, &mut effects),
                 ReportOwner::Renamed(name) => Next::Claim(name, Box::new(report)),
                 ReportOwner::Other(name) => {
-                    if self.identity.is_polled_by_alias() {
+                    if self.identity.is_polled_by_alias {
                         self.identity.on_denial();
                     }
                     self.on_other_task(&format!("the response is about task {name}"), &mut effects)
@@ -209,7 +199,7 @@ impl PolledTask {
     /// Continues with a report after the ledger accepted its ID as an alias.
     pub(super) fn accept_alias(&mut self, name: TaskId, report: TaskReport, now: Moment) -> (Next, Vec<Effect>) {
         self.identity.accept_alias(name);
-        let mut effects = vec![Effect::Alias(self.identity.names().clone())];
+        let mut effects = vec![Effect::Alias(self.identity.names.clone())];
         (self.read(report, now, &mut effects), effects)
     }
 
@@ -221,7 +211,7 @@ impl PolledTask {
 
     /// A response about another task counts as a failed poll.
     fn on_other_task(&mut self, why: &str, effects: &mut Vec<Effect>) -> Next {
-        self.on_poll_error(format!("poll for task {}: {why}", self.identity.names()), effects)
+        self.on_poll_error(format!("poll for task {}: {why}", self.identity.names), effects)
     }
 
     fn on_poll_error(&mut self, message: String, effects: &mut Vec<Effect>) -> Next {
@@ -325,7 +315,7 @@ impl PolledTask {
         if self.identity.on_denial() {
             return Next::Poll(Pause::AfterFailures(0));
         }
-        let message = format!("poll for task {}: {why}", self.identity.names());
+        let message = format!("poll for task {}: {why}", self.identity.names);
         (self.said, self.is_endless) = (Some(message.clone()), false);
         let since = *self.denied_since.get_or_insert_with(|| {
             effects.push(Effect::Denied(message.clone()));
