@@ -96,7 +96,7 @@ impl Credentials {
     /// The headers, hidden from logs.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut map = HeaderMap::new();
-        let bearer = (AUTHORIZATION, self.key.bearer());
+        let bearer = (AUTHORIZATION, format!("Bearer {}", self.key.0.expose_secret()));
         let others = self.headers.iter().map(|header| (header.name.clone(), header.value.expose_secret().to_owned()));
         for (name, value) in std::iter::once(bearer).chain(others) {
             // Both are valid headers.
@@ -140,7 +140,7 @@ impl Credentials {
 fn secrets<'s>(key: &'s ApiKey, headers: &'s [GatewayHeader]) -> Vec<&'s str> {
     let others = headers.iter().filter(|header| header.is_secret()).map(|header| header.value.expose_secret());
     // A short string could be part of any text.
-    std::iter::once(key.secret()).chain(others).filter(|secret| secret.len() >= MIN_SECRET).collect()
+    std::iter::once(key.0.expose_secret()).chain(others).filter(|secret| secret.len() >= MIN_SECRET).collect()
 }
 
 /// The forms of a secret: plain, percent-encoded, and in Base64 at each offset.
@@ -199,16 +199,6 @@ impl ApiKey {
     pub fn fingerprint(&self) -> String {
         let digest = Sha256::digest(format!("shotlist key\0{}", self.0.expose_secret()));
         hex(&digest[..8])
-    }
-
-    /// The plain key, for masking.
-    pub(super) fn secret(&self) -> &str {
-        self.0.expose_secret()
-    }
-
-    /// The value of the header `Authorization`.
-    pub(super) fn bearer(&self) -> String {
-        format!("Bearer {}", self.0.expose_secret())
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) const HTTP_2: &[&str] = &["h2", "http/1.1"];
 /// The reason why there is no client.
 #[derive(Debug, thiserror::Error)]
 #[error("can't set up the HTTP client")]
-pub struct ClientError(#[source] reqwest::Error);
+pub struct ClientError(#[from] reqwest::Error);
 
 explained!(ClientError => NoClient, "check the certificates of this machine, and the proxy in `HTTPS_PROXY`");
 
@@ -166,11 +166,6 @@ impl Trusted {
     }
 }
 
-/// Builds a client.
-pub(super) fn build(builder: ClientBuilder) -> Result<Client, ClientError> {
-    builder.build().map_err(ClientError)
-}
-
 /// The error of a client that refuses to send because the connection speaks HTTP/1.1. Another text would leave a doubt.
 const OTHER_PROTOCOL: &str = "client error (UserUnsupportedVersion)";
 
@@ -203,18 +198,11 @@ pub(super) async fn before<T>(send_by: Option<SendBy>, send: impl Future<Output 
     }
 }
 
-/// The deadline passed before the connection.
-#[derive(Debug, thiserror::Error)]
-#[error("connected too late to send; another runner may have taken over")]
-struct TooLate;
-
 /// Passes a connection before the deadline. There is no wait between this and the first byte.
 pub(super) async fn in_time<C>(connection: C) -> Result<C, Box<dyn Error + Send + Sync>> {
-    if DEADLINE.try_with(|send_by| send_by.is_over()).unwrap_or(false) {
-        Err(Box::new(TooLate))
-    } else {
-        Ok(connection)
-    }
+    let is_late = DEADLINE.try_with(|send_by| send_by.is_over()).unwrap_or(false);
+    let refusal = "connected too late to send; another runner may have taken over";
+    if is_late { Err(refusal.into()) } else { Ok(connection) }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use tower::util::AndThenLayer;
 use super::classify::{self, Answer};
 use super::credentials::{mask_poll, mask_submission};
 use super::endpoint::{
-    ClientError, HTTP_1, HTTP_2, Trusted, before, build, in_time, is_loopback, is_other_protocol, is_unprocessed,
+    ClientError, HTTP_1, HTTP_2, Trusted, before, in_time, is_loopback, is_other_protocol, is_unprocessed,
 };
 use super::{
     Credentials, Endpoint, PollAnswer, Probe, Readiness, Submission, SubmitResult, TryAgain, VideoService, bounds,
@@ -74,8 +74,8 @@ impl HttpService {
         };
         let in_time = AndThenLayer::new(in_time);
         Ok(Self {
-            apart: build(one_submission(base(HTTP_1)).connector_layer(in_time))?,
-            shared: build(base(HTTP_2).timeout(POLL_TIMEOUT))?,
+            apart: one_submission(base(HTTP_1)).connector_layer(in_time).build()?,
+            shared: base(HTTP_2).timeout(POLL_TIMEOUT).build()?,
             speaks_http2: Arc::default(),
             speed: Arc::default(),
             asked_speed: Arc::default(),
@@ -96,7 +96,7 @@ impl HttpService {
     ) -> Result<impl Fn(&Url, bool) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
         // Ranges count encoded bytes, so the body is not decoded.
         let base = |is_near| self.trusted.client(is_near, HTTP_1).no_gzip().no_brotli().no_deflate();
-        let anonymous_client = |is_near| build(base(is_near).dns_resolver(resolver.clone()));
+        let anonymous_client = |is_near| base(is_near).dns_resolver(resolver.clone()).build();
         let (far, near) = (anonymous_client(false)?, anonymous_client(true)?);
         let (endpoint, credentials) = (self.endpoint.clone(), self.credentials.clone());
         Ok(move |url: &Url, was_elsewhere: bool| {
