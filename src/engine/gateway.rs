@@ -101,9 +101,9 @@ impl<S> Gateway<'_, S> {
         }
         let differences = differences(&asked, echo);
         let is_first = is_finished_purchase && self.circuit_breaker.record(model, "task");
-        let is_grave = is_first && differences.iter().any(|difference| difference.is_grave);
-        let news = differences.into_iter().filter(|new| self.circuit_breaker.record(model, new.field) || is_grave);
-        let news: Vec<String> = news.map(|difference| difference.text).collect();
+        let is_grave = is_first && differences.iter().any(|(_, difference)| difference.is_grave);
+        let news = differences.into_iter().filter(|(field, _)| self.circuit_breaker.record(model, *field) || is_grave);
+        let news: Vec<String> = news.map(|(_, difference)| difference.text).collect();
         if !news.is_empty() {
             let news = news.join(" and ");
             let message = format!("the service reports for {model}: {news}");

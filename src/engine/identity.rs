@@ -9,7 +9,7 @@
 //! The planned price is that of the request. A gateway that ignores a field, such as `duration`, generates and charges
 //! for another video, and shows it only in the fields that it echoes (interface §2.3).
 
-use crate::domain::{Asked, MIN_DURATION_DIFFERENCE_S, PriceList, TaskId, TaskNames, sides};
+use crate::domain::{Asked, Difference, MIN_DURATION_DIFFERENCE_S, PriceList, TaskId, TaskNames, sides};
 use crate::service::{Echo, TaskReport};
 
 /// The number of polls in a row with the same unknown ID that make it an alias.
@@ -90,24 +90,17 @@ pub(super) fn other_model(asked: &Asked, echo: &Echo, prices: &PriceList<'_>) ->
 
 /// The differences between a task, as the service reports it, and its request.
 pub fn echo_differences(request: &str, echo: &Echo) -> Vec<String> {
-    differences(&Asked::from_request(request), echo).into_iter().map(|difference| difference.text).collect()
+    differences(&Asked::from_request(request), echo).into_iter().map(|(_, difference)| difference.text).collect()
 }
 
-/// A difference of one field.
-pub(super) struct EchoDifference {
-    pub(super) field: &'static str,
-    pub(super) text: String,
-    /// True if it is another duration or shape, and not only another way to write it.
-    pub(super) is_grave: bool,
-}
-
-pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<EchoDifference> {
+/// The differences by field. One is grave if it is another duration or shape, and not only another way to write it.
+pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, Difference)> {
     let mut found = Vec::new();
     if let (Some(asked), Some(made)) = (asked.duration.as_f64(), echo.duration_s)
         && (asked - made).abs() >= MIN_DURATION_DIFFERENCE_S
     {
         let text = format!("{made} s, requested {asked} s");
-        found.push(EchoDifference { field: "duration", text, is_grave: true });
+        found.push(("duration", Difference { text, is_grave: true }));
     }
     let texts = [("size", &asked.size, &echo.size), ("aspect_ratio", &asked.aspect_ratio, &echo.aspect_ratio)];
     for (field, asked, made) in texts {
@@ -117,7 +110,7 @@ pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<EchoDifference> {
             let text = format!("`{field}` {made}, requested {asked}");
             let ratio = |text: &str| sides(&plain(text), 'x').or_else(|| sides(text, ':'));
             let is_grave = ratio(asked).zip(ratio(made)).is_some_and(|((a, b), (c, d))| a * d != b * c);
-            found.push(EchoDifference { field, text, is_grave });
+            found.push((field, Difference { text, is_grave }));
         }
     }
     found
