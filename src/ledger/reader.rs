@@ -163,7 +163,9 @@ impl Ledger {
 
     /// Returns the limits and the freeze of the ledger, and the time by its clock.
     pub async fn controls(&self) -> Result<Controls, Unavailable> {
-        question!(self, Controls::none(), sql => sql.controls())
+        // Of a missing ledger, by this machine's clock.
+        let none = Controls { now: Timestamp::now(), limits: Vec::new(), freeze: None };
+        question!(self, none, sql => sql.controls())
     }
 
     /// Freezes purchases for a reason, or unfreezes them.
@@ -211,7 +213,7 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// The address of a ledger. Displayed, it never contains a password.
+/// The address of a ledger.
 #[derive(Clone, Debug)]
 pub enum LedgerAddress {
     /// The path of an SQLite file.
@@ -262,15 +264,6 @@ fn is_nearly_a_url(text: &str) -> bool {
     });
     let is_a_list = ["host=", "hostaddr=", "dbname=", "user=", "service="].iter().any(|key| text.contains(key));
     !is_a_url(text) && (has_scheme || is_a_list)
-}
-
-impl fmt::Display for LedgerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => path.display().fmt(f),
-            Self::Database(address) => address.fmt(f),
-        }
-    }
 }
 
 impl Ledger {

@@ -39,9 +39,7 @@ pub(in crate::ledger) trait Store {
     fn batch(&self, own: usize) -> Option<(i64, &BatchKey)>;
 
     /// Returns whether every transaction fails now. Then commands are not tried one by one.
-    fn is_down(&self) -> bool {
-        false
-    }
+    fn is_down(&self) -> bool;
 
     /// Records the facts of durable decisions.
     fn note_decisions(&mut self, _facts: Facts) {}

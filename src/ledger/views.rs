@@ -19,13 +19,6 @@ pub struct Controls {
     pub freeze: Option<Freeze>,
 }
 
-impl Controls {
-    /// The controls of a missing ledger, by this machine's clock.
-    pub(super) fn none() -> Self {
-        Self { now: Timestamp::now(), limits: Vec::new(), freeze: None }
-    }
-}
-
 /// Attempts of a quarter of an hour with the same key.
 #[derive(Clone, Debug)]
 pub struct Spending {
