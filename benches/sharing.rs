@@ -26,7 +26,7 @@ use process::cost_of;
 use proxy::Proxy;
 use shotlist::catalog::Catalog;
 use shotlist::domain::{Account, AttemptId, BatchKey, Fingerprint, JobId, Request, TaskId};
-use shotlist::ledger::{Event, Intent, Ledger};
+use shotlist::ledger::{Event, Intent, LedgerAddress};
 use shotlist::manifest::{Options, load};
 use support::{Simulator, Workspace, numbered_jobs};
 
@@ -201,7 +201,7 @@ fn grow(cluster: &Cluster) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let start = Instant::now();
     runtime.block_on(async {
-        let ledger = Ledger::in_database(database.address(), false);
+        let ledger = LedgerAddress::Database(database.address()).ledger(false);
         let key = BatchKey { name: "n".into(), batch: String::new() };
         let held = ledger.lock(&key).await.expect("the batch");
         let template = template();

@@ -55,17 +55,6 @@ impl Ledger {
         Self(Medium::File(SqliteLedger::new(path, Kind::Real)))
     }
 
-    /// The simulator's ledger in an SQLite file. Neither kind opens as the other: a simulated task must not look like a purchase.
-    pub fn of_simulator_in_file(path: impl Into<PathBuf>) -> Self {
-        Self(Medium::File(SqliteLedger::new(path, Kind::Simulated)))
-    }
-
-    /// A ledger in a PostgreSQL database for several runners, of real money or of the simulator.
-    pub fn in_database(address: PostgresAddress, is_simulated: bool) -> Self {
-        let kind = if is_simulated { Kind::Simulated } else { Kind::Real };
-        Self(Medium::Database(PostgresLedger::new(address, kind)))
-    }
-
     /// A ledger of real money in an SQLite file that executes commands in the call, and then calls `after`: for tests on Tokio's paused clock.
     pub fn in_place(path: impl Into<PathBuf>, after: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Medium::File(SqliteLedger::in_place(path, after)))
@@ -240,13 +229,13 @@ impl LedgerAddress {
         })
     }
 
-    /// The ledger of real money at this address, or of the simulator.
+    /// The ledger of real money at this address, or of the simulator. Neither opens as the other: a simulated task must not look like a purchase.
     pub fn ledger(&self, is_simulated: bool) -> Ledger {
-        match self {
-            Self::File(path) if is_simulated => Ledger::of_simulator_in_file(path),
-            Self::File(path) => Ledger::in_file(path),
-            Self::Database(address) => Ledger::in_database(address.clone(), is_simulated),
-        }
+        let kind = if is_simulated { Kind::Simulated } else { Kind::Real };
+        Ledger(match self {
+            Self::File(path) => Medium::File(SqliteLedger::new(path, kind)),
+            Self::Database(address) => Medium::Database(PostgresLedger::new(address.clone(), kind)),
+        })
     }
 }
 

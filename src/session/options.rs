@@ -12,7 +12,7 @@ use crate::domain::{BatchKey, Job, JobId, NoticeCode, ReviewOfTask, Usd, explain
 use crate::engine::Settings;
 use crate::files::{no_links_below, open_plain, replace};
 use crate::hooks::Program;
-use crate::ledger::{Ledger, OWN_FOLDER};
+use crate::ledger::{Ledger, LedgerAddress, OWN_FOLDER};
 use crate::manifest::home;
 use crate::plan::{Approved, Retakes, Selection};
 use crate::report::Writer;
@@ -140,7 +140,7 @@ impl DefaultPaths {
     pub fn ledger(&self) -> Result<Ledger, ThroughALink> {
         let name = if self.is_simulated { "sandbox.db" } else { "ledger.db" };
         let path = self.without_links("the ledger", "--ledger", self.directory.join(OWN_FOLDER).join(name))?;
-        Ok(if self.is_simulated { Ledger::of_simulator_in_file(path) } else { Ledger::in_file(path) })
+        Ok(LedgerAddress::File(path).ledger(self.is_simulated))
     }
 
     /// The directory for the reports and videos of a batch. Fails if a part of its path is a link.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::suite::store::{batch, intent_of, task};
 use crate::cluster::Cluster;
-use crate::ledger::{Event, Ledger, PostgresAddress};
+use crate::ledger::{Event, LedgerAddress, PostgresAddress};
 use crate::proxy::Proxy;
 
 /// The fewest round trips of some tries: heartbeats take others.
@@ -27,7 +27,7 @@ async fn intent_and_acceptance_take_two_round_trips_each() {
     let proxy = Proxy::to(Cluster::shared().port);
     proxy.delay(Duration::from_millis(60));
     let url = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), database.name);
-    let ledger = Ledger::in_database(PostgresAddress::new(&url, &|_| None).expect("an address"), false);
+    let ledger = LedgerAddress::Database(PostgresAddress::new(&url, &|_| None).expect("an address")).ledger(false);
     let held = ledger.lock(&batch("")).await.expect("a batch");
     let mut attempts = Vec::new();
     let intended = fewest!(proxy, async |number: usize| {
@@ -54,7 +54,7 @@ async fn lock_takes_three_round_trips() {
     let database = Cluster::shared().database();
     let proxy = Proxy::to(Cluster::shared().port);
     let url = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), database.name);
-    let ledger = Ledger::in_database(PostgresAddress::new(&url, &|_| None).expect("an address"), false);
+    let ledger = LedgerAddress::Database(PostgresAddress::new(&url, &|_| None).expect("an address")).ledger(false);
     let _first = ledger.lock(&batch("")).await.expect("a batch");
     proxy.delay(Duration::from_millis(60));
     let mut held = Vec::new();

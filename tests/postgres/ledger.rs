@@ -23,7 +23,7 @@ impl Fresh for OnAServer {
     }
 
     fn ledger(&self) -> Ledger {
-        Ledger::in_database(self.0.address(), false)
+        LedgerAddress::Database(self.0.address()).ledger(false)
     }
 }
 
