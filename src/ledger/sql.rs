@@ -265,11 +265,7 @@ pub(in crate::ledger) async fn receive_all<S: Sql>(
         let (attempts, unsent, retake) = history.into_parts();
         let new: Vec<Row> = attempts.into_iter().map(|attempt| Row::copied(attempt, number)).collect();
         for some in new.chunks(AT_ONCE) {
-            let mut changes = Changes::default();
-            for row in some {
-                changes.insert(row);
-            }
-            sql.save_now(&changes).await?;
+            sql.save_now(&Changes::new(some, [])).await?;
         }
         for (job, reason) in &unsent {
             note_unsent(sql, &key, job, reason).await?;

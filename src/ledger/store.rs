@@ -155,9 +155,7 @@ pub(in crate::ledger) async fn intend<T: Transaction>(
     }
     let mut facts = transaction.facts(asked).await?;
     let answers: Vec<Result<Row, LedgerError>> = asked.iter().map(|one| facts.admit(one)).collect();
-    let mut changes = Changes::default();
-    answers.iter().flatten().for_each(|row| changes.insert(row));
-    transaction.save(&changes).await?;
+    transaction.save(&Changes::new(answers.iter().flatten(), [])).await?;
     // Only decisions need them.
     facts.attempts.clear();
     Ok((answers, facts))
@@ -202,12 +200,8 @@ pub(in crate::ledger) async fn record<T: Transaction>(
             Err(error) => (Err(error), None),
         });
     }
-    let mut changes = Changes::default();
-    changed
-        .iter()
-        .filter_map(|id| Some((before.get(id)?, rows.get(id)?)))
-        .for_each(|(old, new)| changes.replace(old, new));
-    transaction.save(&changes).await?;
+    let changed = changed.iter().filter_map(|id| Some((before.get(id)?, rows.get(id)?)));
+    transaction.save(&Changes::new([], changed)).await?;
     Ok(recorded)
 }
 
@@ -334,10 +328,6 @@ async fn change<T: Transaction>(
             Err(error) => return Ok(Err(error)),
         }
     }
-    let mut changes = Changes::default();
-    for (old, new) in &rows {
-        changes.replace(old, new);
-    }
-    transaction.save(&changes).await?;
+    transaction.save(&Changes::new([], rows.iter().map(|(old, new)| (*old, new)))).await?;
     Ok(Ok(rows.len()))
 }

@@ -79,6 +79,13 @@ impl Runner {
             _ => Ok(LeaseStatus::Forgotten),
         }
     }
+
+    /// Deregisters the runner, and releases its batches.
+    pub(super) fn deregister(&self, transaction: &Transaction) {
+        transaction.execute_last("UPDATE batch SET runner = NULL WHERE runner = $1::bigint", self.id.to_string());
+        let sql = format!("UPDATE runner SET ended_us = {NOW} WHERE id = $1::bigint");
+        transaction.execute_last(sql, self.id.to_string());
+    }
 }
 
 /// Expires the runners without a new heartbeat for a whole lease.
@@ -118,15 +125,6 @@ pub(super) async fn heartbeats(transaction: &Transaction) -> Result<Vec<(i64, i6
 
 pub(super) fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
-}
-
-impl Runner {
-    /// Deregisters the runner, and releases its batches.
-    pub(super) fn deregister(&self, transaction: &Transaction) {
-        transaction.execute_last("UPDATE batch SET runner = NULL WHERE runner = $1::bigint", self.id.to_string());
-        let sql = format!("UPDATE runner SET ended_us = {NOW} WHERE id = $1::bigint");
-        transaction.execute_last(sql, self.id.to_string());
-    }
 }
 
 /// The batches that this runner has locked, by the number in commands. Their number in the database may differ on another server.
@@ -282,13 +280,7 @@ impl AcknowledgedWrites {
             }
         }
         let (gone, aged) = (missing.len(), older.len());
-        let mut changes = Changes::default();
-        for row in &missing {
-            changes.insert(row);
-        }
-        for (found, row) in &older {
-            changes.replace(found, row);
-        }
+        let changes = Changes::new(&missing, older.iter().map(|(found, row)| (*found, row)));
         transaction.save_now(&changes).await?;
         let shown = format!(
             "the database has forgotten what it had acknowledged: {} put {gone} attempts and {aged} newer states back",

@@ -248,7 +248,6 @@ fn spent(attempt: &Attempt) -> i64 {
 }
 
 /// The changes of a transaction.
-#[derive(Default)]
 pub(in crate::ledger) struct Changes<'r> {
     /// New rows. They remove the reason why their jobs were not sent.
     pub(in crate::ledger) new: Vec<&'r Row>,
@@ -259,15 +258,18 @@ pub(in crate::ledger) struct Changes<'r> {
 }
 
 impl<'r> Changes<'r> {
-    /// Adds a new row.
-    pub(in crate::ledger) fn insert(&mut self, row: &'r Row) {
-        self.sums.add(None, &row.attempt);
-        self.new.push(row);
-    }
-
-    /// Replaces a row.
-    pub(in crate::ledger) fn replace(&mut self, before: &'r Row, row: &'r Row) {
-        self.sums.add(Some(&before.attempt), &row.attempt);
-        self.changed.push((before, row));
+    pub(in crate::ledger) fn new(
+        new: impl IntoIterator<Item = &'r Row>,
+        changed: impl IntoIterator<Item = (&'r Row, &'r Row)>,
+    ) -> Self {
+        let (new, changed): (Vec<_>, Vec<_>) = (new.into_iter().collect(), changed.into_iter().collect());
+        let mut sums = Sums::default();
+        for row in &new {
+            sums.add(None, &row.attempt);
+        }
+        for (before, row) in &changed {
+            sums.add(Some(&before.attempt), &row.attempt);
+        }
+        Self { new, changed, sums }
     }
 }
