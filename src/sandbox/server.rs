@@ -1,9 +1,11 @@
 //! The endpoints of the interface document (§4), on loopback.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -14,14 +16,15 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::faults::{self, Fault, Faults, encoded_clip, spec};
-use super::task::{Charge, Charges, Limits, Refusal, Task, refuse};
+use super::task::{Charge, Refusal, Task, asked_to_wait, refuse};
 use crate::catalog::{Catalog, Family, Model, Severity};
-use crate::domain::{NoticeCode, SPEED_HEADER, Spec};
+use crate::domain::{NoticeCode, SPEED_HEADER, Spec, Usd};
 
 /// The behavior of the simulator.
 #[derive(Clone, Debug)]
@@ -71,10 +74,12 @@ const KEY_WITHOUT_GROUP: &str = "key-without-group";
 struct Shared {
     options: Options,
     faults: Arc<Faults>,
-    limits: Limits,
     base_url: String,
     accepted: AtomicU32,
-    charges: Charges,
+    /// The end of each active task, if their number is limited.
+    ends: Mutex<BinaryHeap<Reverse<Instant>>>,
+    /// Oldest first.
+    charges: Mutex<Vec<Charge>>,
 }
 
 type Service = State<Arc<Shared>>;
@@ -86,12 +91,12 @@ pub(crate) async fn start(options: Options) -> std::io::Result<Sandbox> {
     let speed = options.speed;
     let faults = Arc::new(Faults::new(&options.faults, speed));
     let shared = Shared {
-        limits: Limits::new(options.max_tasks),
         options,
         faults: Arc::clone(&faults),
         base_url: format!("http://{address}"),
         accepted: AtomicU32::new(0),
-        charges: Charges::default(),
+        ends: Mutex::default(),
+        charges: Mutex::default(),
     };
     let routes = Router::new()
         .route("/v1/videos", post(submit))
@@ -143,10 +148,10 @@ async fn submit(
         return Err(refuse(StatusCode::BAD_REQUEST, &broken.message, broken.rule.code()));
     }
     let task = shared.new_task(&spec, model);
-    if let Some(refusal) = shared.limits.refuse_task(Duration::from_millis(task.lasts_ms.into())) {
+    if let Some(refusal) = shared.refuse_task(Duration::from_millis(task.lasts_ms.into())) {
         return Ok(refusal);
     }
-    shared.charges.add(Charge {
+    shared.charges.lock().push(Charge {
         task_id: task.id(),
         model: spec.model.clone(),
         cost_usd: model.price(task.duration_s.into(), spec.size.as_deref()),
@@ -200,10 +205,26 @@ async fn video(State(shared): Service, Path(file): Path<String>) -> Result<Respo
 }
 
 async fn ledger(State(shared): Service) -> Response {
-    Json(shared.charges.to_json()).into_response()
+    let charges = shared.charges.lock();
+    let total_usd: Usd = charges.iter().map(|charge| charge.cost_usd).sum();
+    Json(json!({ "count": charges.len(), "total_usd": total_usd, "charges": *charges })).into_response()
 }
 
 impl Shared {
+    /// Counts an active task with this duration, or rejects it.
+    fn refuse_task(&self, takes: Duration) -> Option<Response> {
+        let most = self.options.max_tasks?;
+        let (mut ends, now) = (self.ends.lock(), Instant::now());
+        while ends.peek().is_some_and(|end| end.0 <= now) {
+            ends.pop();
+        }
+        if ends.len() >= most {
+            return Some(asked_to_wait("1"));
+        }
+        ends.push(Reverse(now + takes));
+        None
+    }
+
     fn new_task(&self, spec: &Spec, model: Model<'_>) -> Task {
         let serial = self.accepted.fetch_add(1, Ordering::Relaxed);
         let mut random = fastrand::Rng::with_seed(serial.into());

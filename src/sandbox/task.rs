@@ -1,16 +1,11 @@
-//! A task of the simulator, its rejections and charges, and the limit of active tasks. The ID of a task has its whole state: submission, duration, and
+//! A task of the simulator, its rejections and charges. The ID of a task has its whole state: submission, duration, and
 //! outcome.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -90,36 +85,6 @@ impl Task {
     }
 }
 
-/// The limit of active tasks.
-#[derive(Debug)]
-pub(super) struct Limits {
-    max_tasks: Option<usize>,
-    /// The end of each active task.
-    ends: Mutex<BinaryHeap<Reverse<Instant>>>,
-}
-
-impl Limits {
-    /// Allows at most this many active tasks; `None` is unlimited.
-    pub(super) fn new(max_tasks: Option<usize>) -> Self {
-        Self { max_tasks, ends: Mutex::default() }
-    }
-
-    /// Counts a task with this duration, or rejects it.
-    pub(super) fn refuse_task(&self, takes: Duration) -> Option<Response> {
-        let most = self.max_tasks?;
-        let mut ends = self.ends.lock();
-        let now = Instant::now();
-        while ends.peek().is_some_and(|end| end.0 <= now) {
-            ends.pop();
-        }
-        if ends.len() >= most {
-            return Some(asked_to_wait("1"));
-        }
-        ends.push(Reverse(now + takes));
-        None
-    }
-}
-
 /// A rejection, as JSON in the error form of the interface (§2.3).
 pub(super) type Refusal = (StatusCode, Json<Value>);
 
@@ -146,24 +111,6 @@ pub(super) struct Charge {
     pub charged_at: Timestamp,
     /// The prompt.
     pub prompt: Option<String>,
-}
-
-/// All of them, oldest first.
-#[derive(Debug, Default)]
-pub(super) struct Charges(Mutex<Vec<Charge>>);
-
-impl Charges {
-    /// Adds one.
-    pub(super) fn add(&self, charge: Charge) {
-        self.0.lock().push(charge);
-    }
-
-    /// As JSON, with count and total.
-    pub(super) fn to_json(&self) -> Value {
-        let charges = self.0.lock();
-        let total_usd: Usd = charges.iter().map(|charge| charge.cost_usd).sum();
-        json!({ "count": charges.len(), "total_usd": total_usd, "charges": *charges })
-    }
 }
 
 #[cfg(test)]
