@@ -26,7 +26,7 @@ pub(super) struct Gateway<'e, S> {
     pub ledger: &'e LockedBatch,
     pub settings: &'e Settings,
     pub pace: Pace,
-    pub connectivity: Connectivity,
+    pub connectivity: Mutex<Connectivity>,
     pub stop: &'e Stop,
     pub circuit_breaker: CircuitBreaker,
     pub spend_guard: SpendGuard,
@@ -38,10 +38,7 @@ pub(super) struct Gateway<'e, S> {
 
 /// The state of the connection, by the last request.
 #[derive(Debug, Default)]
-pub(super) struct Connectivity(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
+pub(super) struct Connectivity {
     was_reached: bool,
     silent_since: Option<Instant>,
 }
@@ -54,13 +51,13 @@ impl<S> Gateway<'_, S> {
 
     /// Reports a request without a usable response.
     pub(super) fn record_unanswered(&self, message: String) {
-        self.connectivity.0.lock().silent_since.get_or_insert_with(Instant::now);
+        self.connectivity.lock().silent_since.get_or_insert_with(Instant::now);
         (self.emit)(RunEvent::RequestFailed { message });
     }
 
     /// Reports a response, and the time without one before it.
     pub(super) fn record_reached(&self) {
-        let mut state = self.connectivity.0.lock();
+        let mut state = self.connectivity.lock();
         state.was_reached = true;
         let silent_since = state.silent_since.take();
         drop(state);
@@ -71,7 +68,7 @@ impl<S> Gateway<'_, S> {
 
     /// Returns whether the service responded in this run.
     pub(super) fn was_ever_reached(&self) -> bool {
-        self.connectivity.0.lock().was_reached
+        self.connectivity.lock().was_reached
     }
 
     /// Lowers the rate of requests after the service reported too many. Returns the length of the pause.

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use super::event::RunEvent;
 use super::fetcher::Fetcher;
-use super::gateway::{Connectivity, Gateway};
+use super::gateway::Gateway;
 use super::job_runner::{JobRunner, Task, Turns};
 use super::pace::Pace;
 use super::poller::Poller;
@@ -64,7 +64,7 @@ impl<S: VideoService> Engine<'_, S> {
             ledger: self.ledger,
             settings: self.settings,
             pace: Pace::new(self.settings.rps),
-            connectivity: Connectivity::default(),
+            connectivity: Mutex::default(),
             circuit_breaker: CircuitBreaker::new(
                 self.settings.accepts_mismatch,
                 plan.on_trial.iter().map(|(model, _)| &**model),

@@ -23,8 +23,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 pub(in crate::ledger) enum WriterHandle {
     /// On a separate thread.
     Thread {
-        commands: Mutex<Option<mpsc::UnboundedSender<Command>>>,
-        thread: Mutex<Option<JoinHandle<()>>>,
+        commands: Option<mpsc::UnboundedSender<Command>>,
+        thread: Option<JoinHandle<()>>,
         /// For a store that may be unreachable.
         shared: Option<Arc<SharedState>>,
     },
@@ -43,7 +43,7 @@ impl WriterHandle {
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
             .spawn(move || runtime.block_on(async { Writer::new(open()).run(inbox).await }))?;
-        Ok(Self::Thread { commands: Mutex::new(Some(commands)), thread: Mutex::new(Some(thread)), shared })
+        Ok(Self::Thread { commands: Some(commands), thread: Some(thread), shared })
     }
 
     /// Starts a writer for which each call waits, to a store that never waits. Calls `after` after each command.
@@ -73,7 +73,6 @@ impl WriterHandle {
         match self {
             Self::InPlace(execute) => execute(command),
             Self::Thread { commands, .. } => {
-                let commands = commands.lock();
                 commands.as_ref().ok_or(LedgerError::Closed)?.send(command).map_err(|_| LedgerError::Closed)
             }
         }
@@ -93,8 +92,8 @@ impl Drop for WriterHandle {
         if let Some(shared) = shared {
             shared.shutdown.cancel();
         }
-        drop(commands.get_mut().take());
-        let Some(thread) = thread.get_mut().take() else { return };
+        drop(commands.take());
+        let Some(thread) = thread.take() else { return };
         let until = Instant::now() + SHUTDOWN_TIMEOUT;
         while shared.is_some() && !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));

@@ -131,11 +131,9 @@ impl PostgresLedger {
 
     /// Freezes purchases for this reason, or unfreezes them. By that, the user confirms that no purchase is missing on this server.
     pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
-        let freeze = "UPDATE ledger SET frozen = $1, by_failover = false WHERE id = 1";
-        let unfreeze =
-            format!("UPDATE ledger SET frozen = $1, by_failover = false, identity = {IDENTITY} WHERE id = 1");
-        let sql = if why.is_some() { freeze } else { &unfreeze };
-        Ok(self.write(sql, &[why.into()]).await?)
+        let identity = if why.is_some() { "identity" } else { IDENTITY };
+        let sql = format!("UPDATE ledger SET frozen = $1, by_failover = false, identity = {identity} WHERE id = 1");
+        Ok(self.write(&sql, &[why.into()]).await?)
     }
 
     /// Changes the reason of a freeze, or ends it. Does not confirm a failover.

@@ -133,7 +133,11 @@ impl Facts {
             }
         }
         for limit in intent.limits.iter().chain(&self.limits).filter(|limit| limit.is_about(&intent.purchase.labels)) {
-            check_limit(&limit.name, limit.usd, self.used.get(&limit.key()).copied(), intent)?;
+            // An unknown sum is an error of the store, and refuses it, too.
+            let used = self.used.get(&limit.key()).copied().unwrap_or(limit.usd);
+            if used + intent.purchase.price > limit.usd {
+                return Err(LedgerError::OverLimit { name: Arc::clone(&limit.name), limit: limit.usd, used });
+            }
         }
         Ok(())
     }
@@ -147,15 +151,6 @@ fn is_claimed(attempt: &Attempt, intent: &Intent) -> bool {
             && attempt.purchase.fingerprint() == intent.purchase.fingerprint()
             && intent.imported_at.is_none()
         || attempt.id > intent.known.unwrap_or(AttemptId(0)) && !attempt.state.made_no_task()
-}
-
-/// Refuses an intent that would exceed a limit. An unknown sum is an error of the store, and refuses it, too.
-fn check_limit(name: &Arc<str>, limit: Usd, used: Option<Usd>, intent: &Intent) -> Result<(), LedgerError> {
-    let used = used.unwrap_or(limit);
-    if used + intent.purchase.price > limit {
-        return Err(LedgerError::OverLimit { name: Arc::clone(name), limit, used });
-    }
-    Ok(())
 }
 
 fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {

@@ -71,7 +71,7 @@ impl SqliteLedger {
     }
 
     /// Freezes purchases, and locks out all writers.
-    pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<WriteLock, CopyError> {
+    pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<Connection, CopyError> {
         let why = why.to_owned();
         self.aside(move |path, kind| freeze_for_copy(path, kind, &why)).await
     }
@@ -179,14 +179,10 @@ fn start(
     started.map_err(Unavailable::no_thread)
 }
 
-/// Locks out all writers of a ledger until it is dropped.
-#[derive(Debug)]
-pub(in crate::ledger) struct WriteLock(#[expect(dead_code, reason = "holds a transaction")] Connection);
-
-/// Freezes purchases, and locks out all writers for a copy. Changes nothing if a run has a batch.
+/// Freezes purchases, and locks out all writers for a copy, until the connection is dropped. Changes nothing if a run has a batch.
 ///
 /// After the freeze, no intent is recorded. So only a run that holds a batch now may have a submission in flight.
-pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<WriteLock, CopyError> {
+pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Connection, CopyError> {
     if !is_there(path)? {
         return Err(CopyError::Missing(path.display().to_string()));
     }
@@ -206,7 +202,7 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Writ
         freeze(before.as_ref().map(|freeze| &*freeze.why))?;
         return Err(error);
     }
-    Ok(WriteLock(connection))
+    Ok(connection)
 }
 
 /// Sends all parts, until the receiver is dropped.

@@ -67,6 +67,7 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
     if !is_there(path)? {
         return Ok(None);
     }
+    let store = |error| store_error(path, error);
     // Before the ledger is read: later commits only add to it.
     let known = known_commits(path);
     // A database in WAL mode can be read without its side files only if it is declared immutable. It is, as long as there is no log: the
@@ -76,16 +77,13 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
         // A process died during a write without a log. Only a writer can undo it.
         let repaired = connect(&real, OpenFlags::default())
             .and_then(|connection| connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())));
-        repaired.map_err(|error| store_error(path, error))?;
+        repaired.map_err(store)?;
     }
-    let connection =
-        connect(Path::new(&uri(&real, !with_suffix(&real, "-wal").exists())), READ_ONLY).and_then(|connection| {
-            // It is read once, sequentially.
-            connection.pragma_update(None, "cache_size", READERS_CACHE)?;
-            Ok(connection)
-        });
-    let connection = connection.map_err(|error| store_error(path, error))?;
-    match recognize(&connection, kind).map_err(|error| store_error(path, error))? {
+    let address = uri(&real, !with_suffix(&real, "-wal").exists());
+    let connection = connect(Path::new(&address), READ_ONLY).map_err(store)?;
+    // It is read once, sequentially.
+    connection.pragma_update(None, "cache_size", READERS_CACHE).map_err(store)?;
+    match recognize(&connection, kind).map_err(store)? {
         Found::Empty => return Ok(None),
         // A reader runs no trigger, and verifies rows. Without the tables, it fails.
         Found::Altered(object) if !is_table(&object) => {}
@@ -137,19 +135,17 @@ fn directory_of(path: &Path) -> &Path {
 /// Creates the directory of a ledger if it is missing, and returns it.
 pub(super) fn make_directory_of(path: &Path) -> Result<&Path, Unavailable> {
     let directory = directory_of(path);
-    let is_own = directory.file_name() == Some(OWN_FOLDER.as_ref());
-    let made = if is_own { make_private_directory(directory) } else { make_directories(directory) };
-    let made = made.and_then(|()| hide_from_git(directory));
+    let made = if directory.file_name() == Some(OWN_FOLDER.as_ref()) {
+        make_private_directory(directory).and_then(|()| hide_from_git(directory))
+    } else {
+        make_directories(directory)
+    };
     made.map_err(|source| failed("create directory", directory, source))?;
     Ok(directory)
 }
 
-/// Keeps the default directory out of version control: with an old ledger from a checkout, later purchases would be due again. Does nothing
-/// in a directory that the user chose.
+/// Keeps the default directory out of version control: with an old ledger from a checkout, later purchases would be due again.
 fn hide_from_git(directory: &Path) -> std::io::Result<()> {
-    if directory.file_name() != Some(OWN_FOLDER.as_ref()) {
-        return Ok(());
-    }
     let path = directory.join(".gitignore");
     match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
