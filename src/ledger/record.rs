@@ -1,6 +1,6 @@
 //! What a run records of a submission: the intent before it leaves, and the events that lead from one state of an attempt to the next.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -158,11 +158,7 @@ impl LedgerLimit {
     }
 }
 
-/// A little more than the timeout of a submission: the interface gives none (§2.2).
-const RESPONSE: Duration = Duration::from_secs(190);
-
 /// The times of runners that share a ledger.
-#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Times {
     /// The time between two heartbeats.
     pub(super) heartbeat: Duration,
@@ -184,31 +180,25 @@ pub(super) struct Times {
     pub(super) poll_interval: Duration,
 }
 
-impl Times {
-    /// The times of release builds.
-    pub(super) fn usual() -> Self {
-        let time_scale = time_scale();
-        let after = |time: Duration| time.div_f64(time_scale);
-        Self {
-            heartbeat: after(Duration::from_secs(5)),
-            lease: after(Duration::from_mins(1)),
-            response: after(RESPONSE),
-            send: after(Duration::from_secs(10)),
-            answer: after(Duration::from_mins(1)),
-            lock: after(Duration::from_secs(30)),
-            standstill: after(Duration::from_secs(5)),
-            outage: after(Duration::from_mins(5)),
-            poll_interval: after(Duration::from_millis(500)),
-        }
+/// The times of this process. Tests of a debug build shorten them by a factor.
+pub(super) static TIMES: LazyLock<Times> = LazyLock::new(|| {
+    let scale = std::env::var("SHOTLIST_TIME_SCALE").ok().and_then(|scale| scale.parse().ok());
+    let is_valid = |scale: &f64| cfg!(debug_assertions) && (1.0..=1000.0).contains(scale);
+    let scale = scale.filter(is_valid).unwrap_or(1.0);
+    let after = |time: Duration| time.div_f64(scale);
+    Times {
+        heartbeat: after(Duration::from_secs(5)),
+        lease: after(Duration::from_mins(1)),
+        // A little more than the timeout of a submission: the interface gives none (§2.2).
+        response: after(Duration::from_secs(190)),
+        send: after(Duration::from_secs(10)),
+        answer: after(Duration::from_mins(1)),
+        lock: after(Duration::from_secs(30)),
+        standstill: after(Duration::from_secs(5)),
+        outage: after(Duration::from_mins(5)),
+        poll_interval: after(Duration::from_millis(500)),
     }
-}
-
-/// The factor by which tests shorten them, or 1 in a release build.
-fn time_scale() -> f64 {
-    let time_scale = std::env::var("SHOTLIST_TIME_SCALE").ok().and_then(|time_scale| time_scale.parse().ok());
-    let is_valid = |time_scale: &f64| cfg!(debug_assertions) && (1.0..=1000.0).contains(time_scale);
-    time_scale.filter(is_valid).unwrap_or(1.0)
-}
+});
 
 /// The code of a task that the user gave up.
 pub(crate) const GIVEN_UP: &str = "given_up";

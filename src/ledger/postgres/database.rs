@@ -16,7 +16,6 @@ use super::store::PostgresStore;
 use super::transaction::{LOCK, PostgresError, READING, Transaction, WRITING, connect, is_canceled, is_lost};
 use crate::domain::{BatchKey, displayed};
 use crate::ledger::locked::{SharedState, WriterHandle};
-use crate::ledger::record::Times;
 use crate::ledger::row::{Kind, Value};
 use crate::ledger::sql::{self, Sql as _, set_limit};
 use crate::ledger::views::CopyPart;
@@ -202,7 +201,7 @@ impl PostgresLedger {
         }
         let (address, kind, shared) = (self.address.clone(), self.kind, Arc::new(SharedState::default()));
         let own = Arc::clone(&shared);
-        let open = move || PostgresStore::new(address, kind, Times::usual(), own);
+        let open = move || PostgresStore::new(address, kind, own);
         let started = Arc::new(WriterHandle::start(open, Some(shared)).map_err(Unavailable::no_thread)?);
         *writer = Arc::downgrade(&started);
         Ok(started)

@@ -15,7 +15,7 @@ use super::schema::{HAS_SLOT, LIVE, lock_ledger};
 use super::statements::{ROW, locked_rows, now, read_row, write_rows_last};
 use super::transaction::{LOCK, LeaseStatus, NOW, PostgresError, Transaction, Typed};
 use crate::domain::{Account, AttemptId, JobId, TaskId};
-use crate::ledger::record::Times;
+use crate::ledger::record::TIMES;
 use crate::ledger::row::Row;
 use crate::ledger::rules::{BatchIntent, Changes, Facts, OtherRunnersFacts, SlotStatus};
 use crate::ledger::sql::{self, Sql as _};
@@ -124,7 +124,6 @@ pub(super) async fn pause(transaction: &Transaction, account: &Account, wait: Du
 pub(in crate::ledger) struct RunnerTransaction {
     pub(super) transaction: Transaction,
     pub(super) runner: Runner,
-    pub(super) times: Times,
     /// The ledger limits at the last intent.
     pub(super) known_limits: Vec<SpendLimit>,
     pub(super) is_registered: bool,
@@ -167,7 +166,7 @@ impl RunnerTransaction {
             "SELECT name FROM runner WHERE id = $1 AND id <> $3 AND ended_us IS NULL
              AND (expired_us IS NULL OR expired_us > {NOW} - $2)"
         );
-        let response = micros(self.times.response);
+        let response = micros(TIMES.response);
         let values: [Typed<'_>; 3] = [(&runner, Type::INT8), (&response, Type::INT8), (&self.runner.id, Type::INT8)];
         Ok(self.transaction.query_typed_opt(&sql, &values).await?.map(|row| row.try_get(0)).transpose()?)
     }
@@ -221,7 +220,7 @@ impl store::Transaction for RunnerTransaction {
             is_expired: lease == LeaseStatus::Expired || is_lost,
             account,
             slots,
-            retry_after: self.times.poll_interval,
+            retry_after: TIMES.poll_interval,
         });
         Ok(Facts { now, newest: next_id(newest, now_us), gap: GAP, freeze, attempts, paid, limits, used, shared })
     }
@@ -255,7 +254,7 @@ impl store::Transaction for RunnerTransaction {
                      OR its.expired_us IS NULL AND batch.runner IS NULL)
              ORDER BY attempt.id FOR UPDATE OF attempt"
         );
-        let (batch, unanswered) = (batch.unwrap_or_default(), micros(self.times.response));
+        let (batch, unanswered) = (batch.unwrap_or_default(), micros(TIMES.response));
         self.rows(&sql, &[(&batch, Type::INT8), (&unanswered, Type::INT8)]).await
     }
 

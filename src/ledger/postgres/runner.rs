@@ -24,7 +24,7 @@ use super::schema::{LIVE, freeze_after_loss};
 use super::statements::locked_rows;
 use super::transaction::{BEGUN, LeaseStatus, NOW, PostgresError, Transaction, Typed};
 use crate::domain::{AttemptId, AttemptState, BatchKey, Charge, random};
-use crate::ledger::record::Times;
+use crate::ledger::record::TIMES;
 use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::Changes;
 use crate::ledger::sql::{Sql as _, ensure_batch};
@@ -89,12 +89,8 @@ impl Runner {
 }
 
 /// Expires the runners without a new heartbeat for a whole lease.
-pub(super) async fn expire_silent(
-    transaction: &Transaction,
-    heartbeats: &Heartbeats,
-    times: &Times,
-) -> Result<(), PostgresError> {
-    let (runners, beats) = heartbeats.expired(times);
+pub(super) async fn expire_silent(transaction: &Transaction, heartbeats: &Heartbeats) -> Result<(), PostgresError> {
+    let (runners, beats) = heartbeats.expired();
     if runners.is_empty() {
         return Ok(());
     }
@@ -108,13 +104,13 @@ pub(super) async fn expire_silent(
 
 /// Expires runners by the database's clock, for a new run without an observed heartbeat. Does nothing until the server has been up for a
 /// lease: the other runners may still reconnect.
-pub(super) async fn expire_at_start(transaction: &Transaction, times: &Times) -> Result<(), PostgresError> {
+pub(super) async fn expire_at_start(transaction: &Transaction) -> Result<(), PostgresError> {
     let sql = format!(
         "UPDATE runner SET expired_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE expired_us IS NULL AND ended_us IS NULL
              AND heartbeat_us < {NOW} - $1 ORDER BY id) AND expired_us IS NULL AND heartbeat_us < {NOW} - $1
              AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint < {NOW} - $1"
     );
-    transaction.change(&sql, &[micros(times.lease).into()]).await
+    transaction.change(&sql, &[micros(TIMES.lease).into()]).await
 }
 
 /// The latest heartbeat of each live runner.
@@ -184,9 +180,9 @@ impl Heartbeats {
     }
 
     /// Notes the latest heartbeat of each live runner, as the database's time in microseconds.
-    pub(super) fn note(&mut self, latest: Vec<(i64, i64)>, times: &Times) {
+    pub(super) fn note(&mut self, latest: Vec<(i64, i64)>) {
         let now = Instant::now();
-        let has_gap = self.has_gap(times);
+        let has_gap = self.has_gap();
         let since = |runner: i64, beat: i64| match self.seen.get(&runner) {
             Some((seen, since)) if *seen == beat && !has_gap => *since,
             _ => now,
@@ -196,11 +192,11 @@ impl Heartbeats {
     }
 
     /// The runners whose lease has expired, each with its last heartbeat.
-    pub(super) fn expired(&self, times: &Times) -> (Vec<i64>, Vec<i64>) {
-        if self.has_gap(times) {
+    pub(super) fn expired(&self) -> (Vec<i64>, Vec<i64>) {
+        if self.has_gap() {
             return (Vec::new(), Vec::new());
         }
-        let is_expired = |since: Instant| since.elapsed() >= times.lease;
+        let is_expired = |since: Instant| since.elapsed() >= TIMES.lease;
         self.seen
             .iter()
             .filter(|(_, (_, since))| is_expired(*since))
@@ -209,9 +205,9 @@ impl Heartbeats {
     }
 
     /// Returns whether this runner has not observed for so long that it may have missed heartbeats.
-    fn has_gap(&self, times: &Times) -> bool {
+    fn has_gap(&self) -> bool {
         // After a shorter outage, each runner has half a lease to reconnect.
-        self.looked.elapsed() > times.lease / 2
+        self.looked.elapsed() > TIMES.lease / 2
     }
 }
 
@@ -305,12 +301,11 @@ mod tests {
 
     /// Observes every second until `seconds`, and returns the expired runners.
     async fn expired_after(heartbeats: &mut Heartbeats, seconds: u64, beat: impl Fn(u64) -> i64) -> Vec<i64> {
-        let times = Times::usual();
         for second in 0..seconds {
-            heartbeats.note(vec![(7, beat(second))], &times);
+            heartbeats.note(vec![(7, beat(second))]);
             tokio::time::advance(Duration::from_secs(1)).await;
         }
-        heartbeats.expired(&times).0
+        heartbeats.expired().0
     }
 
     #[tokio::test(start_paused = true)]
@@ -333,7 +328,7 @@ mod tests {
         let mut heartbeats = Heartbeats::new();
         assert_eq!(expired_after(&mut heartbeats, 50, |_| 1).await, [0; 0]);
         tokio::time::advance(Duration::from_secs(90)).await;
-        assert_eq!(heartbeats.expired(&Times::usual()).0, [0; 0], "not before it has looked again");
+        assert_eq!(heartbeats.expired().0, [0; 0], "not before it has looked again");
         assert_eq!(expired_after(&mut heartbeats, 59, |_| 1).await, [0; 0]);
         assert_eq!(expired_after(&mut heartbeats, 2, |_| 1).await, [7]);
     }

@@ -23,7 +23,7 @@ use super::transaction::{
 };
 use crate::domain::{Account, AttemptState, BatchKey, NoticeCode, SendBy, with_causes};
 use crate::ledger::locked::SharedState;
-use crate::ledger::record::Times;
+use crate::ledger::record::TIMES;
 use crate::ledger::row::{Kind, Row};
 use crate::ledger::rules::Facts;
 use crate::ledger::sql::ensure_batch;
@@ -42,7 +42,6 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub(in crate::ledger) struct PostgresStore {
     address: PostgresAddress,
     kind: Kind,
-    pub(super) times: Times,
     client: Option<Arc<Client>>,
     pub(super) is_registered: bool,
     pub(super) runner: Runner,
@@ -62,11 +61,10 @@ pub(in crate::ledger) struct PostgresStore {
 }
 
 impl PostgresStore {
-    pub(super) fn new(address: PostgresAddress, kind: Kind, times: Times, shared: Arc<SharedState>) -> Self {
+    pub(super) fn new(address: PostgresAddress, kind: Kind, shared: Arc<SharedState>) -> Self {
         Self {
             address,
             kind,
-            times,
             client: None,
             is_registered: false,
             runner: Runner::new(),
@@ -103,7 +101,6 @@ impl PostgresStore {
         let mut it = RunnerTransaction {
             transaction: Transaction::new(Arc::clone(&client), WRITING, self.kind),
             runner: self.runner.clone(),
-            times: self.times,
             known_limits: self.limits.clone(),
             is_registered: self.is_registered,
             lease: OnceCell::new(),
@@ -158,7 +155,7 @@ impl PostgresStore {
         self.runner.is_unsure = true;
         crash_point("before-commit");
         // No other runner expires this one before the commit, which comes later than now.
-        self.send_by = SendBy::within(self.times.send);
+        self.send_by = SendBy::within(TIMES.send);
         let committed = transaction.commit().await;
         crash_point("after-commit");
         // A pooler may respond without the outcome. The count of writes shows it.
@@ -217,7 +214,7 @@ impl Store for PostgresStore {
     ) -> Result<T, LedgerError> {
         let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
         loop {
-            let (longest, shutdown) = (self.times.answer, self.shared.shutdown.clone());
+            let (longest, shutdown) = (TIMES.answer, self.shared.shutdown.clone());
             let answered = tokio::select! {
                 answered = self.attempt(&work, &mut made) => answered,
                 () = tokio::time::sleep(longest) => Err(PostgresError::Silent),
@@ -257,7 +254,7 @@ impl Store for PostgresStore {
                 );
                 Instant::now()
             });
-            let most = if is_shutting_down { SHUTDOWN_TIMEOUT } else { self.times.outage };
+            let most = if is_shutting_down { SHUTDOWN_TIMEOUT } else { TIMES.outage };
             // A new run gets the error immediately; a broken handshake is repeated.
             if !self.is_registered && !matches!(error, PostgresError::Sql(_)) {
                 return Err(error.into());
@@ -273,13 +270,12 @@ impl Store for PostgresStore {
     }
 
     async fn lock(&mut self, own: usize, key: BatchKey) -> Result<usize, LedgerError> {
-        let times = self.times;
         if self.locked.values().any(|(_, locked)| *locked == key) {
             return Err(LedgerError::Locked("this process".to_owned()));
         }
         let locked = self.transact(async |it| {
             let transaction = &it.transaction;
-            let (ensures, expires) = (ensure_batch(transaction, &key), expire_at_start(transaction, &times));
+            let (ensures, expires) = (ensure_batch(transaction, &key), expire_at_start(transaction));
             let (lease, number, expired) = futures::join!(it.lease(), ensures, expires);
             let (lease, number) = (lease?, number?);
             expired?;
@@ -298,7 +294,7 @@ impl Store for PostgresStore {
             }
         });
         let (locked, recovered, latest) = locked.await?;
-        self.heartbeats.note(latest, &self.times);
+        self.heartbeats.note(latest);
         self.last_heartbeat = Instant::now();
         self.locked.insert(own, locked);
         recovered
@@ -343,15 +339,14 @@ impl Store for PostgresStore {
     }
 
     fn until_heartbeat(&self) -> Option<Duration> {
-        self.is_registered.then(|| self.times.heartbeat.saturating_sub(self.last_heartbeat.elapsed()))
+        self.is_registered.then(|| TIMES.heartbeat.saturating_sub(self.last_heartbeat.elapsed()))
     }
 
     async fn heartbeat(&mut self) {
-        let times = self.times;
         let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
         let latest = self
             .transact(async |it| {
-                let expires = expire_silent(&it.transaction, &known, &times);
+                let expires = expire_silent(&it.transaction, &known);
                 let recovers = recover_intents(it, None);
                 let (expired, recovered, latest) = futures::join!(expires, recovers, heartbeats(&it.transaction));
                 expired?;
@@ -364,7 +359,7 @@ impl Store for PostgresStore {
                 if let Err(error) = recovered {
                     tracing::warn!(code = NoticeCode::HeartbeatFailed.code(), "can't recover intents: {error}");
                 }
-                self.heartbeats.note(latest, &self.times);
+                self.heartbeats.note(latest);
             }
             // The next heartbeat is a new try, and each write reports the error.
             Err(error) => {

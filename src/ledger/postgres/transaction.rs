@@ -24,7 +24,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
 use crate::domain::with_causes;
-use crate::ledger::record::Times;
+use crate::ledger::record::TIMES;
 use crate::ledger::row::{Kind, Unreadable};
 use crate::ledger::{CopyError, LedgerError, Unavailable};
 
@@ -71,8 +71,8 @@ impl Transaction {
 
     /// A transaction whose start is joined with its first statements.
     pub(super) fn new(client: Arc<Client>, mode: &str, kind: Kind) -> Self {
-        let Times { answer, lock, standstill, .. } = Times::usual();
-        let (statement_ms, lock_ms, standstill_ms) = (answer.as_millis(), lock.as_millis(), standstill.as_millis());
+        let [statement_ms, lock_ms, standstill_ms] =
+            [TIMES.answer, TIMES.lock, TIMES.standstill].map(|time| time.as_millis());
         let beginning = format!(
             "BEGIN ISOLATION LEVEL {mode}; SET LOCAL search_path = {}, pg_catalog; SET LOCAL synchronous_commit = on; \
              SET LOCAL statement_timeout = {statement_ms}; SET LOCAL lock_timeout = {lock_ms}; \
