@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -58,12 +57,7 @@ async fn fill_in_tries(
     deadline: tokio::time::Instant,
     part: &mut Part,
 ) -> Result<(), FetchError> {
-    let pauses = || {
-        let first = transport.limits.first_pause;
-        let pauses = ExponentialBuilder::new().with_min_delay(first).with_max_delay(MAX_PAUSE);
-        pauses.with_jitter().without_max_times().build()
-    };
-    let (mut tried, mut pause) = (0, pauses());
+    let mut tried = 0;
     loop {
         let before = part.length();
         let (message, wait) = match fill_once(transport, link, part).await {
@@ -72,7 +66,7 @@ async fn fill_in_tries(
             Err(Miss::Again(message, wait)) => (message, wait.unwrap_or_default()),
         };
         if part.length() >= before + STEP {
-            (tried, pause) = (0, pauses());
+            tried = 0;
         }
         tried += 1;
         // A wait beyond the time limit would only block other downloads.
@@ -80,7 +74,8 @@ async fn fill_in_tries(
             return Err(FetchError::Transient(message));
         }
         tracing::debug!("a download is tried again: {message}");
-        tokio::time::sleep(wait.max(pause.next().unwrap_or(MAX_PAUSE))).await;
+        let pause = transport.limits.first_pause.saturating_mul(2_u32.saturating_pow(tried - 1)).min(MAX_PAUSE);
+        tokio::time::sleep(wait.max(pause.mul_f64(1.0 + fastrand::f64()))).await;
     }
 }
 
