@@ -72,15 +72,13 @@ struct Inner {
     allows_http: bool,
     /// The part of the local network with the service, resolved when it is needed.
     own: OnceCell<Vec<Near>>,
-    /// The host of the service.
-    service_name: Option<String>,
     /// The hosts of the user's proxies. The resolver can't distinguish a proxy from a link, so a link to such a host is checked before the request.
     proxies: Vec<String>,
 }
 
 impl Inner {
     fn is_service(&self, name: &str) -> bool {
-        self.service_name.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(name))
+        self.service.host_str().is_some_and(|own| own.eq_ignore_ascii_case(name))
     }
 
     fn is_proxy(&self, name: &str) -> bool {
@@ -96,8 +94,8 @@ impl HostPolicy {
             let url = if proxy.contains("://") { Url::parse(&proxy) } else { Url::parse(&format!("http://{proxy}")) };
             Some(url.ok()?.host_str()?.to_owned())
         });
-        let (proxies, service_name) = (proxies.collect(), service.host_str().map(str::to_owned));
-        Self(Arc::new(Inner { service, allows_private, allows_http, own: OnceCell::new(), service_name, proxies }))
+        let (own, proxies) = (OnceCell::new(), proxies.collect());
+        Self(Arc::new(Inner { service, allows_private, allows_http, own, proxies }))
     }
 
     /// The allowed form of a link: HTTP without a password, and HTTPS if the service has HTTPS.
@@ -262,13 +260,11 @@ mod tests {
         use std::str::FromStr as _;
         let with_proxy = |service: &str| {
             let service = Url::parse(service).expect("a URL");
-            let service_name = service.host_str().map(str::to_owned);
             HostPolicy(Arc::new(Inner {
                 service,
                 allows_private: false,
                 allows_http: true,
                 own: OnceCell::new(),
-                service_name,
                 proxies: vec!["localhost".to_owned()],
             }))
         };

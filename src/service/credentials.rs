@@ -82,9 +82,10 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The fingerprint, which identifies the key without revealing it.
+    /// The fingerprint of the key. It does not reveal the key, which is long and random.
     pub fn fingerprint(&self) -> String {
-        self.key.fingerprint()
+        let digest = Sha256::digest(format!("shotlist key\0{}", self.key.0.expose_secret()));
+        hex(&digest[..8])
     }
 
     /// The key, and headers for a gateway.
@@ -164,12 +165,6 @@ fn forms(secrets: &[&str]) -> Vec<String> {
     forms
 }
 
-impl From<ApiKey> for Credentials {
-    fn from(key: ApiKey) -> Self {
-        Self::new(key, Vec::new())
-    }
-}
-
 /// The key of every request (interface §5).
 #[derive(Clone)]
 pub struct ApiKey(SecretString);
@@ -193,12 +188,6 @@ impl ApiKey {
             return Err(InvalidKey("it contains a space, a line break, or another invalid character"));
         }
         Ok(Self(text.into()))
-    }
-
-    /// The fingerprint of the key. It does not reveal the key, which is long and random.
-    pub fn fingerprint(&self) -> String {
-        let digest = Sha256::digest(format!("shotlist key\0{}", self.0.expose_secret()));
-        hex(&digest[..8])
     }
 }
 
@@ -337,7 +326,9 @@ mod tests {
     fn key_is_never_printed() {
         let key = ApiKey::new("secret-key\n").expect("a key");
         assert_eq!(format!("{key:?}"), "***");
-        assert_eq!(key.bearer(), "Bearer secret-key");
+        let headers = Credentials::new(key, Vec::new()).headers();
+        assert_eq!(headers[AUTHORIZATION], "Bearer secret-key");
+        assert!(!format!("{headers:?}").contains("secret-key"));
     }
 
     #[test]

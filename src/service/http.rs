@@ -64,8 +64,7 @@ pub struct HttpService {
 
 impl HttpService {
     /// Sets up the clients, without a connection.
-    pub fn new(endpoint: Endpoint, credentials: impl Into<Credentials>) -> Result<Self, ClientError> {
-        let credentials = credentials.into();
+    pub fn new(endpoint: Endpoint, credentials: Credentials) -> Result<Self, ClientError> {
         let headers = headers(&credentials);
         let trusted = Trusted::by_this_machine();
         let (is_near, common) = (endpoint.is_loopback(), &trusted);
@@ -455,7 +454,8 @@ mod tests {
     fn speed_is_believed_of_this_machine_within_bounds() {
         let heard = |url: &str, header: &'static str| {
             let endpoint = Endpoint::parse(url, false).expect("a URL");
-            let service = HttpService::new(endpoint, ApiKey::new("k").expect("a key")).expect("a client");
+            let service = HttpService::new(endpoint, Credentials::new(ApiKey::new("k").expect("a key"), Vec::new()))
+                .expect("a client");
             service.hear_speed(&HeaderMap::from_iter([(
                 SPEED_HEADER.parse().expect("a name"),
                 HeaderValue::from_static(header),

@@ -90,7 +90,7 @@ impl Connection {
         let key = ApiKey::new("sandbox").map_err(|error| failed(error.into()))?;
         // Its port changes from run to run, and each simulator knows all of its tasks.
         let account = account("sandbox", "sandbox");
-        Ok(Self::new(endpoint, Credentials::from(key), account, options, Some((simulator, speed)))?)
+        Ok(Self::new(endpoint, Credentials::new(key, Vec::new()), account, options, Some((simulator, speed)))?)
     }
 
     fn new(

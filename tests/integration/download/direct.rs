@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use shotlist::domain::{OutputPath, TaskId};
 use shotlist::download::{Destination, Downloader, Downloads as _, FetchError, HostPolicy, Limits, Link, Stored};
-use shotlist::service::{ApiKey, Endpoint, HttpService};
+use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService};
 
 use crate::support::{Answer, Asked, Service, Workspace, answer_of_video, json as answer, raw};
 
@@ -29,7 +29,8 @@ pub fn downloader(directory: &Workspace) -> Downloader {
         first_pause: Duration::from_millis(1),
     };
     let endpoint = Endpoint::parse("http://127.0.0.1:9", false).expect("an address");
-    let service = HttpService::new(endpoint, ApiKey::new("k").expect("a key")).expect("a service");
+    let service =
+        HttpService::new(endpoint, Credentials::new(ApiKey::new("k").expect("a key"), Vec::new())).expect("a service");
     let hosts = HostPolicy::new(service.base_url(), false, false);
     let get = service.gets(&hosts).expect("a client");
     Downloader::new(Box::new(get), hosts, directory.path("out"), limits)

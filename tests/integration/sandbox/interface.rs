@@ -103,7 +103,7 @@ async fn each_response_reports_the_speed() {
     let simulator = Simulator::start(&Workspace::new(), &["--speed", "400"]);
     let service = |url: &str| {
         let endpoint = Endpoint::parse(url, false).expect("a URL");
-        HttpService::new(endpoint, Credentials::from(ApiKey::new("k").expect("a key"))).expect("a client")
+        HttpService::new(endpoint, Credentials::new(ApiKey::new("k").expect("a key"), Vec::new())).expect("a client")
     };
     let probing = service(simulator.url());
     assert!((probing.speed() - 1.0).abs() < f64::EPSILON, "before a response");

@@ -246,11 +246,12 @@ fn start_of_a_broken_response_is_kept() {
 #[test]
 fn submission_after_its_timeout_is_in_doubt() {
     use shotlist::domain::{Request, Spec};
-    use shotlist::service::{ApiKey, Endpoint, HttpService, Submission, VideoService as _};
+    use shotlist::service::{ApiKey, Credentials, Endpoint, HttpService, Submission, VideoService as _};
 
     let (service, release) = Service::holding("");
     let endpoint = Endpoint::parse(&service.url(), false).expect("an address");
-    let client = HttpService::new(endpoint, ApiKey::new("k").expect("a key")).expect("a client");
+    let client =
+        HttpService::new(endpoint, Credentials::new(ApiKey::new("k").expect("a key"), Vec::new())).expect("a client");
     let client = client.with_submit_timeout(std::time::Duration::from_millis(200));
     let spec = Spec { model: "alpha-2".into(), prompt: Some("a cat".into()), ..Spec::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
