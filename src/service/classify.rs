@@ -11,6 +11,10 @@ use crate::domain::{ServiceError, TaskId, TerminalStates, retry_after};
 
 /// The bytes in which an HTML page is recognized, after white space.
 const BEGINNING_OF_A_PAGE: usize = 200;
+/// Descriptions of several responses.
+const PAGE: &str = "the response is an HTML page";
+const REJECTED: &str = "the service rejected the submission";
+const UNKNOWN_TASK: &str = "the service does not know the task";
 
 /// A complete response.
 pub struct Answer<'a> {
@@ -49,18 +53,17 @@ pub struct Answer<'a> {
 ///
 /// With `free_server_errors`, the user declares that 500, 502, 503, and 504 are free. Then they are rejections.
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> SubmitResult {
+    let error = |what| describe(answer, what);
     Ok(match answer.status {
         200..=299 => match report(answer) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, *report.echo),
-                None => Submission::InDoubt(describe(answer, "the response has no task ID")),
+                None => Submission::InDoubt(error("the response has no task ID")),
             },
-            None if is_page(answer.body) => Submission::Page(describe(answer, "the response is an HTML page")),
-            None => Submission::InDoubt(describe(answer, "the response is in an unreadable form")),
+            None if is_page(answer.body) => Submission::Page(error(PAGE)),
+            None => Submission::InDoubt(error("the response is in an unreadable form")),
         },
-        400..=407 | 409..=499 if reason::lacks_money(answer.body, answer.words) => {
-            Submission::Unpaid(describe(answer, "the service rejected the submission"))
-        }
+        400..=407 | 409..=499 if reason::lacks_money(answer.body, answer.words) => Submission::Unpaid(error(REJECTED)),
         status if status == 425 || asks_to_wait(answer) => {
             return Err(TryAgain::Wait(wait(answer, now), asked_to_wait(answer)));
         }
@@ -68,22 +71,18 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
             return Err(TryAgain::ServerError(wait(answer, now), asked_to_wait(answer)));
         }
         301 | 302 | 307 | 308 => Submission::Moved(moved(answer)),
-        401 if !is_page(answer.body) => Submission::KeyRefused(describe(answer, refused_key(401))),
+        401 if !is_page(answer.body) => Submission::KeyRefused(error(refused_key(401))),
         403 if !is_page(answer.body) && !reason::is_about_content(answer.body) => {
-            Submission::Forbidden(describe(answer, refused_key(403)))
+            Submission::Forbidden(error(refused_key(403)))
         }
-        408 => Submission::InDoubt(describe(answer, "a gateway timed out with the request")),
-        402 => Submission::Unpaid(describe(answer, "the service rejected the submission")),
-        404 | 405 if reason::is_about_the_address(answer.body) => {
-            Submission::WrongEndpoint(describe(answer, "the service rejected the submission"))
-        }
-        400 | 401 | 403 | 404 | 405 | 407 if is_page(answer.body) => {
-            Submission::WrongEndpoint(describe(answer, "the response is an HTML page"))
-        }
-        511 => Submission::Page(describe(answer, "the network requires a login")),
-        400..=499 => Submission::Rejected(describe(answer, "the service rejected the submission")),
-        300..=399 => Submission::InDoubt(describe(answer, "the service returned a redirect, which is not followed")),
-        _ => Submission::InDoubt(describe(answer, "the service failed with the request")),
+        408 => Submission::InDoubt(error("a gateway timed out with the request")),
+        402 => Submission::Unpaid(error(REJECTED)),
+        404 | 405 if reason::is_about_the_address(answer.body) => Submission::WrongEndpoint(error(REJECTED)),
+        400 | 401 | 403 | 404 | 405 | 407 if is_page(answer.body) => Submission::WrongEndpoint(error(PAGE)),
+        511 => Submission::Page(error("the network requires a login")),
+        400..=499 => Submission::Rejected(error(REJECTED)),
+        300..=399 => Submission::InDoubt(error("the service returned a redirect, which is not followed")),
+        _ => Submission::InDoubt(error("the service failed with the request")),
     })
 }
 
@@ -106,10 +105,8 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
         200..=299 => report(answer)
             .filter(|report| report.names.is_some() || report.has_state || report.video_url.is_some())
             .map_or_else(|| bare_error(answer, now), PollAnswer::Report),
-        404 | 410 => PollAnswer::Missing(describe(answer, "the service does not know the task").message),
-        400 if reason::denies_the_task(answer.body) => {
-            PollAnswer::Missing(describe(answer, "the service does not know the task").message)
-        }
+        404 | 410 => PollAnswer::Missing(describe(answer, UNKNOWN_TASK).message),
+        400 if reason::denies_the_task(answer.body) => PollAnswer::Missing(describe(answer, UNKNOWN_TASK).message),
         401 | 403 if !is_page(answer.body) => PollAnswer::KeyRefused(describe(answer, refused_key(answer.status))),
         _ if asks_to_wait(answer) => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
         _ => PollAnswer::Transient(describe(answer, "the response has no task state").message),
@@ -127,17 +124,14 @@ fn bare_error(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
 
 /// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key.
 pub(super) fn readiness(answer: &Answer<'_>) -> Readiness {
+    let unusable = |what| Readiness::Unusable(describe(answer, what).message);
     match answer.status {
-        200..=299 | 400..=407 if is_page(answer.body) => {
-            Readiness::Unusable(describe(answer, "the response is an HTML page").message)
-        }
+        200..=299 | 400..=407 if is_page(answer.body) => unusable(PAGE),
         301..=399 => Readiness::Unusable(moved(answer)),
         401 | 403 => Readiness::KeyRefused(describe(answer, refused_key(answer.status))),
-        404 | 405 if reason::denies_the_path(answer.body) => {
-            Readiness::Unusable(describe(answer, "the service has no such path").message)
-        }
+        404 | 405 if reason::denies_the_path(answer.body) => unusable("the service has no such path"),
         _ if asks_to_wait(answer) => Readiness::Waits(asked_to_wait(answer)),
-        408 | 500..=599 => Readiness::Unusable(describe(answer, "the service can't answer").message),
+        408 | 500..=599 => unusable("the service can't answer"),
         _ => Readiness::Usable,
     }
 }
