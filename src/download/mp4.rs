@@ -85,7 +85,11 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
                 if content + index.length() <= MAX_INDEX {
                     let mut bytes = Vec::new();
                     file.by_ref().take(content).read_to_end(&mut bytes)?;
-                    index.add(*name == *b"moof", bytes);
+                    match name {
+                        b"moof" => index.fragments.push(bytes),
+                        // The last one counts.
+                        _ => index.movie = bytes,
+                    }
                 }
             }
             _ => {}
@@ -95,7 +99,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
     Ok(match (has_index, has_frames) {
         (false, _) => Err("it has no `moov` box, which describes the frames".to_owned()),
         (true, false) => Err("it has no `mdat` box with frames".to_owned()),
-        (true, true) if index.is_empty() => Ok(None),
+        (true, true) if index.length() == 0 => Ok(None),
         (true, true) => footage(&index, length).map(Some),
     })
 }
@@ -148,22 +152,9 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Adds the content of a box. The last `moov` counts.
-    pub(super) fn add(&mut self, is_fragment: bool, content: Vec<u8>) {
-        if is_fragment {
-            self.fragments.push(content);
-        } else {
-            self.movie = content;
-        }
-    }
-
     /// Its length in bytes.
-    pub(super) fn length(&self) -> u64 {
+    fn length(&self) -> u64 {
         (self.movie.len() + self.fragments.iter().map(Vec::len).sum::<usize>()) as u64
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.movie.is_empty() && self.fragments.is_empty()
     }
 }
 
