@@ -275,7 +275,7 @@ impl PolledTask {
                 return Next::Poll(Pause::Usual);
             }
         }
-        if !report.echo.is_empty() {
+        if *report.echo != Echo::default() {
             effects.push(Effect::Made(*report.echo));
         }
         Next::End(Ending::Completed { video_url: report.video_url.or(report.only_link), ended_at })

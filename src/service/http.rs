@@ -211,12 +211,12 @@ impl HttpService {
         };
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
-        let head = Head::new(&response, &self.words);
+        let (status, headers) = head(&response);
         let readiness = match read(response).await {
-            Ok(body) => classify::readiness(&head.answer(&body, &self.masked(&body), &self.words)),
+            Ok(body) => classify::readiness(&self.answer(status, &headers, &body, &self.masked(&body))),
             Err((error, _)) => Readiness::Unusable(self.unanswered(&error)),
         };
-        Ok(Probe { readiness, status: Some(head.status), date })
+        Ok(Probe { readiness, status: Some(status), date })
     }
 
     async fn post(&self, request: &Request, send_by: Option<SendBy>) -> SubmitResult {
@@ -242,11 +242,11 @@ impl HttpService {
             Err(error) => return Ok(Submission::InDoubt(lost(&error, &[]))),
         };
         self.hear_speed(response.headers());
-        let head = Head::new(&response, &self.words);
+        let (status, headers) = head(&response);
         match read(response).await {
-            Ok(body) => self.meaning(&head, &body),
+            Ok(body) => self.meaning(status, &headers, &body),
             // A rejection by its status is one, also with a partial body.
-            Err((_, body)) if (400..500).contains(&head.status) => self.meaning(&head, &body),
+            Err((_, body)) if (400..500).contains(&status) => self.meaning(status, &headers, &body),
             // The arrived part may contain the task ID, which the user can look up.
             Err((error, body)) => Ok(Submission::InDoubt(lost(&error, &self.masked(&body)))),
         }
@@ -272,15 +272,28 @@ impl HttpService {
         Ok(response)
     }
 
-    fn meaning(&self, head: &Head, body: &[u8]) -> SubmitResult {
+    fn meaning(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> SubmitResult {
         let masked = self.masked(body);
-        let meant =
-            classify::submission(&head.answer(body, &masked, &self.words), self.free_server_errors, Timestamp::now());
-        Ok(match meant? {
+        let answer = self.answer(status, headers, body, &masked);
+        Ok(match classify::submission(&answer, self.free_server_errors, Timestamp::now())? {
             Submission::WrongEndpoint(error) => Submission::WrongEndpoint(self.doubted_address(error)),
             Submission::Page(error) => Submission::Page(self.doubted_address(error)),
             meant => meant,
         })
+    }
+
+    fn answer<'a>(&'a self, status: u16, headers: &'a HeaderMap, body: &'a [u8], masked: &'a [u8]) -> Answer<'a> {
+        let text = |value: Option<&'a HeaderValue>| value.and_then(|value| value.to_str().ok());
+        Answer {
+            status,
+            retry_after: text(headers.get(RETRY_AFTER)),
+            is_overloaded: self.words.overload_headers.iter().any(|name| headers.contains_key(name)),
+            cost: self.words.cost_headers.iter().find_map(|name| text(headers.get(name))),
+            location: text(headers.get(LOCATION)),
+            body,
+            masked,
+            words: &self.words,
+        }
     }
 
     /// A body without secrets.
@@ -330,14 +343,15 @@ impl HttpService {
                 Err(error) if error.is_connect() => return PollAnswer::Transient(self.unreached(&error)),
                 Err(error) => return PollAnswer::Transient(why(&error)),
             };
-            let head = Head::new(&response, &self.words);
-            if let Some(next) = head.redirect_within(&url) {
+            let (status, headers) = head(&response);
+            if let Some(next) = redirect_within(&url, status, &headers) {
                 url = next;
                 continue;
             }
             return match read(response).await {
                 Ok(body) => {
-                    classify::poll(&head.answer(&body, &self.masked(&body), &self.words), task, Timestamp::now())
+                    let masked = self.masked(&body);
+                    classify::poll(&self.answer(status, &headers, &body, &masked), task, Timestamp::now())
                 }
                 Err((error, _)) => PollAnswer::Transient(why(&error)),
             };
@@ -363,39 +377,16 @@ async fn logged(
     answer
 }
 
-/// The head of a response.
-struct Head {
-    status: u16,
-    retry_after: Option<String>,
-    is_overloaded: bool,
-    cost: Option<String>,
-    location: Option<String>,
+/// The status and the headers of a response.
+fn head(response: &Response) -> (u16, HeaderMap) {
+    (response.status().as_u16(), response.headers().clone())
 }
 
-impl Head {
-    fn new(response: &Response, words: &TerminalStates) -> Self {
-        let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let header = |name| text(response.headers().get(name));
-        Self {
-            status: response.status().as_u16(),
-            retry_after: header(RETRY_AFTER),
-            is_overloaded: words.overload_headers.iter().any(|name| response.headers().contains_key(name)),
-            cost: words.cost_headers.iter().find_map(|name| text(response.headers().get(name))),
-            location: header(LOCATION),
-        }
-    }
-
-    /// The URL of a redirect with the same method and origin.
-    fn redirect_within(&self, url: &Url) -> Option<Url> {
-        let next = url.join(self.location.as_deref().filter(|_| matches!(self.status, 307 | 308))?).ok()?;
-        (next.origin() == url.origin()).then_some(next)
-    }
-
-    fn answer<'a>(&'a self, body: &'a [u8], masked: &'a [u8], words: &'a TerminalStates) -> Answer<'a> {
-        let (retry_after, location) = (self.retry_after.as_deref(), self.location.as_deref());
-        let (is_overloaded, cost) = (self.is_overloaded, self.cost.as_deref());
-        Answer { status: self.status, retry_after, is_overloaded, cost, location, body, masked, words }
-    }
+/// The URL of a redirect with the same method and origin.
+fn redirect_within(url: &Url, status: u16, headers: &HeaderMap) -> Option<Url> {
+    let location = headers.get(LOCATION).filter(|_| matches!(status, 307 | 308))?;
+    let next = url.join(location.to_str().ok()?).ok()?;
+    (next.origin() == url.origin()).then_some(next)
 }
 
 /// The body up to its maximum length. A longer one is not parsed. After a broken connection, the error has the received part.

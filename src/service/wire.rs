@@ -53,11 +53,6 @@ impl Echo {
             cost: words.costs_usd.iter().find_map(|place| dollars(number(task.pointer(place)?)?)),
         }
     }
-
-    /// Returns whether it is empty.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// A task in a response.
