@@ -145,6 +145,16 @@ impl Program {
         let group = Group(child.id());
         Ok((child, group))
     }
+
+    /// Uploads an image, whose path it gets, and returns the one URL that it prints.
+    pub async fn url_of(&self, image: &LocalImage) -> Result<String, ImageUrlError> {
+        check_unchanged(image).await?;
+        let output = self.run(&image.path, &[]).await?;
+        let url = only_url(&output.stdout).map_err(ImageUrlError::InvalidOutput)?;
+        // The image may have changed during the upload.
+        check_unchanged(image).await?;
+        Ok(url)
+    }
 }
 
 /// Searches as the system does: a path itself, or else the directories of `PATH`.
@@ -291,18 +301,6 @@ impl ImageUrlError {
     /// Returns whether the command is the cause, and not the image.
     pub fn is_about_the_command(&self) -> bool {
         matches!(self, Self::Program(_) | Self::InvalidOutput(_))
-    }
-}
-
-impl Program {
-    /// Uploads an image, whose path it gets, and returns the one URL that it prints.
-    pub async fn url_of(&self, image: &LocalImage) -> Result<String, ImageUrlError> {
-        check_unchanged(image).await?;
-        let output = self.run(&image.path, &[]).await?;
-        let url = only_url(&output.stdout).map_err(ImageUrlError::InvalidOutput)?;
-        // The image may have changed during the upload.
-        check_unchanged(image).await?;
-        Ok(url)
     }
 }
 

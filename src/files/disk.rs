@@ -58,6 +58,11 @@ pub(crate) fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The directory of a file.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Syncs the contents of a file that another handle wrote. Windows requires a handle with write access.
 pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
     File::options().read(true).write(cfg!(windows)).open(path)?.sync_all()
@@ -65,9 +70,7 @@ pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
 
 /// Syncs the name of a file or directory, where directories can be synced. Other systems document no durability of names.
 pub(crate) fn sync_directory(file: &Path) -> io::Result<()> {
-    let Some(directory) = file.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    File::open(directory)?.sync_all()
+    if cfg!(unix) { File::open(directory_of(file))?.sync_all() } else { Ok(()) }
 }
 
 /// The number of tested bytes: more than reserved blocks or a used-up quota leave.
@@ -126,7 +129,7 @@ pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&Path, &mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     // The umask removes further permissions.
     let file = temporary_with_mode(0o666).tempfile_in(directory)?;
     let mut buffer = BufWriter::with_capacity(PIECE, file.as_file());

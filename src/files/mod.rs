@@ -17,9 +17,9 @@ pub(crate) mod table;
 mod zone;
 
 pub(crate) use disk::{
-    ReadError, keep_from_readers, make_directories, make_private_directory, name_anew, no_link, no_links_below,
-    on_a_thread, open_plain, open_private, read_at_most, read_text, replace, sweep, sync_directory, sync_file,
-    temporary, temporary_with_mode, try_write, with_suffix,
+    ReadError, directory_of, keep_from_readers, make_directories, make_private_directory, name_anew, no_link,
+    no_links_below, on_a_thread, open_plain, open_private, read_at_most, read_text, replace, sweep, sync_directory,
+    sync_file, temporary, temporary_with_mode, try_write, with_suffix,
 };
 pub use zone::NoZone;
 pub(crate) use zone::{own_zone, own_zone_name};

@@ -206,12 +206,7 @@ impl PostgresLedger {
         *writer = Arc::downgrade(&started);
         Ok(started)
     }
-}
 
-displayed!(PostgresLedger(it): it.address);
-
-/// The operations of [`Ledger`](crate::ledger::Ledger).
-impl PostgresLedger {
     pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
         let writer = self.writer()?;
         let own = self.next.fetch_add(1, Ordering::Relaxed);
@@ -228,3 +223,5 @@ impl PostgresLedger {
         Ok(transaction.commit().await?)
     }
 }
+
+displayed!(PostgresLedger(it): it.address);

@@ -192,17 +192,11 @@ impl PostgresStore {
 
 /// Returns whether another transaction conflicts with this one.
 fn is_in_the_way(error: &PostgresError) -> bool {
-    let PostgresError::Sql(error) = error else { return false };
-    matches!(
-        error.code(),
-        Some(
-            &SqlState::T_R_SERIALIZATION_FAILURE
-            | &SqlState::T_R_DEADLOCK_DETECTED
-            | &SqlState::LOCK_NOT_AVAILABLE
-            // The index sees it before a query does. The next try sees it.
-            | &SqlState::UNIQUE_VIOLATION
-        )
-    )
+    let conflicts =
+        [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE];
+    // An index sees a duplicate before a query does. The next try sees it.
+    let is_conflict = |code: &SqlState| *code == SqlState::UNIQUE_VIOLATION || conflicts.contains(code);
+    matches!(error, PostgresError::Sql(error) if error.code().is_some_and(is_conflict))
 }
 
 impl Store for PostgresStore {

@@ -15,7 +15,7 @@ use super::open::{is_there, make_directory_of, open, open_to_read, store_error};
 use super::schema::{WRITABLE, difference, verify_sums};
 use super::store::{SqliteStore, commit, read_freeze, repeats_its_record, set_freeze};
 use crate::domain::{BatchKey, displayed, with_causes};
-use crate::files::{name_anew, on_a_thread, sync_directory, sync_file, temporary, with_suffix};
+use crate::files::{directory_of, name_anew, on_a_thread, sync_directory, sync_file, temporary, with_suffix};
 use crate::ledger::locked::WriterHandle;
 use crate::ledger::row::{self, COLUMNS, Kind, Row, Shared};
 use crate::ledger::rules::Sums;
@@ -130,18 +130,7 @@ impl SqliteLedger {
         });
         Ok(answer.await?.unwrap_or(nothing))
     }
-}
 
-impl fmt::Debug for SqliteLedger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteLedger").field("path", &self.path).field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
-
-displayed!(SqliteLedger(it): it.path.display());
-
-/// The operations of [`Ledger`](crate::ledger::Ledger).
-impl SqliteLedger {
     pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
         let (key, in_place) = (batch.clone(), self.in_place.clone());
         let open = move |path: &Path, kind| {
@@ -163,6 +152,14 @@ impl SqliteLedger {
         self.change(move |connection| set_freeze(connection, why.as_deref())).await
     }
 }
+
+impl fmt::Debug for SqliteLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteLedger").field("path", &self.path).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+displayed!(SqliteLedger(it): it.path.display());
 
 /// Starts the writer of a file.
 fn start(
@@ -289,8 +286,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
     if to.symlink_metadata().is_ok() {
         return Err(failed(ErrorKind::AlreadyExists.into()));
     }
-    let directory = to.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let on_its_way = temporary().tempdir_in(directory).map_err(failed)?;
+    let on_its_way = temporary().tempdir_in(directory_of(to)).map_err(failed)?;
     let copy = on_its_way.path().join("ledger.db");
     let contents = at_one_moment(path, || {
         let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;

@@ -17,7 +17,9 @@ use super::schema::{
     refused,
 };
 use crate::domain::NoticeCode;
-use crate::files::{make_directories, make_private_directory, sync_directory, temporary_with_mode, with_suffix};
+use crate::files::{
+    directory_of, make_directories, make_private_directory, sync_directory, temporary_with_mode, with_suffix,
+};
 use crate::ledger::Unavailable;
 use crate::ledger::row::Kind;
 
@@ -126,10 +128,6 @@ fn create_file(path: &Path, kind: Kind) -> Result<(), Unavailable> {
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(()),
         named => named.map_err(|error| failed(error.error)).and_then(|_| sync_directory(path).map_err(failed)),
     }
-}
-
-fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Creates the directory of a ledger if it is missing, and returns it.
