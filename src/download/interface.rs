@@ -14,7 +14,6 @@ use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::hosts::HostPolicy;
 use crate::domain::{OutputPath, TaskId, VideoFile, hex};
 use crate::files::open_plain;
 
@@ -134,12 +133,6 @@ impl FetchError {
 /// Starts a GET of a URL, with the key if the host may get it. The second argument is true after a redirect by another host. The client follows no
 /// redirect, and resolves names by the same policy.
 pub type Get = Box<dyn Fn(&Url, bool) -> RequestBuilder + Send + Sync>;
-
-pub(super) struct Transport {
-    pub get: Get,
-    pub hosts: HostPolicy,
-    pub limits: Limits,
-}
 
 /// The maximum length of such a response, in bytes.
 pub(super) const MAX_ANSWER_BYTES: usize = 64 << 10;

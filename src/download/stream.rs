@@ -14,7 +14,7 @@ use reqwest::header::{
 use reqwest::{Response, StatusCode, Url};
 
 use super::hosts::HostPolicy;
-use super::interface::{Destination, Downloads, FetchError, Get, Limits, Link, Stored, Transport};
+use super::interface::{Destination, Downloads, FetchError, Get, Limits, Link, Stored};
 use super::mp4::{SIGNATURE_LENGTH, has_signature, text_kind};
 use super::part::{Part, Resume};
 use super::{interface, storing};
@@ -43,16 +43,16 @@ impl From<FetchError> for Miss {
 }
 
 /// Downloads until the partial file has the length of the video.
-pub(super) async fn fill(transport: &Transport, link: &Link, part: &mut Part) -> Result<(), FetchError> {
-    let whole = transport.limits.whole;
+pub(super) async fn fill(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), FetchError> {
+    let whole = downloader.limits.whole;
     let deadline = tokio::time::Instant::now() + whole;
-    tokio::time::timeout_at(deadline, fill_in_tries(transport, link, deadline, part)).await.unwrap_or_else(|_| {
+    tokio::time::timeout_at(deadline, fill_in_tries(downloader, link, deadline, part)).await.unwrap_or_else(|_| {
         Err(FetchError::Transient(format!("it was not over after {} min; what arrived is kept", whole.as_secs() / 60)))
     })
 }
 
 async fn fill_in_tries(
-    transport: &Transport,
+    downloader: &Downloader,
     link: &Link,
     deadline: tokio::time::Instant,
     part: &mut Part,
@@ -60,7 +60,7 @@ async fn fill_in_tries(
     let mut tried = 0;
     loop {
         let before = part.length();
-        let (message, wait) = match fill_once(transport, link, part).await {
+        let (message, wait) = match fill_once(downloader, link, part).await {
             Ok(()) => return Ok(()),
             Err(Miss::Never(error)) => return Err(error),
             Err(Miss::Again(message, wait)) => (message, wait.unwrap_or_default()),
@@ -70,35 +70,35 @@ async fn fill_in_tries(
         }
         tried += 1;
         // A wait beyond the time limit would only block other downloads.
-        if tried >= transport.limits.tries || wait > MAX_WAIT || tokio::time::Instant::now() + wait >= deadline {
+        if tried >= downloader.limits.tries || wait > MAX_WAIT || tokio::time::Instant::now() + wait >= deadline {
             return Err(FetchError::Transient(message));
         }
         tracing::debug!("a download is tried again: {message}");
-        let pause = transport.limits.first_pause.saturating_mul(2_u32.saturating_pow(tried - 1)).min(MAX_PAUSE);
+        let pause = downloader.limits.first_pause.saturating_mul(2_u32.saturating_pow(tried - 1)).min(MAX_PAUSE);
         tokio::time::sleep(wait.max(pause.mul_f64(1.0 + fastrand::f64()))).await;
     }
 }
 
-async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Result<(), Miss> {
+async fn fill_once(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), Miss> {
     let url = match link {
         Link::Video(url) => url,
         Link::Content(url) => {
-            let response = answer(transport, link, url, part).await?;
+            let response = answer(downloader, link, url, part).await?;
             if !interface::is_json(text(response.headers(), &CONTENT_TYPE)) {
-                return take(transport, url, response, part).await;
+                return take(downloader, url, response, part).await;
             }
-            let body = short(response, &transport.limits).await?;
+            let body = short(response, &downloader.limits).await?;
             let no_link = || FetchError::NotVideo("JSON without a URL".to_owned());
             &interface::link(&body).ok_or_else(no_link)?
         }
     };
-    let response = answer(transport, link, url, part).await?;
-    take(transport, url, response, part).await
+    let response = answer(downloader, link, url, part).await?;
+    take(downloader, url, response, part).await
 }
 
 /// Returns the response if it has a video or the rest of one. A content endpoint may refuse until the video is ready.
-async fn answer(transport: &Transport, link: &Link, url: &str, part: &mut Part) -> Result<Response, Miss> {
-    let response = follow(transport, url, part.resume(&host(url))).await?;
+async fn answer(downloader: &Downloader, link: &Link, url: &str, part: &mut Part) -> Result<Response, Miss> {
+    let response = follow(downloader, url, part.resume(&host(url))).await?;
     let wait = || text(response.headers(), &RETRY_AFTER).and_then(|value| retry_after(value, Timestamp::now()));
     match response.status() {
         StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(response),
@@ -120,8 +120,8 @@ async fn answer(transport: &Transport, link: &Link, url: &str, part: &mut Part) 
 }
 
 /// Stores a video, or the rest of it.
-async fn take(transport: &Transport, url: &str, mut response: Response, part: &mut Part) -> Result<(), Miss> {
-    let limits = &transport.limits;
+async fn take(downloader: &Downloader, url: &str, mut response: Response, part: &mut Part) -> Result<(), Miss> {
+    let limits = &downloader.limits;
     let whole = begin(url, &response, part).await?;
     if whole.is_some_and(|whole| whole > limits.longest) {
         return Err(Miss::Never(FetchError::TooLong(limits.longest)));
@@ -242,7 +242,9 @@ impl<'l> Drip<'l> {
 
 /// Downloads videos over HTTP.
 pub struct Downloader {
-    transport: Transport,
+    get: Get,
+    hosts: HostPolicy,
+    limits: Limits,
     directory: PathBuf,
     /// Only one download chooses a name at a time.
     naming: Arc<Mutex<()>>,
@@ -251,8 +253,7 @@ pub struct Downloader {
 impl Downloader {
     /// Downloads into this directory.
     pub fn new(get: Get, hosts: HostPolicy, directory: PathBuf, limits: Limits) -> Self {
-        let transport = Transport { get, hosts, limits };
-        Self { transport, directory, naming: Arc::default() }
+        Self { get, hosts, limits, directory, naming: Arc::default() }
     }
 
     fn directory_of(&self, destination: &Destination) -> PathBuf {
@@ -269,7 +270,7 @@ impl Downloads for Downloader {
                 return Ok(());
             }
             let mut part = Part::open(&target.part).await.map_err(FetchError::local(&target.part))?;
-            let filled = fill(&self.transport, link, &mut part).await;
+            let filled = fill(self, link, &mut part).await;
             if filled.is_err() && part.length() == 0 {
                 // This link failed, and leaves nothing.
                 return part.forget().await.map_err(FetchError::local(&target.part)).and(filled);
@@ -314,18 +315,18 @@ pub(super) fn host(link: &str) -> String {
 }
 
 /// Requests a link, or the rest of a partial file, and follows redirects.
-async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -> Result<Response, Miss> {
+async fn follow(downloader: &Downloader, link: &str, resume: Option<Resume<'_>>) -> Result<Response, Miss> {
     let url = Url::parse(link).map_err(|_| FetchError::BadRedirect("the URL is invalid".to_owned()))?;
-    let mut url = transport.hosts.admit(url).await?;
+    let mut url = downloader.hosts.admit(url).await?;
     let mut was_elsewhere = false;
     for _ in 0..=MAX_REDIRECTS {
         // An encoded video would be hashed and stored encoded.
-        let mut request = (transport.get)(&url, was_elsewhere).header(ACCEPT_ENCODING, "identity");
+        let mut request = (downloader.get)(&url, was_elsewhere).header(ACCEPT_ENCODING, "identity");
         if let Some(Resume { from, version }) = resume {
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
         }
         let start = Instant::now();
-        let response = in_time(&transport.limits, request.send()).await?;
+        let response = in_time(&downloader.limits, request.send()).await?;
         // Its path may be signed.
         let (host, status) = (url.host_str().unwrap_or_default(), response.status().as_u16());
         let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -340,7 +341,7 @@ async fn follow(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -
         if !matches!(status, 301 | 302 | 303 | 307 | 308) {
             return Ok(response);
         }
-        let next = transport.hosts.admit(next(&url, &response)?).await?;
+        let next = downloader.hosts.admit(next(&url, &response)?).await?;
         was_elsewhere |= next.origin() != url.origin();
         url = next;
     }

@@ -113,9 +113,9 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 if matches!(submitted, Submitted::Task(..) | Submitted::InDoubt) {
                     self.outcome.lock().reserved += job.purchase.price;
                 }
-                let (attempt, task) = match submitted.into_task() {
-                    Ok(task) => task,
-                    Err(last) => break last,
+                let (attempt, task) = match submitted {
+                    Submitted::Task(attempt, task) => (attempt, task),
+                    last => break last,
                 };
                 let bought = Bought { purchase: &job.purchase, attempt, age: Duration::ZERO, is_new: true };
                 let (task, ended) = self.settle(slot, &bought, task).await;

@@ -78,13 +78,6 @@ pub(super) enum Submitted {
     InDoubt,
 }
 
-impl Submitted {
-    /// The created task, or any other outcome.
-    pub(super) fn into_task(self) -> Result<(AttemptId, TaskNames), Self> {
-        if let Self::Task(attempt, task) = self { Ok((attempt, task)) } else { Err(self) }
-    }
-}
-
 /// The state of a submission over its tries.
 #[derive(Default)]
 struct Tries {

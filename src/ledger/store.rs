@@ -277,12 +277,10 @@ async fn move_jobs<T: Transaction>(
     moves: &[Move],
 ) -> Result<Result<usize, LedgerError>, T::Error> {
     let rows = transaction.locked_batch(batch).await?;
-    let new = {
-        let submitted = rows.iter().map(|row| (row.attempt.job(), !row.attempt.state.made_no_task()));
-        match new_ids(submitted, moves) {
-            Ok(new) => new,
-            Err(moved_onto) => return Ok(Err(moved_onto.into())),
-        }
+    let submitted = rows.iter().map(|row| (row.attempt.job(), !row.attempt.state.made_no_task()));
+    let new = match new_ids(submitted, moves) {
+        Ok(new) => new,
+        Err(moved_onto) => return Ok(Err(moved_onto.into())),
     };
     let rename = |row: &mut Row| {
         let Some(id) = new.get(row.attempt.job()) else { return Ok(false) };

@@ -404,12 +404,9 @@ async fn read(mut response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8
 fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     tracing::debug!(event = "response_lost", "{}", why(error));
     let what = if error.is_timeout() { "no response in time" } else { "the connection broke before the response came" };
-    let mut message = what.to_owned();
     let text: String = String::from_utf8_lossy(arrived).chars().take(MAX_KEPT).collect();
-    if !text.is_empty() {
-        message = format!("{message}; received: {text}");
-    }
-    ServiceError { message, code: None, raw: bounds::raw_body(arrived) }
+    let received = if text.is_empty() { text } else { format!("; received: {text}") };
+    ServiceError { message: format!("{what}{received}"), code: None, raw: bounds::raw_body(arrived) }
 }
 
 /// An error or one of its sources.

@@ -387,6 +387,6 @@ fn tls(address: &PostgresAddress) -> Result<ClientConfig, PostgresError> {
         // A machine without a certificate store.
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-        Ok(Arc::new(with_roots(roots)).as_ref().clone())
+        Ok(with_roots(roots))
     })
 }
