@@ -73,7 +73,7 @@ impl Faults {
 /// Responds to a request, possibly with a fault.
 pub(super) async fn answer(State(faults): State<Arc<Faults>>, request: Request, next: Next) -> Response {
     if faults.strikes(Fault::RetryAfter) {
-        return asked_to_wait("1");
+        return asked_to_wait();
     }
     if faults.strikes(Fault::ServerError) {
         if faults.pick(2) == 0 {

@@ -138,11 +138,8 @@ async fn submit(
         let what = if body.starts_with(b"--") { "a form".to_owned() } else { format!("invalid: {error}") };
         refuse(StatusCode::BAD_REQUEST, &format!("the body is {what}"), "invalid_body")
     })?;
-    let model = shared
-        .options
-        .catalog
-        .model(&spec.model)
-        .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "unknown model", "unknown_model"))?;
+    let model = shared.options.catalog.model(&spec.model);
+    let model = model.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "unknown model", "unknown_model"))?;
     model.fill_defaults(&mut spec);
     if let Some(broken) = model.check(&spec).into_iter().find(|violation| violation.severity == Severity::Error) {
         return Err(refuse(StatusCode::BAD_REQUEST, &broken.message, broken.rule.code()));
@@ -219,7 +216,7 @@ impl Shared {
             ends.pop();
         }
         if ends.len() >= most {
-            return Some(asked_to_wait("1"));
+            return Some(asked_to_wait());
         }
         ends.push(Reverse(now + takes));
         None
@@ -232,23 +229,13 @@ impl Shared {
         let _discarded = random.u64(..);
         let (min, max) = model.family.typical_s();
         let lasts_s = f64::from(min) + f64::from(max - min) * random.f64();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive; a longer life is capped"
-        )]
-        let lasts_ms = (lasts_s * 1000.0 / self.options.speed) as u32;
+        let lasts = Duration::from_secs_f64(lasts_s / self.options.speed);
+        let place = self.options.catalog.model_names().position(|name| name == spec.model);
         Task {
             submitted_ms: u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0),
-            lasts_ms,
+            lasts_ms: u32::try_from(lasts.as_millis()).unwrap_or(u32::MAX),
             serial,
-            model: self
-                .options
-                .catalog
-                .model_names()
-                .position(|name| name == spec.model)
-                .and_then(|place| u8::try_from(place).ok())
-                .unwrap_or(u8::MAX),
+            model: place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX),
             duration_s: spec.duration.and_then(|seconds| u8::try_from(seconds).ok()).unwrap_or(0),
             is_upright: spec.is_upright(),
             fails: self.faults.strikes(Fault::FailedTask),

@@ -93,9 +93,9 @@ pub(super) fn refuse(status: StatusCode, message: &str, code: &'static str) -> R
     (status, Json(json!({ "error": { "message": message, "code": code } })))
 }
 
-/// 429 with this `Retry-After`.
-pub(super) fn asked_to_wait(retry_after: &'static str) -> Response {
-    ([(RETRY_AFTER, retry_after)], refuse(StatusCode::TOO_MANY_REQUESTS, "too much at once", "busy")).into_response()
+/// 429 with a `Retry-After` of a second.
+pub(super) fn asked_to_wait() -> Response {
+    ([(RETRY_AFTER, "1")], refuse(StatusCode::TOO_MANY_REQUESTS, "too much at once", "busy")).into_response()
 }
 
 /// One accepted submission.
