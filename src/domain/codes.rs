@@ -295,7 +295,6 @@ codes! {
     LimitUnmatched "limit-unmatched" "A limit is for a label that no job has."
     MatrixAndJob "matrix-and-job" "A field is set on the job and in its matrix."
     MatrixEmpty "matrix-empty" "A matrix has no combination left."
-    MatrixTooLarge "matrix-too-large" "A matrix has too many combinations."
     ModelMissing "model-missing" "A job has no model."
     ModelUnknown "model-unknown" "The catalog has no such model."
     MovedCycle "moved-cycle" "`moved` has a cycle."

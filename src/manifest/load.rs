@@ -13,12 +13,13 @@ use super::expand::fields::{Cache, Inputs};
 use super::raw::decode::{RawJob, RawManifest, decode_job};
 use super::raw::sections::{Budget, Review, moves};
 use super::raw::table::{is_reserved, text_key};
-use super::source::diagnostic::{Diagnostic, Findings, Severity, Sources, error, have_errors, unreadable};
+use super::source::diagnostic::{
+    Diagnostic, Findings, Location, Pointer, Severity, Sources, error, have_errors, help_near, unreadable,
+};
 use super::source::lints;
-use super::source::location::{Location, Pointer, directory_of, help_near, is_stream, read_origin};
 use super::source::reader;
 use super::source::syntax::unindented;
-use super::source::text::{FileAccess, TextError};
+use super::source::text::{FileAccess, TextError, directory_of, is_stream, read_origin};
 use super::tables::rows::SHEET_ENDINGS;
 use super::template::bounds::template_diagnostic;
 use super::template::engine::Templates;
@@ -198,7 +199,7 @@ fn build(
     let jobs = inputs.expand(raw, entries, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
-        found.extend(lints::limit_without_jobs(label, &jobs, place));
+        found.extend(lints::limit_beside_similar_label(label, &jobs, place));
     }
     let unsound = unsound(found);
     let ids =

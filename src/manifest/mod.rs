@@ -49,24 +49,22 @@ mod schema;
 mod source {
     //! The text of a manifest, and the places of errors in it.
     //!
-    //! [`text`] reads a manifest and its files within bounds, and [`reader`] makes values of YAML. A [`diagnostic`] has a symbolic [`location`], which
+    //! [`text`] reads a manifest and its files within bounds, and [`reader`] makes values of YAML. A [`diagnostic`] has a symbolic location, which
     //! becomes a byte range only on output. [`syntax`] explains invalid YAML, and limits jobs and requests. [`lints`] are warnings.
     pub(super) mod diagnostic;
     pub(super) mod lints;
-    pub(super) mod location;
     pub(super) mod reader;
     pub(super) mod syntax;
     pub(super) mod text;
 }
 mod tables {
-    //! The rows of `for_each`: [`rows`] reads them from the manifest or from a file, a CSV file with [`sheet`], and a [`workbook`] of Excel or
-    //! LibreOffice by the [`grid`] of its sheet. [`parts`] guards the library that reads workbooks, and [`ods`] has the specifics of LibreOffice.
+    //! The rows of `for_each`: [`rows`] reads them from the manifest or from a file, a [`sheet`] of a CSV file, or of a workbook of Excel or
+    //! LibreOffice by its [`grid`]. [`parts`] guards the library that reads workbooks, and [`ods`] has the specifics of LibreOffice.
     mod grid;
     mod ods;
     mod parts;
     pub(super) mod rows;
     pub(super) mod sheet;
-    pub(super) mod workbook;
 }
 mod template {
     //! Templates: [`engine`] is strict Jinja, [`bounds`] limits time and memory, and [`row`] has the cells of a job's row, with the gaps in prompts.
@@ -77,8 +75,8 @@ mod template {
 
 pub use load::{FaceReviews, Loaded, Manifest, Options, Unsound, load, load_text};
 pub use raw::sections::{Budget, SpanBudget};
-pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
-pub use source::location::{Location, Part, Pointer, Step};
-pub(crate) use source::location::{home, is_stream, nearest};
+pub(crate) use source::diagnostic::nearest;
+pub use source::diagnostic::{Diagnostic, JobLabel, Located, Location, Part, Pointer, Severity, Sources, Step};
+pub(crate) use source::text::{home, is_stream};
 pub(crate) use tables::rows::is_spreadsheet;
-pub(crate) use tables::workbook::THREAD as WORKBOOK_THREAD;
+pub(crate) use tables::sheet::THREAD as WORKBOOK_THREAD;

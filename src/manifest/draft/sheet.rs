@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::columns::{self, Column};
-use super::text::{Chosen, Table, head, quoted, shown, stem_of, text};
+use super::text::{head, quoted, shown, stem_of, text};
 use super::written::{HEADERS, PROMPT_LENGTH, is_like_a_model, is_ratio};
 use crate::catalog::Catalog;
 use crate::domain::text::one_line;
@@ -13,8 +13,7 @@ use crate::domain::{Field, count};
 use crate::files::table::name_of;
 use crate::manifest::raw::decode::RawTable;
 use crate::manifest::raw::table::JobField as F;
-use crate::manifest::source::diagnostic::{Diagnostic, Severity};
-use crate::manifest::source::location::Pointer;
+use crate::manifest::source::diagnostic::{Diagnostic, Pointer, Severity};
 use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::rows;
 
@@ -63,7 +62,6 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
     let mut found = Vec::new();
     let access = FileAccess::new(directory, None, None);
     let Place { table, words, others, is_without_header } = find(file, sheet, &access, catalog);
-    let (sheet, header_row, encoding) = (table.sheet.clone(), table.header_row, table.encoding.map(name_of));
     let rows = rows::read(&table, &access, &Pointer::top(), &mut found);
     if let Some(Diagnostic { message, help, row, .. }) =
         found.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error)
@@ -89,14 +87,10 @@ pub fn draft(directory: &Path, file: &str, sheet: Option<&str>, model: Option<&s
         })
         .collect();
     let columns = columns::settled(columns);
-    let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
-    let hidden = rows.iter().filter(|row| row.is_hidden).count();
-    let encoded = encoding.as_deref().map(|encoding| format!("read as `{encoding}`, which may be wrong: {words}"));
-    let read: Vec<String> = encoded.into_iter().chain(choice(sheet.as_deref(), &others, header_row)).collect();
+    let encoded = table.encoding.map(|it| format!("read as `{}`, which may be wrong: {words}", name_of(it)));
+    let read: Vec<String> = encoded.into_iter().chain(choice(&table, &others)).collect();
     let read = (!read.is_empty()).then(|| read.join("; "));
-    let (sheet, encoding) = (sheet.as_deref(), encoding.as_deref());
-    let table = Table { file, sheet, header_row, encoding, rows: rows.len(), hidden, read: read.as_deref() };
-    let (text, unused) = text(&table, &columns, model, catalog);
+    let (text, unused) = text(&table, &rows, read.as_deref(), &columns, model, catalog);
     Ok(Draft { text, unused, read })
 }
 
@@ -180,12 +174,12 @@ fn header(lines: &[Line]) -> Option<&Line> {
 }
 
 /// A sentence on the sheet and the header, where there was a choice.
-fn choice(sheet: Option<&str>, others: &[String], header_row: u64) -> Option<String> {
+fn choice(table: &RawTable, others: &[String]) -> Option<String> {
     let others: Vec<String> = others.iter().map(|name| format!("`{}`", one_line(name))).collect();
-    let sheet = sheet
-        .filter(|_| !others.is_empty())
-        .map(|sheet| format!("read the sheet `{}`; others, for `--sheet`: {}", one_line(sheet), others.join(", ")));
-    let header = (header_row > 1).then(|| format!("the names of the columns are in row {header_row}"));
+    let sheet = table.sheet.as_ref().filter(|_| !others.is_empty());
+    let sheet =
+        sheet.map(|it| format!("read the sheet `{}`; others, for `--sheet`: {}", one_line(it), others.join(", ")));
+    let header = (table.header_row > 1).then(|| format!("the names of the columns are in row {}", table.header_row));
     let parts: Vec<String> = sheet.into_iter().chain(header).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::columns::{Column, alternatives, is_taken, names_models, taker};
+use super::columns::{Column, alternatives, is_taken, model, names_models, taker};
 use super::written::Meaning;
 use crate::catalog::{Catalog, Model};
 use crate::domain::count;
 use crate::domain::text::one_line;
+use crate::files::table::name_of;
+use crate::manifest::raw::decode::RawTable;
 use crate::manifest::raw::table::JobField as F;
+use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::engine::slug;
 
 /// The longest beginning of an id that is made of a name, in characters.
@@ -17,56 +20,35 @@ const MAX_STEM: usize = 60;
 /// Unused columns with a reason each. An export of a database may have hundreds.
 const MAX_UNUSED: usize = 20;
 
-/// The table with its columns.
-pub(super) struct Table<'t> {
-    /// The name of its file, as the manifest has it.
-    pub file: &'t str,
-    /// The sheet of the workbook; nothing for its only one.
-    pub sheet: Option<&'t str>,
-    /// The line with the names of the columns, from 1.
-    pub header_row: u64,
-    /// The encoding, if it is neither UTF-8 nor UTF-16.
-    pub encoding: Option<&'t str>,
-    /// The number of its rows.
-    pub rows: usize,
-    /// The number of those that are hidden in it.
-    pub hidden: usize,
-    /// A comment on the sheet, the header, and the encoding that were found.
-    pub read: Option<&'t str>,
-}
-
-/// The model for rows that name none.
-#[derive(Clone, Copy)]
-pub(super) struct Chosen<'m> {
-    /// Its name.
-    pub name: &'m str,
-    /// True if the user named it.
-    pub is_given: bool,
-}
-
-/// The manifest that makes a job of each row.
+/// The manifest that makes a job of each row, and the unused columns.
+///
+/// `read` is a comment on the sheet, the header, and the encoding; `given` is the model that the user named for rows without one.
 pub(super) fn text(
-    from: &Table<'_>,
+    table: &RawTable,
+    rows: &[Row],
+    read: Option<&str>,
     columns: &[Column],
-    model: Chosen<'_>,
+    given: Option<&str>,
     catalog: &Catalog,
 ) -> (String, Vec<String>) {
-    let Table { file, sheet, header_row, encoding, rows, hidden, read } = *from;
+    let RawTable { file, sheet, header_row, .. } = table;
+    let hidden = rows.iter().filter(|row| row.is_hidden).count();
+    let model = model(columns, given, catalog);
     // The jobs of another sheet are others, also under the same IDs.
-    let name = sheet.map_or_else(|| stem_of(file), |sheet| format!("{}-{sheet}", stem_of(file)));
-    let why = match (model.is_given, names_models(columns)) {
+    let name = sheet.as_ref().map_or_else(|| stem_of(file), |sheet| format!("{}-{sheet}", stem_of(file)));
+    let why = match (given.is_some(), names_models(columns)) {
         (_, true) => "for rows that name none",
         (true, false) => "as you chose",
         (false, false) => "the cheapest model that uses most of your columns",
     };
     let of_rows =
-        format!("row, {rows} now. The meaning of each column is a guess; the list at the end has all of them");
-    let mut text = head(file, &name, &of_rows, why, model.name, catalog) + "jobs:\n";
+        format!("row, {} now. The meaning of each column is a guess; the list at the end has all of them", rows.len());
+    let mut text = head(file, &name, &of_rows, why, model, catalog) + "jobs:\n";
     text += &id(&name, columns);
     text += &read.map(|read| format!("    # {read}\n")).unwrap_or_default();
-    let sheet = sheet.map(|sheet| format!(", sheet: {}", quoted(sheet))).unwrap_or_default();
-    let header_row = if header_row == 1 { String::new() } else { format!(", header_row: {header_row}") };
-    let encoding = encoding.map(|encoding| format!(", encoding: {encoding}")).unwrap_or_default();
+    let sheet = sheet.as_ref().map(|sheet| format!(", sheet: {}", quoted(sheet))).unwrap_or_default();
+    let header_row = if *header_row == 1 { String::new() } else { format!(", header_row: {header_row}") };
+    let encoding = table.encoding.map(|encoding| format!(", encoding: {}", name_of(encoding))).unwrap_or_default();
     let skips = if hidden > 0 { ", hidden: skip" } else { "" };
     let (mut left_out, mut why) = (skips.to_owned(), Vec::new());
     if hidden > 0 {
@@ -90,12 +72,12 @@ pub(super) fn text(
         let ((states, doubtful), name) = (&column.doubtful, one_line(&column.name));
         excluded.extend(states.iter().map(|state| excludes(column, state)));
         let line = for_each(file, &format!("{place}{skips}, exclude: [{}]", excluded.join(", ")));
-        let of_rows = format!("{} in {doubtful} of {}", alternatives(states), count(rows, "row"));
+        let of_rows = format!("{} in {doubtful} of {}", alternatives(states), count(rows.len(), "row"));
         text +=
             &format!("    # `{name}` is {of_rows}, and they are jobs. To leave them out, write:\n    #{}", &line[3..]);
     }
     text += &prompt(columns);
-    let Some(model) = catalog.model(model.name) else { return (text, Vec::new()) };
+    let Some(model) = catalog.model(model) else { return (text, Vec::new()) };
     for column in columns {
         text += &field(column, columns, model, catalog);
     }

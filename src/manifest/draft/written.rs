@@ -58,7 +58,6 @@ pub(in crate::manifest) struct Written<'c> {
     /// True for an export of a shop: there, a published product is for sale.
     is_of_shop: bool,
     catalog: &'c Catalog,
-    headers: &'static Headers,
 }
 
 impl<'c> Written<'c> {
@@ -71,13 +70,12 @@ impl<'c> Written<'c> {
             blanks: cells.iter().filter(|cell| cell.trim().is_empty()).count(),
             is_of_shop,
             catalog,
-            headers: &HEADERS,
         }
     }
 
     /// The most probable meaning.
     pub(super) fn meaning(&self) -> Meaning {
-        let Self { catalog, headers, .. } = self;
+        let (catalog, headers) = (self.catalog, &*HEADERS);
         let field = if let Some(field) = self.own_field() {
             JobField::for_request_field(field)
         } else if self.is_named(&headers.takes) && !self.said.is_empty() {
@@ -109,7 +107,7 @@ impl<'c> Written<'c> {
 
     /// The model, length, or shape of the videos: each word of the name means it, and the family takes the value of a cell.
     pub(in crate::manifest) fn certain_field(&self, family: &Family) -> Option<JobField> {
-        let Headers { models, durations, lengths, shapes, of_videos, .. } = self.headers;
+        let Headers { models, durations, lengths, shapes, of_videos, .. } = &*HEADERS;
         let says = |field: Field, lists: &[&Vec<String>]| {
             let is_known = |word: &String| word.is_empty() || lists.iter().any(|list| list.contains(word));
             self.own == Some(field) || self.words.iter().all(is_known)
@@ -144,7 +142,7 @@ impl<'c> Written<'c> {
     /// The reason to leave the column unused: the first cell without a value of the header's type. With it, the field that the name promises if no
     /// cell has a value for it: by default, the videos would be something else.
     pub(super) fn why_not(&self) -> (String, Option<JobField>) {
-        let Self { catalog, headers, .. } = self;
+        let (catalog, headers) = (self.catalog, &*HEADERS);
         let nothing = &|_: &str| false;
         let (duration, shape) = (Some(JobField::Duration), Some(JobField::Shape));
         let is_image = self.is_named_as_image() && !self.all(&|cell| whole_in(cell).is_some());
@@ -172,9 +170,9 @@ impl<'c> Written<'c> {
     /// The list of names of IDs that has its name, and the place in it.
     pub(super) fn place_in_ids(&self) -> Option<(usize, usize)> {
         let place = |list: &[String]| list.iter().position(|known| *known == self.plain);
-        let named = self.headers.ids().into_iter().enumerate().find_map(|(list, words)| Some((list, place(words)?)));
+        let named = HEADERS.ids().into_iter().enumerate().find_map(|(list, words)| Some((list, place(words)?)));
         // `Product SKU`, after all columns that have no other word.
-        named.or_else(|| self.has_word(&self.headers.id_words).then_some((0, usize::MAX)))
+        named.or_else(|| self.has_word(&HEADERS.id_words).then_some((0, usize::MAX)))
     }
 
     /// The rank as a prompt, if it may be one; less is better.
@@ -185,9 +183,9 @@ impl<'c> Written<'c> {
         let all: usize = self.said.iter().map(length).sum();
         let is_wordy = all >= PROMPT_LENGTH * self.said.len() && self.all(&has_blank);
         // A number of a shot is no description of it.
-        let is_text = self.any(&has_blank) || self.is_named(&self.headers.sure_prompts) && !self.said.is_empty();
-        let place = self.headers.prompts.iter().position(|known| self.has(known));
-        place.filter(|_| is_text).or(is_wordy.then_some(usize::MAX)).filter(|_| !self.has_word(&self.headers.negatives))
+        let is_text = self.any(&has_blank) || self.is_named(&HEADERS.sure_prompts) && !self.said.is_empty();
+        let place = HEADERS.prompts.iter().position(|known| self.has(known));
+        place.filter(|_| is_text).or(is_wordy.then_some(usize::MAX)).filter(|_| !self.has_word(&HEADERS.negatives))
     }
 
     /// Returns whether each cell is a word with letters, and some are codes, such as `AC-008`. Prices, dates, and spoken words change.
@@ -198,24 +196,24 @@ impl<'c> Written<'c> {
 
     /// Returns whether it has text for a prompt, and not only numbers, days, or notes.
     pub(super) fn is_wording(&self) -> bool {
-        let is_state = self.has_word(&self.headers.states) || self.has_word(&self.headers.approvals);
+        let is_state = self.has_word(&HEADERS.states) || self.has_word(&HEADERS.approvals);
         self.any(&has_letters) && !self.any(&is_url) && !self.is_aside() && !self.is_length() && !is_state
     }
 
     /// Returns whether its name is that of a price, a date, or a note.
     pub(super) fn is_aside(&self) -> bool {
-        self.has_word(&self.headers.aside)
+        self.has_word(&HEADERS.aside)
     }
 
     /// The cells that exclude their rows.
     pub(super) fn left_out(&self) -> (Vec<String>, usize) {
-        let Headers { states, left_out, .. } = self.headers;
+        let Headers { states, left_out, .. } = &*HEADERS;
         self.cells(false, |state| self.has_word(states) && left_out.iter().any(|known| known == state))
     }
 
     /// The cells that may exclude their rows, such as `no` under `Approved`. If some rows are approved, the others may not be.
     pub(super) fn doubtful(&self) -> (Vec<String>, usize) {
-        let Headers { approvals, disapproved, approved, finished, confirmed, states, left_out, .. } = self.headers;
+        let Headers { approvals, disapproved, approved, finished, confirmed, states, left_out, .. } = &*HEADERS;
         let is_in = |list: &[String], state: &str| list.iter().any(|known| known == state);
         let is_state = self.has_word(states);
         let is_left = |state: &str| is_state && is_in(left_out, state);
@@ -264,18 +262,18 @@ impl<'c> Written<'c> {
 
     /// Returns whether its name is that of the image that a video starts with.
     fn is_named_as_image(&self) -> bool {
-        self.names_an_image() && !self.has_word(&self.headers.ends)
+        self.names_an_image() && !self.has_word(&HEADERS.ends)
     }
 
     fn names_an_image(&self) -> bool {
-        self.headers.images.iter().any(|image| self.plain.contains(image))
+        HEADERS.images.iter().any(|image| self.plain.contains(image))
     }
 
     /// Returns whether its name is that of a length of videos, or of a length, and each cell is one that a video can have.
     fn is_length(&self) -> bool {
-        let Headers { durations, lengths, of_videos, .. } = self.headers;
+        let Headers { durations, lengths, of_videos, .. } = &*HEADERS;
         let is_possible = || self.is_named(lengths) && self.all(&|cell| self.can_be_length(cell));
-        !self.has_word(&self.headers.other_units)
+        !self.has_word(&HEADERS.other_units)
             && (self.has_word(durations) || self.has_word(lengths) && (self.has_word(of_videos) || is_possible()))
     }
 

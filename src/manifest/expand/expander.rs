@@ -13,8 +13,9 @@ use crate::manifest::draft::written::Written;
 use crate::manifest::raw::decode::{RawFields, RawJob, RawManifest, RawTable};
 use crate::manifest::raw::sections::{Combination, RawMatrix};
 use crate::manifest::raw::table::{JobField, JobField as F, is_reserved};
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, have_errors, warning};
-use crate::manifest::source::location::{Location, Pointer, synonym};
+use crate::manifest::source::diagnostic::{
+    Diagnostic, Findings, Location, Pointer, error, have_errors, synonym, warning,
+};
 use crate::manifest::tables::rows;
 use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::row::CellsOfRow;
@@ -62,15 +63,20 @@ impl Inputs<'_> {
     ) -> Result<(), Box<Diagnostic>> {
         let at = Pointer::top().key("jobs").index(number);
         let Some(own) = self.compile(raw_job, &at, found) else { return Ok(()) };
+        if let Err(too_large) = Finisher::expect(raw_job.matrix.as_ref().map_or(1, RawMatrix::size), &at.key("matrix"))
+        {
+            found.push(*too_large);
+            return Ok(());
+        }
         let combinations = combinations_of(raw_job, &at, found);
         let rows = match &raw_job.for_each {
             None => vec![None],
             Some(from) => rows::read(from, self.access, &at.key("for_each"), found).into_iter().map(Some).collect(),
         };
         // A template of `takes` counts as one.
-        let takes = own.values.whole(F::Takes).filter(|_| !own.until_kept).and_then(|takes| takes.try_into().ok());
+        let takes = own.values.whole(F::Takes).filter(|_| !own.raw.until_kept).and_then(|takes| takes.try_into().ok());
         let jobs = rows.len().saturating_mul(combinations.len()).saturating_mul(takes.unwrap_or(1));
-        finisher.expect(jobs, &at)?;
+        Finisher::expect(finisher.jobs.len().saturating_add(jobs), &at)?;
         let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
         // One job for each row and combination.
         let origin = |job: usize| {
@@ -176,7 +182,7 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Findings) {
 
 /// Names the fields under `extra` that no family documents, once for each entry.
 fn warn_of_extras(fields: &RawFields, at: &Pointer, found: &mut Findings) {
-    let names = fields.extra.iter().flat_map(|extra| extra.keys().filter_map(|key| key.as_str()));
+    let names = fields.extra.iter().flatten().filter_map(|(key, _)| key.as_str());
     for name in names.filter(|name| Field::named(name).is_none()) {
         found.push(undocumented(name, &at.key(F::Extra.name()).key(name)));
     }

@@ -4,14 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_yaml::Mapping;
 
 use crate::catalog::Catalog;
 use crate::domain::{LocalImage, Rule};
 use crate::manifest::raw::decode::RawFields;
 use crate::manifest::raw::table::{FieldValue, FieldValues, JobField, JobField as F};
-use crate::manifest::source::diagnostic::{Diagnostic, Findings};
-use crate::manifest::source::location::{Location, Pointer};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, Location, Pointer};
 use crate::manifest::source::text::{FileAccess, MAX_PROMPT_BYTES, TextError};
 use crate::manifest::template::bounds::template_diagnostic;
 use crate::manifest::template::engine::{Templates, Text};
@@ -32,18 +30,13 @@ pub(super) fn exclude_each_other(one: JobField, other: JobField) -> bool {
 /// The fields of an entry or of the defaults, compiled.
 pub(super) struct Fields<'t> {
     pub(super) at: Pointer,
+    pub(super) raw: &'t RawFields,
     pub(super) values: FieldValues<Text<'t>>,
-    /// True if `takes` is the most that are bought until one is kept.
-    pub(super) until_kept: bool,
-    /// True if the job waits for its local images.
-    pub(super) waits_for_image: bool,
-    pub(super) extra: Option<&'t Mapping>,
 }
 
 impl<'t> Fields<'t> {
     /// Compiles the fields of an entry or of the defaults.
     pub(super) fn compile(templates: &'t Templates, raw: &'t RawFields, at: Pointer, found: &mut Findings) -> Self {
-        let RawFields { until_kept, waits_for_image, ref extra, .. } = *raw;
         let mut compiled = Vec::with_capacity(raw.values.0.len() + 1);
         for (field, value) in &raw.values.0 {
             let place = || at.key(field.name());
@@ -67,8 +60,7 @@ impl<'t> Fields<'t> {
             };
             compiled.extend(value.map(|value| (*field, value)));
         }
-        let (values, extra) = (FieldValues(compiled), extra.as_ref());
-        let fields = Self { at, values, until_kept, waits_for_image, extra };
+        let fields = Self { at, raw, values: FieldValues(compiled) };
         for (rule, field, other) in TWICE {
             if raw.values.has(field) && raw.values.has(other) {
                 let message = format!("found both `{}` and `{}`", field.name(), other.name());

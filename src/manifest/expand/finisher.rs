@@ -9,9 +9,10 @@ use crate::catalog::{FieldDiagnostic, Model};
 use crate::domain::{FaceReview, Field, Job, JobId, LocalImage, OutputPath, Purchase, Request, Rule, Spec};
 use crate::manifest::raw::sections::Review;
 use crate::manifest::raw::table::{JobField, JobField as F};
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, RowLocation, Severity, error};
-use crate::manifest::source::lints::{self, Same};
-use crate::manifest::source::location::{Location, Part, Pointer, help_near};
+use crate::manifest::source::diagnostic::{
+    Diagnostic, Findings, JobLabel, Location, Part, Pointer, RowLocation, Severity, error, help_near, warning,
+};
+use crate::manifest::source::lints;
 use crate::manifest::source::reader::MAX_TEXT;
 use crate::manifest::source::syntax::MAX_JOBS;
 use crate::manifest::template::engine::Text;
@@ -21,10 +22,14 @@ use crate::manifest::template::engine::Text;
 pub(super) struct Finisher {
     /// True if an entry names files. Without that, unique IDs make them unique.
     names_files: bool,
-    /// The names in use.
-    names: NamesInUse,
-    /// The requests so far.
-    same: Same,
+    /// The first use of each ID.
+    ids: HashMap<String, Given>,
+    /// The job of each video, by path.
+    files: HashMap<String, JobId>,
+    /// A job with a video in each directory.
+    directories: HashMap<String, JobId>,
+    /// The first job with each request, by the first bytes of its fingerprint: a copy of each fingerprint would take more memory.
+    requests: HashMap<u64, usize>,
     /// The bytes of the requests so far.
     text: usize,
     /// The jobs without a default that their family does not take, by field and model.
@@ -62,10 +67,10 @@ impl Finisher {
         let is_damaged = origin.is_damaged;
         let row = origin.row.and_then(|row| row.place.as_ref());
         let id_at = || at.key(F::Id.name()).value();
-        list.extend(ids.iter().filter_map(|id| self.names.id(id.as_str(), origin)));
+        list.extend(ids.iter().filter_map(|id| self.record_id(id.as_str(), origin)));
         let mut jobs = Vec::new();
         if let Some(job) = job {
-            list.extend(self.same.note(&self.jobs, &job, id_at));
+            list.extend(self.same_request(&job, id_at));
             let others = ids.into_iter().zip(1..).skip(1);
             let others: Vec<Job> = others.map(|(id, take)| job.with_take(id, take)).collect();
             // The first one is the job itself.
@@ -83,7 +88,7 @@ impl Finisher {
             found.extend(list.into_iter().map(|diagnostic| diagnostic.with_job(label.clone(), row.cloned())));
         }
         if sound {
-            self.expect(jobs.len(), at)?;
+            Self::expect(self.jobs.len() + jobs.len(), at)?;
             self.text += jobs.iter().map(|job| job.purchase.request.body().len()).sum::<usize>();
             if self.text > MAX_TEXT {
                 return Err(error!(TooMuchText, at.value(),
@@ -96,14 +101,27 @@ impl Finisher {
         Ok(())
     }
 
-    /// Refuses more jobs than there is room for, before the first one is made.
-    pub(super) fn expect(&self, jobs: usize, at: &Pointer) -> Result<(), Box<Diagnostic>> {
-        if self.jobs.len().saturating_add(jobs) <= MAX_JOBS {
+    /// Refuses more jobs than a manifest may have, before they are made.
+    pub(super) fn expect(jobs: usize, at: &Pointer) -> Result<(), Box<Diagnostic>> {
+        if jobs <= MAX_JOBS {
             return Ok(());
         }
         Err(error!(TooManyJobs, at.value(), "the manifest must make at most {MAX_JOBS} jobs";
             "split the manifest; rows, combinations, and takes multiply")
         .into())
+    }
+
+    /// Reports a job with the request of an earlier one, unless both are takes of one job.
+    fn same_request(&mut self, job: &Job, place: impl FnOnce() -> Location) -> Option<Diagnostic> {
+        let fingerprint = job.purchase.fingerprint();
+        let beginning = fingerprint.as_str().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
+        let first = self.requests.get(&beginning).and_then(|&number| self.jobs.get(number));
+        let Some(first) = first.filter(|first| first.purchase.fingerprint() == fingerprint) else {
+            self.requests.insert(beginning, self.jobs.len());
+            return None;
+        };
+        Some(warning!(SameRequest, place(), "`{}` has the same request as `{}`", job.id(), first.id();
+            "remove one of the jobs, or write `takes` for several videos of one request"))
     }
 
     /// Gives each take its file, where files are named by hand.
@@ -130,7 +148,7 @@ impl Finisher {
                 }
                 Ok(path) => {
                     list.extend(lints::no_mp4(&path, place()));
-                    list.extend(self.names.file(job.id(), &path, place()));
+                    list.extend(self.record_file(job.id(), &path, place()));
                     job.purchase.output = Some(path.into());
                 }
                 Err(error) => {
@@ -140,30 +158,9 @@ impl Finisher {
             }
         }
     }
-}
 
-/// The first use of a name, for the message about a second one.
-#[derive(Debug)]
-struct Given {
-    /// The name before lower case, if that differs.
-    name: Option<Box<str>>,
-    entry: usize,
-    row: Option<RowLocation>,
-}
-
-/// The ids and files of the jobs so far.
-#[derive(Debug, Default)]
-pub(super) struct NamesInUse {
-    ids: HashMap<String, Given>,
-    /// The job of each video, by path.
-    files: HashMap<String, JobId>,
-    /// A job with a video in each directory.
-    directories: HashMap<String, JobId>,
-}
-
-impl NamesInUse {
     /// Records an ID, or reports that it is in use.
-    pub(super) fn id(&mut self, id: &str, origin: &Origin<'_>) -> Option<Diagnostic> {
+    fn record_id(&mut self, id: &str, origin: &Origin<'_>) -> Option<Diagnostic> {
         let (entry, combination) = (origin.number, origin.combination);
         let row = origin.row.and_then(|row| row.place.as_ref());
         let folded = id.to_ascii_lowercase();
@@ -201,7 +198,7 @@ impl NamesInUse {
     }
 
     /// Records the path of a job's video. The error if it is the path of another video, or if one of the two would have to be a directory.
-    pub(super) fn file(&mut self, job: &JobId, file: &OutputPath, place: Location) -> Option<Diagnostic> {
+    fn record_file(&mut self, job: &JobId, file: &OutputPath, place: Location) -> Option<Diagnostic> {
         let folded = file.folded();
         let directories = || folded.match_indices('/').map(|(at, _)| &folded[..at]);
         let above = directories().find_map(|directory| self.files.get_key_value(directory));
@@ -221,6 +218,15 @@ impl NamesInUse {
         self.files.insert(folded, job.clone());
         None
     }
+}
+
+/// The first use of a name, for the message about a second one.
+#[derive(Debug)]
+struct Given {
+    /// The name before lower case, if that differs.
+    name: Option<Box<str>>,
+    entry: usize,
+    row: Option<RowLocation>,
 }
 
 /// The first take of a rendered job, unless an error keeps it from being one.

@@ -10,13 +10,14 @@ use super::fields::Fields;
 use super::maker::{Maker, Reported};
 use crate::domain::{Field, Labels, LocalImage, has_web_url, why_no_web_address};
 use crate::manifest::raw::table::{JobField as F, kind, tags_of, text_key, text_or_number};
-use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable, warning};
-use crate::manifest::source::location::Pointer;
+use crate::manifest::source::diagnostic::{Diagnostic, Pointer, error, unreadable, warning};
 use crate::manifest::source::text::TextError;
 use crate::manifest::template::engine::{Made, Text, is_template};
 
 /// The longest value of a label, in characters: it is a name, and no text.
 const MAX_LABEL: usize = 200;
+/// The most takes of one job; a thousand videos of one prompt are an error.
+const MAX_TAKES: i64 = 1000;
 
 impl Maker<'_> {
     /// The URLs of the images, or else the local images. A field of the job replaces both defaults.
@@ -54,8 +55,8 @@ impl Maker<'_> {
             return None;
         }
         match &*self.origin.inputs.local_image(name) {
-            Ok(Some(image)) => return Some(LocalImage { waits: source.waits_for_image, ..image.clone() }),
-            Err(TextError::Io(error)) if source.waits_for_image && error.kind() == ErrorKind::NotFound => {
+            Ok(Some(image)) => return Some(LocalImage { waits: source.raw.waits_for_image, ..image.clone() }),
+            Err(TextError::Io(error)) if source.raw.waits_for_image && error.kind() == ErrorKind::NotFound => {
                 return Some(LocalImage::missing(name.into()));
             }
             Err(error) => self.found.push(unreadable(&format!("image `{name}`"), error, at.value())),
@@ -139,7 +140,7 @@ impl Maker<'_> {
     pub(super) fn extra(&mut self) -> serde_json::Map<String, Json> {
         let mut merged = serde_json::Map::new();
         for source in [self.origin.defaults, self.origin.own] {
-            for (key, value) in source.extra.into_iter().flatten() {
+            for (key, value) in source.raw.extra.iter().flatten() {
                 let at = source.at(F::Extra);
                 let Some(name) = text_key(key, &at, &mut self.found) else { continue };
                 if let Some(value) = self.extra_value(name, value, &at.key(name)) {
@@ -199,22 +200,12 @@ impl Maker<'_> {
             plain => serde_json::to_value(plain).ok()?,
         })
     }
-}
 
-/// The warning that a field under `extra` is the user's own risk.
-pub(super) fn undocumented(name: &str, at: &Pointer) -> Diagnostic {
-    warning!(ExtraUndocumented, at.named(), "`{name}` is not documented by the interface, and is sent as it is")
-}
-
-/// The most takes of one job; a thousand videos of one prompt are an error.
-const MAX_TAKES: i64 = 1000;
-
-impl Maker<'_> {
     /// The number of jobs, one for each take, and the most takes of one job that are bought until one is kept.
     pub(super) fn takes(&mut self) -> (u32, Option<u32>) {
         for source in [self.origin.own, self.origin.defaults] {
             if let Some(number) = self.number_of_takes(source) {
-                return if source.until_kept { (1, Some(number)) } else { (number, None) };
+                return if source.raw.until_kept { (1, Some(number)) } else { (number, None) };
             }
         }
         (1, None)
@@ -261,6 +252,11 @@ impl Maker<'_> {
         self.scope = usual;
         (files.len() == takes as usize).then_some(files)
     }
+}
+
+/// The warning that a field under `extra` is the user's own risk.
+pub(super) fn undocumented(name: &str, at: &Pointer) -> Diagnostic {
+    warning!(ExtraUndocumented, at.named(), "`{name}` is not documented by the interface, and is sent as it is")
 }
 
 /// The id of a take: the first one keeps the job's.

@@ -14,9 +14,8 @@ use crate::manifest::raw::sections::{Cell, Faces};
 use crate::manifest::raw::table::{
     JobField, JobField as F, help_with_whole, seconds_in, text_or_number, whole_in, wrong_type,
 };
-use crate::manifest::source::diagnostic::{Diagnostic, error, unreadable};
+use crate::manifest::source::diagnostic::{Diagnostic, Location, Part, Pointer, error, help_near, unreadable};
 use crate::manifest::source::lints;
-use crate::manifest::source::location::{Location, Part, Pointer, help_near};
 use crate::manifest::tables::sheet::Row;
 use crate::manifest::template::bounds::template_diagnostic;
 use crate::manifest::template::engine::{Made, Scope, Text};
@@ -134,7 +133,7 @@ pub(super) fn render<'e>(origin: &'e Origin<'e>) -> Rendered<'e> {
         let names = || {
             let columns = row.into_iter().flat_map(|row| row.cells.columns().names().iter().cloned());
             let others = scope.matrix.iter().map(|(name, _)| name.clone());
-            origin.inputs.templates.names().map(str::to_owned).chain(columns).chain(others).collect()
+            origin.inputs.templates.names.iter().cloned().chain(columns).chain(others).collect()
         };
         let lint = lints::unfilled_placeholder(prompt, names, || origin.location(F::Prompt));
         maker.found.extend(lint);
@@ -227,9 +226,7 @@ impl<'e> Maker<'e> {
             Made::Whole(whole) => Some(whole.to_string()),
         }
     }
-}
 
-impl<'e> Maker<'e> {
     /// Makes a plain field after the fields that it uses. Returns false after an error.
     pub(super) fn make(&mut self, field: JobField) -> bool {
         match self.states[field as usize] {

@@ -3,12 +3,13 @@
 //! `schemas/manifest.schema.json` describes the same to editors. A test compares its keys with those that are decoded.
 
 use encoding_rs::Encoding;
-use serde_yaml::{Mapping, Value};
+use serde_yaml::Value;
 
 use super::sections::{self, Budget, Cell, Faces, RawMatrix, RawMove};
 use super::table::{FieldValue, FieldValues, JobField as F, Table, kind, text_or_number, wrong_type};
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, JobLabel, error, have_errors};
-use crate::manifest::source::location::{Location, Part, Pointer};
+use crate::manifest::source::diagnostic::{
+    Diagnostic, Findings, JobLabel, Location, Part, Pointer, error, have_errors,
+};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::template::engine::is_template;
 
@@ -39,7 +40,7 @@ impl RawManifest {
             timezone: table.text("timezone"),
             is_ledger_shared: decode_ledger(&mut table),
             budget: sections::decode_budget(&mut table),
-            vars: table.mapping("vars").unwrap_or_default(),
+            vars: table.inner("vars").map(Table::into_pairs).unwrap_or_default(),
             faces: sections::decode_faces(&mut table),
             defaults: decode_defaults(&mut table),
             moved: sections::decode_moves(&mut table),
@@ -234,7 +235,7 @@ fn decode_image_file(table: &mut Table<'_>, waits: &mut bool) -> Option<Vec<Stri
 }
 
 fn decode_fields(table: &mut Table<'_>) -> RawFields {
-    let extra = table.mapping(F::Extra.name());
+    let extra = table.inner(F::Extra.name()).map(Table::into_pairs);
     let (mut until_kept, mut waits_for_image) = (false, false);
     let mut values = Vec::with_capacity(6);
     for field in F::shared() {
@@ -268,7 +269,7 @@ pub(crate) struct RawManifest {
     /// Limits on spending, in dollars.
     pub budget: Budget,
     /// Values for templates, by name. `--set NAME=VALUE` overrides one.
-    pub vars: Mapping,
+    pub vars: Vec<(Value, Value)>,
     /// Real human faces, by name: `{ review: approved, paid_on: 2026-11-02 }` or `{ review: pending }`. The fee counts once
     /// per approved face.
     pub faces: Faces,
@@ -323,7 +324,7 @@ impl RawTable {
 pub(crate) struct RawFields {
     pub values: FieldValues<String>,
     /// Request fields that the interface does not document, sent unchanged.
-    pub extra: Option<Mapping>,
+    pub extra: Option<Vec<(Value, Value)>>,
     /// True if `takes` is the most that are bought until one is kept.
     pub until_kept: bool,
     /// True if the job waits for its local images.

@@ -12,11 +12,7 @@ use serde_yaml::Value;
 
 use super::table::{JobField as F, Table, text, text_key, text_or_number, wrong_type};
 use crate::domain::{InvalidUsd, JobId, Label, Move, Usd};
-use crate::manifest::source::diagnostic::{Findings, error, warning};
-use crate::manifest::source::location::{Pointer, help_near};
-
-/// The most combinations of one matrix: as many as the largest manifest has jobs.
-const MAX_COMBINATIONS: usize = 100_000;
+use crate::manifest::source::diagnostic::{Findings, Pointer, error, help_near, warning};
 
 /// A matrix before its product.
 #[derive(Debug, Default)]
@@ -65,7 +61,6 @@ pub(super) fn decode_matrix(value: Value, at: &Pointer, found: &mut Findings) ->
         }
     }
     matrix.refuse_excludes_of_nothing(found);
-    matrix.refuse_if_too_large(at, found);
     matrix
 }
 
@@ -121,6 +116,11 @@ pub(super) fn entries(value: Value, at: &Pointer, found: &mut Findings) -> Vec<V
 }
 
 impl RawMatrix {
+    /// The most combinations that are made, before `exclude` or an axis without valid values removes any.
+    pub(crate) fn size(&self) -> usize {
+        self.axes.iter().fold(1, |size, (_, values)| values.len().max(1).saturating_mul(size))
+    }
+
     /// Every combination, in order.
     pub(crate) fn combinations(&self) -> Vec<Combination> {
         let start: Vec<Combination> = if self.axes.is_empty() { Vec::new() } else { vec![Vec::new()] };
@@ -155,17 +155,6 @@ impl RawMatrix {
                 }
                 Some(_) => {}
             }
-        }
-    }
-
-    fn refuse_if_too_large(&mut self, at: &Pointer, found: &mut Findings) {
-        let size = self.axes.iter().try_fold(1_usize, |size, (_, values)| size.checked_mul(values.len()));
-        if size.is_none_or(|size| size > MAX_COMBINATIONS) {
-            found.push(
-                error!(MatrixTooLarge, at.named(), "the matrix must have at most {MAX_COMBINATIONS} combinations";
-                "use fewer values"),
-            );
-            *self = Self::default();
         }
     }
 }
@@ -267,20 +256,12 @@ pub(crate) type Faces = BTreeMap<String, Face>;
 
 /// Reads the declarations, and reports invalid ones.
 pub(super) fn decode_faces(table: &mut Table<'_>) -> Faces {
-    let at = table.at("faces");
-    let Some(value) = table.take("faces") else { return Faces::default() };
-    let found = table.found();
-    let unread = Face { review: Review::Pending, paid_on: None };
-    let Value::Mapping(map) = value else {
-        found.push(wrong_type("`faces`", "a mapping of names to reviews", &value, at.value()));
-        let names = value.as_sequence().into_iter().flatten().filter_map(Value::as_str);
-        return names.map(|name| (name.to_owned(), unread)).collect();
-    };
-    let mut faces = Faces::new();
-    for (key, value) in map {
-        let Some(name) = text_key(&key, &at, found) else { continue };
+    let (at, mut faces) = (table.at("faces"), Faces::new());
+    for (key, value) in table.inner("faces").map(Table::into_pairs).unwrap_or_default() {
+        let Some(name) = text_key(&key, &at, table.found()) else { continue };
         // An invalid declaration counts, so that jobs with this face get no second diagnostic.
-        faces.insert(name.to_owned(), face(value, &at.key(name), found).unwrap_or(unread));
+        let unread = Face { review: Review::Pending, paid_on: None };
+        faces.insert(name.to_owned(), face(value, &at.key(name), table.found()).unwrap_or(unread));
     }
     faces
 }
@@ -371,8 +352,10 @@ pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String
     let mut decoded = Vec::new();
     for (name, value) in table.inner(name)?.into_pairs() {
         let Some(name) = label_key(&name, &at, table.found()) else { continue };
-        if let Some(wrong) = what_is_wrong_with(&name) {
-            table.tell(error!(LabelInvalid, at.key(&name).named(), "the label name `{name}` is invalid: {wrong}";
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) || RESERVED.contains(&&*name) {
+            table.tell(error!(LabelInvalid, at.key(&name).named(),
+                "the name of a label must be 1 to {MAX_NAME} of A-Z a-z 0-9 . _ -, and none of {}, found `{name}`", RESERVED.join(", ");
                 "rename the label"));
         }
         if decoded.iter().any(|(earlier, _)| *earlier == name) {
@@ -385,17 +368,6 @@ pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String
         decoded.extend(value.map(|value| (name, value)));
     }
     Some(decoded)
-}
-
-fn what_is_wrong_with(name: &str) -> Option<&'static str> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if RESERVED.contains(&name) {
-        Some("it is a word of `spend --by`")
-    } else if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) {
-        Some("it must be 1 to 64 of A-Z a-z 0-9 . _ -")
-    } else {
-        None
-    }
 }
 
 /// The moves, each chain from its first id to its last. `ids` are those of the manifest's jobs; while some of them are unknown, because
@@ -490,10 +462,5 @@ mod tests {
             decode_matrix(serde_yaml::from_str(yaml).expect("YAML"), &Pointer::top(), &mut found);
             assert_eq!(found.first().map(|diagnostic| diagnostic.rule.code()), Some(code), "{yaml}");
         }
-        let axis: Vec<String> = (0..400).map(|number| number.to_string()).collect();
-        let yaml = format!("{{ a: [{0}], b: [{0}] }}", axis.join(","));
-        let mut found = Vec::new();
-        decode_matrix(serde_yaml::from_str(&yaml).expect("YAML"), &Pointer::top(), &mut found);
-        assert_eq!(found.first().map(|diagnostic| diagnostic.rule.code()), Some("matrix-too-large"));
     }
 }

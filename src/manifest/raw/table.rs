@@ -7,11 +7,12 @@
 //! [`of_request`](JobField::of_request). It also needs a use in `expand`, and, if its value is no string, a line in `decode`. A field that is sent needs a
 //! [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalog.
 
-use serde_yaml::{Mapping, Value};
+use serde_yaml::Value;
 
 use crate::domain::{Field, named};
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, error};
-use crate::manifest::source::location::{Location, Part, Pointer, foreign_letter, help_with_key, nearest, synonym};
+use crate::manifest::source::diagnostic::{
+    Diagnostic, Findings, Location, Part, Pointer, error, foreign_letter, help_with_key, nearest, synonym,
+};
 use crate::manifest::source::reader::RawEntry;
 use crate::manifest::source::{lints, syntax};
 use crate::manifest::template::engine::is_template;
@@ -81,11 +82,6 @@ impl JobField {
     pub(in crate::manifest) fn is_a_word(self) -> bool {
         matches!(self, F::Model | F::Shape | F::AspectRatio | F::Size | F::PromptFile | F::ImageFile)
     }
-
-    /// Returns whether templates use the name for the field, so no variable or axis may have it.
-    pub(in crate::manifest) fn is_reserved(self) -> bool {
-        self.is_plain() || matches!(self, F::Image | F::Tags)
-    }
 }
 
 /// The value of a field, with raw or compiled strings.
@@ -127,12 +123,12 @@ impl<S> FieldValues<S> {
     }
 }
 
-/// Reserved names of templates that are no fields.
-const OTHER_RESERVED: [&str; 5] = ["row", "row_number", "today", "take", "loop"];
+/// Reserved names of templates that are no plain fields.
+const OTHER_RESERVED: [&str; 7] = ["row", "row_number", "today", "take", "loop", "image", "tags"];
 
 /// Returns whether no variable or axis may have this name.
 pub(in crate::manifest) fn is_reserved(name: &str) -> bool {
-    OTHER_RESERVED.contains(&name) || JobField::named(name).is_some_and(JobField::is_reserved)
+    OTHER_RESERVED.contains(&name) || JobField::named(name).is_some_and(JobField::is_plain)
 }
 
 /// The maximum number of unknown keys of a mapping that get a suggestion.
@@ -218,17 +214,6 @@ impl<'f> Table<'f> {
     pub(crate) fn inner(&mut self, key: &str) -> Option<Table<'_>> {
         let (value, at) = (self.take(key)?, self.at(key));
         Table::open(value, at, &format!("`{key}`"), self.found)
-    }
-
-    /// A mapping with keys of the user.
-    pub(crate) fn mapping(&mut self, key: &str) -> Option<Mapping> {
-        match self.take(key)? {
-            Value::Mapping(map) => Some(map),
-            other => {
-                self.tell_wrong_type(key, "a mapping of names to values", &other);
-                None
-            }
-        }
     }
 
     /// A string. A whole number is taken as its digits, because users write `id: 7` without quotes.

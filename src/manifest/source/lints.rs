@@ -1,13 +1,12 @@
 //! Lints: valid input that is probably wrong. They are warnings, because the input would be paid for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use memchr::memchr3;
 
-use super::diagnostic::{Diagnostic, error, warning};
-use super::location::{Location, Marks, Part, Pointer, nearest};
+use super::diagnostic::{Diagnostic, Location, Marks, Part, Pointer, error, nearest, warning};
 use crate::domain::{Cells, Job, Label, OutputPath, Spec};
 
 /// Errors that spreadsheets write into a cell, in several languages.
@@ -68,9 +67,7 @@ pub(crate) fn unfilled_placeholder(
     left.map(|left| {
         let of_a_cell = format!("write `{{{{ {left} }}}}`");
         let of_a_file = format!("write `prompt_file: {path}`");
-        let is_left_over = LEFT_OVER.split(' ').any(|code| code == left);
-        let is_beginning = BEGINNINGS.split('|').any(|beginning| beginning.trim_end() == left);
-        let help = if is_beginning {
+        let help = if BEGINNINGS.split('|').any(|beginning| beginning.trim_end() == left) {
             "remove it: the model reads all of the prompt"
         } else if is_file && left == trimmed {
             of_a_file.as_str()
@@ -82,19 +79,14 @@ pub(crate) fn unfilled_placeholder(
             "remove it: `shape` and `duration` are fields of the job, and the model reads all of the prompt"
         } else if left.ends_with(':') {
             "indent the line as the other fields, so that it is not a part of the prompt"
-        } else if is_left_over {
+        } else if LEFT_OVER.split(' ').any(|code| code == left) {
             "write what people read: this is code, or a letter that was damaged because the file is not \"CSV UTF-8\""
         } else if left.contains(['{', '[', '<', '%', '$']) {
             "write `{{ name }}` in the prompt itself: cells and `vars` are not templates"
         } else {
             "write a prompt, or remove the row"
         };
-        let is_slip = left.starts_with("--") || left.ends_with(':') || is_left_over || is_beginning;
-        let has = match (left == trimmed, is_slip) {
-            (true, _) => "is only",
-            (_, true) => "contains",
-            _ => "has an unfilled placeholder:",
-        };
+        let has = if left == trimmed { "is only" } else { "contains" };
         warning!(PromptPlaceholder, place(), "the prompt {has} `{left}`"; "{help}")
     })
 }
@@ -186,26 +178,20 @@ pub(crate) fn is_no_video(cells: &Cells) -> bool {
     SUMS.iter().any(|word| word.eq_ignore_ascii_case(first)) || cells.iter().all(|(name, cell)| name == cell.trim())
 }
 
-/// A limit for a label without jobs, if a job has a similar label: the limit would have no effect.
-pub(crate) fn limit_without_jobs(label: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
-    let names: HashSet<&str> = jobs.iter().flat_map(|job| job.purchase.labels.keys()).map(String::as_str).collect();
-    if !names.contains(label.name.as_str()) {
-        let meant = nearest(&label.name, names)?;
-        return Some(warning!(LimitUnmatched, place, "no job has the label `{}` of this limit", label.name;
-            "a similar label exists: `{meant}`"));
-    }
-    let values: HashSet<&str> =
-        jobs.iter().filter_map(|job| Some(job.purchase.labels.get(&label.name)?.as_str())).collect();
-    let is_twin = |value: &&&str| **value != label.value && value.trim().eq_ignore_ascii_case(label.value.trim());
-    if let Some(twin) = values.iter().find(is_twin) {
-        return Some(
-            warning!(LimitUnmatched, place, "jobs with the label `{}: {twin}` are not under this limit", label.name;
-            "write the same value everywhere: `{}`", label.value),
-        );
-    }
-    let meant = (!values.contains(label.value.as_str())).then(|| nearest(&label.value, values)).flatten()?;
-    Some(warning!(LimitUnmatched, place, "no job has the label `{}: {}` of this limit", label.name, label.value;
-        "a similar label exists: `{meant}`"))
+/// A limit for a label that no job has, or that some jobs have in another letter case. It has no effect on jobs with the similar label.
+pub(crate) fn limit_beside_similar_label(limit: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
+    let Label { name, value } = limit;
+    let labels = || jobs.iter().flat_map(|job| &job.purchase.labels);
+    let values: HashSet<&str> = labels().filter(|(own, _)| *own == name).map(|(_, value)| value.as_str()).collect();
+    let names: HashSet<&str> = labels().map(|(name, _)| name.as_str()).collect();
+    let has_name = !values.is_empty();
+    let (own, known) = if has_name { (value.as_str(), values) } else { (name.as_str(), names) };
+    let is_twin = |it: &&str| *it != own && it.trim().eq_ignore_ascii_case(own.trim());
+    let similar = || if known.contains(own) { None } else { nearest(own, known.iter().copied()) };
+    let meant = known.iter().copied().find(is_twin).or_else(similar)?;
+    let meant = if has_name { format!("{name}: {meant}") } else { format!("{meant}: {value}") };
+    Some(warning!(LimitUnmatched, place, "the limit for `{name}: {value}` is not for the similar label `{meant}`";
+        "write the same label everywhere"))
 }
 
 /// An image URL that leads to a web page about the image.
@@ -229,30 +215,6 @@ pub(crate) fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> O
 pub(crate) fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
     let is_mp4 = path.as_str().to_ascii_lowercase().ends_with(".mp4");
     (!is_mp4).then(|| warning!(FileIsAnMp4, place, "`{path}` will contain an MP4"; "write a name that ends in .mp4"))
-}
-
-/// The index of the first job with each request, by the first bytes of its fingerprint: a copy of each fingerprint would take more memory.
-#[derive(Debug, Default)]
-pub(crate) struct Same(HashMap<u64, usize>);
-
-impl Same {
-    /// Reports a job with the request of an earlier one, unless both are takes of one job.
-    pub(crate) fn note(
-        &mut self,
-        before: &[Arc<Job>],
-        job: &Job,
-        place: impl FnOnce() -> Location,
-    ) -> Option<Diagnostic> {
-        let fingerprint = job.purchase.fingerprint();
-        let beginning = fingerprint.as_str().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
-        let first = self.0.get(&beginning).and_then(|&number| before.get(number));
-        let Some(first) = first.filter(|first| first.purchase.fingerprint() == fingerprint) else {
-            self.0.insert(beginning, before.len());
-            return None;
-        };
-        Some(warning!(SameRequest, place(), "`{}` has the same request as `{}`", job.id(), first.id();
-            "remove one of the jobs, or write `takes` for several videos of one request"))
-    }
 }
 
 /// Strings that a comment cuts off: `prompt: A sign saying #1` is "A sign saying". A real comment has a space after `#`.

@@ -10,8 +10,7 @@ use std::collections::{HashMap, HashSet};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, options};
 use serde_yaml::Value;
 
-use super::diagnostic::{Diagnostic, Findings, Severity, error};
-use super::location::{Location, Part, Pointer};
+use super::diagnostic::{Diagnostic, Findings, Location, Part, Pointer, Severity, error};
 use super::syntax;
 use crate::domain::Rule;
 

@@ -5,8 +5,7 @@
 
 use memchr::memchr2_iter;
 
-use super::diagnostic::{Diagnostic, error};
-use super::location::{Location, Marks, Part, Pointer, Step};
+use super::diagnostic::{Diagnostic, Location, Marks, Part, Pointer, Step, error};
 use crate::domain::count;
 
 /// A code fence of Markdown, which chat programs write around YAML.

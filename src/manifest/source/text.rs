@@ -1,4 +1,7 @@
-//! Reads a text file within bounds.
+//! Reads a manifest and its files within bounds.
+//!
+//! A stream has no directory of its own. Files that its manifest names, and its ledger, are in the working directory, and never beside a device: the
+//! ledger of `/dev/stdin` would be gone after the next boot.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -178,12 +181,11 @@ pub(crate) fn table_text(bytes: Vec<u8>, encoding: Option<&'static Encoding>) ->
 }
 
 const ARCHIVE: &str = "a workbook, or a document of a word processor";
-pub(crate) const PAGE: &str = "a web page";
 
 /// Documents that users name in place of a text, with the first bytes of their files. Without this, their code would be bought as a prompt.
 const DOCUMENTS: [(&str, &[&[u8]]); 4] = [
     (ARCHIVE, &[b"PK\x03\x04", b"\xd0\xcf\x11\xe0"]),
-    (PAGE, &[b"<!doctype", b"<html", b"<table", b"<meta", b"<?xml"]),
+    ("a web page", &[b"<!doctype", b"<html", b"<table", b"<meta", b"<?xml"]),
     ("a PDF document", &[b"%PDF-"]),
     ("an RTF document", &[b"{\\rtf"]),
 ];
@@ -217,4 +219,39 @@ pub(crate) fn read_all(source: impl Read, largest: u64) -> Result<String, TextEr
         let line = bytes[..valid].split(|&byte| byte == b'\n').count();
         TextError::NotUtf8 { line, byte: bytes[valid] }
     })
+}
+
+/// The name of stdin.
+const STANDARD_INPUT: &str = "-";
+
+/// Returns whether a manifest is a stream, and not a file that exists the next time.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    // These may lead to a plain file under an unknown name.
+    let is_descriptor = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|top| path.starts_with(top));
+    path == Path::new(STANDARD_INPUT)
+        || is_descriptor
+        || path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// The directory for the relative paths of a manifest: its own, or the working directory for a stream.
+pub(crate) fn directory_of(path: &Path) -> PathBuf {
+    if is_stream(path) { PathBuf::new() } else { path.parent().unwrap_or(Path::new("")).to_owned() }
+}
+
+/// The directory of the manifest's own file, where its ledger and its reports are. A link to it is not another manifest: with
+/// a ledger of its own, everything would be paid for again.
+pub(crate) fn home(path: &Path) -> PathBuf {
+    let real = if path.is_symlink() && !is_stream(path) { path.canonicalize().ok() } else { None };
+    directory_of(real.as_deref().unwrap_or(path))
+}
+
+/// The manifest's text.
+pub(crate) fn read_origin(path: &Path) -> Result<String, TextError> {
+    if path == Path::new(STANDARD_INPUT) {
+        read_all(std::io::stdin().lock(), MAX_FILE_BYTES)
+    } else if path.to_str().is_some_and(is_url) {
+        Err(TextError::Url)
+    } else {
+        read_all(File::open(path)?, MAX_FILE_BYTES)
+    }
 }

@@ -88,10 +88,6 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn up_to(most: usize) -> Self {
-        Self { most, ..Self::default() }
-    }
-
     /// Takes a cell in, of a row from 1 and a column from 0. Returns false if there are enough lines.
     pub(super) fn add(&mut self, number: u64, column: usize, is_hidden: bool, text: &str) -> Result<bool, Problem> {
         if number > LAST_ROW || column >= MAX_COLUMNS {
@@ -179,8 +175,7 @@ pub(super) struct Marks {
 
 /// The first lines of a sheet.
 pub(super) fn grid(book: &mut Opened<'_>, sheet: &str, marks: &mut Marks, most: usize) -> Result<Grid, Problem> {
-    let mut grid = Grid::up_to(most);
-    grid.merged = std::mem::take(&mut marks.merged);
+    let mut grid = Grid { most, merged: std::mem::take(&mut marks.merged), ..Grid::default() };
     let merged = match book {
         Sheets::Xlsx(book) => book.merge_cells_by_sheet_name(sheet).unwrap_or_default(),
         Sheets::Xls(book) => book.merge_cells_by_sheet_name(sheet).unwrap_or_default(),
@@ -304,7 +299,7 @@ mod tests {
 
     #[test]
     fn rows_are_in_order_and_cells_need_not_be() {
-        let mut grid = Grid::up_to(10);
+        let mut grid = Grid { most: 10, ..Grid::default() };
         for (row, column) in [(1, 1), (1, 0), (3, 0)] {
             assert!(grid.add(row, column, false, "x").expect("in bounds"));
         }
@@ -314,7 +309,7 @@ mod tests {
 
     #[test]
     fn merged_cell_counts_for_each_of_its_rows() {
-        let mut grid = Grid::up_to(10);
+        let mut grid = Grid { most: 10, ..Grid::default() };
         for (row, column, text) in
             [(1, 0, "id"), (1, 1, "model"), (2, 0, "a"), (2, 1, "m"), (3, 0, "b"), (3, 1, "x"), (5, 0, "c")]
         {

@@ -14,6 +14,7 @@ use zip::ZipArchive;
 
 use super::grid::{MAX_CELLS, MAX_UNPACKED, Marks, Merged, Opened, Problem, address, check_places};
 use super::ods::{self, attribute};
+use crate::manifest::source::text::document;
 use crate::manifest::template::row::NO_RESULT;
 
 /// The parts of other documents than workbooks, with their messages.
@@ -55,12 +56,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<(Opened<'_>, HashMap<String, Marks>),
         return Ok((Sheets::Xls(book), marks));
     }
     if !bytes.starts_with(b"PK") {
-        let what = match bytes.trim_ascii_start() {
-            [b'{' | b'[', ..] => "it is JSON",
-            [b'%', b'P', b'D', b'F', ..] => "it is a PDF",
-            _ => "it is not a workbook",
-        };
-        return Err(Problem::Unreadable(what.to_owned()));
+        return Err(Problem::Unreadable(format!("it is {}", document(bytes).unwrap_or("not a workbook"))));
     }
     let mut parts = Parts::unpack(bytes)?;
     let book = match &parts.open_document {
@@ -266,12 +262,11 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 /// The marks of the sheets of an `.xls`, in their order.
 pub(super) fn marks_of_xls(bytes: &[u8]) -> Result<Vec<Marks>, Problem> {
     let mut file = cfb::CompoundFile::open(Cursor::new(bytes)).map_err(Problem::unreadable)?;
-    let unreadable = |why: &str| Err(Problem::Unreadable(why.to_owned()));
     if file.exists("EncryptedPackage") {
-        return unreadable("it is protected by a password");
+        return Err(Problem::unreadable("it is protected by a password"));
     }
     if file.exists("WordDocument") {
-        return unreadable("it is a Word document");
+        return Err(Problem::unreadable("it is a Word document"));
     }
     let name = if file.exists("Workbook") { "Workbook" } else { "Book" };
     let mut stream = Vec::new();

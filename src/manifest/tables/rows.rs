@@ -1,4 +1,4 @@
-//! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); a file
+//! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a [`sheet`]; a file
 //! of prompts has one text or one JSON object per line.
 
 use std::collections::HashMap;
@@ -13,19 +13,15 @@ use minijinja::value::Serde;
 use serde_yaml::Mapping;
 
 use super::sheet::{self, Beginning, Row, TableRows, collect};
-use super::workbook;
 use crate::domain::text::one_line;
 use crate::domain::{Cells, Columns, count};
 use crate::files::table::Undecoded;
 use crate::manifest::raw::decode::RawTable;
 use crate::manifest::raw::sections::Cell;
 use crate::manifest::raw::table::wrong_type;
-use crate::manifest::source::diagnostic::{Diagnostic, Findings, error, unreadable, warning};
+use crate::manifest::source::diagnostic::{Diagnostic, Findings, Pointer, error, help_near, unreadable, warning};
 use crate::manifest::source::lints;
-use crate::manifest::source::location::{Pointer, help_near};
-use crate::manifest::source::text::{
-    FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, PAGE, TextError, document, is_url, table_text,
-};
+use crate::manifest::source::text::{FileAccess, MAX_FILE_BYTES, MAX_PROMPT_BYTES, TextError, is_url, table_text};
 
 /// The most hidden rows that are named in a message.
 const MAX_NAMED: usize = 8;
@@ -235,7 +231,7 @@ pub(crate) fn beginnings(
 ) -> Vec<(Option<String>, Beginning)> {
     let bytes = access.read_bytes(file, MAX_FILE_BYTES).map(|(_, bytes)| bytes).unwrap_or_default();
     if is_workbook(file) {
-        workbook::beginnings(&bytes, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
+        sheet::beginnings_of_workbook(&bytes, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
     } else {
         vec![(None, sheet::beginning(&table_text(bytes, encoding).unwrap_or_default(), most))]
     }
@@ -277,14 +273,8 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Fi
         .into());
     }
     let (_, bytes) = access.read_bytes(file, MAX_FILE_BYTES).map_err(cannot_read)?;
-    // Many a program exports HTML with the name of a workbook.
-    if document(&bytes) == Some(PAGE) {
-        return Err(error!(Unreadable, at.value(), "{file} is a web page, whatever its name says";
-            "open it in a spreadsheet program, and save it as .xlsx")
-        .into());
-    }
     if is_workbook(file) {
-        return workbook::parse(&bytes, table, at, found);
+        return sheet::parse_workbook(&bytes, table, at, found);
     }
     let text = table_text(bytes, table.encoding).map_err(cannot_read)?;
     if table.sheet.is_some() || table.skips_hidden {

@@ -7,8 +7,7 @@ use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, tests as checks};
 
 use crate::domain::Rule;
-use crate::manifest::source::diagnostic::Diagnostic;
-use crate::manifest::source::location::{Location, Part, Pointer};
+use crate::manifest::source::diagnostic::{Diagnostic, Location, Part, Pointer};
 
 /// The maximum growth by the operators of one text, as a power of two: `~` and `+` double at most, and `*` multiplies.
 const MAX_GROWTH: u32 = 14;

@@ -14,7 +14,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use super::bounds::{self, TemplateError, part_of};
 use super::row::{BrokenCell, CellsOfRow, Named, Used, columns_in};
 use crate::domain::Rule;
-use crate::manifest::source::location::{Part, help_near};
+use crate::manifest::source::diagnostic::{Part, help_near};
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
 const MAX_STEPS: u64 = 100_000;
@@ -25,7 +25,8 @@ const FILTERS: &str = "lower, upper, title, capitalize, trim, slug, replace, def
 /// The template engine with the names of the whole manifest in scope.
 pub(crate) struct Templates {
     engine: Environment<'static>,
-    names: Vec<String>,
+    /// The names that are in scope everywhere.
+    pub names: Vec<String>,
 }
 
 /// A string of the manifest, compiled if it is a template.
@@ -154,11 +155,6 @@ impl Templates {
         }
         engine.add_global("today", today);
         Self { engine, names }
-    }
-
-    /// The names that are in scope everywhere.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
     }
 
     /// Compiles a text; one without a template costs nothing.

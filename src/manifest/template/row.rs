@@ -12,8 +12,8 @@ use minijinja::{Error, ErrorKind, Value};
 
 use super::bounds::{MAX_TEXT_BYTES, TemplateError, code_of, tags};
 use crate::domain::Cells;
+use crate::manifest::source::diagnostic::Part;
 use crate::manifest::source::lints::OF_SPREADSHEETS;
-use crate::manifest::source::location::Part;
 
 /// The text for a formula without a stored result, as in generated workbooks.
 pub(in crate::manifest) const NO_RESULT: &str = "#NO-RESULT!";

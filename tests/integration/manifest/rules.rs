@@ -31,7 +31,6 @@ const CASES: &[(&str, &str, &[&str])] = &[
     ("extra-not-json", "jobs: [{ id: a, prompt: x, extra: { strength: .nan } }]", &[]),
     ("image-file-no-picture", "jobs: [{ id: a, prompt: x, image_file: rows.csv }]", &[]),
     ("image-conflict", "jobs: [{ id: a, prompt: x, image: \"https://cdn.example/a.png\", image_file: a.png }]", &[]),
-    ("matrix-too-large", "jobs: [{ id: a, prompt: x, matrix: { a: ROW, b: ROW, c: ROW } }]", &[]),
     ("model-missing", "defaults: {}\njobs: [{ id: a, prompt: x }]", &[]),
     ("prompt-too-long", "jobs: [{ id: a, model: beta-2.0-lite, prompt: \"{{ 'x' * 1501 }}\" }]", &[]),
     (
@@ -63,6 +62,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
         "jobs: [{ id: \"a-{{ a }}-{{ b }}\", prompt: x, takes: 1000, matrix: { a: ROW, b: [1, 2, 3, 4] } }]",
         &[],
     ),
+    ("too-many-jobs", "jobs: [{ id: a, prompt: x, matrix: { a: ROW, b: ROW, c: ROW } }]", &[]),
     (
         "too-much-text",
         "vars: { t: TEXT }\njobs: [{ id: \"a-{{ a }}-{{ b }}\", prompt: \"{{ t }}\", matrix: { a: ROW, b: ROW } }]",
