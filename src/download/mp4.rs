@@ -99,7 +99,7 @@ pub(super) fn examine(file: &mut (impl Read + Seek)) -> io::Result<Result<Option
     Ok(match (has_index, has_frames) {
         (false, _) => Err("it has no `moov` box, which describes the frames".to_owned()),
         (true, false) => Err("it has no `mdat` box with frames".to_owned()),
-        (true, true) if index.length() == 0 => Ok(None),
+        (true, true) if index.movie.is_empty() && index.fragments.is_empty() => Ok(None),
         (true, true) => footage(&index, length).map(Some),
     })
 }
@@ -394,6 +394,7 @@ mod tests {
                 with(&[&index, &atom("mdat", b"")]),
                 with(&[&frames]),
                 with(&[&index, &frames, &atom("mdat", b"more")[..9]]),
+                with(&[&atom("moof", b""), &frames]),
             ]
             .join("\n"),
             @"
@@ -402,6 +403,7 @@ mod tests {
         it has no `mdat` box with frames
         it has no `moov` box, which describes the frames
         it is cut short after 90 bytes
+        it has no video track
         "
         );
         for (other, kind) in [

@@ -17,9 +17,8 @@ use crate::ledger::Event;
 use crate::plan::{Download, DownloadPlan};
 use crate::service::{PollAnswer, VideoService};
 
-/// The maximum number of concurrent downloads: of this run's videos, and of earlier ones.
+/// The maximum number of concurrent downloads.
 const MAX_DOWNLOADS: usize = 4;
-const MAX_EARLIER_DOWNLOADS: usize = 2;
 /// The number of polls for a new URL, and the time between two of them.
 const MAX_POLLS: usize = 3;
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
@@ -30,28 +29,18 @@ const MAX_PAUSE: Duration = Duration::from_mins(10);
 pub(super) struct Fetcher<'r, S> {
     gateway: &'r Gateway<'r, S>,
     downloads: &'r dyn Downloads,
-    /// For tasks that ended in this run.
-    pub permits: Semaphore,
-    /// For videos of earlier runs, so that a new URL never waits for one that may have expired.
-    pub earlier_permits: Semaphore,
+    permits: Semaphore,
 }
 
 impl<'r, S: VideoService> Fetcher<'r, S> {
     pub(super) fn new(gateway: &'r Gateway<'r, S>, downloads: &'r dyn Downloads) -> Self {
-        let (permits, earlier_permits) = (Semaphore::new(MAX_DOWNLOADS), Semaphore::new(MAX_EARLIER_DOWNLOADS));
-        Self { gateway, downloads, permits, earlier_permits }
+        Self { gateway, downloads, permits: Semaphore::new(MAX_DOWNLOADS) }
     }
 
     /// Downloads a video. `is_new` tells whether this run bought it. Returns false if that fails.
-    pub(super) async fn fetch(
-        &self,
-        wanted: &DownloadPlan,
-        download: &Download,
-        permits: &Semaphore,
-        is_new: bool,
-    ) -> bool {
+    pub(super) async fn fetch(&self, wanted: &DownloadPlan, download: &Download, is_new: bool) -> bool {
         (self.gateway.emit)(RunEvent::ToFetch { job: download.job.clone() });
-        match self.fetch_in_turn(wanted, download, permits).await {
+        match self.fetch_in_turn(wanted, download).await {
             Ok(footage) => {
                 let judge = |footage| self.gateway.judge(&download.job, &download.request, footage, is_new);
                 footage.iter().for_each(judge);
@@ -71,14 +60,9 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         }
     }
 
-    async fn fetch_in_turn(
-        &self,
-        wanted: &DownloadPlan,
-        download: &Download,
-        permits: &Semaphore,
-    ) -> Result<Option<Footage>, Unfetched> {
+    async fn fetch_in_turn(&self, wanted: &DownloadPlan, download: &Download) -> Result<Option<Footage>, Unfetched> {
         // The semaphore is never closed.
-        let _permit = self.unless_aborting(permits.acquire()).await?;
+        let _permit = self.unless_aborting(self.permits.acquire()).await?;
         let occupants = wanted.occupants(&download.destination, download.attempt);
         let destination = download::Destination {
             directory: download.destination.directory.clone(),

@@ -99,7 +99,7 @@ impl<S> Gateway<'_, S> {
         let differences = differences(&asked, echo);
         let is_first = is_finished_purchase && self.circuit_breaker.record(model, "task");
         let is_grave = is_first && differences.iter().any(|(_, difference)| difference.is_grave);
-        let news = differences.into_iter().filter(|(field, _)| self.circuit_breaker.record(model, *field) || is_grave);
+        let news = differences.into_iter().filter(|(field, _)| self.circuit_breaker.record(model, field) || is_grave);
         let news: Vec<String> = news.map(|(_, difference)| difference.text).collect();
         if !news.is_empty() {
             let news = news.join(" and ");

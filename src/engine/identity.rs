@@ -100,7 +100,7 @@ pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, Diff
         && (asked - made).abs() >= MIN_DURATION_DIFFERENCE_S
     {
         let text = format!("{made} s, requested {asked} s");
-        found.push(("duration", Difference { text, is_grave: true }));
+        found.push(("duration", Difference { is_grave: true, text }));
     }
     let texts = [("size", &asked.size, &echo.size), ("aspect_ratio", &asked.aspect_ratio, &echo.aspect_ratio)];
     for (field, asked, made) in texts {
@@ -110,7 +110,7 @@ pub(super) fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, Diff
             let text = format!("`{field}` {made}, requested {asked}");
             let ratio = |text: &str| sides(&plain(text), 'x').or_else(|| sides(text, ':'));
             let is_grave = ratio(asked).zip(ratio(made)).is_some_and(|((a, b), (c, d))| a * d != b * c);
-            found.push((field, Difference { text, is_grave }));
+            found.push((field, Difference { is_grave, text }));
         }
     }
     found

@@ -81,7 +81,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     /// Downloads a video of an earlier run.
     async fn fetch_earlier(&self, download: Box<Download>) {
         let (Some(fetcher), Some(wanted)) = (&self.fetcher, &self.plan.downloads) else { return };
-        let is_here = fetcher.fetch(wanted, &download, &fetcher.earlier_permits, false).await;
+        let is_here = fetcher.fetch(wanted, &download, false).await;
         // An expired URL of an old take or batch is reported in each run, and makes none fail.
         let is_old = download.destination.is_version || download.destination.directory.is_some();
         self.outcome.lock().unfetched += usize::from(!is_here && !is_old);
@@ -197,7 +197,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             destination: destination(wanted),
             known: None,
         };
-        let is_here = fetcher.fetch(wanted, &download, &fetcher.permits, bought.is_new).await;
+        let is_here = fetcher.fetch(wanted, &download, bought.is_new).await;
         self.outcome.lock().unfetched += usize::from(!is_here);
         is_here
     }

@@ -167,7 +167,8 @@ explained! {
         CutOff => LedgerUnavailable, "run the command again";
         /// The copy can't be written.
         #[error("can't write the copy `{}`", path.display())]
-        NotWritable { path: PathBuf, source: std::io::Error } => NotWritable, "name a new file in a writable directory, on a disk with space";
+        NotWritable { path: PathBuf, source: std::io::Error } => NotWritable,
+            "name a new file in a writable directory, on a disk with space";
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a ledger tells its readers, besides the history of a batch.
+//! The answers of a ledger to its readers, but for the history of a batch.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -229,7 +229,7 @@ impl Shared {
         let _discarded = random.u64(..);
         let (min, max) = model.family.typical_s();
         let lasts_s = f64::from(min) + f64::from(max - min) * random.f64();
-        let lasts = Duration::from_secs_f64(lasts_s / self.options.speed);
+        let lasts = Duration::try_from_secs_f64(lasts_s / self.options.speed).unwrap_or(Duration::MAX);
         let place = self.options.catalog.model_names().position(|name| name == spec.model);
         Task {
             submitted_ms: u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0),

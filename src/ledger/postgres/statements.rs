@@ -203,7 +203,7 @@ impl Sql for Transaction {
             self.line(retake, &names, |line| Ok(sql::from_json("retake", line.plain(0)?.unwrap_or_default())?))
         );
         read?;
-        Ok(History::new(attempts).with_unsent(unsent?).with_retake(retake?))
+        Ok(History::new(attempts).with_facts(unsent?, retake?))
     }
 
     async fn controls(&self) -> Result<Controls, PostgresError> {

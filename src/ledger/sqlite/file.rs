@@ -70,7 +70,7 @@ impl SqliteLedger {
         self.aside(move |path, kind| backup(path, kind, &to)).await
     }
 
-    /// Freezes purchases, and locks out all writers.
+    /// Freezes purchases, and locks out all writers until the connection is dropped.
     pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<Connection, CopyError> {
         let why = why.to_owned();
         self.aside(move |path, kind| freeze_for_copy(path, kind, &why)).await
