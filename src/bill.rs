@@ -290,12 +290,7 @@ fn accounts<'l>(
     entries: &HashMap<usize, Entry>,
 ) -> impl Fn(&Account) -> bool + use<'l> {
     let all: HashSet<&Account> = bought.iter().map(|(_, attempt)| &attempt.account).collect();
-    let named: HashSet<&'l Account> = bought
-        .iter()
-        .enumerate()
-        .filter(|(number, _)| entries.contains_key(number))
-        .map(|(_, (_, attempt))| &attempt.account)
-        .collect();
+    let named: HashSet<&'l Account> = entries.keys().map(|number| &bought[*number].1.account).collect();
     let is_only = all.len() < 2;
     move |account| is_only || named.contains(account)
 }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
 use crate::domain::text::one_line;
-use crate::domain::{Job, LocalImage, TaskId, VideoFile, has_password, why_no_web_address};
+use crate::domain::{LocalImage, has_password, why_no_web_address};
 use crate::files::{ReadError, on_a_thread, read_at_most};
 
 /// Bytes kept of each stream, from its end. A URL or a log line is shorter.
@@ -223,60 +223,6 @@ fn friendly(duration: Duration) -> String {
         .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }
 
-/// A stored video.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Video<'v> {
-    /// Its job, as bought.
-    pub job: &'v Job,
-    /// The batch value; empty without one.
-    pub batch: &'v str,
-    /// Its absolute path.
-    pub path: &'v Path,
-    /// Its hash and length.
-    pub file: &'v VideoFile,
-    /// The ID of its task.
-    pub task: &'v TaskId,
-    /// True for a simulated video.
-    pub is_simulated: bool,
-}
-
-impl Video<'_> {
-    /// The variables of the program (spec §7), with the mark of a sandbox video, which is not for publication. Of two
-    /// names that are the same in capitals, the first counts.
-    pub(crate) fn variables(&self) -> Vec<(String, String)> {
-        let Self { job, batch, path, file, task, is_simulated } = *self;
-        let own = [
-            ("ID", job.id().to_string()),
-            ("BATCH", batch.to_owned()),
-            ("FILE", path.to_string_lossy().into_owned()),
-            ("SHA256", file.sha256.clone()),
-            ("BYTES", file.bytes.to_string()),
-            ("MODEL", job.spec.model.clone()),
-            ("TASK", task.to_string()),
-            ("PROMPT", job.spec.prompt.clone().unwrap_or_default()),
-        ];
-        let simulated = is_simulated.then(|| ("SIMULATED", "true".to_owned()));
-        let own = own.into_iter().chain(simulated).map(|(name, value)| (name.to_owned(), value));
-        let row = job.row.iter().flat_map(|row| row.iter());
-        let row = row.map(|(name, value)| (format!("ROW_{}", in_capitals(name)), value.to_owned()));
-        let labels =
-            job.purchase.labels.iter().map(|(name, value)| (format!("LABEL_{}", in_capitals(name)), value.clone()));
-        let mut variables: Vec<(String, String)> = Vec::new();
-        for (name, value) in own.chain(row).chain(labels) {
-            let name = format!("SHOTLIST_{name}");
-            if !variables.iter().any(|(known, _)| *known == name) {
-                variables.push((name, value));
-            }
-        }
-        variables
-    }
-}
-
-/// A name in the form of an environment variable.
-fn in_capitals(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
-}
-
 /// The maximum length of a URL, as of common servers.
 const MAX_URL_BYTES: usize = 8 << 10;
 
@@ -308,11 +254,7 @@ async fn check_unchanged(image: &LocalImage) -> Result<(), ImageUrlError> {
     let path = image.path.clone();
     let read =
         on_a_thread(move || read_at_most(&path, LocalImage::MAX_BYTES).map(|bytes| LocalImage::new(path, &bytes)));
-    let now = match read.await {
-        Ok(Ok(now)) => now,
-        Ok(Err(ReadError::Io(error))) | Err(error) => return Err(ImageUrlError::Gone(error.into())),
-        Ok(Err(error)) => return Err(ImageUrlError::Gone(error.into())),
-    };
+    let now = read.await.map_err(ReadError::from).flatten().map_err(|error| ImageUrlError::Gone(error.into()))?;
     if now.sha256 == image.sha256 { Ok(()) } else { Err(ImageUrlError::Changed) }
 }
 

@@ -6,8 +6,6 @@
 #![doc = include_str!("../examples/library.rs")]
 //! ```
 //!
-//! Two features are on by default: `postgres` for ledgers that several machines share, and `xlsx` for workbooks.
-//!
 //! # The life of a job
 //!
 //! ```text

@@ -161,9 +161,8 @@ impl Patterns {
     pub(super) fn expect_matches(&self, option: &str, selected: &[Arc<Job>]) -> Result<(), Failure> {
         let ids = LazyCell::new(|| selected.iter().map(|job| job.id()).collect::<HashSet<&JobId>>());
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !ids.contains(id)) {
-            return Err(
-                failure!(NoMatch, "`{option} @{file}`: `{id}` is not among the selected jobs").with_help(LISTS_IDS)
-            );
+            let failure = failure!(NoMatch, "`{option} @{file}`: `{id}` is not among the selected jobs");
+            return Err(failure.with_help(LISTS_IDS));
         }
         for glob in &self.globs {
             expect_match(option, glob, selected.iter().map(|job| job.id())).map_err(|failure| {

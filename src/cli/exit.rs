@@ -88,6 +88,15 @@ impl Exit {
     pub(super) fn code(self) -> u8 {
         self.described().0
     }
+
+    /// Shows the failure of a command, and reports once that a result could not be written.
+    pub(super) fn shown(ended: Result<Self, Failure>, terminal: &Terminal) -> Self {
+        let exit = ended.unwrap_or_else(|Failure { exit, code, message, help, money }| {
+            terminal.error(code.map(RefusalCode::code), &message, help.as_deref(), money);
+            exit
+        });
+        if terminal.tell_lost_results() { exit.max(Self::CannotWrite) } else { exit }
+    }
 }
 
 /// The note about the money if no request was sent.
@@ -126,11 +135,6 @@ impl Failure {
     /// A file that can't be written.
     pub(super) fn cannot_write(error: &dyn Error) -> Self {
         Self::new(RefusalCode::NotWritable, with_causes(error)).with_help(WRITABLE)
-    }
-
-    /// Shows it.
-    pub(super) fn show(self, terminal: &Terminal) {
-        terminal.error(self.code.map(RefusalCode::code), &self.message, self.help.as_deref(), self.money);
     }
 
     /// Adds the manifest and the options to the commands in its help, and a note about the money if it has none.

@@ -57,17 +57,14 @@ pub(super) fn load(
     terminal: &Terminal,
 ) -> Result<Chosen, Failure> {
     if manifest::is_spreadsheet(&args.manifest) {
-        let what = format!("`{}` is a spreadsheet, not a manifest", args.manifest.display());
         let init = NextCommand::without_options(&args.manifest).command("init --from", &[]);
-        return Err(
-            Failure::new(RefusalCode::ManifestMissing, what).with_help(format!("write a manifest for it: `{init}`"))
-        );
+        return Err(failure!(ManifestMissing, "`{}` is a spreadsheet, not a manifest", args.manifest.display();
+            "write a manifest for it: `{init}`"));
     }
     let select = Patterns::read(&selection.select, choices::Chosen::Keep)?;
-    let (args_of_selection, excluded) =
-        (&SelectArgs { select: select.patterns(), ..selection.clone() }, &selection.exclude);
-    let selection = Selection::new(&select.patterns(), &selection.exclude, &selection.tag)
-        .map_err(|error| failure!(OptionInvalid, "{error}"))?;
+    let SelectArgs { exclude, tag, .. } = selection;
+    let selection = Selection::new(&select.patterns(), exclude, tag);
+    let selection = selection.map_err(|error| failure!(OptionInvalid, "{error}"))?;
     // Also for commands without a key: their output must not contain it.
     let from_environment = variable(KEY_FILE_VARIABLE).map(PathBuf::from);
     let options = manifest::Options {
@@ -105,9 +102,9 @@ pub(super) fn load(
     let selected: Vec<Arc<Job>> =
         manifest.jobs.iter().filter(|job| selection.takes(job.id().as_str(), &job.tags)).cloned().collect();
     if selected.is_empty() && !selection.is_all() {
-        return Err(nothing_selected(args_of_selection, &manifest.jobs));
+        return Err(nothing_selected(&select.patterns(), tag, &manifest.jobs));
     }
-    for glob in excluded {
+    for glob in exclude {
         // Also a job with an error: the help advises to exclude it.
         expect_match("--exclude", glob, manifest.jobs.iter().map(|job| job.id()).chain(&manifest.unsound))?;
     }
@@ -122,12 +119,12 @@ pub(super) fn load(
 }
 
 /// The error of an empty selection: the pattern that matches nothing, with a suggestion.
-fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
+fn nothing_selected(select: &[String], tags: &[String], jobs: &[Arc<Job>]) -> Failure {
     let refused = |message: String, help: String| Failure::new(RefusalCode::NoMatch, message).with_help(help);
     let is_used = |glob: &String| {
         IdGlobs::new(std::slice::from_ref(glob)).is_ok_and(|globs| jobs.iter().any(|job| globs.has(job.id().as_str())))
     };
-    if let Some(glob) = said.select.iter().find(|glob| !is_used(glob)) {
+    if let Some(glob) = select.iter().find(|glob| !is_used(glob)) {
         let help = match nearest(glob, jobs.iter().map(|job| job.id().as_str())) {
             _ if Path::new(glob).is_file() => choices::with_the_sign("--select", glob),
             _ if glob.contains(',') => "repeat the option for each: `--select one --select two`".to_owned(),
@@ -136,9 +133,9 @@ fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
         };
         return refused(format!("`--select {glob}` matches no job"), help);
     }
-    let tags: BTreeSet<&str> = jobs.iter().flat_map(|job| job.tags.iter().map(String::as_str)).collect();
-    if let Some(tag) = said.tag.iter().find(|tag| !tags.contains(tag.as_str())) {
-        let known = tags.into_iter().take(NAMED_TAGS).collect::<Vec<_>>().join(", ");
+    let known: BTreeSet<&str> = jobs.iter().flat_map(|job| job.tags.iter().map(String::as_str)).collect();
+    if let Some(tag) = tags.iter().find(|tag| !known.contains(tag.as_str())) {
+        let known = known.into_iter().take(NAMED_TAGS).collect::<Vec<_>>().join(", ");
         let help = if known.is_empty() {
             "leave out `--tag`: no job has a tag".to_owned()
         } else {

@@ -153,8 +153,8 @@ fn settings(args: &RunArgs) -> Settings {
 /// Refuses a hook that can't be started, before a purchase.
 pub(super) fn check_hooks(args: &HookArgs) -> Result<(), Failure> {
     for (option, command) in [("--asset-command", &args.asset_command), ("--exec", &args.exec)] {
-        let Some(command) = command else { continue };
-        program(option, command, args)?.find().map_err(|error| {
+        let Some(program) = hook(option, command.as_deref(), args)? else { continue };
+        program.find().map_err(|error| {
             let help = "name an executable program, by its path or by its name on the PATH";
             failure!(ProgramInvalid, "`{option}`: {}", with_causes(&error)).with_help(help)
         })?;
@@ -164,11 +164,7 @@ pub(super) fn check_hooks(args: &HookArgs) -> Result<(), Failure> {
 
 /// The program of an option, if it is set.
 fn hook(option: &str, command: Option<&str>, args: &HookArgs) -> Result<Option<Program>, Failure> {
-    command.map(|command| program(option, command, args)).transpose()
-}
-
-fn program(option: &str, command: &str, args: &HookArgs) -> Result<Program, Failure> {
-    Program::parse(command, args.program_timeout).map_err(|error| {
+    command.map(|command| Program::parse(command, args.program_timeout)).transpose().map_err(|error| {
         let help = "write a program and its arguments, quoted as for a shell; put pipes and variables into a script";
         failure!(ProgramInvalid, "`{option}`: {error}").with_help(help)
     })

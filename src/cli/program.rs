@@ -38,13 +38,7 @@ pub fn main() -> ExitCode {
     };
     let terminal = terminal(&cli.terminal);
     ui::start_log(&terminal);
-    let ended = commands::execute(&cli.command, &terminal);
-    let exit = ended.unwrap_or_else(|failure| {
-        let exit = failure.exit;
-        failure.show(&terminal);
-        exit
-    });
-    ExitCode::from(if terminal.tell_lost_results() { exit.max(Exit::CannotWrite) } else { exit }.code())
+    ExitCode::from(Exit::shown(commands::execute(&cli.command, &terminal), &terminal).code())
 }
 
 /// Hides panics in the library for workbooks: they are caught, and the workbook is refused.
@@ -182,10 +176,8 @@ fn tip(usage: &clap::Error) -> Option<&'static str> {
 
 /// Runs a future to its end, on one thread: waking another thread for each response costs more than the rest of a command.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::cannot_write(&error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::cannot_write(&error))?;
     let done = runtime.block_on(async {
         catch_file_size_limit();
         work.await
@@ -213,12 +205,10 @@ pub(super) async fn watch_signals(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync))
     stop.because(StopReason::Signal(first));
     let in_flight = stop.in_flight();
     let jobs = in_flight.keys().map(JobId::as_str).collect::<Vec<_>>().join(", ");
+    let usd = price_of(&in_flight);
     let responses = match in_flight.len() {
         0 => "a second signal exits now".to_owned(),
-        _ => format!(
-            "waiting for the response to {jobs}: a second signal would leave {:#} in doubt",
-            price_of(&in_flight)
-        ),
+        _ => format!("waiting for the response to {jobs}: a second signal would leave {usd:#} in doubt"),
     };
     let message = format!("active tasks can't be canceled, and the next run finishes them; {responses}");
     tell(RunEvent::Stopping { reason: StopReason::Signal(first), message });

@@ -108,12 +108,8 @@ pub(super) fn service_view(args: &RunArgs) -> Result<ServiceView, Failure> {
     }
     let given = &args.service;
     let base_url = given.base_url.as_ref().map(|_| endpoint(given)).transpose()?.map(|endpoint| endpoint.to_string());
-    let mut headers: Vec<String> = given
-        .header
-        .iter()
-        .filter_map(|header| Some(header.split_once('=')?.0.trim().to_ascii_lowercase()))
-        .filter(|name| !name.is_empty())
-        .collect();
+    let names = given.header.iter().filter_map(|header| Some(header.split_once('=')?.0.trim().to_ascii_lowercase()));
+    let mut headers: Vec<String> = names.filter(|name| !name.is_empty()).collect();
     headers.sort_unstable();
     Ok(ServiceView { base_url, headers })
 }
@@ -165,10 +161,8 @@ fn read(path: &Path) -> Result<String, Failure> {
     let read = read.unwrap_or_else(|| Err(std::io::ErrorKind::TimedOut.into()));
     let text = read.map_err(|error| failure(with_causes(&error), "check the path and its permissions"))?;
     if text.len() as u64 > MAX_KEY_FILE {
-        return Err(failure(
-            format!("must have at most {MAX_KEY_FILE} bytes"),
-            "name a file that contains only the key",
-        ));
+        let why = format!("must have at most {MAX_KEY_FILE} bytes");
+        return Err(failure(why, "name a file that contains only the key"));
     }
     Ok(text)
 }

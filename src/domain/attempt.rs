@@ -237,12 +237,8 @@ impl Attempt {
     pub fn charge(&self) -> Charge {
         let known = &self.particulars;
         let is_certain = !known.is_disowned && known.declared.is_none_or(|declared| declared.what != Declaration::Lost);
-        Charge::from_state(
-            self.state,
-            self.purchase.charging,
-            known.billed.as_ref().map(|billed| billed.is_charged),
-            is_certain,
-        )
+        let billed = known.billed.as_ref().map(|billed| billed.is_charged);
+        Charge::from_state(self.state, self.purchase.charging, billed, is_certain)
     }
 }
 

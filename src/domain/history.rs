@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::codes::explained;
-use super::{Attempt, AttemptId, AttemptState, BatchKey, Charge, JobId, Reviewed, Usd};
+use super::{Attempt, AttemptId, AttemptState, BatchKey, JobId, Reviewed, Usd};
 
 /// All attempts of one batch, oldest first for each job, and why others were not made.
 #[derive(Clone, Debug, Default)]
@@ -96,16 +96,10 @@ impl History {
         Self { attempts, by_job, ..Self::default() }
     }
 
-    /// Adds why jobs were not sent when it was last their turn.
+    /// Adds why jobs were not sent when it was last their turn, and an unfinished retake.
     #[must_use]
-    pub fn with_unsent(self, unsent: BTreeMap<JobId, String>) -> Self {
-        Self { unsent, ..self }
-    }
-
-    /// Adds an unfinished retake.
-    #[must_use]
-    pub fn with_retake(self, retake: Option<UnfinishedRetake>) -> Self {
-        Self { retake, ..self }
+    pub fn with_facts(self, unsent: BTreeMap<JobId, String>, retake: Option<UnfinishedRetake>) -> Self {
+        Self { unsent, retake, ..self }
     }
 
     /// The unfinished retake.
@@ -164,26 +158,6 @@ impl History {
     pub fn is_last(&self, attempt: &Attempt) -> bool {
         self.attempts_of(attempt.job()).all(|other| other.id <= attempt.id || other.state.made_no_task())
     }
-
-    /// The sum that was certainly charged for the batch.
-    pub fn spent(&self) -> Usd {
-        self.sum_of(|attempt| attempt.charge() == Charge::Charged)
-    }
-
-    /// The sum that may have been charged besides: the price of every attempt in doubt.
-    pub fn at_risk(&self) -> Usd {
-        self.sum_of(|attempt| attempt.state.is_doubtful())
-    }
-
-    /// A further sum that may have been charged: the price of every incomplete task whose family documents no moment of
-    /// charging.
-    pub fn unknown(&self) -> Usd {
-        self.sum_of(|attempt| attempt.charge() == Charge::Unknown && !attempt.state.is_doubtful())
-    }
-
-    fn sum_of(&self, is_counted: impl Fn(&Attempt) -> bool) -> Usd {
-        self.attempts.iter().filter(|attempt| is_counted(attempt)).map(Attempt::cost).sum()
-    }
 }
 
 /// A job with a new ID, which gets the purchases of the old ID.
@@ -236,7 +210,7 @@ impl History {
         let new = new_ids(submitted, moves)?;
         let (attempts, unsent, retake) = self.into_parts();
         let moved = |it: Attempt| if let Some(id) = new.get(it.job()) { it.moved_to(id) } else { it };
-        Ok(Self::new(attempts.into_iter().map(moved).collect()).with_unsent(unsent).with_retake(retake))
+        Ok(Self::new(attempts.into_iter().map(moved).collect()).with_facts(unsent, retake))
     }
 }
 

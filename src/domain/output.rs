@@ -179,12 +179,12 @@ impl Asked {
     }
 }
 
-/// A difference between a video and its request.
+/// A difference between a video, or a task as the service reports it, and its request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     /// True if it is another duration or shape, which no model may deliver.
     pub is_grave: bool,
-    /// The delivered and the requested value.
+    /// The delivered or reported value, and the requested one.
     pub text: String,
 }
 

@@ -78,12 +78,9 @@ impl Request {
             (Field::Image, Some(name)) => name.as_str(),
             _ => field.name(),
         };
-        let mut fields: Vec<(&str, Part<'_>)> = spec
-            .extra
-            .iter()
-            .filter(|(name, _)| Field::named(name).and_then(said).is_none())
-            .map(|(name, value)| (name.as_str(), Part::Value(value)))
-            .collect();
+        let extra = spec.extra.iter().filter(|(name, _)| Field::named(name).and_then(said).is_none());
+        let extra = extra.map(|(name, value)| (name.as_str(), Part::Value(value)));
+        let mut fields: Vec<(&str, Part<'_>)> = extra.collect();
         // Exhaustive, so that no field is accepted, priced, and not sent.
         let part = |field: Field| match field {
             Field::Model => Some(Part::Text(&spec.model)),
@@ -229,61 +226,45 @@ fn write_list<T>(
     out.push(close);
 }
 
-/// A moment after which no byte may leave.
+/// A moment after which no byte may leave, by the time since the start of the machine, including sleep.
+#[cfg(any(target_os = "linux", target_os = "android"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SendBy(Clock);
+pub struct SendBy(Duration);
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
 impl SendBy {
     /// This long from now.
     pub fn within(span: Duration) -> Self {
-        Self(Clock::now().plus(span))
+        Self(now().saturating_add(span))
     }
 
     /// Returns whether the moment has passed.
     pub fn is_over(self) -> bool {
-        self.0.is_past()
+        now() >= self.0
     }
 }
 
-/// The time since the start of the machine, including sleep.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Clock(Duration);
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-impl Clock {
-    fn now() -> Self {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        Self(now.try_into().unwrap_or(Duration::MAX))
-    }
-
-    fn plus(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(span))
-    }
-
-    fn is_past(self) -> bool {
-        Self::now().0 >= self.0
-    }
+fn now() -> Duration {
+    rustix::time::clock_gettime(rustix::time::ClockId::Boottime).try_into().unwrap_or(Duration::MAX)
 }
 
-/// On a system without such a clock, the maximum of two: the first may stop while the machine sleeps, and the second may be set.
+/// A moment after which no byte may leave. On a system without such a clock, either of two ends it: the first may stop while the machine sleeps,
+/// and the second may be set.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Clock(std::time::Instant, std::time::SystemTime);
+pub struct SendBy(std::time::Instant, std::time::SystemTime);
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-impl Clock {
-    fn now() -> Self {
-        Self(std::time::Instant::now(), std::time::SystemTime::now())
+impl SendBy {
+    /// This long from now.
+    pub fn within(span: Duration) -> Self {
+        Self(std::time::Instant::now() + span, std::time::SystemTime::now() + span)
     }
 
-    fn plus(self, span: Duration) -> Self {
-        Self(self.0 + span, self.1 + span)
-    }
-
-    fn is_past(self) -> bool {
-        let now = Self::now();
-        now.0 >= self.0 || now.1 >= self.1
+    /// Returns whether the moment has passed.
+    pub fn is_over(self) -> bool {
+        std::time::Instant::now() >= self.0 || std::time::SystemTime::now() >= self.1
     }
 }
 

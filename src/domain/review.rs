@@ -202,8 +202,8 @@ impl History {
     }
 }
 
-/// Reads a value, or none where it is invalid: without its path, a video is downloaded again, which costs nothing.
-pub(super) fn if_valid<'de, D: Deserializer<'de>, T: DeserializeOwned>(input: D) -> Result<Option<T>, D::Error> {
+/// Reads a value, or none where it is invalid: the rest of a report or a record counts without it.
+pub(crate) fn if_valid<'de, D: Deserializer<'de>, T: DeserializeOwned>(input: D) -> Result<Option<T>, D::Error> {
     let value = Option::<serde_json::Value>::deserialize(input)?;
     Ok(value.and_then(|value| serde_json::from_value(value).ok()))
 }

@@ -52,5 +52,4 @@ pub use event::{FetchedVideo, LeaveReason, RunEvent};
 pub use identity::echo_differences;
 pub(crate) use identity::{Identity, ReportOwner};
 pub use run::Engine;
-pub use settings::{Outcome, Settings};
-pub use settings::{Stop, StopReason};
+pub use settings::{Outcome, Settings, Stop, StopReason};

@@ -15,6 +15,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::decide::Action;
 use crate::domain::{Attempt, BatchKey, Digest, Job, Labels, Usd};
 
 /// An approved plan: its digest, and the plan itself if it was saved.
@@ -76,17 +77,11 @@ fn digest_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct SavedJob {
     pub id: String,
-    action: String,
+    pub action: Action,
     pub cost_usd: Usd,
     pub labels: Labels,
     pub request: Value,
     pub earlier: usize,
-}
-
-impl SavedJob {
-    pub(super) fn buys(&self) -> bool {
-        matches!(self.action.as_str(), "submit" | "changed" | "retry" | "retake")
-    }
 }
 
 /// A job to submit, and the times of its earlier submissions in microseconds.

@@ -14,7 +14,7 @@ use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::guards;
 use super::input::{AlreadyPaid, Limit, PlanInput, Planned, Previous, UntilKept};
-use super::retake::{Retake, SpentChoice};
+use super::retake::Retake;
 use crate::domain::{
     Account, Attempt, AttemptId, BatchKey, Charge, Choice, Digest, Freeze, Job, JobChoice, JobId, OpenElsewhere,
     Reviewed, Takes, UnfinishedRetake, Usd,
@@ -82,21 +82,13 @@ impl Plan {
         let mut jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
         let mut left_out = leave_out_others(&mut jobs, &given);
         left_out.extend(given.sample.into_iter().flat_map(|number| keep_sample(&mut jobs, number)));
-        let resumed: HashSet<AttemptId> = jobs
-            .iter()
-            .filter(|planned| planned.action == Action::Resume)
-            .filter_map(|planned| planned.attempt)
-            .collect();
+        let resumed = jobs.iter().filter(|planned| planned.action == Action::Resume);
+        let resumed: HashSet<AttemptId> = resumed.filter_map(|planned| planned.attempt).collect();
         // Most of many jobs have no attempt, and need no question.
         let chosen = LazyCell::new(|| selected.iter().map(|job| job.id()).collect::<HashSet<&JobId>>());
         let ours = |attempt: &&Attempt| chosen.contains(attempt.job()) || !(given.is_in_manifest)(attempt.job());
-        let (resume, collect): (Vec<Attempt>, Vec<Attempt>) = given
-            .history
-            .attempts()
-            .filter(|attempt| attempt.state.is_active())
-            .filter(ours)
-            .cloned()
-            .partition(|attempt| resumed.contains(&attempt.id));
+        let active = given.history.attempts().filter(|attempt| attempt.state.is_active()).filter(ours).cloned();
+        let (resume, collect): (Vec<_>, Vec<_>) = active.partition(|attempt| resumed.contains(&attempt.id));
         let due: Vec<(u32, u32)> =
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.purchase.typical_s).collect();
         let digest = digest(&given.key, given.retries, &bought(&jobs, &given));
@@ -110,7 +102,7 @@ impl Plan {
             fetch_what_is_missing(&mut jobs, downloads);
         }
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
-        let PlanInput { key, is_simulated, run_limit, limits, retries, inputs, rows_left_out, prices, .. } = given;
+        let PlanInput { key, is_simulated, run_limit, limits, retries, .. } = given;
         Self {
             key,
             is_simulated,
@@ -124,9 +116,9 @@ impl Plan {
             newest,
             estimate,
             downloads,
-            inputs,
-            rows_left_out,
-            prices,
+            inputs: Vec::new(),
+            rows_left_out: Vec::new(),
+            prices: (Date::default(), 0),
             digest,
             frozen: None,
             replaced_choices: given.history.replaced.clone(),
@@ -222,12 +214,6 @@ impl Plan {
         self.jobs.iter().filter(|planned| again.contains(planned.job.id())).map(|planned| planned.cost).sum()
     }
 
-    /// Jobs whose retake is skipped for this reason, each with its own words.
-    pub fn spent_choices(&self, why: SpentChoice) -> Vec<(&JobId, &str)> {
-        let spent = self.jobs.iter().filter(|planned| planned.spent_choice == Some(why));
-        spent.map(|planned| (planned.job.id(), &*planned.reason)).collect()
-    }
-
     /// Jobs whose next take waits for a choice, and the price of all takes that later runs may buy until one of each job is kept.
     pub fn until_kept(&self) -> (Vec<&JobId>, Usd) {
         let each = || self.jobs.iter().filter_map(|planned| Some((planned.job.id(), planned.until_kept?)));
@@ -257,8 +243,8 @@ impl Plan {
         for attempt in self.resume.iter_mut().chain(&mut self.collect) {
             attempt.account = account.clone();
         }
-        if let Some(downloads) = &mut self.downloads {
-            downloads.reassign(account);
+        for download in self.downloads.iter_mut().flat_map(|downloads| &mut downloads.missing) {
+            download.account = account.clone();
         }
     }
 }
@@ -291,6 +277,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished.clone() };
     let approved = if is_bought_already { decide(job, before.iter().copied(), redo).action } else { decision.action };
     let until_kept = until_kept(job, &attempts, decision.action);
+    let doubtful = attempts.iter().filter(|attempt| attempt.state.is_doubtful());
     let is_repeated = decision.action == Action::Changed || decision.action.repeats();
     let followed = attempts.iter().filter(|attempt| is_repeated && Some(attempt.id) == decision.attempt);
     let previous = followed.map(|attempt| Box::new(previous(attempt))).next();
@@ -302,11 +289,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         reason: decision.reason,
         attempt: decision.attempt,
         cost: if decision.action.buys() { job.purchase.price } else { Usd::ZERO },
-        at_risk: attempts
-            .iter()
-            .filter(|attempt| attempt.state.is_doubtful())
-            .map(|attempt| attempt.purchase.price)
-            .sum(),
+        at_risk: doubtful.map(|attempt| attempt.purchase.price).sum(),
         earlier: before.iter().filter(|attempt| attempt.counts_as_submission()).count(),
         is_to_be_approved: approved.buys(),
         paid_elsewhere: None,
@@ -374,10 +357,8 @@ fn bought<'p>(jobs: &'p [Planned], given: &PlanInput<'_>) -> Vec<Bought<'p>> {
 /// Jobs that were bought under the same approval count, too, so a restarted run has the same sample.
 pub(super) fn keep_sample(jobs: &mut Vec<Planned>, number: usize) -> Vec<JobId> {
     let sample = sample(jobs.iter().filter(|planned| planned.is_to_be_approved), number);
-    let is_left = |planned: &Planned| planned.is_to_be_approved && !sample.contains(planned.job.id());
-    let left = jobs.iter().filter(|planned| is_left(planned)).map(|planned| planned.job.id().clone()).collect();
-    jobs.retain(|planned| !is_left(planned));
-    left
+    let is_left = |planned: &mut Planned| planned.is_to_be_approved && !sample.contains(planned.job.id());
+    jobs.extract_if(.., is_left).map(|planned| planned.job.id().clone()).collect()
 }
 
 fn sample<'p>(due: impl Iterator<Item = &'p Planned>, number: usize) -> HashSet<JobId> {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::retake::{Retake, SpentChoice};
@@ -14,7 +14,7 @@ use crate::domain::{Attempt, AttemptId, AttemptState, Job, JobChoice, Takes, nam
 
 named! {
     /// The planned action for a job.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Action {
         /// Submitted, for the first time or after a submission that made no task.

@@ -126,13 +126,6 @@ impl DownloadPlan {
         self.active.get(&attempt.id).cloned().unwrap_or_else(unknown)
     }
 
-    /// Assigns the tasks of earlier runs to this account, after a key rotation.
-    pub fn reassign(&mut self, account: &Account) {
-        for download in &mut self.missing {
-            download.account = account.clone();
-        }
-    }
-
     /// The attempts with a recorded video at the path of another download.
     pub fn occupants(&self, destination: &Destination, newcomer: AttemptId) -> Vec<&(AttemptId, VideoFile)> {
         let place = (destination.directory.clone(), destination.path.folded());

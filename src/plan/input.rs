@@ -7,8 +7,6 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jiff::civil::Date;
-
 use super::approval::Approved;
 use super::decide::Action;
 use super::retake::{Retake, Retakes, SpentChoice};
@@ -46,12 +44,6 @@ pub struct PlanInput<'g> {
     pub approved: Option<&'g Approved>,
     /// The number of due jobs to keep (`--sample`); `None` for all.
     pub sample: Option<usize>,
-    /// The files that the manifest reads.
-    pub inputs: Vec<String>,
-    /// The rows that became no jobs, a sentence for each file.
-    pub rows_left_out: Vec<String>,
-    /// The day of the catalog's prices, and their age in days.
-    pub prices: (Date, i32),
     /// Returns whether a downloaded video is still in place, whole, or on another machine. `None` if videos stay at
     /// their URLs.
     pub is_here: Option<IsHere<'g>>,

@@ -13,8 +13,7 @@ mod notes;
 mod retake;
 mod view;
 
-pub use approval::Approved;
-pub use approval::{Estimate, ServiceView, Totals};
+pub use approval::{Approved, Estimate, ServiceView, Totals};
 pub use build::Plan;
 pub use decide::{Action, changes};
 pub use downloads::{Destination, Download, DownloadPlan};

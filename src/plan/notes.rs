@@ -1,7 +1,7 @@
 //! Facts of a plan besides its jobs: each once, in one order, for every output. A plan is compared with an approval, and with other batches of the same
 //! name.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use jiff::civil::Date;
 use serde_json::Value;
@@ -108,58 +108,46 @@ impl PlanNote<'_> {
 pub fn notes(plan: &Plan) -> Vec<PlanNote<'_>> {
     let totals = plan.totals();
     let some = |number: usize, note: PlanNote<'static>| (number > 0).then_some(note);
-    let local = plan.local_images();
-    let head = [
-        plan.is_simulated.then_some(PlanNote::Simulated),
-        plan.frozen.as_ref().map(PlanNote::Frozen),
-        some(local, PlanNote::LocalImages(local)),
-        some(plan.left_out.len(), PlanNote::LeftOut(plan.left_out.len())),
-    ];
-    let spent = SpentChoice::ALL
-        .into_iter()
-        .map(|why| (why, plan.spent_choices(why)))
-        .filter(|(_, jobs)| !jobs.is_empty())
-        .map(|(why, jobs)| PlanNote::ChoiceSpent(why, jobs));
-    let (waiting, later) = plan.until_kept();
-    let until_kept = (!later.is_zero()).then_some(PlanNote::UntilKept(waiting, later));
-    let active = plan.resume.len() + plan.collect.len();
-    let (most, worst) = (plan.most(), plan.worst_case());
-    let (day, age) = plan.prices;
     let number = |is: fn(&Planned) -> bool| plan.jobs.iter().filter(|planned| is(planned)).count();
+    let mut notes = Vec::new();
+    notes.extend(plan.is_simulated.then_some(PlanNote::Simulated));
+    notes.extend(plan.frozen.as_ref().map(PlanNote::Frozen));
+    let local = plan.local_images();
+    notes.extend(some(local, PlanNote::LocalImages(local)));
+    notes.extend(some(plan.left_out.len(), PlanNote::LeftOut(plan.left_out.len())));
+    let mut spent: BTreeMap<SpentChoice, Vec<(&JobId, &str)>> = BTreeMap::new();
+    for planned in &plan.jobs {
+        if let Some(why) = planned.spent_choice {
+            spent.entry(why).or_default().push((planned.job.id(), &*planned.reason));
+        }
+    }
+    notes.extend(spent.into_iter().map(|(why, jobs)| PlanNote::ChoiceSpent(why, jobs)));
+    let (waiting, later) = plan.until_kept();
+    notes.extend((!later.is_zero()).then_some(PlanNote::UntilKept(waiting, later)));
+    let replaced = &plan.replaced_choices;
+    notes.extend((!replaced.is_empty()).then_some(PlanNote::ReplacesChoices(replaced)));
+    notes.extend((!plan.on_trial.is_empty()).then_some(PlanNote::OnTrial(&plan.on_trial)));
+    notes.extend(plan.unfinished_retake.as_ref().map(PlanNote::RetakeUnfinished));
+    let active = plan.active_tasks().count();
+    notes.extend(some(active, PlanNote::ActiveTasks(active)));
     let reviews = number(|planned| planned.action == Action::Hold && planned.job.review.is_some());
+    notes.extend(some(reviews, PlanNote::Held(reviews, totals.face_reviews_usd)));
+    notes.extend(some(totals.held - reviews, PlanNote::WaitsForImages(totals.held - reviews)));
     let stale = number(|planned| planned.action == Action::Stale);
-    let middle = [
-        (!plan.replaced_choices.is_empty()).then_some(PlanNote::ReplacesChoices(&plan.replaced_choices)),
-        (!plan.on_trial.is_empty()).then_some(PlanNote::OnTrial(&plan.on_trial)),
-        plan.unfinished_retake.as_ref().map(PlanNote::RetakeUnfinished),
-        some(active, PlanNote::ActiveTasks(active)),
-        some(reviews, PlanNote::Held(reviews, totals.face_reviews_usd)),
-        some(totals.held - reviews, PlanNote::WaitsForImages(totals.held - reviews)),
-        some(stale, PlanNote::Stale(stale)),
-        some(totals.in_doubt, PlanNote::InDoubt(totals.in_doubt, totals.at_risk_usd)),
-        (age > PRICES_AGE && totals.submit > 0).then_some(PlanNote::OldPrices(day, age)),
-        (plan.retries > 0 && worst > totals.cost_usd && most >= totals.cost_usd)
-            .then_some(PlanNote::WorstCase(most, most < worst)),
-    ];
-    let limits = plan.every_limit().map(|limit| PlanNote::Limit(limit, plan.cost_under(limit)));
-    let left_out = plan.rows_left_out.iter().map(|sentence| PlanNote::RowsLeftOut(sentence));
-    let reads = (!plan.inputs.is_empty()).then_some(PlanNote::Reads(&plan.inputs));
-    let tail = [
-        (!plan.already_paid.is_empty()).then_some(PlanNote::AlreadyPaid(plan)),
-        some(totals.fetch, PlanNote::ToFetch(totals.fetch)),
-    ];
-    let others = plan.elsewhere.iter().map(PlanNote::OtherBatch);
-    head.into_iter()
-        .flatten()
-        .chain(spent)
-        .chain(until_kept)
-        .chain(middle.into_iter().flatten())
-        .chain(limits)
-        .chain(left_out)
-        .chain(reads)
-        .chain(others)
-        .chain(tail.into_iter().flatten())
-        .collect()
+    notes.extend(some(stale, PlanNote::Stale(stale)));
+    notes.extend(some(totals.in_doubt, PlanNote::InDoubt(totals.in_doubt, totals.at_risk_usd)));
+    let (day, age) = plan.prices;
+    notes.extend((age > PRICES_AGE && totals.submit > 0).then_some(PlanNote::OldPrices(day, age)));
+    let (most, worst) = (plan.most(), totals.worst_case_usd);
+    let has_retries = plan.retries > 0 && worst > totals.cost_usd && most >= totals.cost_usd;
+    notes.extend(has_retries.then_some(PlanNote::WorstCase(most, most < worst)));
+    notes.extend(plan.every_limit().map(|limit| PlanNote::Limit(limit, plan.cost_under(limit))));
+    notes.extend(plan.rows_left_out.iter().map(|sentence| PlanNote::RowsLeftOut(sentence)));
+    notes.extend((!plan.inputs.is_empty()).then_some(PlanNote::Reads(&plan.inputs)));
+    notes.extend(plan.elsewhere.iter().map(PlanNote::OtherBatch));
+    notes.extend((!plan.already_paid.is_empty()).then_some(PlanNote::AlreadyPaid(plan)));
+    notes.extend(some(totals.fetch, PlanNote::ToFetch(totals.fetch)));
+    notes
 }
 
 impl Plan {
@@ -172,7 +160,7 @@ impl Plan {
 impl SavedPlan {
     /// Returns whether the saved plan lists the submitted jobs. An edited file, or one with the digest of another plan, approves nothing.
     fn shows(&self, plan: &Plan) -> bool {
-        let mut shown: Vec<_> = self.jobs.iter().filter(|job| job.buys()).collect();
+        let mut shown: Vec<_> = self.jobs.iter().filter(|job| job.action.buys()).collect();
         let mut planned: Vec<_> = plan.jobs.iter().filter(|planned| planned.is_to_be_approved).collect();
         shown.sort_unstable_by_key(|job| &job.id);
         planned.sort_unstable_by_key(|planned| planned.job.id());

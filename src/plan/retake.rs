@@ -37,7 +37,7 @@ pub(super) enum Retake<'r> {
 }
 
 /// The reason to skip a retake.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SpentChoice {
     /// Its video is not the last take.
     NotTheLastTake,
@@ -49,12 +49,6 @@ pub enum SpentChoice {
     Disputed,
     /// All takes of `up_to` are bought.
     AllTakes,
-}
-
-impl SpentChoice {
-    /// Every reason.
-    pub const ALL: [Self; 5] =
-        [Self::NotTheLastTake, Self::RetakeFailed, Self::AlreadyRetaken, Self::Disputed, Self::AllTakes];
 }
 
 impl Retake<'_> {
@@ -143,8 +137,8 @@ impl Retakes {
 /// The selected jobs of a manifest.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    select: Option<GlobSet>,
-    exclude: Option<GlobSet>,
+    select: IdGlobs,
+    exclude: IdGlobs,
     tags: Vec<String>,
 }
 
@@ -160,47 +154,40 @@ impl Selection {
     /// Selects by globs over ids and by tags. A job is selected if it matches any `select` (or there is none), has any of
     /// `tags` (or there is none), and matches no `exclude`.
     pub fn new(select: &[String], exclude: &[String], tags: &[String]) -> Result<Self, InvalidGlob> {
-        Ok(Self { select: globs(select)?, exclude: globs(exclude)?, tags: tags.to_vec() })
+        Ok(Self { select: IdGlobs::new(select)?, exclude: IdGlobs::new(exclude)?, tags: tags.to_vec() })
     }
 
     /// Returns whether a job with this ID and these tags is selected.
     pub fn takes(&self, id: &str, tags: &[String]) -> bool {
-        self.select.as_ref().is_none_or(|globs| globs.is_match(id))
-            && self.exclude.as_ref().is_none_or(|globs| !globs.is_match(id))
+        (self.select.0.is_empty() || self.select.has(id))
+            && !self.exclude.has(id)
             && (self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag)))
     }
 
     /// Returns whether every job is selected.
     pub fn is_all(&self) -> bool {
-        self.select.is_none() && self.exclude.is_none() && self.tags.is_empty()
+        self.select.0.is_empty() && self.exclude.0.is_empty() && self.tags.is_empty()
     }
 }
 
 /// Globs over IDs. Without any, nothing matches (`--retake`).
 #[derive(Clone, Debug, Default)]
-pub struct IdGlobs(Option<GlobSet>);
+pub struct IdGlobs(GlobSet);
 
 impl IdGlobs {
     /// Compiles globs over ids.
     pub fn new(patterns: &[String]) -> Result<Self, InvalidGlob> {
-        globs(patterns).map(Self)
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            set.add(Glob::new(pattern).map_err(|source| InvalidGlob { glob: pattern.clone(), source })?);
+        }
+        set.build().map(Self).map_err(|source| InvalidGlob { glob: patterns.join(" "), source })
     }
 
     /// Returns whether an ID matches.
     pub fn has(&self, id: &str) -> bool {
-        self.0.as_ref().is_some_and(|globs| globs.is_match(id))
+        self.0.is_match(id)
     }
-}
-
-fn globs(patterns: &[String]) -> Result<Option<GlobSet>, InvalidGlob> {
-    if patterns.is_empty() {
-        return Ok(None);
-    }
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(Glob::new(pattern).map_err(|source| InvalidGlob { glob: pattern.clone(), source })?);
-    }
-    set.build().map(Some).map_err(|source| InvalidGlob { glob: patterns.join(" "), source })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::{
     Archived, Attempt, BatchKey, Billed, Charging, Fingerprint, JobId, Labels, NoticeCode, OutputPath, Purchase,
-    Request, Reviewed, Usd, VideoFile,
+    Request, Reviewed, Usd, VideoFile, if_valid,
 };
 use crate::files::open_plain;
 
@@ -135,29 +135,17 @@ pub(crate) struct EarlierJob {
     #[serde(alias = "task")]
     pub task_id: Option<String>,
     /// The time at which its task was created.
-    #[serde(default)]
     pub submitted_at: Option<String>,
     /// The cost, or `None` while it is unknown.
-    #[serde(default, deserialize_with = "usd")]
+    #[serde(default, deserialize_with = "if_valid")]
     pub cost_usd: Option<Usd>,
     /// Its file, relative to the report's directory.
-    #[serde(default)]
     pub file: Option<String>,
     /// The URL of the video.
-    #[serde(default)]
     pub video_url: Option<String>,
     /// The submission, which only the JSON form has. What can't be read of it takes nothing from the rest: the task still counts.
-    #[serde(default, deserialize_with = "purchase")]
+    #[serde(default, deserialize_with = "if_valid")]
     pub purchase: Option<Box<ReportedPurchase>>,
-}
-
-fn purchase<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<ReportedPurchase>>, D::Error> {
-    let purchase = Option::<serde_json::Value>::deserialize(deserializer)?;
-    Ok(purchase.and_then(|purchase| serde_json::from_value(purchase).ok()))
-}
-
-fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>, D::Error> {
-    Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()))
 }
 
 /// The JSON report in an output directory.
@@ -167,30 +155,19 @@ pub(crate) const JSON_REPORT: &str = "report.json";
 /// another batch.
 pub(crate) fn earlier_jobs(directory: &Path, key: &BatchKey) -> Vec<EarlierJob> {
     let path = directory.join(JSON_REPORT);
-    let file = match open_plain(&path, File::options().read(true)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Err(error) => {
+    let read = |file: File| Ok(serde_json::from_reader::<_, EarlierReport>(BufReader::new(file.take(MAX_BYTES)))?);
+    match open_plain(&path, File::options().read(true)).and_then(read) {
+        Ok(report) if !report.simulated && report.name == key.name && report.batch == key.batch => {
+            report.into_jobs().collect()
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(
                 code = NoticeCode::ReportNotRead.code(),
                 "can't read `{}` for earlier purchases: {error}",
                 path.display()
             );
-            return Vec::new();
-        }
-    };
-    match serde_json::from_reader::<_, EarlierReport>(BufReader::new(file.take(MAX_BYTES))) {
-        Ok(report) if !report.simulated && report.name == key.name && report.batch == key.batch => {
-            report.into_jobs().collect()
-        }
-        Ok(_) => Vec::new(),
-        Err(error) => {
-            tracing::warn!(
-                code = NoticeCode::ReportNotRead.code(),
-                "`{}` is not a report, and is ignored: {error}",
-                path.display()
-            );
             Vec::new()
         }
+        _ => Vec::new(),
     }
 }

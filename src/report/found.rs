@@ -103,15 +103,10 @@ impl Found {
 
 /// The attempt that represents a job: one in doubt, else the job's video, else the latest with the current request.
 fn representative(fingerprint: &Fingerprint, attempts: &[&Attempt], video: Option<AttemptId>) -> Option<usize> {
-    let same = || {
-        let same = |attempt: &Attempt| attempt.purchase.fingerprint() == fingerprint;
-        (0..attempts.len()).rev().filter(move |&at| attempts[at].state != AttemptState::Void && same(attempts[at]))
-    };
-    attempts
-        .iter()
-        .position(|attempt| attempt.state.is_doubtful())
-        .or_else(|| attempts.iter().position(|attempt| Some(attempt.id) == video))
-        .or_else(|| same().next())
+    let doubtful = attempts.iter().position(|attempt| attempt.state.is_doubtful());
+    let video = || attempts.iter().position(|attempt| Some(attempt.id) == video);
+    let is_current = |it: &&Attempt| it.state != AttemptState::Void && it.purchase.fingerprint() == fingerprint;
+    doubtful.or_else(video).or_else(|| attempts.iter().rposition(is_current))
 }
 
 /// The state of a job that has only this attempt.

@@ -16,8 +16,7 @@ mod rows;
 mod writer;
 mod xlsx;
 
-pub(crate) use earlier::ReportedPurchase;
-pub(crate) use earlier::{EarlierJob, EarlierReport, JSON_REPORT, earlier_jobs};
+pub(crate) use earlier::{EarlierJob, EarlierReport, JSON_REPORT, ReportedPurchase, earlier_jobs};
 pub use found::JobState;
 pub(crate) use job_note::{JobNote, NextCommand, NoteKind, NotedJobs};
 pub(crate) use json::ReportView;

@@ -215,7 +215,7 @@ pub(super) struct Version {
 }
 
 /// Sums over the batch.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct Totals {
     /// Jobs of the manifest.
     pub jobs: usize,
@@ -273,7 +273,7 @@ pub struct Superseded {
 }
 
 /// The default width of a column, in characters.
-const WIDTH: f64 = 12.0;
+pub(super) const WIDTH: f64 = 12.0;
 
 /// The type of a column.
 #[derive(Clone, Copy)]
@@ -310,7 +310,7 @@ const fn column(name: &'static str, kind: Kind, text: for<'r> fn(&'r Row) -> Cow
     Column { name, kind, width: WIDTH, text }
 }
 
-/// The columns in their order. Columns for labels, table columns, and matrix axes follow ([`sheet_column`]). Scripts depend on them: they are never renamed
+/// The columns in their order. Columns for labels, table columns, and matrix axes follow. Scripts depend on them: they are never renamed
 /// or moved.
 pub(super) const COLUMNS: [Column; 37] = [
     column("id", Kind::Text, |row| row.id.as_str().into()).wide(24.0),
@@ -354,11 +354,6 @@ pub(super) const COLUMNS: [Column; 37] = [
     column("mismatch", Kind::Text, |row| text(row.delivered.mismatch.as_deref())).wide(40.0),
     column("reported_usd", Kind::Money, |row| shown(row.reported_usd)),
 ];
-
-/// A column of the jobs' sheet.
-pub(super) const fn sheet_column() -> (Kind, f64) {
-    (Kind::Text, WIDTH)
-}
 
 fn text(value: Option<&str>) -> Cow<'_, str> {
     value.unwrap_or_default().into()

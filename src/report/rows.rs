@@ -45,56 +45,44 @@ pub struct Report {
 impl Report {
     /// A report of all jobs of a manifest and of the batch in the ledger, with the videos in a directory.
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, directory: &Path) -> Self {
-        let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
-        let (mut shown, mut videos, mut archived) = (HashSet::with_capacity(jobs.len()), 0, 0);
-        let (mut exec_failed, mut exec_owed) = (0, 0);
-        let mut choices: BTreeMap<&'static str, usize> = JobChoice::ALL.map(|choice| (choice.name(), 0)).into();
-        let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
+        let sum = |is_counted: fn(&Attempt) -> bool| cost(history.attempts(), is_counted);
+        let mut totals = Totals {
+            jobs: jobs.len(),
+            planned_usd: jobs.iter().map(|job| job.purchase.price).sum(),
+            spent_usd: sum(|it| it.charge() == Charge::Charged),
+            at_risk_usd: sum(|it| it.state.is_doubtful()),
+            unknown_usd: sum(|it| it.charge() == Charge::Unknown && !it.state.is_doubtful()),
+            states: JobState::ALL.map(|state| (state.name(), 0)).into(),
+            choices: JobChoice::ALL.map(|choice| (choice.name(), 0)).into(),
+            ..Totals::default()
+        };
+        let mut shown = HashSet::with_capacity(jobs.len());
         let found: Arc<[Found]> = jobs.iter().map(|job| Found::new(job, &history, directory)).collect();
         for (job, found) in jobs.iter().zip(&*found) {
             let (attempt, state) = (found.shown(&history), found.state);
             shown.extend(attempt.map(|attempt| attempt.id));
             match attempt.and_then(|attempt| attempt.particulars.executed.as_deref()) {
-                Some(executed) if executed.is_owed() => exec_owed += 1,
-                Some(executed) if executed.error.is_some() => exec_failed += 1,
+                Some(executed) if executed.is_owed() => totals.exec_owed += 1,
+                Some(executed) if executed.error.is_some() => totals.exec_failed += 1,
                 _ => {}
             }
-            videos += usize::from(found.has_file);
-            archived += usize::from(!found.has_file && attempt.is_some_and(|it| it.particulars.archived.is_some()));
+            let is_archived = attempt.is_some_and(|attempt| attempt.particulars.archived.is_some());
+            totals.videos += usize::from(found.has_file);
+            totals.archived += usize::from(!found.has_file && is_archived);
             if let Some(choice) = found.choice {
-                *choices.entry(choice.name()).or_default() += 1;
+                *totals.choices.entry(choice.name()).or_default() += 1;
             }
             match state {
-                JobState::Held => held_usd += job.purchase.price,
-                state if state.is_unbought() => to_submit_usd += job.purchase.price,
+                JobState::Held => totals.held_usd += job.purchase.price,
+                state if state.is_unbought() => totals.to_submit_usd += job.purchase.price,
                 _ => {}
             }
-            *states.entry(state.name()).or_default() += 1;
+            *totals.states.entry(state.name()).or_default() += 1;
         }
-        let totals = Totals {
-            jobs: jobs.len(),
-            planned_usd: jobs.iter().map(|job| job.purchase.price).sum(),
-            to_submit_usd,
-            held_usd,
-            spent_usd: history.spent(),
-            at_risk_usd: history.at_risk(),
-            unknown_usd: history.unknown(),
-            face_reviews_usd: Usd::ZERO,
-            states,
-            videos,
-            archived,
-            choices,
-            exec_failed,
-            exec_owed,
-            mismatched: 0,
-            mismatched_usd: Usd::ZERO,
-        };
-        let totals =
-            history.attempts().filter(|attempt| mismatch(attempt).is_some()).fold(totals, |totals, attempt| Totals {
-                mismatched: totals.mismatched + 1,
-                mismatched_usd: totals.mismatched_usd + attempt.cost(),
-                ..totals
-            });
+        for attempt in history.attempts().filter(|attempt| mismatch(attempt).is_some()) {
+            totals.mismatched += 1;
+            totals.mismatched_usd += attempt.cost();
+        }
         let superseded = superseded(&shown, &history, directory);
         Self { key: key.clone(), simulated, superseded, totals, jobs, found, history, directory: directory.to_owned() }
     }
@@ -193,9 +181,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         found.attempts(history).filter(|attempt| attempt.state != AttemptState::Void).collect();
     let (shown, state) = (found.shown(history), found.state);
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
-    let sum = |is_meant: fn(&Attempt) -> bool| -> Usd {
-        attempts.iter().filter(|attempt| is_meant(attempt)).map(|attempt| attempt.cost()).sum()
-    };
+    let sum = |is_counted: fn(&Attempt) -> bool| cost(attempts.iter().copied(), is_counted);
     let (spent, at_risk) = (sum(|it| it.charge() == Charge::Charged), sum(|it| it.state.is_doubtful()));
     let perhaps = sum(|it| it.charge() == Charge::Unknown);
     let error = shown.and_then(|attempt| attempt.error.as_ref());
@@ -267,6 +253,11 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, directory: &Pat
         purchase: shown.filter(|attempt| attempt.charge() != Charge::None).map(|attempt| Box::new(attempt.into())),
         detail,
     }
+}
+
+/// The cost of some attempts.
+fn cost<'a>(attempts: impl Iterator<Item = &'a Attempt>, is_counted: fn(&Attempt) -> bool) -> Usd {
+    attempts.filter(|attempt| is_counted(attempt)).map(Attempt::cost).sum()
 }
 
 /// The facts of a delivered video; empty without a readable video.

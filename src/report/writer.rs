@@ -14,8 +14,7 @@ use parking_lot::Mutex;
 use super::csv::{self, MARK, write_mismatches};
 use super::job_note::NextCommand;
 use super::rows::Report;
-use super::xlsx;
-use super::{html, json, otio};
+use super::{html, json, otio, xlsx};
 use crate::files::{make_directories, open_plain, replace};
 
 /// The form of a report file.
@@ -58,12 +57,9 @@ pub struct ReportError {
     pub source: io::Error,
 }
 
-impl ReportError {
-    /// What to do.
-    pub(crate) fn help(&self) -> &'static str {
-        if self.source.kind() == ErrorKind::InvalidData { otio::HELP } else { WRITABLE }
-    }
-}
+explained!(ReportError(it) => NotWritable, {
+    if it.source.kind() == ErrorKind::InvalidData { otio::HELP } else { WRITABLE }
+});
 
 /// The report files of a run.
 #[derive(Clone, Debug, Default)]
@@ -82,11 +78,6 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Writes to these files.
-    pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
-        Self { files, ..Self::default() }
-    }
-
     /// Adds a file.
     #[must_use]
     pub fn with_file(mut self, path: PathBuf, form: Form) -> Self {
@@ -189,7 +180,8 @@ explained!(NoReport => NotAReport, "name another file, or move that one away");
 impl Writer {
     /// Writes to the usual files in the output directory, with commands on the page.
     pub(crate) fn usual(directory: &Path, commands: Option<NextCommand>) -> Self {
-        Self { commands, ..Self::new(USUAL.map(|(name, form)| (directory.join(name), form)).to_vec()) }
+        let files = USUAL.map(|(name, form)| (directory.join(name), form)).to_vec();
+        Self { files, commands, ..Self::default() }
     }
 
     /// Refuses to replace another file.

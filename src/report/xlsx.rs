@@ -8,7 +8,7 @@ use calamine::Reader as _;
 use rust_xlsxwriter::{Color, ExcelDateTime, Format, FormatAlign, Url, Workbook, Worksheet, XlsxError};
 
 use super::csv::{heads, of_sheet};
-use super::row::{COLUMNS, Kind, Row, sheet_column};
+use super::row::{COLUMNS, Kind, Row, WIDTH};
 use super::rows::Report;
 
 /// The name of the only sheet. It identifies a report.
@@ -39,7 +39,8 @@ fn fill(sheet: &mut Worksheet, report: &Report, directory: &Path) -> Result<(), 
     let heads = heads(&names);
     sheet.set_name(SHEET)?;
     let bold = Format::new().set_bold().set_background_color(Color::RGB(0x00EE_ECE8));
-    let columns = || COLUMNS.iter().map(|column| (column.kind, column.width)).chain(std::iter::repeat(sheet_column()));
+    let columns =
+        || COLUMNS.iter().map(|column| (column.kind, column.width)).chain(std::iter::repeat((Kind::Text, WIDTH)));
     for ((column, head), (_, width)) in (0..).zip(&heads).zip(columns()) {
         sheet.write_string_with_format(0, column, head, &bold)?;
         sheet.set_column_width(column, width)?;
@@ -71,59 +72,46 @@ struct Forms {
     text: Format,
 }
 
-fn put(
-    sheet: &mut Worksheet,
+fn put<'s>(
+    sheet: &'s mut Worksheet,
     (line, column): (u32, u16),
     kind: Kind,
     text: &str,
     row: &Row,
     forms: &Forms,
     links: &mut usize,
-) -> Result<(), XlsxError> {
-    match kind {
-        Kind::Money | Kind::Number => match (kind, text.parse::<f64>()) {
-            // A cell has six exact decimals up to a billion dollars.
-            (Kind::Money, Ok(number)) => {
-                sheet.write_number_with_format(line, column, number, &forms.money)?;
-            }
-            (_, Ok(number)) => {
-                sheet.write_number(line, column, number)?;
-            }
-            (_, Err(_)) => {
-                sheet.write_string(line, column, text)?;
-            }
-        },
-        Kind::Time(at) => {
-            if let Some(at) = at(row) {
-                let at = ExcelDateTime::from_timestamp(at.as_second())?;
-                sheet.write_datetime_with_format(line, column, &at, &forms.time)?;
-            }
+) -> Result<&'s mut Worksheet, XlsxError> {
+    match (kind, text.parse::<f64>()) {
+        // A cell has six exact decimals up to a billion dollars.
+        (Kind::Money, Ok(number)) => sheet.write_number_with_format(line, column, number, &forms.money),
+        (Kind::Number, Ok(number)) => sheet.write_number(line, column, number),
+        (Kind::Time(at), _) => {
+            let Some(at) = at(row) else { return Ok(sheet) };
+            let at = ExcelDateTime::from_timestamp(at.as_second())?;
+            sheet.write_datetime_with_format(line, column, &at, &forms.time)
         }
         // Excel limits the length, and `#` and `%` have a meaning in links.
-        Kind::Link
+        (Kind::Link, _)
             if *links < MAX_LINKS
                 && text.encode_utf16().count() + "file:///".len() <= MAX_LINK
                 && !text.contains(['#', '%']) =>
         {
             *links += 1;
             // A path relative to the workbook.
-            let link = Url::new(format!("file:///{text}"));
-            sheet.write_url_with_text(line, column, link, text)?;
+            sheet.write_url_with_text(line, column, Url::new(format!("file:///{text}")), text)
         }
-        Kind::Link | Kind::Text | Kind::Wrapped => {
-            let mut units = 0;
-            let too_many = |c: char| {
-                units += c.len_utf16();
-                units >= MAX_TEXT
-            };
-            let end = text.find(too_many).filter(|_| text.encode_utf16().count() > MAX_TEXT);
-            let cut = end.map_or_else(|| text.to_owned(), |end| format!("{}…", &text[..end]));
-            if matches!(kind, Kind::Wrapped) {
-                sheet.write_string_with_format(line, column, cut, &forms.text)?;
-            } else {
-                sheet.write_string(line, column, cut)?;
-            }
-        }
+        (Kind::Wrapped, _) => sheet.write_string_with_format(line, column, cut_off(text), &forms.text),
+        _ => sheet.write_string(line, column, cut_off(text)),
     }
-    Ok(())
+}
+
+/// A text of at most the maximum length of a cell.
+fn cut_off(text: &str) -> String {
+    let mut units = 0;
+    let too_many = |c: char| {
+        units += c.len_utf16();
+        units >= MAX_TEXT
+    };
+    let end = text.find(too_many).filter(|_| text.encode_utf16().count() > MAX_TEXT);
+    end.map_or_else(|| text.to_owned(), |end| format!("{}…", &text[..end]))
 }

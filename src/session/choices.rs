@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::refusal::Refusal;
@@ -36,7 +35,7 @@ const MAX_NAME: usize = 80;
 const MAX_NOTE: usize = 2000;
 
 /// Choices of one reviewer about the videos of a batch.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct ChoicesFile {
     /// The `name` of the manifest.
     pub name: String,
@@ -44,10 +43,8 @@ pub struct ChoicesFile {
     #[serde(default)]
     pub batch: String,
     /// The reviewer, unless `--by` names one.
-    #[serde(default)]
     pub reviewer: Option<String>,
     /// A random ID of the browser, for reviewers without a name.
-    #[serde(default)]
     pub browser: Option<String>,
     /// IDs of the jobs whose video is kept.
     #[serde(default)]

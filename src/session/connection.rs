@@ -75,7 +75,7 @@ pub struct Connection {
 impl Connection {
     /// Connects to the service at a base URL.
     pub fn to(endpoint: Endpoint, credentials: Credentials, options: ConnectionOptions) -> Result<Self, ClientError> {
-        let account = account(&endpoint.to_string(), &credentials.fingerprint());
+        let account = Account { service: endpoint.to_string().into(), key: credentials.fingerprint().into() };
         Self::new(endpoint, credentials, account, options, None)
     }
 
@@ -89,7 +89,7 @@ impl Connection {
         let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| failed(error.into()))?;
         let key = ApiKey::new("sandbox").map_err(|error| failed(error.into()))?;
         // Its port changes from run to run, and each simulator knows all of its tasks.
-        let account = account("sandbox", "sandbox");
+        let account = Account { service: "sandbox".into(), key: "sandbox".into() };
         Ok(Self::new(endpoint, Credentials::new(key, Vec::new()), account, options, Some((simulator, speed)))?)
     }
 
@@ -100,10 +100,9 @@ impl Connection {
         options: ConnectionOptions,
         simulator: Option<(Sandbox, f64)>,
     ) -> Result<Self, ClientError> {
-        let words = options.catalog.terminal_states.clone();
-        let are_free = options.catalog.retry_server_errors;
+        let Catalog { terminal_states, retry_server_errors, .. } = options.catalog;
         let service = HttpService::new(endpoint, credentials)?;
-        let service = service.with_signals(words, are_free);
+        let service = service.with_signals(terminal_states.clone(), *retry_server_errors);
         if let Some((_, speed)) = &simulator {
             service.note_speed(*speed);
         }
@@ -162,8 +161,4 @@ impl Connection {
         let limits = download::Limits { first_pause, ..download::Limits::default() };
         Ok(Downloader::new(Box::new(get), hosts, directory.to_owned(), limits))
     }
-}
-
-fn account(service: &str, key: &str) -> Account {
-    Account { service: service.into(), key: key.into() }
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use futures::channel::mpsc::UnboundedReceiver;
 use futures::stream::{self, StreamExt as _};
+use indexmap::IndexMap;
 use jiff::Timestamp;
 
 use crate::domain::text::until_prompt;
@@ -30,7 +31,7 @@ use crate::domain::{
 use crate::download::{holds, is_whole};
 use crate::engine::{FetchedVideo, RunEvent, Stop, StopReason};
 use crate::files::on_a_thread;
-use crate::hooks::{Program, Video};
+use crate::hooks::Program;
 use crate::ledger::{Event, LockedBatch};
 use crate::plan::{Action, Plan};
 
@@ -71,6 +72,39 @@ struct Due {
     task: TaskId,
     /// The last start of a program for it.
     tried_at: Option<Timestamp>,
+}
+
+impl Due {
+    /// The variables of the program (spec §7), with the mark of a sandbox video, which is not for publication. Of two names that are the same in
+    /// capitals, the first counts.
+    fn variables(&self, path: &Path, is_simulated: bool) -> Vec<(String, String)> {
+        let own = [
+            ("ID", self.job.id().to_string()),
+            ("BATCH", self.batch.clone()),
+            ("FILE", path.to_string_lossy().into_owned()),
+            ("SHA256", self.file.sha256.clone()),
+            ("BYTES", self.file.bytes.to_string()),
+            ("MODEL", self.job.spec.model.clone()),
+            ("TASK", self.task.to_string()),
+            ("PROMPT", self.job.spec.prompt.clone().unwrap_or_default()),
+        ];
+        let simulated = is_simulated.then(|| ("SIMULATED", "true".to_owned()));
+        let own = own.into_iter().chain(simulated).map(|(name, value)| (name.to_owned(), value));
+        let row = self.job.row.iter().flat_map(|row| row.iter());
+        let row = row.map(|(name, value)| (format!("ROW_{}", in_capitals(name)), value.to_owned()));
+        let labels = self.job.purchase.labels.iter();
+        let labels = labels.map(|(name, value)| (format!("LABEL_{}", in_capitals(name)), value.clone()));
+        let mut variables: IndexMap<String, String> = IndexMap::new();
+        for (name, value) in own.chain(row).chain(labels) {
+            variables.entry(format!("SHOTLIST_{name}")).or_insert(value);
+        }
+        variables.into_iter().collect()
+    }
+}
+
+/// A name in the form of an environment variable.
+fn in_capitals(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
 impl Executions {
@@ -228,15 +262,14 @@ impl Executor<'_> {
 
     /// Starts the program for one video. Returns the failure, if any, and its last line of output.
     async fn execute(&self, due: &Due) -> (Option<String>, Option<String>) {
-        let Due { job, batch, path, file, task, .. } = due;
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let video = Video { job, batch, path: &path, file, task, is_simulated: self.is_simulated }.variables();
+        let path = std::path::absolute(&due.path).unwrap_or_else(|_| due.path.clone());
+        let variables = due.variables(&path, self.is_simulated);
         let late = async {
             self.stop.aborting().await;
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            ended = self.program.run(&path, &video) => match ended {
+            ended = self.program.run(&path, &variables) => match ended {
                 Ok(output) => (None, output.last_line),
                 Err(error) => (Some(with_causes(&error)), error.last_line().map(str::to_owned)),
             },

@@ -109,8 +109,8 @@ impl BatchView<'_> {
                     }
                     Ok(_) if is_known(&bought.job, &task) => Ok(None),
                     Ok(intent) => {
-                        let found = self.confirmed_for(&intent, &task, connection).await;
-                        found.map(|found| Some((intent, found)))
+                        let found = self.confirmed(&intent.purchase, None, &task, connection, false).await;
+                        found.map(|(names, _, report)| Some((intent, (names, report))))
                     }
                 };
                 (bought, confirmed)
@@ -121,13 +121,11 @@ impl BatchView<'_> {
         let mut importer = Importer { batch: &batch, history: &history, out, newest: HashMap::new() };
         let mut reviews = Vec::new();
         while let Some((bought, found)) = confirmed.next().await {
-            let is_changed = |intent: &Intent| {
-                jobs.get(&bought.job).is_some_and(|job| job.purchase.fingerprint() != intent.purchase.fingerprint())
-            };
             let import = match found {
                 Ok(None) => ImportOutcome::Known,
                 Ok(Some((intent, (names, task)))) => {
-                    let is_changed = is_changed(&intent);
+                    let bought_now = intent.purchase.fingerprint();
+                    let is_changed = jobs.get(&bought.job).is_some_and(|job| job.purchase.fingerprint() != bought_now);
                     match importer.take_in(intent, &bought, names, &task).await {
                         Ok(()) => ImportOutcome::Imported { is_changed },
                         Err(refusal) => ImportOutcome::Refused(refusal.into()),
@@ -294,16 +292,13 @@ impl Importer<'_> {
     /// Records that the video of a report is here, or was archived.
     async fn restore_video(&self, attempt: AttemptId, purchase: &ReportedPurchase) -> Result<(), Refusal> {
         let batch = self.batch;
-        match &purchase.video {
-            Some(video) if purchase.archived.is_some() => {
-                batch.record(attempt, Event::Fetched((**video).clone())).await?;
-            }
-            Some(video) => {
-                if let Some(video) = self.look_up(video).await {
-                    batch.record(attempt, Event::Fetched(video)).await?;
-                }
-            }
-            None => {}
+        let video = match &purchase.video {
+            Some(video) if purchase.archived.is_some() => Some((**video).clone()),
+            Some(video) => self.look_up(video).await,
+            None => None,
+        };
+        if let Some(video) = video {
+            batch.record(attempt, Event::Fetched(video)).await?;
         }
         if let Some(archived) = &purchase.archived {
             batch.record(attempt, Event::Archived { to: archived.to.clone() }).await?;

@@ -26,7 +26,7 @@ pub struct Locked<'s> {
 impl Session {
     /// Locks the batch and plans again.
     pub async fn lock(&self) -> Result<Locked<'_>, Refusal> {
-        self.check_reports()?;
+        self.options.reports.check()?;
         self.check_outputs()?;
         let (home, ledger) = (self.options.home.is_simulated(), self.ledger.is_simulated());
         if home != ledger {
@@ -72,30 +72,6 @@ impl Locked<'_> {
         }
     }
 
-    /// Refuses a plan that differs from the approved one.
-    pub fn check_approval(&self) -> Result<(), Refusal> {
-        match &self.session.options.approved {
-            Some(approved) if !self.plan.is_approved_by(approved) => {
-                Err(Refusal::NotApproved { approved: approved.digest().clone() })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses to replace a report with purchases that the ledger doesn't have.
-    pub(super) async fn check_report(&self) -> Result<(), Refusal> {
-        let Session { ledger, manifest, options, .. } = self.session;
-        purchases::check_report(ledger, &options.out, &manifest.key, &manifest.moves, &self.history).await
-    }
-
-    /// Refuses jobs with a local image if no asset command is set.
-    pub(super) fn check_local_images(&self) -> Result<(), Refusal> {
-        match self.plan.local_images() {
-            jobs @ 1.. if self.session.options.assets.is_none() => Err(Refusal::NoAssetCommand { jobs }),
-            _ => Ok(()),
-        }
-    }
-
     /// Returns the number of jobs in doubt because an earlier run ended between a submission and its response.
     pub fn recovered(&self) -> usize {
         self.batch.recovered()
@@ -115,17 +91,21 @@ impl<'s> Locked<'s> {
     /// one, and tasks of another account.
     /// `connection` may be missing if the plan needs no service ([`Plan::needs_service`]).
     pub async fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
-        self.check_report().await?;
+        let Session { ledger, manifest, options, .. } = self.session;
+        purchases::check_report(ledger, &options.out, &manifest.key, &manifest.moves, &self.history).await?;
         match &connection {
             None if self.plan.needs_service() => return Err(Refusal::NoConnection),
-            Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
-                return Err(Refusal::OtherKind { ledger_is_simulated: self.session.ledger.is_simulated() });
+            Some(connection) if connection.is_simulated() != ledger.is_simulated() => {
+                return Err(Refusal::OtherKind { ledger_is_simulated: ledger.is_simulated() });
             }
             _ => {}
         }
         self.check_limits()?;
-        self.check_approval()?;
-        self.check_local_images()?;
+        self.session.check_approval(&self.plan)?;
+        let jobs = self.plan.local_images();
+        if jobs > 0 && options.assets.is_none() {
+            return Err(Refusal::NoAssetCommand { jobs });
+        }
         if let Some(connection) = &connection {
             if let Some(job) = self.plan.job_with_secret(|body| connection.service().has_secret(body)) {
                 return Err(Refusal::KeyInRequest { job: job.clone() });
@@ -133,25 +113,19 @@ impl<'s> Locked<'s> {
             other_batches::skip_other_accounts(&self.others, &mut self.plan, connection);
             connection.check_owner(self.plan.active_tasks())?;
         }
-        Ready::new(self, connection)
-    }
-}
-
-impl<'s> Ready<'s> {
-    fn new(locked: Locked<'s>, connection: Option<Connection>) -> Result<Self, Refusal> {
-        let options = &locked.session.options;
         let service = connection.map(|connection| {
             let downloader =
-                locked.plan.downloads.is_some().then(|| connection.downloader(&options.out, &options.settings));
+                self.plan.downloads.is_some().then(|| connection.downloader(&options.out, &options.settings));
             Ok::<_, Refusal>((connection, downloader.transpose()?))
         });
         let service = service.transpose()?;
-        let known = locked.others.iter().map(OtherBatch::known);
-        let executions =
-            options.exec.as_ref().map(|_| Executions::new(&locked.plan, &options.out, &locked.history, known));
-        Ok(Self { locked, service, executions })
+        let known = self.others.iter().map(OtherBatch::known);
+        let executions = options.exec.as_ref().map(|_| Executions::new(&self.plan, &options.out, &self.history, known));
+        Ok(Ready { locked: self, service, executions })
     }
+}
 
+impl Ready<'_> {
     /// The plan of the run.
     pub fn plan(&self) -> &Plan {
         &self.locked.plan

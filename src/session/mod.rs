@@ -46,12 +46,10 @@ pub use super::hooks::{InvalidCommand, Program};
 pub use choices::{ChoicesFile, InvalidChoices, valid_reviewer};
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use import::{BoughtTask, ImportOutcome};
-pub use start::LedgerLimits;
-
 pub use locked::{Confirmation, Locked, Ready};
 pub use options::{DefaultPaths, Options, RepeatOptions, Replaces, ThroughALink};
 pub use refusal::{PassedLimits, Refusal, UnknownPurchases};
 pub use reporter::Reported;
-pub use resolve::{BatchView, Reconciliation, Resolution, ResolveError, Verdict};
+pub use resolve::{BatchView, Resolution, ResolveError, Verdict, settle_bill};
 pub use run::Outcome;
-pub use start::Session;
+pub use start::{LedgerLimits, Session};

@@ -230,14 +230,11 @@ pub(super) fn mark_unreported(directory: &Path, batch: &str) -> io::Result<()> {
 
 /// Removes the mark of a batch.
 pub(super) fn unmark_unreported(directory: &Path) {
-    if let Err(error) = fs::remove_file(directory.join(MARK))
+    let mark = directory.join(MARK);
+    if let Err(error) = fs::remove_file(&mark)
         && error.kind() != ErrorKind::NotFound
     {
-        tracing::warn!(
-            code = NoticeCode::FileLeft.code(),
-            "can't remove `{}`: {error}",
-            directory.join(MARK).display()
-        );
+        tracing::warn!(code = NoticeCode::FileLeft.code(), "can't remove `{}`: {error}", mark.display());
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::purchases;
 use super::refusal::Refusal;
 use super::reporter::{Reported, Reporter};
 use super::start::Session;
-use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Job, JobId, NoticeCode, OpenElsewhere, Usd};
+use crate::domain::{Attempt, AttemptId, BatchKey, History, Job, JobId, NoticeCode, OpenElsewhere, Usd};
 use crate::ledger::{HoldError, LockedBatch};
 use crate::plan::{OtherDirectory, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
@@ -30,10 +30,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// Another batch that this run finishes.
 pub(super) struct OtherBatch {
     key: BatchKey,
-    batch: LockedBatch,
+    pub(super) batch: LockedBatch,
     jobs: Arc<[Arc<Job>]>,
     history: History,
-    out: PathBuf,
     directory: OtherDirectory,
 }
 
@@ -71,11 +70,11 @@ pub(super) async fn lock(
         };
         // The lock prevents changes.
         let history = session.ledger.history(&key).await?;
-        let own = is_usual(session);
-        let out = if own { home(session, &key)? } else { session.options.out.clone() };
-        let directory = OtherDirectory { path: out.clone().into(), is_shared: !own };
-        let other =
-            OtherBatch { jobs: jobs(session, &key, &history, &out).into(), key, batch, history, out, directory };
+        let is_shared = !is_usual(session);
+        let out = if is_shared { session.options.out.clone() } else { session.options.home.out(&key)? };
+        let jobs = jobs(session, &key, &history, &out).into();
+        let directory = OtherDirectory { path: out.into(), is_shared };
+        let other = OtherBatch { key, batch, jobs, history, directory };
         plan.look_after(other.plan(session), &other.directory);
         locked.push(other);
     }
@@ -93,25 +92,21 @@ fn unreported(session: &Session) -> Result<Vec<BatchKey>, Refusal> {
         return Ok(Vec::new());
     }
     let key = |batch| BatchKey { name: session.manifest.key.name.clone(), batch };
-    let marked = unreported_batches(&home(session, &key(String::new()))?);
+    let marked = unreported_batches(&session.options.home.out(&key(String::new()))?);
     Ok(marked.into_iter().map(key).filter(|key| *key != session.manifest.key).collect())
 }
 
 /// Marks their reports as pending, in case this run is killed.
 pub(super) fn mark(others: &[OtherBatch]) -> Result<(), Refusal> {
     let mut own = others.iter().filter(|other| !other.directory.is_shared);
-    let marked = own.try_for_each(|other| mark_unreported(&other.out, &other.key.batch));
+    let marked = own.try_for_each(|other| mark_unreported(&other.directory.path, &other.key.batch));
     marked.map_err(|error| Refusal::Files(Box::new(error)))
-}
-
-fn home(session: &Session, key: &BatchKey) -> Result<PathBuf, Refusal> {
-    session.options.home.out(key).map_err(|error| Refusal::Files(Box::new(error)))
 }
 
 impl OtherBatch {
     /// Its key, the directory of its videos, and its history.
     pub(super) fn known(&self) -> (&BatchKey, &Path, &History) {
-        (&self.key, &self.out, &self.history)
+        (&self.key, &*self.directory.path, &self.history)
     }
 
     /// The plan of the batch. A video that was removed after its download is not downloaded again.
@@ -132,9 +127,6 @@ impl OtherBatch {
             retake: &Retakes::default(),
             approved: None,
             sample: None,
-            inputs: Vec::new(),
-            rows_left_out: Vec::new(),
-            prices: session.manifest.prices,
             is_here: session.options.downloads.then_some(&is_here),
         };
         Plan::new(&self.jobs, input)
@@ -159,24 +151,10 @@ pub(super) fn skip_other_accounts(others: &[OtherBatch], plan: &mut Plan, connec
     }
 }
 
-/// Reassigns their tasks to this account, after a key rotation.
-pub(super) async fn reassign(others: &[OtherBatch], account: &Account) -> Result<(), Refusal> {
-    for other in others {
-        other.batch.reassign(account).await?;
-    }
-    Ok(())
-}
-
 /// The batches that are still locked, and the states of the jobs of those that were released.
 pub(super) struct OtherBatches {
-    locked: Vec<OtherBatch>,
-    finished: Vec<Result<Reported, Refusal>>,
-}
-
-impl OtherBatches {
-    pub(super) fn new(locked: Vec<OtherBatch>) -> Mutex<Self> {
-        Mutex::new(Self { locked, finished: Vec::new() })
-    }
+    pub(super) locked: Vec<OtherBatch>,
+    pub(super) finished: Vec<Result<Reported, Refusal>>,
 }
 
 /// Releases each batch once it is done, for runs of that batch. Never returns.
@@ -220,10 +198,11 @@ pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Ve
 
 async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, Refusal> {
     // A shared directory has the reports of this run.
-    let writer = if other.directory.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out, None) };
+    let OtherDirectory { path: out, is_shared } = &other.directory;
+    let writer = if *is_shared { Writer::default() } else { Writer::usual(out, None) };
     writer.check()?;
-    if !other.directory.is_shared {
-        purchases::check_report(&session.ledger, &other.out, &other.key, &[], &other.history).await?;
+    if !is_shared {
+        purchases::check_report(&session.ledger, out, &other.key, &[], &other.history).await?;
     }
     let reporter = Reporter {
         face_reviews_usd: Usd::ZERO,
@@ -231,12 +210,12 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, R
         moves: Vec::new(),
         jobs: Arc::clone(&other.jobs),
         ledger: session.ledger.clone(),
-        out: other.out.clone(),
+        out: out.to_path_buf(),
         writer,
     };
     let reported = reporter.write().await?;
-    if reported.written.is_ok() && !other.directory.is_shared {
-        unmark_unreported(&other.out);
+    if reported.written.is_ok() && !is_shared {
+        unmark_unreported(out);
     }
     Ok(reported)
 }

@@ -193,15 +193,15 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
             retake: &options.redo.retake,
             approved: options.approved.as_ref(),
             sample: options.sample,
-            inputs: manifest.inputs.clone(),
-            rows_left_out: manifest.rows_left_out.clone(),
-            prices: manifest.prices,
             is_here: options.downloads.then_some(&is_here),
         },
     );
     if options.fetches_only {
         plan.only_fetch();
     }
+    plan.inputs.clone_from(&manifest.inputs);
+    plan.rows_left_out.clone_from(&manifest.rows_left_out);
+    plan.prices = manifest.prices;
     plan.frozen = controls.freeze;
     add_already_paid(session, &mut plan, history).await?;
     plan.on_trial = on_trial(session, &plan).await?;

@@ -4,13 +4,13 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use super::connection::{ConnectionError, OtherAccount};
-use super::options::Replaces;
+use super::options::{Replaces, ThroughALink};
 use crate::domain::{Digest, Freeze, JobId, MovedOnto, TaskId, Usd, WRITABLE, count, explained, quoted};
 use crate::download::CopyVideoError;
 use crate::files::NoZone;
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
-use crate::report::NoReport;
+use crate::report::{NoReport, ReportError};
 
 explained! {
     /// The reason that a run does not begin.
@@ -30,8 +30,12 @@ explained! {
         Moved(MovedOnto),
         /// A file at the path of a report is not a report.
         NoReport(NoReport),
+        /// A report can't be written.
+        Report(ReportError),
         /// A video would replace a file of the run.
         Replaces(Replaces),
+        /// A default path leads through a link.
+        Link(ThroughALink),
         /// The service can't be connected to.
         Connection(ConnectionError),
         /// Active tasks belong to another account.
@@ -52,10 +56,8 @@ explained! {
         SlotsOfFile => OptionInvalid, "pass `--concurrency` to each run instead";
         /// The request of a job contains the key. It would go to the service and into reports.
         #[error("the request of `{job}` contains the API key or another secret")]
-        KeyInRequest {
-            /// The job.
-            job: JobId,
-        } => SecretInRequest, "remove the secret from the prompt, or from the file that the manifest reads";
+        KeyInRequest { job: JobId } => SecretInRequest,
+            "remove the secret from the prompt, or from the file that the manifest reads";
         /// Another file can't be written.
         #[error("can't write the files of the batch")]
         Files(#[source] Box<dyn Error + Send + Sync>) => NotWritable, WRITABLE;
@@ -68,10 +70,8 @@ explained! {
         } else {
             "the service is the simulator, but the ledger is real"
         })]
-        OtherKind {
-            /// True if it is the ledger that is simulated.
-            ledger_is_simulated: bool,
-        } => LedgerKind, "pass `--sandbox` for the simulator, and leave out `--ledger`";
+        OtherKind { ledger_is_simulated: bool } => LedgerKind,
+            "pass `--sandbox` for the simulator, and leave out `--ledger`";
         /// Jobs are already paid for, and `--buy-again` does not name them.
         #[error("{} already paid for", if *jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") })]
         BoughtBefore { jobs: usize } => AlreadyPaid,
@@ -93,12 +93,8 @@ explained! {
         Thread(#[source] std::io::Error) => NotWritable, WRITABLE;
         /// A choice is about a video that the batch doesn't have, or a note about such a task.
         #[error("`{job}` has no completed video of task `{task}`")]
-        NoVideo {
-            /// The job.
-            job: JobId,
-            /// The task.
-            task: TaskId,
-        } => ChoicesInvalid, "run `shotlist report`, and choose on the contact sheet again";
+        NoVideo { job: JobId, task: TaskId } => ChoicesInvalid,
+            "run `shotlist report`, and choose on the contact sheet again";
         /// There is no video to decide about, or no choice to withdraw.
         #[error("`{0}` has no video or choice of yours")]
         NothingToChoose(JobId) => ChoicesInvalid,
@@ -113,12 +109,8 @@ explained! {
             "name its directory with `--out`, or leave out `--to` if it was moved already";
         /// The original of an archived video can't be removed.
         #[error("can't remove `{}`", path.display())]
-        Remove {
-            /// The original.
-            path: PathBuf,
-            /// The cause.
-            source: std::io::Error,
-        } => NotWritable, "the copy is complete and recorded: remove the original by hand";
+        Remove { path: PathBuf, source: std::io::Error } => NotWritable,
+            "the copy is complete and recorded: remove the original by hand";
     }
 }
 

@@ -13,13 +13,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::connection::Connection;
 use super::refusal::Refusal;
-use crate::bill::{Bill, Comparison, Matched, Period, compare, depends_on};
+use crate::bill::{Bill, Comparison, Matched};
 use crate::catalog::Catalog;
 use crate::domain::{
-    Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, OpenElsewhere, TaskId, TaskNames, explained,
+    Attempt, AttemptState, BatchKey, Declaration, History, JobId, Move, OpenElsewhere, Purchase, TaskId, TaskNames,
+    explained,
 };
 use crate::engine::{Identity, ReportOwner, echo_differences};
-use crate::ledger::{Event, Intent, Ledger, LockedBatch, RUNNER_MAY_LIVE};
+use crate::ledger::{Event, Ledger, LockedBatch, RUNNER_MAY_LIVE};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, TaskReport, VideoService};
@@ -103,12 +104,8 @@ explained! {
         NoActiveTask(String) => NotResolvable, LIST_DOUBTS;
         /// Several tasks that could be abandoned.
         #[error("can't resolve `{job}`: it has {} active tasks: {}", tasks.len(), tasks.join(", "))]
-        SeveralTasks {
-            /// The job.
-            job: String,
-            /// Their IDs.
-            tasks: Vec<String>,
-        } => NotResolvable, "name the task that never ends: `--abandon=ID`";
+        SeveralTasks { job: String, tasks: Vec<String> } => NotResolvable,
+            "name the task that never ends: `--abandon=ID`";
         /// A task ID for several jobs.
         #[error("`--task` must name one job, found {}", jobs.join(", "))]
         SeveralJobs { jobs: Vec<String> } => NotResolvable, "pass the ID of one job";
@@ -120,14 +117,8 @@ explained! {
         TaskTaken { task: TaskId, job: JobId, batch: BatchKey } => TaskTaken, CHECK_TASK;
         /// The task was probably created for another job.
         #[error("task {task} doesn't match {job}: it has {}", differences.join(", and "))]
-        TaskMismatch {
-            /// The task.
-            task: TaskId,
-            /// The job.
-            job: JobId,
-            /// The differences, one text each.
-            differences: Vec<String>,
-        } => TaskMismatch, "check the task ID; pass `--anyway` if you know from the service that the task is this job's";
+        TaskMismatch { task: TaskId, job: JobId, differences: Vec<String> } => TaskMismatch,
+            "check the task ID; pass `--anyway` if you know from the service that the task is this job's";
         /// The service doesn't know the task.
         #[error("can't confirm task `{0}`: {1}")]
         NoTask(TaskId, String) => TaskUnconfirmed,
@@ -173,30 +164,34 @@ impl<'b> BatchView<'b> {
         }
         let batch = self.lock().await?;
         let history = self.history().await?;
-        let (attempts, resolution) = match verdict {
+        let (attempts, resolution, event) = match verdict {
             Verdict::NeverCreated => {
                 let is_in_doubt = |state| state == AttemptState::InDoubt;
-                (first_of_each(&history, job, &meant, is_in_doubt)?, Resolution::NeverCreated)
+                (first_of_each(&history, job, &meant, is_in_doubt)?, Resolution::NeverCreated, Event::Denied)
             }
-            Verdict::Abandoned(task) => (vec![endless(&history, job, task)?], Resolution::Abandoned),
+            Verdict::Abandoned(task) => (vec![endless(&history, job, task)?], Resolution::Abandoned, Event::GivenUp),
             Verdict::Undo => {
                 let (attempt, what) = last_verdict(&history, job)?;
-                (vec![attempt], Resolution::Undone(what))
+                (vec![attempt], Resolution::Undone(what), Event::Undone(what))
             }
             Verdict::Task { task, connection, is_certain } => {
                 let attempt = to_find(&history, job, &meant)?;
-                let names = self.confirmed(&batch, task, &attempt, connection, is_certain).await?;
-                (vec![attempt], Resolution::Task(names))
+                connection.check_owner([&attempt].into_iter()).map_err(Refusal::from)?;
+                let sent_at = Some(attempt.intended_at);
+                let confirmed = self.confirmed(&attempt.purchase, sent_at, task, connection, is_certain).await?;
+                let (names, is_other_name, _) = confirmed;
+                // If the service returns the requested ID, the ledger drops an alias that belongs to another task.
+                if let Some(alias) = names.alias.as_ref().filter(|_| is_other_name) {
+                    self.refuse_taken(alias).await?;
+                }
+                if connection.is_same_account() {
+                    batch.reassign(connection.account()).await.map_err(Refusal::from)?;
+                }
+                (vec![attempt], Resolution::Task(names.clone()), Event::Found(names))
             }
         };
         for attempt in &attempts {
-            let event = match &resolution {
-                Resolution::Task(task) => Event::Found(task.clone()),
-                Resolution::NeverCreated => Event::Denied,
-                Resolution::Abandoned => Event::GivenUp,
-                Resolution::Undone(what) => Event::Undone(*what),
-            };
-            batch.record(attempt.id, event).await.map_err(Refusal::from)?;
+            batch.record(attempt.id, event.clone()).await.map_err(Refusal::from)?;
             recorded(attempt, &resolution);
         }
         Ok(())
@@ -212,48 +207,23 @@ impl<'b> BatchView<'b> {
         Ok(self.ledger.history(self.key).await?.moved(self.moves)?)
     }
 
-    /// Returns the IDs of a task that the service knows, that resembles the job's, and that no other attempt in the
-    /// ledger has.
-    async fn confirmed(
+    /// Returns the names of a task that the service knows, that resembles the purchase unless `is_certain`, and that no attempt in the ledger has;
+    /// whether the service uses another ID than requested; and its report.
+    pub(super) async fn confirmed(
         &self,
-        batch: &LockedBatch,
+        purchase: &Purchase,
+        intended_at: Option<Timestamp>,
         task: &TaskId,
-        attempt: &Attempt,
         connection: &Connection,
         is_certain: bool,
-    ) -> Result<TaskNames, ResolveError> {
+    ) -> Result<(TaskNames, bool, TaskReport), ResolveError> {
         self.refuse_taken(task).await?;
-        connection.check_owner([attempt].into_iter()).map_err(Refusal::from)?;
         let (names, is_other_name, report) = poll(connection.service(), task).await?;
-        let differences =
-            differences(&report, attempt.purchase.request.body(), &attempt.purchase.model, Some(attempt.intended_at));
-        if !is_certain && !differences.is_empty() {
-            return Err(ResolveError::TaskMismatch { task: task.clone(), job: attempt.job().clone(), differences });
+        let differences = differences(&report, purchase.request.body(), &purchase.model, intended_at);
+        if is_certain || differences.is_empty() {
+            return Ok((names, is_other_name, report));
         }
-        // If the service returns the requested ID, the ledger drops an alias that belongs to another task.
-        if let Some(alias) = names.alias.as_ref().filter(|_| is_other_name) {
-            self.refuse_taken(alias).await?;
-        }
-        if connection.is_same_account() {
-            batch.reassign(connection.account()).await.map_err(Refusal::from)?;
-        }
-        Ok(names)
-    }
-
-    /// Returns the names of a task that the service knows, and its report, if it resembles the request and no attempt in the ledger has it.
-    pub(super) async fn confirmed_for(
-        &self,
-        intent: &Intent,
-        task: &TaskId,
-        connection: &Connection,
-    ) -> Result<(TaskNames, TaskReport), ResolveError> {
-        self.refuse_taken(task).await?;
-        let (names, _, report) = poll(connection.service(), task).await?;
-        let differences = differences(&report, intent.purchase.request.body(), &intent.purchase.model, None);
-        if differences.is_empty() {
-            return Ok((names, report));
-        }
-        Err(ResolveError::TaskMismatch { task: task.clone(), job: intent.purchase.job.clone(), differences })
+        Err(ResolveError::TaskMismatch { task: task.clone(), job: purchase.job.clone(), differences })
     }
 
     async fn refuse_taken(&self, task: &TaskId) -> Result<(), ResolveError> {
@@ -334,16 +304,11 @@ fn endless(history: &History, job: &str, task: Option<&str>) -> Result<Attempt, 
 fn differences(report: &TaskReport, request: &str, model: &str, intended_at: Option<Timestamp>) -> Vec<String> {
     let mut differences = echo_differences(request, &report.echo);
     // A gateway may rename models, but another model of the catalog is another model.
-    let other = report.echo.model.as_deref().filter(|other| *other != model);
-    differences.extend(
-        other
-            .filter(|other| Catalog::embedded().model(other).is_some())
-            .map(|other| format!("model {other}, requested {model}")),
-    );
-    let early = report
-        .completed_at
-        .zip(intended_at)
-        .filter(|(ended, intended)| intended.duration_since(*ended) > CLOCK_DIFFERENCE);
+    let is_other = |other: &&str| *other != model && Catalog::embedded().model(other).is_some();
+    let other = report.echo.model.as_deref().filter(is_other);
+    differences.extend(other.map(|other| format!("model {other}, requested {model}")));
+    let times = report.completed_at.zip(intended_at);
+    let early = times.filter(|(ended, intended)| intended.duration_since(*ended) > CLOCK_DIFFERENCE);
     differences.extend(early.map(|(ended, intended)| format!("end at {ended}, before {intended} was submitted")));
     differences
 }
@@ -379,43 +344,27 @@ async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, 
     Err(ResolveError::Unconfirmed(format!("polls for task `{task}` return other task IDs")))
 }
 
-/// A bill, and the submissions of the ledger that it is compared with.
-#[derive(Debug)]
-pub struct Reconciliation<'b> {
-    bill: &'b Bill,
-    period: Period,
-    ledger: &'b Ledger,
-    submitted: Vec<(BatchKey, Attempt)>,
-}
-
-impl<'b> Reconciliation<'b> {
-    /// Reads the submissions of a ledger.
-    pub async fn new(bill: &'b Bill, period: Period, ledger: &'b Ledger) -> Result<Self, Refusal> {
-        let submitted = ledger.submissions(depends_on(bill, period)).await?;
-        Ok(Self { bill, period, ledger, submitted })
-    }
-
-    /// Compares the bill with the submissions.
-    pub fn comparison(&self) -> Comparison<'_> {
-        compare(self.bill, &self.submitted, self.period)
-    }
-
-    /// Records what the bill settles, batch by batch: nothing if a line can't be read. `recorded` counts the attempts, also if a later
-    /// one fails. `source` names the bill in the ledger.
-    pub async fn apply(&self, source: &str, recorded: &mut usize) -> Result<(), Refusal> {
-        let comparison = self.comparison();
-        let mut settled: Vec<(&Matched<'_>, bool)> =
-            comparison.settled().filter(|_| self.bill.unread.is_empty()).collect();
-        settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
-        for of_batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
-            let Some((first, _)) = of_batch.first() else { continue };
-            let batch = self.ledger.lock(first.batch).await?;
-            for (matched, is_charged) in of_batch {
-                let event = Event::Billed { is_charged: *is_charged, source: source.to_owned() };
-                batch.record(matched.attempt.id, event).await?;
-                *recorded += 1;
-            }
+/// Records the charges that a bill settles, batch by batch: none if a line can't be read.
+///
+/// `comparison` is of this bill and this ledger, and `source` names the bill in it. `recorded` counts the attempts, also if a later one fails.
+pub async fn settle_bill(
+    ledger: &Ledger,
+    bill: &Bill,
+    comparison: &Comparison<'_>,
+    source: &str,
+    recorded: &mut usize,
+) -> Result<(), Refusal> {
+    let settled = comparison.settled().filter(|_| bill.unread.is_empty());
+    let mut settled: Vec<(&Matched<'_>, bool)> = settled.collect();
+    settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
+    for of_batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
+        let Some((first, _)) = of_batch.first() else { continue };
+        let batch = ledger.lock(first.batch).await?;
+        for (matched, is_charged) in of_batch {
+            let event = Event::Billed { is_charged: *is_charged, source: source.to_owned() };
+            batch.record(matched.attempt.id, event).await?;
+            *recorded += 1;
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -91,7 +91,7 @@ impl<'s> Ready<'s> {
         let reporter = session.reporter();
         // Removes temporary files of killed runs.
         session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
-        reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
+        reporter.write().await?.written?;
         if let Some((connection, _)) = &service {
             prepare_tasks(connection, &batch, &others, &mut plan).await?;
         }
@@ -99,7 +99,7 @@ impl<'s> Ready<'s> {
         let (asked_at, controls) = (Timestamp::now(), session.ledger.controls().await?);
         let (now, clock_offset) = (controls.now, controls.now.duration_since(asked_at));
         let limits = start::over_all_batches(&session.manifest, now);
-        let others = OtherBatches::new(others);
+        let others = Mutex::new(OtherBatches { locked: others, finished: Vec::new() });
         Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake, has_reviews })
     }
 }
@@ -174,11 +174,8 @@ impl Prepared<'_> {
             && let Err(error) = self.batch.keep_retake(None).await
         {
             // The run is over, and the same patterns would only continue it.
-            tracing::warn!(
-                code = NoticeCode::RetakeNotEnded.code(),
-                "can't record the end of the retake: {}",
-                with_causes(&error)
-            );
+            let why = with_causes(&error);
+            tracing::warn!(code = NoticeCode::RetakeNotEnded.code(), "can't record the end of the retake: {why}");
         }
         // The batch stays locked until its reports are written.
         let named = if self.has_reviews { self.name_kept().await } else { Ok(()) };
@@ -200,7 +197,9 @@ async fn prepare_tasks(
 ) -> Result<(), Refusal> {
     if connection.is_same_account() {
         batch.reassign(connection.account()).await?;
-        other_batches::reassign(others, connection.account()).await?;
+        for other in others {
+            other.batch.reassign(connection.account()).await?;
+        }
         plan.reassign(connection.account());
     }
     other_batches::mark(others)

@@ -10,7 +10,7 @@ use super::refusal::Refusal;
 use crate::domain::{Freeze, History, Job, Label, Usd};
 use crate::ledger::{Controls, Ledger, LedgerLimit, Span, SpendLimit};
 use crate::manifest::{Budget, Manifest, SpanBudget};
-use crate::plan::Limit;
+use crate::plan::{Limit, Plan};
 
 /// A manifest, its ledger, and the options of a run.
 #[derive(Debug)]
@@ -54,14 +54,14 @@ impl Session {
         Ok(check_outputs(selected, &options.out, files)?)
     }
 
-    /// Refuses to replace a file that is not a report.
-    pub fn check_reports(&self) -> Result<(), Refusal> {
-        Ok(self.options.reports.check()?)
-    }
-
-    /// Returns the reports that the last run wrote.
-    pub fn written_reports(&self) -> Vec<&Path> {
-        self.options.reports.written()
+    /// Refuses a plan that differs from the approved one.
+    pub fn check_approval(&self, plan: &Plan) -> Result<(), Refusal> {
+        match &self.options.approved {
+            Some(approved) if !plan.is_approved_by(approved) => {
+                Err(Refusal::NotApproved { approved: approved.digest().clone() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the history of the batch, each job under its current ID, with the reviews of this run.

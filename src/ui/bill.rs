@@ -64,10 +64,8 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &d
     if comparison.doubts.is_empty() {
         return;
     }
-    page.line(format_args!(
-        "in doubt: {} (look up which line is whose, by its prompt at the service)",
-        comparison.doubts.len()
-    ));
+    let doubts = comparison.doubts.len();
+    page.line(format_args!("in doubt: {doubts} (look up which line is whose, by its prompt at the service)"));
     for (matched, candidates) in comparison.doubts.iter().take(LISTED) {
         let (job, again) = (matched.attempt.job().as_str(), again(matched.batch));
         let at = matched.attempt.intended_at.strftime("%F %T UTC");
@@ -86,10 +84,8 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &d
             page.line(format_args!("    line {} {fits}: {command}", line.number));
         }
         if comparison.strange.is_empty() && is_said && matched.attempt.state.is_doubtful() {
-            page.line(format_args!(
-                "    no line on the bill; if none will follow: {}",
-                again.command("resolve", &[job, "--never-created"])
-            ));
+            let command = again.command("resolve", &[job, "--never-created"]);
+            page.line(format_args!("    no line on the bill; if none will follow: {command}"));
         }
     }
 }

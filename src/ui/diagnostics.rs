@@ -72,12 +72,12 @@ fn worst<T>(diagnostics: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, 
     (numbered.into_iter().map(|(_, diagnostic)| diagnostic).collect(), left)
 }
 
-/// Diagnostics with the same rule and place, in the order of the first of each.
 /// The number of errors that are shown: jobs of one entry share one.
 pub(crate) fn count_errors(diagnostics: &[Diagnostic]) -> usize {
     groups(diagnostics).iter().filter(|group| group[0].severity == Severity::Error).count()
 }
 
+/// Diagnostics with the same rule and place, in the order of the first of each.
 fn groups(diagnostics: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
     let mut groups: IndexMap<_, Vec<&Diagnostic>> = IndexMap::new();
     for (number, diagnostic) in diagnostics.iter().enumerate() {

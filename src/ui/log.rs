@@ -2,21 +2,18 @@
 //!
 //! As JSON, each line is one object with `ts`, `level`, `event`, and the fields of the event (spec §8).
 
-use std::fmt;
-use std::io::{self, Write};
-
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::FmtContext;
-use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, JsonFields, Writer};
+use tracing_subscriber::fmt::format::{FormatFields as _, JsonFields, Writer};
+use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::prelude::*;
-use tracing_subscriber::registry::LookupSpan;
 
-use super::terminal::above;
+use super::terminal::line;
 use crate::domain::BatchKey;
+use crate::domain::text::{json as escaped, one_line};
 use crate::engine::RunEvent;
 use crate::report::{JobState, Report};
 
@@ -35,61 +32,35 @@ pub(crate) fn start_log(terminal: &super::Terminal) {
         _ => (LevelFilter::TRACE, LevelFilter::DEBUG),
     };
     let filter = Targets::new().with_target(env!("CARGO_PKG_NAME"), own).with_default(others);
-    let lines =
-        tracing_subscriber::fmt::layer().event_format(Lines { is_json }).with_writer(move || Stderr { is_json });
-    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    tracing_subscriber::registry().with(Lines { is_json }.with_filter(filter)).init();
 }
 
-struct Stderr {
-    is_json: bool,
-}
-
-impl Write for Stderr {
-    /// Writes one line of the logger.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let line = String::from_utf8_lossy(bytes);
-        let line = line.trim_end_matches('\n');
-        let line = if self.is_json { crate::domain::text::json(line) } else { crate::domain::text::one_line(line) };
-        above(|| writeln!(anstream::stderr().lock(), "{line}"))?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        anstream::stderr().flush()
-    }
-}
-
-/// Events as lines.
+/// Writes each event as one line.
 struct Lines {
     is_json: bool,
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
-where
-    S: Subscriber + for<'s> LookupSpan<'s>,
-    N: for<'w> FormatFields<'w> + 'static,
-{
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = String::new();
-        JsonFields::new().format_fields(Writer::new(&mut fields), event)?;
-        let fields: Map<String, Value> = serde_json::from_str(&fields).map_err(|_| fmt::Error)?;
+        let _infallible = JsonFields::new().format_fields(Writer::new(&mut fields), event);
+        let fields: Map<String, Value> = serde_json::from_str(&fields).unwrap_or_default();
         let level = *event.metadata().level();
-        let line = if self.is_json { json(level, fields)? } else { text(level, fields) };
-        writeln!(writer, "{line}")
+        let shown = if self.is_json { escaped(&json(level, fields)) } else { one_line(&text(level, fields)) };
+        line(&shown);
     }
 }
 
-fn json(level: Level, mut fields: Map<String, Value>) -> Result<String, fmt::Error> {
+fn json(level: Level, mut fields: Map<String, Value>) -> String {
     // An event without a name of its own is named by its code.
     let by_code = fields.get("code").and_then(Value::as_str);
     let named = by_code.map_or_else(|| NAMELESS.to_owned(), |code| code.replace('-', "_"));
     let name = fields.remove("event").unwrap_or_else(|| named.into());
     if let Some(Value::String(facts)) = fields.remove("facts") {
-        fields.extend(serde_json::from_str::<Map<String, Value>>(&facts).map_err(|_| fmt::Error)?);
+        fields.extend(serde_json::from_str::<Map<String, Value>>(&facts).unwrap_or_default());
     }
     let head = format!("{{\"ts\":\"{:.3}\",\"level\":\"{level}\",\"event\":{name}", Timestamp::now());
-    let rest = serde_json::to_string(&fields).map_err(|_| fmt::Error)?;
-    Ok(if fields.is_empty() { format!("{head}}}") } else { format!("{head},{}", &rest[1..]) })
+    if fields.is_empty() { format!("{head}}}") } else { format!("{head},{}", &Value::from(fields).to_string()[1..]) }
 }
 
 /// The message with its level, code, and fields.

@@ -25,9 +25,8 @@ pub(crate) use diagnostics::{DiagnosticsView, count_errors, show_diagnostics};
 pub use event_text::ProgressState;
 pub(crate) use event_text::help_after;
 pub(crate) use log::{log_finished, start_log};
-pub(crate) use notes::finished;
 pub(crate) use notes::{
-    already_paid, archived, choices_of, choices_recorded, details, imported, retake_unfinished, sentence,
+    already_paid, archived, choices_of, choices_recorded, details, finished, imported, retake_unfinished, sentence,
 };
 pub use page::{NotJson, Page};
 pub(crate) use plan_markdown::{other_service, plan_markdown, to_approve};

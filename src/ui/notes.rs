@@ -14,7 +14,7 @@ use crate::domain::{
     AttemptId, BatchKey, Choice, History, Job, JobChoice, JobId, OpenElsewhere, ReviewOfTask, Reviewed, Takes,
     UnfinishedRetake, Usd, count, quoted, wishes,
 };
-use crate::plan::{AlreadyPaid, Before, Limit, Plan, PlanNote, SpentChoice, notes};
+use crate::plan::{AlreadyPaid, Before, Limit, Plan, PlanNote, SpentChoice};
 use crate::report::{NextCommand, Report};
 
 /// The maximum number of listed purchases, and of jobs in a pattern.
@@ -99,19 +99,27 @@ pub(crate) fn sentence(note: &PlanNote<'_>, again: &NextCommand) -> String {
 /// The note about jobs that are already paid for, with its details.
 pub(crate) fn already_paid(plan: &Plan, again: &NextCommand) -> Page {
     let mut page = Page::new();
-    for note in notes(plan).iter().filter(|note| matches!(note, PlanNote::AlreadyPaid(..))) {
-        page.line(sentence(note, again));
-        for line in details(note) {
-            page.line(format_args!("  {line}"));
-        }
-    }
+    add(&mut page, &PlanNote::AlreadyPaid(plan), again);
     page
 }
 
-/// The list below a note: the earlier purchases of jobs that are already paid for.
+/// Adds a note, with its details below.
+pub(super) fn add(page: &mut Page, note: &PlanNote<'_>, again: &NextCommand) {
+    page.line(sentence(note, again));
+    for line in details(note) {
+        page.line(format_args!("  {line}"));
+    }
+}
+
+/// The list below a note: the earlier purchases of jobs that are already paid for, each with the way to use it.
 pub(crate) fn details(note: &PlanNote<'_>) -> Vec<String> {
     let PlanNote::AlreadyPaid(plan) = note else { return Vec::new() };
-    let mut lines = bought_before(plan);
+    let mut purchases: IndexMap<String, Vec<&AlreadyPaid>> = IndexMap::new();
+    for before in &plan.already_paid {
+        purchases.entry(described(&plan.key, "", before)).or_default().push(before);
+    }
+    let shown = purchases.into_values().map(|alike| described(&plan.key, &asking(&alike), alike[0]));
+    let mut lines: Vec<String> = shown.collect();
     let more = lines.len().saturating_sub(MAX_LISTED);
     lines.truncate(MAX_LISTED);
     lines.extend((more > 0).then(|| format!("… and {more} more")));
@@ -236,15 +244,6 @@ pub(crate) fn repurchased(plan: &Plan) -> String {
         few if few.len() <= MAX_LISTED => format!("{{{}}}", few.join(",")),
         _ => "*".to_owned(),
     }
-}
-
-/// The earlier purchases, each with the way to use it: one line each.
-pub(super) fn bought_before(plan: &Plan) -> Vec<String> {
-    let mut lines: IndexMap<String, Vec<&AlreadyPaid>> = IndexMap::new();
-    for before in &plan.already_paid {
-        lines.entry(described(&plan.key, "", before)).or_default().push(before);
-    }
-    lines.into_values().map(|alike| described(&plan.key, &asking(&alike), alike[0])).collect()
 }
 
 /// Jobs with equal requests, with the verb for their number.

@@ -34,12 +34,8 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
     let mut put = |line: String| {
         let _infallible = writeln!(text, "{line}");
     };
-    let requests = count(plan.estimate.requests, "request");
-    put(format!(
-        "**{} to submit for {:#}**, about {wall} and {requests}.",
-        count(totals.submit, "job"),
-        totals.cost_usd
-    ));
+    let (jobs, requests) = (count(totals.submit, "job"), count(plan.estimate.requests, "request"));
+    put(format!("**{jobs} to submit for {:#}**, about {wall} and {requests}.", totals.cost_usd));
     stated(&mut put, plan, again);
     let lints = lints(warnings);
     if !lints.is_empty() {
@@ -47,12 +43,8 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &NextC
         list(&mut put, lints.into_iter());
     }
     if can_be_approved(plan) {
-        put(format!(
-            "\nDigest `{}`. To buy exactly this{}:\n\n    {}",
-            plan.digest(),
-            twice(plan),
-            approve(plan, again)
-        ));
+        let (digest, twice, command) = (plan.digest(), twice(plan), approve(plan, again));
+        put(format!("\nDigest `{digest}`. To buy exactly this{twice}:\n\n    {command}"));
     }
     put(String::new());
     let models = by_model(plan);

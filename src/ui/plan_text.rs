@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::notes::{details, sentence};
+use super::notes::add;
 use super::page::{Page, wrapped};
 use super::table::{Column, span};
 use crate::domain::text::one_line;
@@ -44,9 +44,7 @@ pub(crate) fn plan_text(plan: &Plan, again: &NextCommand, width: u16, all: bool)
     if all {
         list_prompts(&mut page, plan, width);
     }
-    for line in summary(plan, again) {
-        page.line(line);
-    }
+    summarize(&mut page, plan, again);
     page
 }
 
@@ -62,26 +60,19 @@ fn list_prompts(page: &mut Page, plan: &Plan, width: u16) {
     page.line("");
 }
 
-/// The facts of the whole plan, one per line, the submissions first.
-fn summary(plan: &Plan, again: &NextCommand) -> Vec<String> {
+/// Adds the facts of the whole plan, the submissions first.
+fn summarize(page: &mut Page, plan: &Plan, again: &NextCommand) {
     let totals = plan.totals();
-    let head = if totals.submit == 0 {
-        "nothing to buy".to_owned()
+    if totals.submit == 0 {
+        page.line("nothing to buy");
     } else {
         let (jobs, wall) = (count(totals.submit, "job"), span(Duration::from_secs(plan.estimate.wall_s)));
         let (cost, requests) = (totals.cost_usd, count(plan.estimate.requests, "request"));
-        format!("{jobs} to submit for {cost:#}: about {wall}, about {requests}")
-    };
-    [head].into_iter().chain(stated(plan, again)).collect()
-}
-
-/// The notes of a plan, one line each, with details below.
-pub(super) fn stated(plan: &Plan, again: &NextCommand) -> Vec<String> {
-    let lines = notes(plan).into_iter().flat_map(|note| {
-        let details = details(&note).into_iter().map(|line| format!("  {line}"));
-        [sentence(&note, again)].into_iter().chain(details)
-    });
-    lines.collect()
+        page.line(format_args!("{jobs} to submit for {cost:#}: about {wall}, about {requests}"));
+    }
+    for note in notes(plan) {
+        add(page, &note, again);
+    }
 }
 
 fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {

@@ -140,14 +140,12 @@ fn not_done(report: &Report, left_out: &HashSet<JobId>, again: &NextCommand) -> 
     let is_left_out = |job: &Job, state| state == JobState::Pending && left_out.contains(job.id());
     let active = jobs(&|_, state| matches!(state, JobState::Queued | JobState::InProgress));
     let pending = jobs(&|job, state| state == JobState::Pending && !is_left_out(job, state));
-    [
+    let lines = [
         active.map(|jobs| format!("active: {jobs}; the next run polls them")),
         pending.map(|jobs| format!("not submitted: {jobs}; `{plan}` shows them")),
         jobs(&is_left_out).map(|jobs| format!("left for another run: {jobs}; `{plan}` shows them")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 /// The command that opens a page on this system.

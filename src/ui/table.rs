@@ -103,7 +103,7 @@ pub(super) fn fit<'h>(columns: &mut Vec<Column<'h>>, rows: &mut [Vec<String>], w
     cut(columns, rows, Kind::Id, READABLE_ID, width);
     cut(columns, rows, Kind::Text, MIN_WIDTH, width);
     cut(columns, rows, Kind::Id, MIN_WIDTH, width);
-    while excess(columns, rows, width, whole) > 0
+    while excess(columns, rows, width, |_| usize::MAX) > 0
         && let Some(text) = columns.iter().rposition(|column| column.kind == Kind::Text)
     {
         left_out.push(remove(columns, rows, text));
@@ -124,10 +124,6 @@ fn excess(columns: &[Column<'_>], rows: &[Vec<String>], width: usize, most: impl
     widths.sum::<usize>().saturating_sub(width)
 }
 
-fn whole(_: Kind) -> usize {
-    usize::MAX
-}
-
 fn widest(columns: &[Column<'_>], rows: &[Vec<String>], index: usize) -> usize {
     rows.iter().map(|row| row[index].width()).max().unwrap_or(0).max(columns[index].head.width())
 }
@@ -135,7 +131,7 @@ fn widest(columns: &[Column<'_>], rows: &[Vec<String>], index: usize) -> usize {
 /// Truncates the columns of a kind, the widest first, until the table fits or each has the width `least`.
 fn cut(columns: &[Column<'_>], rows: &mut [Vec<String>], kind: Kind, least: usize, width: usize) {
     loop {
-        let excess = excess(columns, rows, width, whole);
+        let excess = excess(columns, rows, width, |_| usize::MAX);
         let of_kind = (0..columns.len()).filter(|&index| columns[index].kind == kind);
         let mut widths: Vec<(usize, usize)> = of_kind.map(|index| (widest(columns, rows, index), index)).collect();
         widths.sort_unstable();

@@ -75,12 +75,8 @@ impl Terminal {
     pub(crate) fn tell_lost_results(&self) -> bool {
         let has_lost = self.has_lost_results.swap(false, Ordering::Relaxed);
         if has_lost {
-            self.error(
-                Some(RefusalCode::NotWritable.code()),
-                "can't write the result to stdout",
-                Some("check the free space where it goes"),
-                None,
-            );
+            let (code, help) = (RefusalCode::NotWritable.code(), "check the free space where it goes");
+            self.error(Some(code), "can't write the result to stdout", Some(help), None);
         }
         has_lost
     }

@@ -10,7 +10,8 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::groups::{
-    LogFormat, ManifestArgs, NamedLedger, PassedOptions, PathParser, ReportArgs, SelectArgs, ServiceArgs, StatusFormat,
+    LedgerParser, LogFormat, ManifestArgs, NamedLedger, PassedOptions, PathParser, ReportArgs, SelectArgs, ServiceArgs,
+    StatusFormat,
 };
 use super::others::{DoctorArgs, FetchArgs, LimitArgs, SandboxArgs, StoreArgs};
 use super::run::RunArgs;
@@ -275,7 +276,7 @@ pub(crate) struct SpendArgs {
     #[arg(long, value_name = "DATE", value_parser = day)]
     pub since: Option<jiff::civil::Date>,
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
+    #[arg(value_parser = LedgerParser, long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
     /// Use the simulator's ledger
     #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
@@ -329,7 +330,7 @@ pub(crate) struct ReconcileArgs {
     #[arg(long)]
     pub apply: bool,
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
+    #[arg(value_parser = LedgerParser, long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
 }
 
@@ -349,10 +350,10 @@ pub(crate) enum LedgerCommand {
     /// Move a ledger into an empty one: from a file to a database, or back
     Copy {
         /// Ledger to read
-        #[arg(value_name = "PATH|postgres://…")]
+        #[arg(value_parser = LedgerParser, value_name = "PATH|postgres://…")]
         from: NamedLedger,
         /// Ledger to write, which must be empty
-        #[arg(value_name = "PATH|postgres://…")]
+        #[arg(value_parser = LedgerParser, value_name = "PATH|postgres://…")]
         to: NamedLedger,
     },
     /// Copy a ledger to a new file while runs use it
@@ -426,10 +427,8 @@ pub(crate) struct HelpArgs {
 
 /// Knows the states by their names, and offers them.
 fn state() -> impl TypedValueParser<Value = JobState> {
-    PossibleValuesParser::new(JobState::ALL.map(JobState::name)).try_map(|name| {
-        let state = JobState::ALL.into_iter().find(|state| state.name() == name);
-        state.ok_or("unknown state")
-    })
+    PossibleValuesParser::new(JobState::ALL.map(JobState::name))
+        .try_map(|name| JobState::named(&name).ok_or("unknown state"))
 }
 
 fn day(text: &str) -> Result<jiff::civil::Date, String> {

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{BoolishValueParser, TypedValueParser, ValueParserFactory};
+use clap::builder::{BoolishValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueEnum};
@@ -40,7 +40,7 @@ pub(crate) struct ManifestArgs {
     #[arg(value_parser = PathParser, long, hide_short_help = true, env = "SHOTLIST_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// Ledger, a file or a PostgreSQL database [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
+    #[arg(value_parser = LedgerParser, long, hide_short_help = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
     /// Use the built-in simulator and its own ledger: nothing is paid, and no question is necessary
     #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
@@ -170,14 +170,6 @@ pub(crate) struct NamedLedger {
     pub address: LedgerAddress,
     /// True if the address is from the environment.
     pub is_from_environment: bool,
-}
-
-impl ValueParserFactory for NamedLedger {
-    type Parser = LedgerParser;
-
-    fn value_parser() -> LedgerParser {
-        LedgerParser
-    }
 }
 
 /// Reads a path.

@@ -8,7 +8,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Subcommand};
 
 use super::groups::{
-    ManifestArgs, NamedLedger, PathParser, SelectArgs, ServiceArgs, at_least_one, decimal, name_and_value,
+    LedgerParser, ManifestArgs, NamedLedger, PathParser, SelectArgs, ServiceArgs, at_least_one, decimal, name_and_value,
 };
 use super::run::HookArgs;
 use crate::domain::{Label, Usd};
@@ -28,7 +28,7 @@ pub(crate) struct LimitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     /// Ledger [default: .shotlist/ledger.db in the working directory; a run uses the one beside its manifest]
-    #[arg(long, global = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
+    #[arg(value_parser = LedgerParser, long, global = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
     /// Use the simulator's ledger
     #[arg(long, global = true, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]

@@ -81,7 +81,8 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     };
     let report = outcome.reported?.report;
     if !terminal.is_quiet {
-        terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &session.written_reports()));
+        let written = session.options.reports.written();
+        terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &written));
     }
     // Due jobs stay due, and don't count here.
     let exit = exit_of(std::iter::empty(), &report, &outcome.run);

@@ -56,8 +56,8 @@ pub(super) fn choose(args: &ChooseArgs, terminal: &Terminal) -> Result<Exit, Fai
     let reports = Writer::usual(&out, Some(next_commands::for_page(&args.manifest, key)));
     let options = Options { reports, ..options::options(&args.manifest, args.out.as_deref(), key)? };
     let session = Session::new(manifest, ledger, options);
-    let written = block_on(async { Ok(session.report().await?.written) })?;
-    written.map(|()| Exit::Done).map_err(|error| Failure::cannot_write(&error).with_help(error.help()))
+    block_on(async { Ok(session.report().await?.written?) })?;
+    Ok(Exit::Done)
 }
 
 /// Refuses choices of one reviewer that contradict each other: their order is unknown.

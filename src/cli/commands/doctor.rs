@@ -26,30 +26,25 @@ const UNKNOWN_TASK: [u16; 3] = [400, 404, 410];
 /// The largest difference to the clock of the service: a `Date` header has whole seconds, and a response takes some.
 const CLOCK: SignedDuration = SignedDuration::from_mins(1);
 
+/// The subject of a check, and its result, or the failure of a command that depends on it.
+type Check = (&'static str, Result<String, Failure>);
+
 /// Checks everything that a run needs.
 pub(super) fn doctor(args: &DoctorArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let checks = block_on(async { Ok(all(args, terminal).await) })?;
     terminal.result(&page(&checks));
-    Ok(if checks.iter().all(|check| check.is_ok) { Exit::Done } else { Exit::SomeFailed })
+    Ok(if checks.iter().all(|(_, found)| found.is_ok()) { Exit::Done } else { Exit::SomeFailed })
 }
 
 async fn all(args: &DoctorArgs, terminal: &Terminal) -> Vec<Check> {
     let (manifest, key) = manifest(args, terminal);
     let mut checks = Vec::from_iter(manifest);
-    checks.push(check("prices", prices(args)));
-    checks.push(check("hooks", hooks(args)));
-    checks.push(check("output", output(args, key.as_ref())));
-    checks.push(check("ledger", ledger(args).await));
+    checks.push(("prices", prices(args)));
+    checks.push(("hooks", hooks(args)));
+    checks.push(("output", output(args, key.as_ref())));
+    checks.push(("ledger", ledger(args).await));
     checks.extend(service(args).await);
     checks
-}
-
-/// A check that passed, or failed as the command that depends on it would.
-fn check(name: &'static str, found: Result<String, Failure>) -> Check {
-    match found {
-        Ok(message) => Check { name, is_ok: true, message, help: None },
-        Err(Failure { message, help, .. }) => Check { name, is_ok: false, message, help },
-    }
 }
 
 /// The manifest if there is one, and the batch of its videos.
@@ -61,9 +56,9 @@ fn manifest(args: &DoctorArgs, terminal: &Terminal) -> (Option<Check>, Option<Ba
     match load(&args.manifest, &SelectArgs::default(), wanted, terminal) {
         Ok(chosen) => {
             let jobs = count(chosen.manifest.jobs.len(), "job");
-            (Some(check("manifest", Ok(format!("{jobs}, without errors")))), Some(chosen.manifest.key))
+            (Some(("manifest", Ok(format!("{jobs}, without errors")))), Some(chosen.manifest.key))
         }
-        Err(failure) => (Some(check("manifest", Err(failure))), None),
+        Err(failure) => (Some(("manifest", Err(failure))), None),
     }
 }
 
@@ -128,18 +123,18 @@ async fn ledger(args: &DoctorArgs) -> Result<String, Failure> {
 async fn service(args: &DoctorArgs) -> Vec<Check> {
     let connection = match connect(None, &args.manifest, &args.service, Duration::ZERO).await {
         Ok(connection) => connection,
-        Err(failure) => return vec![check("service", Err(failure))],
+        Err(failure) => return vec![("service", Err(failure))],
     };
     let origin = connection.service().base_url();
-    let unusable = |message: String, help: &str| check("service", Err(failure!(UrlInvalid, "{message}"; "{help}")));
+    let unusable = |message: String, help: &str| Err(failure!(UrlInvalid, "{message}"; "{help}"));
     let unreachable = ui::help_after(StopReason::Unreachable);
     let Probe { readiness, status, date } = match connection.service().probe().await {
         Ok(probe) => probe,
-        Err(why) => return vec![unusable(why, unreachable)],
+        Err(why) => return vec![("service", unusable(why, unreachable))],
     };
-    let mut checks = vec![match readiness {
+    let found = match readiness {
         Readiness::Usable if status.is_some_and(|status| UNKNOWN_TASK.contains(&status)) => {
-            check("service", Ok(format!("{origin} responds, and does not refuse the API key")))
+            Ok(format!("{origin} responds, and does not refuse the API key"))
         }
         Readiness::Usable => {
             let found = status.map_or("nothing".to_owned(), |status| status.to_string());
@@ -148,13 +143,13 @@ async fn service(args: &DoctorArgs) -> Vec<Check> {
         }
         Readiness::KeyRefused(error) => {
             let help = ui::help_after(StopReason::KeyRefused);
-            check("service", Err(failure!(KeyInvalid, "{}", error.message; "{help}")))
+            Err(failure!(KeyInvalid, "{}", error.message; "{help}"))
         }
         Readiness::Waits(message) => unusable(message, "check again later; a run waits by itself"),
         Readiness::Unusable(message) | Readiness::Untrusted(message) => unusable(message, unreachable),
-    }];
-    checks.extend(date.map(|date| check("clock", clock(date))));
-    checks
+    };
+    let clock = date.map(|date| ("clock", clock(date)));
+    [("service", found)].into_iter().chain(clock).collect()
 }
 
 /// Compares the clock of this machine with the service's.
@@ -168,21 +163,17 @@ fn clock(date: Timestamp) -> Result<String, Failure> {
         "set this machine's clock: limits count by its days"))
 }
 
-/// One check: its subject, and its result or problem.
-struct Check {
-    name: &'static str,
-    is_ok: bool,
-    message: String,
-    help: Option<String>,
-}
-
 /// One line for each check.
 fn page(checks: &[Check]) -> Page {
     let mut page = Page::new();
-    for Check { name, is_ok, message, help } in checks {
-        let mark = if *is_ok { "ok" } else { "problem" };
-        let help = help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-        page.line(format_args!("{mark:<9}{name}: {message}{help}"));
+    for (name, found) in checks {
+        match found {
+            Ok(message) => page.line(format_args!("ok       {name}: {message}")),
+            Err(Failure { message, help, .. }) => {
+                let help = help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+                page.line(format_args!("problem  {name}: {message}{help}"));
+            }
+        }
     }
     page
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use sha2::{Digest as _, Sha256};
 
-use crate::bill::{Bill, BillError, Columns, Period, read};
+use crate::bill::{BillError, Columns, Period, compare, depends_on, read};
 use crate::catalog::Catalog;
 use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::{Exit, Failure, failure};
@@ -15,7 +15,7 @@ use crate::cli::{next_commands, options};
 use crate::domain::{BatchKey, NoticeCode, hex};
 use crate::files::{own_zone, read_at_most};
 use crate::manifest::{Options, load};
-use crate::session::Reconciliation;
+use crate::session::settle_bill;
 use crate::ui::{self, Terminal};
 
 /// The shown digits of a bill's SHA-256, which distinguish bills of one name.
@@ -41,8 +41,8 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     })?;
     let ledger = options::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), false)?;
     let period = period(args)?;
-    let reconciliation = block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) })?;
-    let comparison = reconciliation.comparison();
+    let bought = block_on(async { Ok(ledger.submissions(depends_on(&bill, period)).await?) })?;
+    let comparison = compare(&bill, &bought, period);
     let loaded = args.manifest.as_deref().map(|path| load(&Options::new(path), Catalog::embedded()));
     let own = loaded.and_then(|loaded| Some(loaded.manifest?.key.name));
     // A batch may belong to another manifest: the command must not resolve a job of this manifest with the same ID.
@@ -51,8 +51,19 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
         next_commands::for_other_batch(&args.passed, manifest(key).unwrap_or(Path::new("MANIFEST")), key)
     };
     terminal.result(&ui::reconciliation(&bill, &comparison, period.is_said, &again));
+    if args.apply && !bill.unread.is_empty() {
+        return Err(failure!(BillInvalid, "can't apply the bill: some of its lines can't be read";
+            "fix those lines, or export the bill again"));
+    }
     if args.apply {
-        apply(&bill, &reconciliation, &source, terminal)?;
+        block_on(async {
+            let mut recorded = 0;
+            let applied = settle_bill(&ledger, &bill, &comparison, &source, &mut recorded).await;
+            if recorded > 0 {
+                terminal.note(NoticeCode::BillApplied, &format!("attempts settled by {source}: {recorded}"));
+            }
+            Ok(applied?)
+        })?;
     } else if comparison.settled().next().is_some() {
         terminal.note(NoticeCode::BillNotApplied, "nothing was recorded; `--apply` records what the bill settles");
     }
@@ -82,20 +93,4 @@ fn source(path: &Path, bytes: &[u8]) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let digest = hex(&Sha256::digest(bytes));
     format!("{name} (sha256 {})", digest.get(..DIGITS).unwrap_or_default())
-}
-
-/// Records the settled charges. A bill with unreadable lines settles nothing.
-fn apply(bill: &Bill, reconciliation: &Reconciliation<'_>, source: &str, terminal: &Terminal) -> Result<(), Failure> {
-    if !bill.unread.is_empty() {
-        return Err(failure!(BillInvalid, "can't apply the bill: some of its lines can't be read";
-            "fix those lines, or export the bill again"));
-    }
-    block_on(async {
-        let mut recorded = 0;
-        let applied = reconciliation.apply(source, &mut recorded).await;
-        if recorded > 0 {
-            terminal.note(NoticeCode::BillApplied, &format!("attempts settled by {source}: {recorded}"));
-        }
-        Ok(applied?)
-    })
 }

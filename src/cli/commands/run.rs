@@ -33,12 +33,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
     if args.money.plan || !terminal.logs_json {
         return ended;
     }
-    let exit = ended.unwrap_or_else(|failure| {
-        let exit = failure.exit;
-        failure.show(terminal);
-        exit
-    });
-    let exit = if terminal.tell_lost_results() { exit.max(Exit::CannotWrite) } else { exit };
+    let exit = Exit::shown(ended, terminal);
     ui::log_finished(facts.key.get(), facts.report.get(), args.manifest.sandbox, exit.described());
     Ok(exit)
 }
@@ -111,7 +106,7 @@ impl Run<'_> {
             check_secrets(args, &plan)?;
             return self.show(&plan, warnings);
         }
-        self.session.check_reports()?;
+        self.session.options.reports.check()?;
         for glob in &args.again.buy_again {
             expect_match("--buy-again", glob, self.session.selected().iter().map(|job| job.id()))?;
         }
@@ -142,7 +137,7 @@ impl Run<'_> {
         }
         held.check_limits()?;
         compare_service(self.args, self.session.options.approved.as_ref(), self.terminal)?;
-        held.check_approval()?;
+        self.session.check_approval(held.plan())?;
         check_retakes(held.plan())?;
         self.check_risks(held.plan())?;
         Ok(held)
@@ -307,8 +302,8 @@ impl Run<'_> {
         let exit = if repeats.held.is_empty() { exit } else { exit.max(Exit::Held) };
         let exit = if doubts_elsewhere.is_empty() { exit } else { exit.max(Exit::InDoubt) };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            let mut page =
-                ui::summary_text(&report, Some(run.reserved), left_out, &self.again, &self.session.written_reports());
+            let files = self.session.options.reports.written();
+            let mut page = ui::summary_text(&report, Some(run.reserved), left_out, &self.again, &files);
             for other in &others {
                 page.line(ui::finished(&other.report));
             }
@@ -324,7 +319,7 @@ impl Run<'_> {
             money: Some(
                 "what was paid for is in the ledger; the next run writes and fetches what is missing, without a charge",
             ),
-            ..Failure::cannot_write(&error).with_help(error.help())
+            ..error.into()
         })?;
         Ok(exit)
     }
@@ -353,10 +348,7 @@ impl Run<'_> {
         };
         self.terminal.result(&page);
         compare_service(self.args, self.session.options.approved.as_ref(), self.terminal)?;
-        if let Some(approved) = self.session.options.approved.as_ref().filter(|approved| !plan.is_approved_by(approved))
-        {
-            return Err(Refusal::NotApproved { approved: approved.digest().clone() }.into());
-        }
+        self.session.check_approval(plan)?;
         if let Some(freeze) = plan.freeze() {
             return Err(Refusal::Frozen(freeze.clone()).into());
         }

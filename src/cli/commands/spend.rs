@@ -58,14 +58,13 @@ fn refuse_unknown(label: &str, books: &SpendView) -> Result<(), Failure> {
 }
 
 fn csv(books: &SpendView, by: Option<&str>) -> std::io::Result<Page> {
-    let owned = |heads: Vec<&str>| heads.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let sums = ["attempts", "spent_usd", "at_risk_usd", "unknown_usd", "kept", "kept_s", "usd_per_kept_s"];
-    let head = [heads(by), sums.to_vec()].concat();
+    let head: Vec<String> = heads(by).into_iter().chain(sums).map(str::to_owned).collect();
     let rows = books
         .lines
         .iter()
         .map(|line| line.keys().into_iter().chain(cells(&line.sums, |usd| usd.to_string())).collect());
-    Page::csv([owned(head)].into_iter().chain(rows))
+    Page::csv([head].into_iter().chain(rows))
 }
 
 fn text(books: &SpendView, by: Option<&str>, terminal: &Terminal) -> Page {

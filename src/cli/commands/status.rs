@@ -65,16 +65,10 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         let view = ReportView::new(&report, &out, Timestamp::now(), freeze.as_ref());
         terminal.result(&Page::json(&view)?);
     } else {
-        terminal.result(&ui::status_text(
-            &report,
-            &next_commands::for_batch(&args.manifest, key),
-            terminal.width(),
-            terminal.verbosity > 0,
-        ));
+        let again = next_commands::for_batch(&args.manifest, key);
+        terminal.result(&ui::status_text(&report, &again, terminal.width(), terminal.verbosity > 0));
         let mut page = Page::new();
-        for line in
-            retake.as_ref().map(ui::retake_unfinished).into_iter().chain(freeze.map(|freeze| freeze.to_string()))
-        {
+        for line in retake.iter().map(ui::retake_unfinished).chain(freeze.map(|freeze| freeze.to_string())) {
             page.line(line);
         }
         terminal.result(&page);
@@ -94,11 +88,12 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     let session = Session::new(chosen.manifest, options::ledger(&args.manifest)?, options);
     let report = block_on(async {
         let Reported { report, written } = session.report().await?;
-        written.map_err(|error| Failure::cannot_write(&error).with_help(error.help()))?;
+        written?;
         Ok(report)
     })?;
     if !terminal.is_quiet {
-        terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &session.written_reports()));
+        let written = session.options.reports.written();
+        terminal.result(&ui::summary_text(&report, None, &HashSet::new(), &again, &written));
     }
     Ok(Exit::Done)
 }

@@ -357,11 +357,8 @@ impl Store for PostgresStore {
             }
             // The next heartbeat is a new try, and each write reports the error.
             Err(error) => {
-                tracing::warn!(
-                    code = NoticeCode::HeartbeatFailed.code(),
-                    "can't renew the lease: {}",
-                    with_causes(&error)
-                );
+                let why = with_causes(&error);
+                tracing::warn!(code = NoticeCode::HeartbeatFailed.code(), "can't renew the lease: {why}");
             }
         }
         self.last_heartbeat = Instant::now();

@@ -263,7 +263,7 @@ impl Sql for Connection {
         // By the number that was verified: an index of names may be damaged.
         let unsent = unsent(self, "FROM unsent WHERE batch = $1", &[id.into()]).await?;
         let retake = retake.map(|text| from_json("retake", &text)).transpose()?;
-        Ok(History::new(attempts).with_unsent(unsent).with_retake(retake))
+        Ok(History::new(attempts).with_facts(unsent, retake))
     }
 
     async fn controls(&self) -> rusqlite::Result<Controls> {

@@ -5,7 +5,7 @@ use std::fmt;
 use askama::Template;
 use askama::filters::{Escaper, Html};
 
-use crate::domain::{JobChoice, Usd, is_upright, ratio_meant_by, text};
+use crate::domain::{JobChoice, Usd, count, is_upright, ratio_meant_by, text};
 use crate::report::row::{Detail, Row, Version};
 use crate::report::{JobNote, JobState, NextCommand, NoteKind};
 
@@ -76,14 +76,9 @@ impl<'r> Group<'r> {
         let cards: Vec<Card> = rows.iter().map(|row| Card::new(row, is_simulated, commands)).collect();
         let earlier = rows.iter().flat_map(|row| row.detail.versions.iter().map(|version| Earlier::new(version, row)));
         let earlier: Vec<Earlier> = earlier.collect();
-        let counted = |count: usize, one: &str, more: &str| match count {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            count => Some(format!("{count} {more}")),
-        };
-        let takes = if cards.len() > 1 { counted(cards.len(), "take", "takes") } else { None };
-        let text: Vec<String> =
-            [takes, counted(earlier.len(), "other video", "other videos")].into_iter().flatten().collect();
+        let takes = (cards.len() > 1).then(|| count(cards.len(), "take"));
+        let others = (!earlier.is_empty()).then(|| count(earlier.len(), "other video"));
+        let text: Vec<String> = takes.into_iter().chain(others).collect();
         let text = (!text.is_empty()).then(|| text.join(", "));
         Self { id, cards, earlier, text }
     }

@@ -1,6 +1,5 @@
 //! The timeline of the videos for an editing program, and the cost of a kept second.
 
-
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Asked, Service, Workspace, clip, has_code, json as json_answer, numbered_jobs, raw};

@@ -6,7 +6,7 @@ use shotlist::catalog::Catalog;
 use shotlist::domain::{Attempt, AttemptState, TaskId, Usd};
 use shotlist::ledger::{HoldError, LedgerLimit, Span};
 use shotlist::manifest::{self, Manifest};
-use shotlist::service::{ApiKey, Endpoint};
+use shotlist::service::{ApiKey, Credentials, Endpoint};
 use shotlist::session::{
     BatchView, Confirmation, Connection, ConnectionOptions, DefaultPaths, LedgerLimits, Options, Refusal, Resolution,
     ResolveError, RunEvent, Session, Stop, Verdict,
@@ -44,7 +44,8 @@ fn session(here: &Workspace) -> Session {
 
 fn connection(service: &Service) -> Connection {
     let endpoint = Endpoint::parse(&service.url(), true).expect("an address");
-    Connection::to(endpoint, ApiKey::new("k").expect("a key").into(), ConnectionOptions::default()).expect("a client")
+    let credentials = Credentials::new(ApiKey::new("k").expect("a key"), Vec::new());
+    Connection::to(endpoint, credentials, ConnectionOptions::default()).expect("a client")
 }
 
 #[test]

@@ -275,9 +275,6 @@ pub fn input_of<'g>(jobs: &'g [Arc<Job>], history: &'g History) -> PlanInput<'g>
         retake: &NO_RETAKES,
         approved: None,
         sample: None,
-        inputs: Vec::new(),
-        rows_left_out: Vec::new(),
-        prices: (jiff::civil::date(2026, 1, 1), 0),
         is_here: None,
     }
 }
