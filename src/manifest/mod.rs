@@ -79,4 +79,4 @@ pub(crate) use source::diagnostic::nearest;
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Location, Part, Pointer, Severity, Sources, Step};
 pub(crate) use source::text::{home, is_stream};
 pub(crate) use tables::rows::is_spreadsheet;
-pub(crate) use tables::sheet::THREAD as WORKBOOK_THREAD;
+pub(crate) use tables::sheet::WORKBOOK_THREAD;

@@ -1,4 +1,4 @@
-//! `--exec`: starts a program for each downloaded video, a few at once, during the run.
+//! `--exec`: starts a program for each downloaded video, a few at once, during the run. Its variables have the facts of the video.
 //!
 //! # Guarantees
 //!

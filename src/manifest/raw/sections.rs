@@ -355,7 +355,7 @@ pub(super) fn decode_labels(table: &mut Table<'_>) -> Option<Vec<(String, String
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) || RESERVED.contains(&&*name) {
             table.tell(error!(LabelInvalid, at.key(&name).named(),
-                "the name of a label must be 1 to {MAX_NAME} of A-Z a-z 0-9 . _ -, and none of {}, found `{name}`", RESERVED.join(", ");
+                "the name of a label must be 1 to {MAX_NAME} of A-Z a-z 0-9 . _ -, and no word of `spend --by`, found `{name}`";
                 "rename the label"));
         }
         if decoded.iter().any(|(earlier, _)| *earlier == name) {

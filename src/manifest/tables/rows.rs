@@ -1,5 +1,5 @@
-//! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a [`sheet`]; a file
-//! of prompts has one text or one JSON object per line.
+//! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a [`sheet`]; a file of prompts has one text or one JSON
+//! object per line.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -181,7 +181,7 @@ impl Row {
 const MAX_PLACES: usize = 10 * MAX_CELLS;
 
 /// The name of the thread that reads a workbook.
-pub(crate) const THREAD: &str = "workbook";
+pub(crate) const WORKBOOK_THREAD: &str = "workbook";
 
 /// An open workbook.
 struct Book<'b> {
@@ -192,7 +192,7 @@ struct Book<'b> {
 /// Reads on a separate thread, because the library panics on some damaged files.
 fn guarded<T: Send>(read: impl FnOnce() -> Result<T, Problem> + Send) -> Result<T, Problem> {
     thread::scope(|scope| {
-        let reader = thread::Builder::new().name(THREAD.to_owned()).spawn_scoped(scope, read);
+        let reader = thread::Builder::new().name(WORKBOOK_THREAD.to_owned()).spawn_scoped(scope, read);
         reader.map_err(Problem::unreadable)?.join().unwrap_or_else(|_| Err(Problem::unreadable("it is damaged")))
     })
 }
