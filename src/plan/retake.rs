@@ -186,7 +186,8 @@ impl IdGlobs {
 
     /// Returns whether an ID matches.
     pub fn has(&self, id: &str) -> bool {
-        self.0.is_match(id)
+        // A match makes a path of each ID first, and a manifest may have many.
+        !self.0.is_empty() && self.0.is_match(id)
     }
 }
 
