@@ -244,6 +244,8 @@ mod tests {
             "http://v.example:8080/a",
             "https://user:pw@v.example/a",
             "ftp://v.example/a",
+            "file:///etc/passwd",
+            "data:video/mp4,x",
             "https://127.0.0.1/a",
             "https://[::1]/a",
             "https://2130706433/a",

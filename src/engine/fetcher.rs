@@ -1,7 +1,7 @@
 //! Downloads of videos during a run: a few in parallel, outside the slots.
 //!
-//! A URL expires, so a video is downloaded as soon as its task is completed. If its URL is no longer valid, the task is
-//! polled for a new one. If that fails, the content endpoint is used. All of these requests only read: a failed
+//! A URL expires, so a video is downloaded once its task is completed, in turn with those of earlier runs. If its URL is no longer valid, the
+//! task is polled for a new one. If that fails, the content endpoint is used. All of these requests only read: a failed
 //! download never repeats a generation.
 
 use std::time::Duration;

@@ -77,7 +77,7 @@ impl Plan {
         due.map(|planned| &planned.job).find(|job| has_secret(job.purchase.request.body())).map(|job| job.id())
     }
 
-    /// Plans the selected jobs against what the ledger knows.
+    /// Plans the selected jobs against the ledger. The caller adds the facts of the manifest and of other batches.
     pub fn new(selected: &[Arc<Job>], given: PlanInput<'_>) -> Self {
         let mut jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
         let mut left_out = leave_out_others(&mut jobs, &given);

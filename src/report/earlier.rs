@@ -136,7 +136,7 @@ pub(crate) struct EarlierJob {
     pub task_id: Option<String>,
     /// The time at which its task was created.
     pub submitted_at: Option<String>,
-    /// The cost, or `None` while it is unknown.
+    /// The cost, which only the JSON form has as a text, or `None` while it is unknown.
     #[serde(default, deserialize_with = "if_valid")]
     pub cost_usd: Option<Usd>,
     /// Its file, relative to the report's directory.

@@ -440,6 +440,9 @@ mod tests {
         let yaml = "{ a: [x, y], b: [1, 2], exclude: [{ a: x, b: 2 }] }";
         assert_eq!(combinations(yaml), ["a=x b=1", "a=y b=1", "a=y b=2"]);
         assert_eq!(combinations("{ a: [x, y], b: [1, 2], exclude: [{ a: x }] }"), ["a=y b=1", "a=y b=2"]);
+        // The other axes are multiplied before an axis without values leaves nothing.
+        let unread = serde_yaml::from_str("{ a: [1, 2], b: [3, 4, 5], c: [~] }").expect("YAML");
+        assert_eq!(decode_matrix(unread, &Pointer::top(), &mut Vec::new()).size(), 6);
         // Written as a text or as a number, it is the same value.
         assert_eq!(combinations("{ a: [5, '10'], exclude: [{ a: '5' }] }"), ["a=10"]);
     }
